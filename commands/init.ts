@@ -1,0 +1,99 @@
+// `controller init`: makes a data directory without starting a controller.
+import { Flags } from '@oclif/core'
+import type { Overrides } from '../src/config.ts'
+import { PrintingCommand } from './base.ts'
+import { dataDirectory, dataDirectoryFlag } from './data-directory.ts'
+import { CommandError, EXIT } from './exit-codes.ts'
+import type { Format } from './output/formats.ts'
+import { password } from './prompts.ts'
+
+export const networkFlags = {
+  listen: Flags.string({ description: 'Address to listen on, as host:port.', helpValue: 'HOST:PORT' }),
+  advertise: Flags.string({
+    description: 'Name under which clients reach the controller; may be given several times.',
+    helpValue: 'NAME:PORT',
+    multiple: true,
+  }),
+}
+
+/** Settings that these flags stand for. */
+export function networkSettings({ listen, advertise }: { listen?: string; advertise?: string[] }): Overrides {
+  return {
+    ...(listen === undefined
+      ? {}
+      : { listeners: [{ address: listen, apis: ['client', 'management'], dialect: 'native' }] }),
+    ...(advertise === undefined ? {} : { advertise }),
+  }
+}
+
+export class Init extends PrintingCommand {
+  static override summary = 'Make the data directory of a new controller: keys, certificates, database and settings.'
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    ...networkFlags,
+    'admin-username': Flags.string({
+      description: 'Username of the first administrator.',
+      dependsOn: ['admin-password-file'],
+    }),
+    'admin-password-file': Flags.string({
+      description: 'File with the password of the first administrator; - is stdin.',
+      dependsOn: ['admin-username'],
+    }),
+  }
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> --data-dir ./data --admin-username admin --admin-password-file password.txt',
+  ]
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(Init)
+    const directory = dataDirectory(flags['data-dir'])
+    const { initialise, isInitialised, isUsable } = await import('../src/initialise.ts')
+    const { systemClock } = await import('../src/clock.ts')
+    if (isInitialised(directory)) {
+      throw new CommandError(
+        EXIT.conflict,
+        'ALREADY_INITIALISED',
+        `${directory} is a controller's data directory already`,
+        {
+          hint: `controller serve --data-dir ${directory}`,
+        },
+      )
+    }
+    if (!isUsable(directory)) {
+      throw new CommandError(EXIT.conflict, 'NOT_EMPTY', `${directory} holds other files`, {
+        hint: '--data-dir with a new directory',
+      })
+    }
+    const username = flags['admin-username']
+    const administrator =
+      username === undefined
+        ? undefined
+        : { username, password: await password('Password', flags['admin-password-file']) }
+    assertCredentials(administrator)
+    const files = await initialise({
+      directory,
+      settings: networkSettings(flags),
+      clock: systemClock,
+      ...(administrator ? { administrator } : {}),
+    })
+    const sentence = [
+      `Made a controller in ${directory}:`,
+      ...files.map((file) => `  ${file}`),
+      '',
+      `Next: controller serve --data-dir ${directory}`,
+    ].join('\n')
+    await this.print({ kind: 'done', sentence, facts: { directory, files } }, flags.output as Format | undefined)
+  }
+}
+
+/** The bounds of every username and password. */
+export function assertCredentials(credentials: { username: string; password: string } | undefined): void {
+  if (!credentials) return
+  const { username, password: secret } = credentials
+  if (username.length < 4 || username.length > 100) {
+    throw new CommandError(EXIT.usage, 'USAGE', 'a username has 4 to 100 characters', { field: 'username' })
+  }
+  if (secret.length < 5 || secret.length > 100) {
+    throw new CommandError(EXIT.usage, 'USAGE', 'a password has 5 to 100 characters', { field: 'password' })
+  }
+}

@@ -1,0 +1,70 @@
+// `controller serve`: runs both APIs, making the data directory at the first start.
+import { PrintingCommand } from './base.ts'
+import { dataDirectory, dataDirectoryFlag } from './data-directory.ts'
+import { CommandError, EXIT } from './exit-codes.ts'
+import { networkFlags, networkSettings } from './init.ts'
+
+export class Serve extends PrintingCommand {
+  static override summary = 'Run the controller. In an empty data directory it makes everything it needs first.'
+  static override flags = { 'data-dir': dataDirectoryFlag, ...networkFlags }
+  static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(Serve)
+    const directory = dataDirectory(flags['data-dir'])
+    const { startController } = await import('../server/start.ts')
+    const settings = networkSettings(flags)
+    const running = await startController({ directory, settings, env: process.env }).catch(explain(directory))
+    process.stdout.write(`${announcement(running).join('\n')}\n`)
+    await untilStopped()
+    this.notice('Stopping: letting running requests finish.')
+    await running.close()
+  }
+}
+
+type Running = Awaited<ReturnType<typeof import('../server/start.ts').startController>>
+
+/** What a person needs to go on: where it is, how to recognise it, what was made, what to type next. */
+function announcement({ url, addresses, fingerprint, written, bootstrapToken }: Running): string[] {
+  return [
+    `Controller     ${url}`,
+    `Listening on   ${addresses.join(', ')}`,
+    `Root SHA-256   ${fingerprint}`,
+    ...(written.length > 0 ? ['Wrote', ...written.map((file) => `  ${file}`)] : []),
+    ...(bootstrapToken
+      ? [
+          '',
+          'No administrator can sign in yet. This token makes the first one; it works once, within an hour:',
+          '',
+          `  ${bootstrapToken}`,
+          '',
+          `Next: controller login --bootstrap ${bootstrapToken}`,
+        ]
+      : []),
+  ]
+}
+
+function explain(directory: string) {
+  return (error: Error & { code?: string }): never => {
+    if (error.name === 'DirectoryLocked') {
+      throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, {
+        hint: 'stop it first, or use another --data-dir',
+      })
+    }
+    if (error.name === 'ConfigError') {
+      throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
+    }
+    if (error.code === 'EADDRINUSE' || error.code === 'EACCES' || error.code === 'EADDRNOTAVAIL') {
+      throw new CommandError(EXIT.tryLater, 'CANNOT_LISTEN', `the address cannot be used: ${error.message}`, {
+        hint: '--listen with another address',
+      })
+    }
+    throw error
+  }
+}
+
+function untilStopped(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+  })
+}

@@ -1,0 +1,68 @@
+// What operations answer with: the envelope of both APIs, and the few answers that have none.
+import type { Readable } from 'node:stream'
+import { jsonText } from '../src/records/raw-json.ts'
+import type { Page } from '../src/store/lists.ts'
+
+/** What is sent: a body as text or stream, with a status and a content type. */
+export interface Answer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string | Buffer | Readable
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const JSON_TYPE = 'application/json'
+const VERSIONS = '"apiEnrollmentVersion":"0.0.1","apiVersion":"0.0.1"'
+
+/** The versions that stand in the meta of every envelope. */
+export const ENVELOPE_VERSIONS = { apiEnrollmentVersion: '0.0.1', apiVersion: '0.0.1' } as const
+
+const EMPTY: Answer = answer(200, '{}')
+
+function answer(status: number, data: string, headers?: Answer['headers']): Answer {
+  const body = `{"data":${data},"meta":{${VERSIONS}}}\n`
+  return { status, contentType: JSON_TYPE, body, ...(headers ? { headers } : {}) }
+}
+
+/** The envelope without content, for changes. */
+export function empty(): Answer {
+  return EMPTY
+}
+
+/** One record or value; text that is JSON already comes as `RawJson`. */
+export function data(
+  value: unknown,
+  { status = 200, headers }: { status?: number; headers?: Answer['headers'] } = {},
+): Answer {
+  return answer(status, jsonText(value), headers)
+}
+
+/** A record was made. */
+export function created(plural: string, id: string): Answer {
+  return answer(201, `{"_links":{"self":{"href":"./${plural}/${id}"}},"id":${JSON.stringify(id)}}`)
+}
+
+/** A page of records, each as JSON text. */
+export function list(
+  records: readonly string[],
+  page: Omit<Page, 'rows'>,
+  filterableFields: readonly string[],
+): Answer {
+  return {
+    status: 200,
+    contentType: JSON_TYPE,
+    body: `{"data":[${records.join(',')}],${listMeta(page, filterableFields)}}\n`,
+  }
+}
+
+/** The meta of a list; a list without a limit reports −1. */
+export function listMeta({ limit, offset, total }: Omit<Page, 'rows'>, filterableFields: readonly string[]): string {
+  const shown = limit === 'none' ? -1 : limit
+  const pagination = `"pagination":{"limit":${shown},"offset":${offset},"totalCount":${total}}`
+  return `"meta":{${VERSIONS},"filterableFields":${JSON.stringify(filterableFields)},${pagination}}`
+}
+
+/** Something without an envelope. */
+export function raw(contentType: string, body: string | Buffer | Readable, headers?: Answer['headers']): Answer {
+  return { status: 200, contentType, body, ...(headers ? { headers } : {}) }
+}

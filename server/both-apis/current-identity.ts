@@ -1,0 +1,32 @@
+// Who the caller is.
+import type { Context } from '../../src/context.ts'
+import { errors } from '../../src/errors.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { type AnyOperation, operation } from '../operation.ts'
+import { answerRecord, existingRow } from '../resource-operations.ts'
+
+const OWN_LINKS = '{"self":{"href":"./current-identity"},"mfa":{"href":"./current-identity/mfa"}}'
+
+/** The id of the caller's identity. */
+export function ownIdentityId({ caller }: Pick<Context, 'caller'>): string {
+  if (caller.kind !== 'identity')
+    throw errors.UNAUTHORIZED({ code: 'SESSION_MISSING', message: 'no session was named' })
+  return caller.identityId
+}
+
+export const currentIdentityOperations: readonly AnyOperation[] = [
+  operation({
+    id: 'getCurrentIdentity',
+    apis: ['client', 'management'],
+    topic: 'current-identity',
+    method: 'GET',
+    path: '/current-identity',
+    summary: "Shows the caller's own identity.",
+    access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
+    returns: { kind: 'record', resource: 'identities' },
+    async run(call) {
+      const row = await existingRow(call.context, identities, ownIdentityId(call.context))
+      return answerRecord(call, identities, row, { presentation: async () => ({ links: () => OWN_LINKS }) })
+    },
+  }),
+]

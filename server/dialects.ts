@@ -1,0 +1,40 @@
+// The two wordings of one contract: the documents' own (`native`) and that of OpenZiti's clients. All vendor words live here.
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dialect } from '../src/config.ts'
+import { isUuid } from '../src/ids.ts'
+import { version } from './version.ts'
+
+/** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */
+export const SESSION_HEADERS = { native: 'net-session', openziti: 'zt-session' } as const
+
+/** What a client library of the peer calls itself. */
+const CLIENT_PREFIX = 'ziti'
+
+/** The session token of a request and the dialect its header decides; a token that is no UUID counts as none. */
+export function sessionHeader(headers: IncomingHttpHeaders): {
+  dialect: Dialect | undefined
+  token: string | undefined
+} {
+  for (const dialect of ['openziti', 'native'] as const) {
+    const value = headers[SESSION_HEADERS[dialect]]
+    if (typeof value === 'string' && value !== '') return { dialect, token: isUuid(value) ? value : undefined }
+  }
+  return { dialect: undefined, token: undefined }
+}
+
+/** The dialect that a client's report of itself decides, if it does. */
+export function dialectOfSdk(sdkInfo: Readonly<Record<string, unknown>> | undefined): Dialect | undefined {
+  const type = sdkInfo?.type
+  return typeof type === 'string' && type.startsWith(CLIENT_PREFIX) ? 'openziti' : undefined
+}
+
+/** What a sign-in returns beside its body: the token under both names. */
+export function sessionHeaders(token: string): Record<string, string> {
+  return { [SESSION_HEADERS.native]: token, [SESSION_HEADERS.openziti]: token }
+}
+
+/** Headers of every answer. */
+export function answerHeaders(dialect: Dialect, instanceId: string): Record<string, string> {
+  if (dialect === 'native') return { server: `edge-controller/${version.version}` }
+  return { server: `ziti-controller/${version.version}`, 'ziti-instance-id': instanceId }
+}

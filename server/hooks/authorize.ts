@@ -1,0 +1,34 @@
+// Refuses whoever lacks the right, before the body is read: such a caller never learns whether it was valid.
+import type { FastifyRequest } from 'fastify'
+import type { Caller } from '../../src/context.ts'
+import { type ControllerError, errors } from '../../src/errors.ts'
+import { sessionHeader } from '../dialects.ts'
+import type { Access } from '../operation.ts'
+
+export async function authorize(request: FastifyRequest): Promise<void> {
+  const { operation } = request.routeOptions.config
+  if (!operation || 'public' in operation.access) return
+  const refusal = refusalOf(operation.access, request.state.caller, request)
+  if (refusal) throw refusal
+}
+
+type Granted = Extract<Access, { permission: string }>
+
+function refusalOf(access: Granted, caller: Caller, request: FastifyRequest): ControllerError | undefined {
+  switch (caller.kind) {
+    case 'anonymous':
+      return sessionHeader(request.headers).token === undefined
+        ? errors.UNAUTHORIZED({ code: 'SESSION_MISSING', message: 'no session was named' })
+        : errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session is unknown, or has ended' })
+    case 'identity':
+      if (caller.isPartial && access.grantedTo !== 'partial') {
+        return errors.UNAUTHORIZED({ code: 'SECOND_FACTOR_REQUIRED', message: 'the session owes a second factor' })
+      }
+      if (access.grantedTo === 'administrator' && !caller.isAdmin) {
+        return errors.UNAUTHORIZED({ code: 'PERMISSION_DENIED', message: `this needs ${access.permission}` })
+      }
+      return undefined
+    default:
+      return undefined
+  }
+}

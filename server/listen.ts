@@ -1,0 +1,107 @@
+// Sockets: one TLS server for each listener, all in front of the same application.
+import { constants } from 'node:crypto'
+import { createServer, type Server } from 'node:https'
+import type { FastifyInstance } from 'fastify'
+import { type ListenerConfig, splitAddress } from '../src/config.ts'
+import type { Controller } from '../src/controller.ts'
+import { BASE_PATHS } from './mount-points.ts'
+import { cameThrough } from './requests.ts'
+
+export interface Listening {
+  /** The addresses that are really bound: a port of 0 is the one the system chose. */
+  readonly addresses: readonly string[]
+  /** Stops taking connections, lets running requests finish for a while, then closes everything. */
+  close(): Promise<void>
+}
+
+// How long requests that run at the stop may take to finish.
+const GRACE_MILLISECONDS = 10_000
+
+/** Binds every configured listener. @throws where an address cannot be bound; then none stays bound */
+export async function listen(app: FastifyInstance, controller: Controller): Promise<Listening> {
+  const servers: Server[] = []
+  try {
+    for (const listener of controller.config.listeners) {
+      const server = tlsServer(app, controller, listener)
+      servers.push(server)
+      await bind(server, listener)
+    }
+  } catch (error) {
+    for (const server of servers) server.close()
+    throw error
+  }
+  return {
+    addresses: servers.map(boundAddress),
+    async close() {
+      await Promise.all(servers.map(shut))
+      await app.close()
+    },
+  }
+}
+
+function tlsServer(app: FastifyInstance, controller: Controller, listener: ListenerConfig): Server {
+  const { authority, config } = controller
+  const server = createServer(
+    {
+      key: authority.serverKeyPem,
+      cert: authority.serverChainPem,
+      minVersion: 'TLSv1.2',
+      // Any certificate is let in: whether it proves something is for whoever looks at it. No `ca`: with one, some Node
+      // versions hand over the leaf alone.
+      requestCert: true,
+      rejectUnauthorized: false,
+      // A resumed session would come without the client's intermediates.
+      secureOptions: constants.SSL_OP_NO_TICKET,
+      // Without a callback, clients that offer only protocols of their own would be refused.
+      ALPNCallback: ({ protocols }) => (protocols.includes('http/1.1') ? 'http/1.1' : protocols[0]),
+      maxHeaderSize: config['limits.header'],
+      headersTimeout: config['limits.headerTime'],
+      requestTimeout: config['limits.requestTime'],
+      keepAliveTimeout: config['limits.idleTime'],
+    },
+    (request, response) => {
+      cameThrough(request, listener)
+      request.url = keptToApis(request.url ?? '/', listener)
+      app.routing(request, response)
+    },
+  )
+  // A handshake that fails is the client's affair.
+  server.on('tlsClientError', () => {})
+  return server
+}
+
+/** On a listener that does not serve an API, its paths lead nowhere. */
+function keptToApis(url: string, { apis }: ListenerConfig): string {
+  const foreign = (['client', 'management'] as const).find(
+    (api) => !apis.includes(api) && url.startsWith(BASE_PATHS[api]),
+  )
+  return foreign ? `/edge/not-served-here${url}` : url
+}
+
+function bind(server: Server, { address }: ListenerConfig): Promise<void> {
+  const { host, port } = splitAddress(address)
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+function boundAddress(server: Server): string {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server is not bound to an address')
+  return address.family === 'IPv6' ? `[${address.address}]:${address.port}` : `${address.address}:${address.port}`
+}
+
+function shut(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), GRACE_MILLISECONDS)
+    server.close(() => {
+      clearTimeout(cut)
+      resolve()
+    })
+    server.closeIdleConnections()
+  })
+}

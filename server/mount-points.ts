@@ -1,0 +1,26 @@
+// Where the APIs are found: their base paths, and the older paths that clients still use.
+import type { Api } from '../src/config.ts'
+
+export const BASE_PATHS: Readonly<Record<Api, string>> = {
+  client: '/edge/client/v1',
+  management: '/edge/management/v1',
+}
+
+const LEGACY_CLIENT = '/edge/v1'
+
+/** Paths at the root that are answered there; everything else at the root is the client API without its base path. */
+const AT_ROOT = new Set(['/', '/version', '/.well-known/est/cacerts'])
+const OTHER_ROOTS = ['/edge', '/fabric', '/oidc', '/.well-known', '/health-checks']
+
+/** The path that is really routed. */
+export function routedUrl(url: string): string {
+  const end = url.search(/[?#]/)
+  const path = end === -1 ? url : url.slice(0, end)
+  if (isBelow(path, LEGACY_CLIENT)) return BASE_PATHS.client + url.slice(LEGACY_CLIENT.length)
+  if (AT_ROOT.has(path) || OTHER_ROOTS.some((root) => isBelow(path, root))) return url
+  return BASE_PATHS.client + url
+}
+
+function isBelow(path: string, root: string): boolean {
+  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/')
+}

@@ -1,0 +1,100 @@
+// One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
+import type { X509Certificate } from 'node:crypto'
+import type { Api, Dialect } from '../src/config.ts'
+import type { Context } from '../src/context.ts'
+import { bodyShape, type Purpose, readBody, type UnknownMembers } from '../src/schema/bodies.ts'
+import type { Fields } from '../src/schema/fields.ts'
+import type { JsonSchema } from '../src/schema/json-schema.ts'
+import type { Answer } from './answers.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/**
+ * Who may call an operation. `administrator`: identities that administer. `authenticated`: every full session.
+ * `partial`: also a session that still owes a second factor.
+ */
+export type Access =
+  | { readonly permission: string; readonly grantedTo: 'administrator' | 'authenticated' | 'partial' }
+  /** Everyone, for the reason given. */
+  | { readonly public: string }
+
+/** A parameter of the query string. */
+export interface QueryParameter {
+  readonly schema: JsonSchema
+  readonly isRequired?: boolean
+  /** May be given several times; its value is an array. */
+  readonly isMultiple?: boolean
+}
+
+/** How a body is read: what it must be, and what the operation gets of it. */
+export interface BodyReader<B> {
+  readonly schema: JsonSchema
+  readonly isRequired: boolean
+  /** Content types that are taken; `application/json` unless said otherwise. */
+  readonly contentTypes: readonly string[]
+  /** @throws COULD_NOT_PARSE_BODY, COULD_NOT_VALIDATE */
+  read(sent: unknown, unknown: UnknownMembers): B
+}
+
+/** What an operation is called with. */
+export interface Call<B = unknown> {
+  readonly context: Context
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, unknown>>
+  readonly body: B
+  readonly dialect: Dialect
+  readonly unknownMembers: UnknownMembers
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** What the TLS peer presented, as it was sent, the proven leaf first. */
+  readonly certificates: readonly X509Certificate[]
+}
+
+/** The shape of an answer's `data`, for documents. */
+export type Returns =
+  | { readonly kind: 'record' | 'list' | 'created'; readonly resource: string }
+  | { readonly kind: 'data'; readonly schema: JsonSchema }
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'raw'; readonly contentType: string }
+
+export interface Operation<B = unknown> {
+  /** Unique within an API, as clients generated from the documents know it: `listServices`. */
+  readonly id: string
+  readonly apis: readonly Api[]
+  readonly method: Method
+  /** Relative to the API's base path, parameters as `:id`. */
+  readonly path: string
+  /** Paths at the root of the server where it is found too. */
+  readonly atRoot?: readonly string[]
+  /** One sentence. */
+  readonly summary: string
+  /** The resource it belongs to, by its plural name; the documents and the commands group by it. */
+  readonly topic: string
+  readonly access: Access
+  readonly query?: Readonly<Record<string, QueryParameter>>
+  readonly body?: BodyReader<B>
+  readonly returns: Returns
+  /** Not part of the documented contract, but this product's own. */
+  readonly isOwn?: boolean
+  run(call: Call<B>): Promise<Answer> | Answer
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an operation with any body
+export type AnyOperation = Operation<any>
+
+export function operation<B = undefined>(definition: Operation<B>): AnyOperation {
+  return definition
+}
+
+/** A JSON object with these fields; the operation gets their values by field name. */
+export function fieldsBody<B = Record<string, unknown>>(
+  fields: Fields,
+  { purpose = 'create', isRequired = true }: { purpose?: Purpose; isRequired?: boolean } = {},
+): BodyReader<B> {
+  const shape = bodyShape(purpose, fields)
+  return {
+    schema: shape.schema,
+    isRequired,
+    contentTypes: ['application/json'],
+    read: (sent, unknown) => readBody(shape, sent ?? {}, unknown) as B,
+  }
+}

@@ -1,0 +1,66 @@
+// Query strings: declared parameters, checked and turned into values; all others are passed over.
+import { errors, invalid } from '../src/errors.ts'
+import type { JsonSchema } from '../src/schema/json-schema.ts'
+import { firstProblem } from '../src/schema/validate.ts'
+import type { ListParameters } from '../src/store/lists.ts'
+import type { QueryParameter } from './operation.ts'
+
+const integer: JsonSchema = { type: 'integer' }
+const text: JsonSchema = { type: 'string' }
+
+/** The parameters of every list. */
+export const listQuery = {
+  limit: { schema: { ...integer, description: 'How many records; −1 is all of them.' } },
+  offset: { schema: { ...integer, description: 'How many matching records to leave out first.' } },
+  filter: { schema: { ...text, description: 'A query, such as: name contains "web" sort by name.' } },
+  sort: { schema: { ...text, description: 'What may follow "sort by" in a filter.' } },
+} as const satisfies Record<string, QueryParameter>
+
+/** Of lists of records with role attributes. */
+export const roleQuery = {
+  roleFilter: { schema: { ...text, description: 'A role: #attribute, or @id.' }, isMultiple: true },
+  roleSemantic: { schema: { ...text, enum: ['AllOf', 'AnyOf'] } },
+} as const satisfies Record<string, QueryParameter>
+
+/** The values of the declared parameters; of a repeated single one the last counts. @throws COULD_NOT_VALIDATE */
+export function readQuery(
+  declared: Readonly<Record<string, QueryParameter>>,
+  sent: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
+  for (const [name, parameter] of Object.entries(declared)) {
+    const given = sent[name]
+    if (given === undefined || (given === '' && !parameter.isRequired)) {
+      if (parameter.isRequired) throw invalid(name, 'is required')
+      continue
+    }
+    const all = Array.isArray(given) ? given : [given]
+    const parsed = all.map((one) => readValue(name, parameter.schema, one))
+    values[name] = parameter.isMultiple ? parsed : parsed.at(-1)
+  }
+  return values
+}
+
+function readValue(name: string, schema: JsonSchema, given: string): unknown {
+  const value = schema.type === 'integer' ? toInteger(given) : schema.type === 'boolean' ? toBoolean(given) : given
+  const problem = firstProblem(schema, value)
+  if (problem) throw errors.COULD_NOT_VALIDATE({ field: name, reason: problem.reason, value: given })
+  return value
+}
+
+function toInteger(given: string): number | string {
+  return /^[+-]?\d{1,15}$/.test(given) ? Number(given) : given
+}
+
+function toBoolean(given: string): boolean | string {
+  if (given === 'true') return true
+  return given === 'false' ? false : given
+}
+
+/** The parameters of a list, from an operation's query. @throws COULD_NOT_VALIDATE for roles that are none */
+export function listParameters(query: Readonly<Record<string, unknown>>): ListParameters {
+  const { roleFilter = [] } = query as ListParameters
+  const bare = roleFilter.find((role) => !role.startsWith('#') && !role.startsWith('@'))
+  if (bare !== undefined) throw invalid('roleFilter', 'must begin with # (an attribute) or @ (an id)', bare)
+  return query as ListParameters
+}

@@ -1,0 +1,53 @@
+// What the server knows of a request beside what Fastify does.
+import type { X509Certificate } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import type { Dialect, ListenerConfig } from '../src/config.ts'
+import type { Caller } from '../src/context.ts'
+import type { AnyOperation } from './operation.ts'
+
+/** Filled by the hooks, in their order. */
+export interface RequestState {
+  dialect: Dialect
+  caller: Caller
+  query: Readonly<Record<string, unknown>>
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    state: RequestState
+  }
+  interface FastifyContextConfig {
+    /** What the route does; absent only on routes that refuse. */
+    operation?: AnyOperation
+    api?: 'client' | 'management'
+    /** For routes without an operation: why they need no permission. */
+    public?: string
+  }
+}
+
+const listeners = new WeakMap<IncomingMessage, ListenerConfig>()
+
+/** Notes by which listener a request came in. */
+export function cameThrough(message: IncomingMessage, listener: ListenerConfig): void {
+  listeners.set(message, listener)
+}
+
+export function listenerOf(message: IncomingMessage): ListenerConfig | undefined {
+  return listeners.get(message)
+}
+
+/**
+ * The certificates of the TLS peer as they were sent. `issuerCertificate` of a peer's certificate is in fact the next one
+ * in its list, whatever its order; that is undocumented, and a test with a shuffled list stands for it.
+ */
+export function peerCertificates(message: IncomingMessage): X509Certificate[] {
+  const socket = message.socket as TLSSocket
+  const found: X509Certificate[] = []
+  let next = socket.getPeerX509Certificate?.()
+  while (next && !found.some((known) => known.fingerprint256 === next?.fingerprint256)) {
+    found.push(next)
+    next = next.issuerCertificate
+  }
+  return found
+}

@@ -1,0 +1,273 @@
+// From a resource to its operations: list, create, detail, replace, patch, delete, and its relations.
+import { Readable } from 'node:stream'
+import type { Api } from '../src/config.ts'
+import type { Context } from '../src/context.ts'
+import { notFound } from '../src/errors.ts'
+import { filterableFields } from '../src/filter/symbols.ts'
+import { RawJson } from '../src/records/raw-json.ts'
+import { type Presentation, present } from '../src/records/record.ts'
+import type { AnyResource, AnyRow, Relation, Verb } from '../src/resources/define.ts'
+import { resourceOf } from '../src/resources/index.ts'
+import { inputSchema, readInput } from '../src/resources/input.ts'
+import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
+import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
+import { compileList, type ListParameters, list, planList, type Restriction } from '../src/store/lists.ts'
+import { type Answer, created, data, empty, list as listAnswer, listMeta, raw } from './answers.ts'
+import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
+import { listParameters, listQuery, roleQuery } from './query.ts'
+
+/** How the operations of a resource differ from what they are on their own. */
+export interface Differences {
+  readonly apis?: readonly Api[]
+  readonly verbs?: readonly Verb[]
+  readonly relations?: readonly string[]
+  readonly grantedTo?: 'administrator' | 'authenticated'
+  /** Further query parameters of list and detail, which `presentation` may read. */
+  readonly query?: Readonly<Record<string, QueryParameter>>
+  /** How records are shown to the caller. */
+  presentation?(call: Call, isList: boolean): Promise<Presentation>
+}
+
+/** All operations that follow from a resource. */
+export function resourceOperations(resource: AnyResource, differences: Differences = {}): AnyOperation[] {
+  const { verbs = resource.verbs, relations = Object.keys(resource.relations) } = differences
+  return [
+    ...verbs.map((verb) => verbOperation(resource, verb, differences)),
+    ...relations.map((name) => relationOperation(resource, name, differences)),
+  ]
+}
+
+/** `config-type` → `ConfigType` */
+export function pascal(name: string): string {
+  return name.replace(/(^|-)([a-z])/g, (_, _dash, letter: string) => letter.toUpperCase())
+}
+
+function verbOperation(resource: AnyResource, verb: Verb, differences: Differences): AnyOperation {
+  const { apis = ['management'], grantedTo = 'administrator' } = differences
+  const { name, plural } = resource
+  const singular = pascal(name)
+  const common = { apis, topic: plural }
+  const access = (right: string) => ({ permission: `${name}.${right}`, grantedTo })
+  const one = `/${plural}/:id`
+  switch (verb) {
+    case 'list':
+      return operation({
+        ...common,
+        id: `list${pascal(plural)}`,
+        method: 'GET',
+        path: `/${plural}`,
+        summary: `Lists ${spokenPlural(resource)}.`,
+        access: access('read'),
+        query: { ...queryOf(resource), ...differences.query },
+        returns: { kind: 'list', resource: plural },
+        run: (call) => answerList(call, resource, [], differences),
+      })
+    case 'create':
+      return operation({
+        ...common,
+        id: `create${singular}`,
+        method: 'POST',
+        path: `/${plural}`,
+        summary: `Creates ${article(resource)} ${spoken(resource)}.`,
+        access: access('create'),
+        body: inputBody(resource, 'create'),
+        returns: { kind: 'created', resource: plural },
+        async run({ context, body }) {
+          const entity = await create(context, resource, body(undefined) as never)
+          return created(plural, (entity as { id: string }).id)
+        },
+      })
+    case 'detail':
+      return operation({
+        ...common,
+        id: `detail${singular}`,
+        method: 'GET',
+        path: one,
+        summary: `Shows one ${spoken(resource)}.`,
+        access: access('read'),
+        ...(differences.query ? { query: differences.query } : {}),
+        returns: { kind: 'record', resource: plural },
+        async run(call) {
+          const row = await existingRow(call.context, resource, call.params.id)
+          return answerRecord(call, resource, row, differences)
+        },
+      })
+    case 'replace':
+    case 'patch':
+      return operation({
+        ...common,
+        id: `${verb === 'replace' ? 'update' : 'patch'}${singular}`,
+        method: verb === 'replace' ? 'PUT' : 'PATCH',
+        path: one,
+        summary:
+          verb === 'replace'
+            ? `Replaces one ${spoken(resource)}: what is not sent falls back to its default.`
+            : `Changes the members of one ${spoken(resource)} that are sent.`,
+        access: access('update'),
+        body: inputBody(resource, verb),
+        returns: { kind: 'empty' },
+        async run({ context, params, body }) {
+          const values = body(resource.variants ? await storedType(context, resource, params.id) : undefined)
+          await (verb === 'replace' ? replace : patch)(context, resource, params.id ?? '', values)
+          return empty()
+        },
+      })
+    case 'delete':
+      return operation({
+        ...common,
+        id: `delete${singular}`,
+        method: 'DELETE',
+        path: one,
+        summary: `Deletes one ${spoken(resource)}.`,
+        access: access('delete'),
+        returns: { kind: 'empty' },
+        async run({ context, params }) {
+          await remove(context, resource, params.id ?? '')
+          return empty()
+        },
+      })
+  }
+}
+
+function relationOperation(
+  resource: AnyResource,
+  name: string,
+  { apis = ['management'], grantedTo = 'administrator' }: Differences,
+) {
+  const relation = resource.relations[name] as Relation
+  const target = resourceOf(relation.resource)
+  return operation({
+    id: `list${pascal(resource.name)}${pascal(name)}`,
+    apis,
+    topic: resource.plural,
+    method: 'GET',
+    path: `/${resource.plural}/:id/${name}`,
+    summary: `Lists the ${spokenPlural(target)} of one ${spoken(resource)}.`,
+    access: { permission: `${resource.name}.read`, grantedTo },
+    query: { ...queryOf(target), ...relationQuery(relation) },
+    returns: { kind: 'list', resource: target.plural },
+    async run(call) {
+      const row = await existingRow(call.context, resource, call.params.id)
+      return answerList(call, target, [await relationRestriction(call, row, relation)], {})
+    },
+  })
+}
+
+function relationQuery(relation: Relation): Record<string, QueryParameter> {
+  if (relation.kind !== 'matched') return {}
+  return Object.fromEntries(Object.entries(relation.query ?? {}).map(([name, schema]) => [name, { schema }]))
+}
+
+async function relationRestriction(call: Call, row: AnyRow, relation: Relation): Promise<Restriction> {
+  switch (relation.kind) {
+    case 'referring':
+      return { field: relation.field, equals: row.id }
+    case 'containing':
+      return { field: relation.field, contains: row.id }
+    case 'contained':
+      return { ids: JSON.parse(row[relation.field] as string) as string[] }
+    case 'side':
+      return { sides: [call.context.controller.access.sideOf(row, relation.field)] }
+    case 'matched':
+      return relation.find(call.context, row.id, call.query)
+  }
+}
+
+/** A body of a resource is read in two steps: the variant of a stored record may have to be looked up in between. */
+type Unread = (storedType: string | undefined) => Record<string, unknown>
+
+function inputBody(resource: AnyResource, purpose: Purpose): BodyReader<Unread> {
+  return {
+    schema: inputSchema(resource, purpose),
+    isRequired: true,
+    contentTypes: ['application/json'],
+    read(sent: unknown, unknown: UnknownMembers) {
+      if (resource.variants && purpose !== 'create') return (type) => readInput(resource, purpose, sent, unknown, type)
+      const values = readInput(resource, purpose, sent, unknown)
+      return () => values
+    },
+  }
+}
+
+async function storedType(context: Context, resource: AnyResource, id: string | undefined): Promise<string> {
+  return (await existingRow(context, resource, id)).typeId as string
+}
+
+/** The row that a path names. @throws NOT_FOUND */
+export async function existingRow(context: Context, resource: AnyResource, id = ''): Promise<AnyRow> {
+  const row = await findRow(context, resource, id)
+  if (!row) throw notFound(spoken(resource), id)
+  return row
+}
+
+/** The answer that shows one record. */
+export async function answerRecord(
+  call: Call,
+  resource: AnyResource,
+  row: AnyRow,
+  differences: Differences = {},
+): Promise<Answer> {
+  const how = await differences.presentation?.(call, false)
+  const [text = 'null'] = await present(call.context, resource, [row], how)
+  return data(new RawJson(text))
+}
+
+/** The answer that lists records, by the parameters of the call. */
+export async function answerList(
+  call: Call,
+  resource: AnyResource,
+  restrictions: readonly Restriction[],
+  differences: Differences = {},
+): Promise<Answer> {
+  const { context } = call
+  const plan = planList(listParameters(call.query) as ListParameters)
+  const how = await differences.presentation?.(call, true)
+  if (plan.limit === 'none') return streamList(context, resource, plan, restrictions, how)
+  const page = await list(context, resource, plan, restrictions)
+  return listAnswer(await present(context, resource, page.rows, how), page, filterableFields(resource))
+}
+
+// How many records of an unlimited list are made ready at a time.
+const STREAM_BATCH = 200
+
+async function streamList(
+  context: Context,
+  resource: AnyResource,
+  plan: ReturnType<typeof planList>,
+  restrictions: readonly Restriction[],
+  how: Presentation | undefined,
+): Promise<Answer> {
+  const { rows } = await compileList(context, resource, plan, restrictions)
+  return raw('application/json', Readable.from(envelope(), { objectMode: false }))
+
+  async function* envelope() {
+    yield '{"data":['
+    let total = 0
+    let batch: AnyRow[] = []
+    const flush = async () => {
+      const texts = await present(context, resource, batch, how)
+      const text = `${total === 0 ? '' : ','}${texts.join(',')}`
+      total += batch.length
+      batch = []
+      return text
+    }
+    for await (const row of context.controller.store.stream(rows)) {
+      batch.push(row as AnyRow)
+      if (batch.length >= STREAM_BATCH) yield await flush()
+    }
+    if (batch.length > 0) yield await flush()
+    yield `],${listMeta({ limit: 'none', offset: plan.offset, total }, filterableFields(resource))}}\n`
+  }
+}
+
+function queryOf(resource: AnyResource): Record<string, QueryParameter> {
+  return 'roleAttributes' in resource.fields ? { ...listQuery, ...roleQuery } : listQuery
+}
+
+function spokenPlural(resource: AnyResource): string {
+  return resource.plural.replaceAll('-', ' ')
+}
+
+function article(resource: AnyResource): string {
+  return /^[aeiou]/.test(resource.name) ? 'an' : 'a'
+}

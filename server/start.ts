@@ -1,0 +1,94 @@
+// Starts a controller on a data directory: lock, first-time work, sockets, background work.
+import { hostname } from 'node:os'
+import { type DestinationStream, pino } from 'pino'
+import { systemClock } from '../src/clock.ts'
+import { advertisedAddress, type Overrides, readConfig } from '../src/config.ts'
+import { type Controller, dataPaths, openController } from '../src/controller.ts'
+import { hasUsableAdministrator, initialise, isInitialised, newBootstrapToken } from '../src/initialise.ts'
+import type { Log } from '../src/log.ts'
+import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
+import { buildApp } from './app.ts'
+import { listen } from './listen.ts'
+
+export interface StartOptions {
+  readonly directory: string
+  /** Settings that win over the file; a new directory keeps them. */
+  readonly settings: Overrides
+  readonly env: NodeJS.ProcessEnv
+  /** Where the log goes; stderr unless said otherwise. */
+  readonly logTo?: DestinationStream
+}
+
+export interface Running {
+  readonly controller: Controller
+  /** Under which clients reach it. */
+  readonly url: string
+  /** What is really bound. */
+  readonly addresses: readonly string[]
+  /** SHA-256 of the root certificate. */
+  readonly fingerprint: string
+  /** The files that a first start made. */
+  readonly written: readonly string[]
+  /** Present where no administrator can sign in. */
+  readonly bootstrapToken: string | undefined
+  close(): Promise<void>
+}
+
+/** @throws DirectoryLocked, ConfigError, and what the system says of an address that cannot be bound */
+export async function startController({ directory, settings, env, logTo }: StartOptions): Promise<Running> {
+  const written = isInitialised(directory) ? [] : await initialise({ directory, settings, clock: systemClock })
+  const unlock = lockDirectory(directory)
+  try {
+    const config = readConfig(dataPaths(directory).config, env, settings)
+    const log = openLog(config['log.level'], logTo)
+    const controller = await openController({ directory, config, clock: systemClock, log })
+    const app = await buildApp(controller)
+    const listening = await listen(app, controller).catch(async (error) => {
+      await controller.close()
+      throw error
+    })
+    const system = controller.context({ kind: 'system' })
+    const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await newBootstrapToken(system)
+    const stopBackground = startBackground(controller)
+    log.info({ addresses: listening.addresses }, 'listening')
+    return {
+      controller,
+      url: `https://${advertisedAddress(config)}`,
+      addresses: listening.addresses,
+      fingerprint: controller.authority.rootFingerprint,
+      written,
+      bootstrapToken,
+      async close() {
+        stopBackground()
+        await listening.close()
+        await controller.close()
+        unlock()
+        log.info({}, 'stopped')
+      },
+    }
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+function openLog(level: string, logTo: DestinationStream | undefined): Log {
+  const options = { level, base: { host: hostname(), pid: process.pid } }
+  return pino(options, logTo ?? pino.destination({ dest: 2, sync: false }))
+}
+
+// How often sessions that were idle for too long are taken away.
+const SWEEP_MILLISECONDS = 5_000
+
+/** Work that no request asks for. Returns what ends it. */
+function startBackground(controller: Controller): () => void {
+  const { sessions, config, log } = controller
+  const context = controller.context({ kind: 'system' })
+  const every = (milliseconds: number, name: string, work: () => Promise<unknown>) =>
+    setInterval(() => work().catch((error) => log.error({ err: error }, `${name} failed`)), milliseconds)
+  const timers = [
+    every(SWEEP_MILLISECONDS, 'taking away idle sessions', () => sessions.sweep(context)),
+    every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
+  ]
+  return () => timers.forEach(clearInterval)
+}

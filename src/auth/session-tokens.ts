@@ -1,0 +1,37 @@
+// The tokens of API sessions: derived from a key and the session's id, so that only their hashes need to be stored.
+import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { writePrivateFile } from '../pki/files.ts'
+
+const KEY_BYTES = 32
+
+export class SessionTokens {
+  readonly #key: Buffer
+
+  constructor(key: Buffer) {
+    this.#key = key
+  }
+
+  /** Loads the key of a data directory, making it at the first start. */
+  static open(file: string): SessionTokens {
+    if (!existsSync(file)) writePrivateFile(file, randomBytes(KEY_BYTES))
+    const key = readFileSync(file)
+    if (key.length !== KEY_BYTES) throw new Error(`${file} is damaged: it must hold ${KEY_BYTES} bytes`)
+    return new SessionTokens(key)
+  }
+
+  /** The token of a session: a version 4 UUID whose random bits come from HMAC-SHA-256 of the session's id. */
+  of(apiSessionId: string): string {
+    const bytes = createHmac('sha256', this.#key).update(apiSessionId).digest().subarray(0, 16)
+    // RFC 9562 §5.4: version in the high half of byte 6, variant in the high bits of byte 8.
+    bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40
+    bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80
+    const hex = bytes.toString('hex')
+    return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+  }
+}
+
+/** What is stored of a token: its SHA-256, base64url. */
+export function tokenHash(token: string): string {
+  return createHash('sha256').update(token.toLowerCase()).digest('base64url')
+}

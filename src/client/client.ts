@@ -1,0 +1,97 @@
+// Speaks to a controller through any transport: paths of the management API in, data or a failure out.
+import type { Reply, Transport } from './transport.ts'
+
+export const MANAGEMENT_PATH = '/edge/management/v1'
+export const CLIENT_PATH = '/edge/client/v1'
+
+export interface PageMeta {
+  readonly pagination?: { readonly limit: number; readonly offset: number; readonly totalCount: number }
+}
+
+export interface Answered {
+  readonly data: unknown
+  readonly meta: PageMeta
+  readonly reply: Reply
+}
+
+/** The controller refused: what its error answer says. */
+export class RequestFailed extends Error {
+  readonly target: string
+  readonly status: number
+  readonly code: string
+  readonly causeCode: string | undefined
+  readonly field: string | undefined
+  readonly reason: string | undefined
+  readonly requestId: string | undefined
+
+  constructor(target: string, reply: Reply) {
+    const { error } = (parse(reply.text) ?? {}) as { error?: ErrorBody }
+    super(error?.message ?? `the controller answered with status ${reply.status}`)
+    this.name = 'RequestFailed'
+    this.target = target
+    this.status = reply.status
+    this.code = error?.code ?? `HTTP_${reply.status}`
+    this.causeCode = error?.cause?.code
+    this.field = error?.cause?.field
+    this.reason = error?.cause?.reason ?? error?.cause?.message
+    this.requestId = error?.requestId
+  }
+}
+
+interface ErrorBody {
+  readonly code: string
+  readonly message: string
+  readonly requestId?: string
+  readonly cause?: {
+    readonly code?: string
+    readonly field?: string
+    readonly reason?: string
+    readonly message?: string
+  }
+}
+
+export class Client {
+  readonly #transport: Transport
+  readonly #base: string
+  readonly #headers: Readonly<Record<string, string>>
+
+  constructor(transport: Transport, { base = MANAGEMENT_PATH, token }: { base?: string; token?: string } = {}) {
+    this.#transport = transport
+    this.#base = base
+    this.#headers = token === undefined ? {} : { 'net-session': token }
+  }
+
+  get target(): string {
+    return this.#transport.target
+  }
+
+  /** @throws RequestFailed for every status that is no success, Unreachable where no answer came */
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answered> {
+    const reply = await this.#transport.send({
+      method,
+      path: this.#base + path,
+      headers: { ...this.#headers, ...headers },
+      ...(body === undefined ? {} : { body }),
+    })
+    if (reply.status >= 400) throw new RequestFailed(this.target, reply)
+    const parsed = parse(reply.text) as { data?: unknown; meta?: PageMeta } | undefined
+    return { data: parsed?.data, meta: parsed?.meta ?? {}, reply }
+  }
+
+  close(): Promise<void> {
+    return this.#transport.close()
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,86 @@
+// A transport over HTTPS that trusts one root and nothing else.
+import { Agent, request as httpsRequest } from 'node:https'
+import { encodeBody, type Reply, type Request, type Transport } from './transport.ts'
+
+/** The controller did not answer, or is not the one that was expected. */
+export class Unreachable extends Error {
+  readonly url: string
+  /** The certificate did not lead to the pinned root. */
+  readonly isUntrusted: boolean
+
+  constructor(url: string, cause: Error & { code?: string }) {
+    super(`${url} cannot be reached: ${reasonOf(cause)}`, { cause })
+    this.name = 'Unreachable'
+    this.url = url
+    this.isUntrusted = TRUST_FAILURES.has(cause.code ?? '')
+  }
+}
+
+const TRUST_FAILURES = new Set([
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_SIGNATURE_FAILURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+])
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'there is no host of that name',
+  ETIMEDOUT: 'it did not answer in time',
+  ECONNRESET: 'it closed the connection',
+  EHOSTUNREACH: 'there is no way to that host',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
+}
+
+function reasonOf(cause: Error & { code?: string }): string {
+  const code = cause.code ?? ''
+  if (REASONS[code]) return REASONS[code]
+  return TRUST_FAILURES.has(code) ? 'its certificate does not come from the expected root' : cause.message
+}
+
+const TIMEOUT_MILLISECONDS = 60_000
+
+export interface HttpOptions {
+  /** `https://host:port` */
+  readonly url: string
+  /** PEM of the one root that is trusted; without it nothing is checked. */
+  readonly rootPem: string | undefined
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export function httpTransport({ url, rootPem, headers: common = {} }: HttpOptions): Transport {
+  const trust = rootPem === undefined ? { rejectUnauthorized: false } : { ca: rootPem }
+  const agent = new Agent({ ...trust, keepAlive: true })
+  return {
+    target: url,
+    send(request: Request): Promise<Reply> {
+      const { text, headers } = encodeBody(request)
+      return new Promise((resolve, reject) => {
+        const fail = (error: Error) => reject(new Unreachable(url, error))
+        const outgoing = httpsRequest(
+          new URL(request.path, url),
+          { method: request.method, agent, headers: { ...common, ...headers }, timeout: TIMEOUT_MILLISECONDS },
+          (incoming) => {
+            const chunks: Buffer[] = []
+            incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+            incoming.on('error', fail)
+            incoming.on('end', () =>
+              resolve({
+                status: incoming.statusCode ?? 0,
+                headers: incoming.headers,
+                text: Buffer.concat(chunks).toString('utf8'),
+              }),
+            )
+          },
+        )
+        outgoing.on('timeout', () => outgoing.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })))
+        outgoing.on('error', fail)
+        outgoing.end(text)
+      })
+    },
+    close: async () => agent.destroy(),
+  }
+}

@@ -1,0 +1,261 @@
+// Every setting: its default, its explanation and its check, said once; the commented file and the documents follow.
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { parse } from 'yaml'
+
+export type Api = 'client' | 'management'
+/** Which of two wordings a caller is answered in; see `server/dialects.ts`. */
+export type Dialect = 'native' | 'openziti'
+
+export interface ListenerConfig {
+  /** `host:port` */
+  readonly address: string
+  readonly apis: readonly Api[]
+  readonly dialect: Dialect
+}
+
+/** A setting is not of the form it needs. */
+export class ConfigError extends Error {
+  readonly key: string
+
+  constructor(key: string, reason: string) {
+    super(`the setting ${key} ${reason}`)
+    this.name = 'ConfigError'
+    this.key = key
+  }
+}
+
+interface Setting<V> {
+  readonly explain: string
+  /** As it stands in the file. */
+  readonly default: unknown
+  read(value: unknown, key: string): V
+}
+
+const settings = {
+  listeners: {
+    explain: 'Where the controller listens, and which APIs it serves there. The dialect is for callers who name none.',
+    default: [{ address: '127.0.0.1:1280', apis: ['client', 'management'], dialect: 'native' }],
+    read: readListeners,
+  },
+  advertise: {
+    explain:
+      'Names under which clients reach the controller, as host:port. The first one goes into enrollment tokens; all of them into the server certificate. Without any, the address of the first listener is used.',
+    default: [],
+    read: (value, key) => list(value, key).map((entry) => hostAndPort(entry, key)),
+  },
+  'session.timeout': duration('30m', 'How long a sign-in stays alive without being used.', '1m'),
+  'session.activityFlush': duration('90s', 'How often the last use of sessions is written to the database.', '1s'),
+  'enrollment.identity': duration('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
+  'enrollment.router': duration('180m', 'How long the enrollment token of a new router can be used.', '5m'),
+  'limits.bodyBeforeSession': bytes('64KiB', 'The largest request body of a caller who is not signed in.'),
+  'limits.body': bytes('1MiB', 'The largest request body of a caller who is.'),
+  'limits.header': bytes('16KiB', 'The largest set of request headers.'),
+  'limits.headerTime': duration('10s', 'How long the headers of a request may take to arrive.'),
+  'limits.requestTime': duration('30s', 'How long a whole request may take to arrive.'),
+  'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
+  'limits.passwordQueue': count(100, 'How many password sign-ins may wait for their turn; more are refused with 429.'),
+  'log.level': {
+    explain: 'How much is logged: debug, info, warn, error or silent.',
+    default: 'info',
+    read: (value, key) => oneOf(['debug', 'info', 'warn', 'error', 'silent'] as const, value, key),
+  },
+} as const satisfies Record<string, Setting<unknown>>
+
+type SettingKey = keyof typeof settings
+export type Config = { readonly [K in SettingKey]: ReturnType<(typeof settings)[K]['read']> }
+
+export const settingKeys = Object.keys(settings) as SettingKey[]
+
+/** For each setting: its key, its default as it stands in the file, and its explanation. */
+export const settingDocs: readonly { key: string; default: unknown; explain: string }[] = settingKeys.map((key) => ({
+  key,
+  default: settings[key].default,
+  explain: settings[key].explain,
+}))
+
+/** Settings from the command line or another caller, by key; they win over everything. */
+export type Overrides = Partial<Record<SettingKey, unknown>>
+
+/**
+ * Settings in their order: overrides, environment (`CONTROLLER_SESSION_TIMEOUT`), file, default.
+ * @throws ConfigError for unknown keys and for values that do not fit
+ */
+export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}, overrides: Overrides = {}): Config {
+  const fromFile = file === undefined ? new Map<string, unknown>() : flatten(parse(readFileSync(file, 'utf8')) ?? {})
+  for (const key of fromFile.keys()) {
+    if (!Object.hasOwn(settings, key)) throw new ConfigError(key, 'does not exist')
+  }
+  const entries = settingKeys.map((key) => {
+    const setting: Setting<unknown> = settings[key]
+    const value = overrides[key] ?? fromEnvironment(env, key) ?? fromFile.get(key) ?? setting.default
+    return [key, setting.read(value, key)]
+  })
+  const config = Object.fromEntries(entries) as Config
+  checkAdvertised(config)
+  return config
+}
+
+/** The first address that clients use: `host:port`. */
+export function advertisedAddress(config: Config): string {
+  return config.advertise[0] ?? config.listeners[0]?.address ?? ''
+}
+
+/** Every host that the server certificate must name. */
+export function certificateHosts(config: Config): string[] {
+  const addresses = [...config.advertise, ...config.listeners.map(({ address }) => address)]
+  const hosts = addresses.map((address) => splitAddress(address).host).filter((host) => !isUnspecified(host))
+  return [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])]
+}
+
+/** Host and port of `host:port`; an IPv6 host stands in brackets. */
+export function splitAddress(address: string): { host: string; port: number } {
+  const at = address.lastIndexOf(':')
+  return { host: address.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(address.slice(at + 1)) }
+}
+
+function isUnspecified(host: string): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
+function checkAdvertised(config: Config): void {
+  const { host } = splitAddress(advertisedAddress(config))
+  if (isUnspecified(host)) {
+    throw new ConfigError('advertise', `must name an address that clients can reach: listening on ${host} names none`)
+  }
+}
+
+/** The file that a new data directory gets: every setting with its explanation, set where it differs from the default. */
+export function configFile(values: Overrides = {}): string {
+  const lines = [
+    '# Settings of this controller. What is commented out has the value shown.',
+    '# Each can also be given as an environment variable: session.timeout as CONTROLLER_SESSION_TIMEOUT.',
+    '',
+  ]
+  let group = ''
+  for (const key of settingKeys) {
+    const [head = '', tail] = key.split('.')
+    if (tail && head !== group) lines.push(`${head}:`)
+    const indent = tail ? '  ' : ''
+    const value = values[key]
+    const text = yamlValue(value ?? settings[key].default)
+    lines.push(...wrapComment(settings[key].explain).map((line) => indent + line))
+    lines.push(`${indent}${value === undefined ? '# ' : ''}${tail ?? head}: ${text}`, '')
+    group = head
+  }
+  return lines.join('\n')
+}
+
+/** JSON is YAML; a list of records reads better in lines of its own, and stays short here. */
+function yamlValue(value: unknown): string {
+  return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && !/^\d+$/.test(value) ? value : JSON.stringify(value)
+}
+
+function wrapComment(text: string): string[] {
+  return text.match(/.{1,96}(?:\s|$)/g)?.map((line) => `# ${line.trim()}`) ?? []
+}
+
+function flatten(value: unknown): Map<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ConfigError('file', 'must be a map of settings')
+  }
+  const flat = new Map<string, unknown>()
+  for (const [head, inner] of Object.entries(value)) {
+    const isGroup = settingKeys.some((key) => key.startsWith(`${head}.`))
+    if (!isGroup) flat.set(head, inner)
+    else for (const [tail, leaf] of Object.entries((inner ?? {}) as object)) flat.set(`${head}.${tail}`, leaf)
+  }
+  return flat
+}
+
+function fromEnvironment(env: NodeJS.ProcessEnv, key: string): unknown {
+  const name = `CONTROLLER_${key
+    .replace(/[A-Z]/g, (letter) => `_${letter}`)
+    .replaceAll('.', '_')
+    .toUpperCase()}`
+  const text = env[name]
+  return text === undefined || text === '' ? undefined : (parse(text) as unknown)
+}
+
+// ---- forms of values --------------------------------------------------------------------------------------------------
+
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const SIZES = { B: 1, KiB: 1_024, MiB: 1_048_576 } as const
+
+/** A duration such as `90s` or `1h30m`, in milliseconds; undefined for any other text. */
+export function parseDuration(text: string): number | undefined {
+  if (!/^(\d+(ms|s|m|h|d))+$/.test(text)) return undefined
+  const parts = text.matchAll(/(\d+)(ms|s|m|h|d)/g)
+  return [...parts].reduce((sum, [, amount, unit]) => sum + Number(amount) * UNITS[unit as keyof typeof UNITS], 0)
+}
+
+function duration(standard: string, explain: string, least = '1ms') {
+  return {
+    explain: `${explain} At least ${least}.`.replace(' At least 1ms.', ''),
+    default: standard,
+    read(value: unknown, key: string): number {
+      const milliseconds = typeof value === 'string' ? parseDuration(value) : undefined
+      if (milliseconds === undefined) throw new ConfigError(key, 'must be a duration such as 90s, 30m or 12h')
+      if (milliseconds < (parseDuration(least) ?? 0)) throw new ConfigError(key, `must be at least ${least}`)
+      return milliseconds
+    },
+  }
+}
+
+function bytes(standard: string, explain: string) {
+  return {
+    explain,
+    default: standard,
+    read(value: unknown, key: string): number {
+      const [, amount, unit] = /^(\d+)(B|KiB|MiB)$/.exec(String(value)) ?? []
+      if (!amount) throw new ConfigError(key, 'must be a size such as 64KiB or 1MiB')
+      return Number(amount) * SIZES[unit as keyof typeof SIZES]
+    },
+  }
+}
+
+function count(standard: number, explain: string) {
+  return {
+    explain,
+    default: standard,
+    read(value: unknown, key: string): number {
+      if (!Number.isSafeInteger(value) || (value as number) < 1)
+        throw new ConfigError(key, 'must be a whole number above 0')
+      return value as number
+    },
+  }
+}
+
+function list(value: unknown, key: string): unknown[] {
+  if (!Array.isArray(value)) throw new ConfigError(key, 'must be a list')
+  return value
+}
+
+function oneOf<const C extends string>(choices: readonly C[], value: unknown, key: string): C {
+  const found = choices.find((choice) => choice === value)
+  if (found === undefined) throw new ConfigError(key, `must be one of ${choices.join(', ')}`)
+  return found
+}
+
+function hostAndPort(value: unknown, key: string): string {
+  const text = String(value)
+  const { host, port } = splitAddress(text)
+  const isHost = isIP(host) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(host)
+  if (!text.includes(':') || !isHost || !Number.isInteger(port) || port < 0 || port > 65535) {
+    throw new ConfigError(key, `holds ${JSON.stringify(value)}, which is not of the form host:port`)
+  }
+  return text
+}
+
+function readListeners(value: unknown, key: string): ListenerConfig[] {
+  const listeners = list(value, key).map((entry) => {
+    const { address, apis = ['client', 'management'], dialect = 'native' } = (entry ?? {}) as Record<string, unknown>
+    return {
+      address: hostAndPort(address, key),
+      apis: list(apis, key).map((api) => oneOf(['client', 'management'] as const, api, key)),
+      dialect: oneOf(['native', 'openziti'] as const, dialect, key),
+    }
+  })
+  if (listeners.length === 0) throw new ConfigError(key, 'must name at least one address')
+  return listeners
+}

@@ -1,0 +1,48 @@
+// Who asks, on whose behalf code runs, and what it may reach: the first argument of everything that touches the store.
+import type { Kysely } from 'kysely'
+import type { Clock } from './clock.ts'
+import type { Controller } from './controller.ts'
+import type { Change } from './store/changes.ts'
+import type { Database } from './store/database.ts'
+
+/** The party behind an operation. */
+export type Caller =
+  | { readonly kind: 'anonymous' }
+  | {
+      readonly kind: 'identity'
+      readonly identityId: string
+      readonly identityName: string
+      readonly isAdmin: boolean
+      readonly apiSessionId: string
+      /** A second factor is still owed: only what such a session may call is open to it. */
+      readonly isPartial: boolean
+    }
+  /** Whoever can read the data directory, working on it while no controller runs. */
+  | { readonly kind: 'local-operator'; readonly osUser: string }
+  /** The controller itself: initialisation and background work. */
+  | { readonly kind: 'system' }
+
+export interface Origin {
+  readonly requestId: string
+  /** The peer's address without port; undefined where no connection is involved. */
+  readonly address: string | undefined
+}
+
+export interface Context {
+  readonly controller: Controller
+  readonly db: Kysely<Database>
+  readonly clock: Clock
+  readonly caller: Caller
+  readonly origin: Origin
+  /** Runs one transaction; settles once it is on disk. The body awaits nothing but its own queries. */
+  write<T>(body: (tx: WriteContext) => Promise<T>): Promise<T>
+}
+
+/** What code that reads, or works inside a transaction, needs of a context. */
+export type ReadContext = Omit<Context, 'write'>
+
+/** A context inside a transaction: `db` is the transaction. */
+export interface WriteContext extends ReadContext {
+  /** Notes what changed: its audit record commits with it, its event goes out after. */
+  record(change: Change): void
+}

@@ -1,0 +1,144 @@
+// The controller without any face: everything that a request, an offline command or a background job works with.
+import { join } from 'node:path'
+import { Access } from './access/access.ts'
+import { ApiSessions } from './auth/api-sessions.ts'
+import { Passwords } from './auth/passwords.ts'
+import { SessionTokens } from './auth/session-tokens.ts'
+import type { Clock } from './clock.ts'
+import { type Config, certificateHosts } from './config.ts'
+import type { Caller, Context, Origin } from './context.ts'
+import { Enrollments } from './enrollment/enrollments.ts'
+import type { Log } from './log.ts'
+import { Authority } from './pki/authority.ts'
+import { References } from './records/references.ts'
+import type { RecordView } from './resources/define.ts'
+import { ConfigSchemas } from './schema/config-schemas.ts'
+import { openSqliteStore } from './store/dialects/sqlite/store.ts'
+import type { Stamp, Store } from './store/store.ts'
+import { IdentityViews } from './views/identity-views.ts'
+import { ServiceViews } from './views/service-views.ts'
+import { SessionViews } from './views/session-views.ts'
+
+export interface Controller {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Log
+  readonly store: Store
+  readonly authority: Authority
+  readonly access: Access
+  readonly sessions: ApiSessions
+  readonly passwords: Passwords
+  readonly enrollments: Enrollments
+  readonly references: References
+  readonly configSchemas: ConfigSchemas
+  readonly serviceViews: RecordView
+  readonly identityViews: RecordView
+  readonly sessionViews: RecordView
+  readonly startedAt: number
+  /** What code works with on behalf of a caller. */
+  context(caller: Caller, origin?: Origin): Context
+  /** Writes what memory knows, and closes the store. */
+  close(): Promise<void>
+}
+
+export interface OpenOptions {
+  readonly directory: string
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Where the parts of a data directory lie. */
+export function dataPaths(directory: string) {
+  return {
+    config: join(directory, 'config.yaml'),
+    database: join(directory, 'controller.db'),
+    tokenKey: join(directory, 'token.key'),
+    pki: join(directory, 'pki'),
+  }
+}
+
+const BACKGROUND: Origin = { requestId: 'background', address: undefined }
+
+/** Opens the controller of a data directory that was initialised. The caller holds the directory's lock. */
+export async function openController({ directory, config, clock, log }: OpenOptions): Promise<Controller> {
+  const paths = dataPaths(directory)
+  const startedAt = clock.now()
+  const authority = Authority.load(paths.pki, certificateHosts(config), startedAt)
+  const tokens = SessionTokens.open(paths.tokenKey)
+  const store = await openSqliteStore(paths.database, clock, (error) => log.error({ err: error }, 'a listener failed'))
+  const access = await Access.load(store.db, startedAt)
+  const references = new References()
+  const sessions = new ApiSessions(tokens, config['session.timeout'])
+  store.onCommit((changes) => {
+    references.forget(changes)
+    access.follow(changes)
+    sessions.follow(changes)
+  })
+  const controller: Controller = {
+    config,
+    clock,
+    log,
+    store,
+    authority,
+    access,
+    sessions,
+    references,
+    passwords: new Passwords(config['limits.passwordQueue']),
+    enrollments: new Enrollments(config['enrollment.identity']),
+    configSchemas: new ConfigSchemas(),
+    serviceViews: new ServiceViews(access),
+    identityViews: new IdentityViews(),
+    sessionViews: new SessionViews(sessions),
+    startedAt,
+    context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
+    async close() {
+      await sessions.flush(controller.context({ kind: 'system' }))
+      await store.close()
+    },
+  }
+  return controller
+}
+
+class ControllerContext implements Context {
+  readonly controller: Controller
+  readonly caller: Caller
+  readonly origin: Origin
+
+  constructor(controller: Controller, caller: Caller, origin: Origin) {
+    this.controller = controller
+    this.caller = caller
+    this.origin = origin
+  }
+
+  get db() {
+    return this.controller.store.db
+  }
+
+  get clock() {
+    return this.controller.clock
+  }
+
+  write: Context['write'] = (body) => {
+    const { controller, clock, caller, origin } = this
+    return controller.store.write(
+      ({ db, record }) => body({ controller, clock, caller, origin, db, record }),
+      stampOf(caller, origin),
+    )
+  }
+}
+
+function stampOf(caller: Caller, { requestId, address }: Origin): Stamp {
+  return { actor: actorOf(caller), requestId, address: address ?? null }
+}
+
+function actorOf(caller: Caller): Stamp['actor'] {
+  switch (caller.kind) {
+    case 'identity':
+      return { kind: 'identity', id: caller.identityId, name: caller.identityName }
+    case 'local-operator':
+      return { kind: 'local', id: null, name: caller.osUser }
+    default:
+      return { kind: caller.kind, id: null, name: null }
+  }
+}

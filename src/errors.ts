@@ -1,0 +1,124 @@
+// Every error a caller can see, in one catalogue: a stable code, a status, one public sentence.
+
+/** What was wrong with one member of a request; `value` is shown to the caller as text. */
+export interface FieldCause {
+  readonly field: string
+  readonly reason: string
+  readonly value?: unknown
+}
+
+/** A reason that is not about one member; `data` is machine-readable detail. */
+export interface CodeCause {
+  readonly code?: string
+  readonly message?: string
+  readonly data?: unknown
+}
+
+export type PublicCause = FieldCause | CodeCause
+
+/** What stays with the operator: `cause` goes to the log under the request id and never leaves. */
+export interface ErrorExtras {
+  readonly cause?: unknown
+  /** Seconds after which trying again makes sense; becomes `Retry-After`. */
+  readonly retryAfterSeconds?: number
+}
+
+/** An error of the catalogue. Anything else that is thrown reaches a caller as `UNHANDLED`. */
+export class ControllerError extends Error {
+  /** As it is sent. */
+  readonly code: string
+  readonly status: number
+  readonly publicCause: PublicCause | undefined
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: ErrorCode, publicCause?: PublicCause, extras: ErrorExtras = {}) {
+    const [status, sentence, sentCode]: readonly [number, string, string?] = CATALOGUE[code]
+    super(sentence, { cause: extras.cause })
+    this.name = 'ControllerError'
+    this.code = sentCode ?? code
+    this.status = status
+    this.publicCause = publicCause
+    this.retryAfterSeconds = extras.retryAfterSeconds
+  }
+}
+
+// Some codes stand for several statuses on the wire; each status has an entry of its own here, and the third member
+// names the code that is sent.
+const CATALOGUE = {
+  // ---- requests ----
+  NOT_FOUND: [404, 'There is nothing here by that path or id.'],
+  METHOD_NOT_ALLOWED: [405, 'This path does not support that HTTP method.'],
+  COULD_NOT_PARSE_BODY: [400, 'The request body could not be understood.'],
+  COULD_NOT_VALIDATE: [400, 'The request breaks a rule of this operation; the cause names it.'],
+  NOT_ACCEPTABLE: [406, 'The answer to this request exists in no form that was asked for.', 'COULD_NOT_VALIDATE'],
+  UNSUPPORTED_MEDIA_TYPE: [415, 'The body is of a type that this operation does not take.', 'COULD_NOT_VALIDATE'],
+  INVALID_FILTER: [400, 'The filter could not be understood; the cause says where.'],
+  INVALID_SORT_IDENTIFIER: [400, 'The requested order names something this list cannot be sorted by.'],
+  INVALID_PAGINATION: [400, 'Limit and offset must be whole numbers.'],
+  UNSUPPORTED_MEDIA: [415, 'The answer to this request can only be given as JSON.'],
+  REQUEST_ENTITY_TOO_LARGE: [413, 'The request body is larger than this controller accepts.'],
+  REQUEST_HEADER_FIELDS_TOO_LARGE: [431, 'The request headers are larger than this controller accepts.'],
+  REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
+  // ---- entities ----
+  REFERENCED_ENTITY_NOT_FOUND: [400, 'A value in the request refers to something that does not exist or does not fit.'],
+  ENTITY_CAN_NOT_BE_DELETED: [400, 'This record belongs to the system and cannot be deleted.'],
+  ENTITY_CAN_NOT_BE_UPDATED: [400, 'This record belongs to the system and cannot be changed.'],
+  CAN_NOT_DELETE_REFERENCED_ENTITY: [409, 'This record is in use; the cause names what uses it.'],
+  // ---- signing in ----
+  UNAUTHORIZED: [401, 'Not allowed: sign in first, or with an identity that holds this right.'],
+  FORBIDDEN: [403, 'This identity does not hold the right to do that.'],
+  INVALID_AUTH: [401, 'Signing in failed.'],
+  INVALID_AUTH_METHOD: [400, 'This way of signing in does not exist.'],
+  // ---- enrollment and certificates ----
+  INVALID_ENROLLMENT_TOKEN: [400, 'The enrollment token is not valid, or no longer.'],
+  ENROLLMENT_EXPIRED: [400, 'The time to use this enrollment has passed.'],
+  INVALID_ENROLL_METHOD: [400, 'This enrollment cannot be completed by that method.'],
+  ENROLLMENT_EXISTS: [409, 'The identity already has an outstanding enrollment of this method.'],
+  COULD_NOT_PROCESS_CSR: [400, 'The certificate signing request could not be accepted.'],
+  MISSING_OR_INVALID_CSR: [400, 'A certificate signing request is missing or cannot be read.'],
+  CERT_IN_USE: [409, 'This certificate already belongs to an identity.'],
+  // ---- capacity ----
+  SERVER_TOO_MANY_REQUESTS: [429, 'The controller is busy with requests of this kind; try again shortly.'],
+  TIMEOUT: [503, 'The controller could not answer in time; try again shortly.'],
+  STORAGE_UNAVAILABLE: [503, 'The controller cannot store changes right now; reading still works.'],
+  UNHANDLED: [500, 'Something went wrong inside the controller; its log knows more under this request id.'],
+} as const satisfies Record<string, readonly [status: number, sentence: string, sentCode?: string]>
+
+export type ErrorCode = keyof typeof CATALOGUE
+
+/** All codes with status and sentence, for documents and tests. */
+export const errorCatalogue: Readonly<
+  Record<ErrorCode, readonly [status: number, sentence: string, sentCode?: string]>
+> = CATALOGUE
+
+type Raise = (publicCause?: PublicCause, extras?: ErrorExtras) => ControllerError
+
+/** One function a code: `throw errors.NOT_FOUND({ message: '…' }, { cause })`. */
+export const errors = Object.fromEntries(
+  (Object.keys(CATALOGUE) as ErrorCode[]).map((code) => [
+    code,
+    (publicCause?: PublicCause, extras?: ErrorExtras) => new ControllerError(code, publicCause, extras),
+  ]),
+) as unknown as Readonly<Record<ErrorCode, Raise>>
+
+/** A record of `kind` (singular, as in "config type") that a path named does not exist. */
+export function notFound(kind: string, id: string): ControllerError {
+  return errors.NOT_FOUND({ message: `there is no ${kind} with the id ${clip(id)}` })
+}
+
+/** One member of a request breaks a rule: 400 `COULD_NOT_VALIDATE` with the field named. */
+export function invalid(field: string, reason: string, value?: unknown): ControllerError {
+  return errors.COULD_NOT_VALIDATE({ field, reason, value })
+}
+
+/** How an offending value is shown to the caller: always text, never long. */
+export function printable(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return clip(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+}
+
+const LONGEST_VALUE = 200
+
+function clip(text: string): string {
+  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text
+}

@@ -1,0 +1,144 @@
+// From the text of a query to its words, numbers, strings and signs.
+import { parseTime } from '../clock.ts'
+import { filterFault } from './faults.ts'
+import type { Literal, Position } from './tree.ts'
+
+const KEYWORDS = new Set([
+  ...['and', 'or', 'not', 'in', 'between', 'contains', 'icontains', 'anyof', 'allof', 'count', 'isempty', 'true'],
+  ...['false', 'null', 'sort', 'by', 'asc', 'desc', 'skip', 'limit', 'none', 'from', 'where'],
+])
+
+export type Token = {
+  readonly at: Position
+  /** White space, or the beginning, stands before it. */
+  readonly isApart: boolean
+  /** For messages: the word or sign as it was written. */
+  readonly text: string
+} & (
+  | { readonly kind: 'keyword'; readonly word: string }
+  | { readonly kind: 'symbol' }
+  | { readonly kind: 'literal'; readonly literal: Literal }
+  | { readonly kind: 'sign'; readonly sign: string }
+  | { readonly kind: 'end' }
+)
+
+// No query of a person or a program comes near these; both keep parsing and the statement it leads to small.
+const LONGEST_TEXT = 16_384
+const MOST_TOKENS = 4_000
+
+const SPACE = /[ \t\r\n]+/y
+// The first part of a symbol has letters and underscores only; what follows a dot is a key of the users' own.
+const WORD = /[A-Za-z][A-Za-z_]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*/y
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![A-Za-z0-9_.])/y
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the grammar excludes just these
+const STRING = /"(?:[^"\\\u0000-\u001f]|\\["\\fnrt])*"/y
+const DATETIME = /datetime\([ \t\r\n]*([^)\s]*)[ \t\r\n]*\)/y
+const SIGN = /<=|>=|!=|[=<>()[\],]/y
+const ESCAPES: Readonly<Record<string, string>> = { f: '\f', n: '\n', r: '\r', t: '\t' }
+
+/** @throws INVALID_FILTER at the first character that belongs to no token */
+export function tokenize(text: string): Token[] {
+  const start = { line: 1, column: 1 }
+  if (text.length > LONGEST_TEXT)
+    throw filterFault(`a query may have ${LONGEST_TEXT} characters, this one has more,`, start)
+  const lines = new Lines(text)
+  const tokens: Token[] = []
+  let offset = 0
+  let isApart = true
+  const take = (pattern: RegExp): RegExpExecArray | undefined => {
+    pattern.lastIndex = offset
+    const match = pattern.exec(text) ?? undefined
+    if (match) offset += match[0].length
+    return match
+  }
+  while (offset < text.length) {
+    if (take(SPACE)) {
+      isApart = true
+      continue
+    }
+    const at = lines.position(offset)
+    tokens.push(nextToken(take, at, isApart, text, offset))
+    if (tokens.length > MOST_TOKENS)
+      throw filterFault(`a query may have ${MOST_TOKENS} words and signs, this one has more,`, at)
+    isApart = false
+  }
+  tokens.push({ kind: 'end', at: lines.position(offset), isApart: true, text: 'the end' })
+  return tokens
+}
+
+function nextToken(
+  take: (pattern: RegExp) => RegExpExecArray | undefined,
+  at: Position,
+  isApart: boolean,
+  text: string,
+  offset: number,
+): Token {
+  const date = take(DATETIME)
+  if (date) {
+    const value = parseTime(date[1] ?? '')
+    if (value === undefined) throw filterFault(`"${clip(date[1] ?? '')}" is not an RFC 3339 date-time`, at)
+    return { kind: 'literal', literal: { kind: 'date', value }, at, isApart, text: date[0] }
+  }
+  const word = take(WORD)?.[0]
+  if (word !== undefined) return wordToken(word, at, isApart)
+  const number = take(NUMBER)?.[0]
+  if (number !== undefined) {
+    return {
+      kind: 'literal',
+      literal: { kind: 'number', value: Number(number), text: number },
+      at,
+      isApart,
+      text: number,
+    }
+  }
+  const string = take(STRING)?.[0]
+  if (string !== undefined) {
+    return { kind: 'literal', literal: { kind: 'string', value: unescaped(string) }, at, isApart, text: string }
+  }
+  const sign = take(SIGN)?.[0]
+  if (sign !== undefined) return { kind: 'sign', sign, at, isApart, text: sign }
+  const character = String.fromCodePoint(text.codePointAt(offset) ?? 0)
+  if (character === '"')
+    throw filterFault('a string that does not end, or holds an escape or character that it may not,', at)
+  throw filterFault(`the character ${JSON.stringify(character)} has no meaning`, at)
+}
+
+function wordToken(word: string, at: Position, isApart: boolean): Token {
+  const lower = word.toLowerCase()
+  if (!KEYWORDS.has(lower)) return { kind: 'symbol', at, isApart, text: word }
+  if (lower === 'true' || lower === 'false') {
+    return { kind: 'literal', literal: { kind: 'boolean', value: lower === 'true' }, at, isApart, text: word }
+  }
+  if (lower === 'null') return { kind: 'literal', literal: { kind: 'null' }, at, isApart, text: word }
+  return { kind: 'keyword', word: lower, at, isApart, text: word }
+}
+
+function unescaped(quoted: string): string {
+  return quoted.slice(1, -1).replace(/\\(.)/g, (_, escaped: string) => ESCAPES[escaped] ?? escaped)
+}
+
+function clip(text: string): string {
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text
+}
+
+/** Finds lines and columns by walking forward once. */
+class Lines {
+  readonly #text: string
+  #offset = 0
+  #line = 1
+  #lineStart = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  position(offset: number): Position {
+    for (; this.#offset < offset; this.#offset++) {
+      if (this.#text[this.#offset] === '\n') {
+        this.#line += 1
+        this.#lineStart = this.#offset + 1
+      }
+    }
+    return { line: this.#line, column: offset - this.#lineStart + 1 }
+  }
+}

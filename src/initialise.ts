@@ -1,0 +1,138 @@
+// The first start of a data directory: keys, certificates, database, settings and the first administrator.
+import { existsSync, readdirSync } from 'node:fs'
+import { foldUsername } from './auth/password-method.ts'
+import { Passwords } from './auth/passwords.ts'
+import { SessionTokens } from './auth/session-tokens.ts'
+import { writeBootstrap } from './client/bootstrap.ts'
+import type { Clock } from './clock.ts'
+import { advertisedAddress, certificateHosts, configFile, type Overrides, readConfig } from './config.ts'
+import type { Context } from './context.ts'
+import { dataPaths, openController } from './controller.ts'
+import { silentLog } from './log.ts'
+import { Authority } from './pki/authority.ts'
+import { makePrivateDirectory, writePrivateFile } from './pki/files.ts'
+import { authenticators } from './resources/authenticators.ts'
+import { enrollments } from './resources/enrollments.ts'
+import { identities } from './resources/identities.ts'
+import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
+import { insert, newEntity, removeIn } from './store/entities.ts'
+
+// Long enough for somebody who starts a controller to copy it, too short to be found in an old terminal.
+const BOOTSTRAP_LIFETIME = 60 * 60 * 1000
+const DEFAULT_ADMIN = 'Default Admin'
+
+export interface Administrator {
+  readonly username: string
+  readonly password: string
+}
+
+export interface InitialiseOptions {
+  readonly directory: string
+  /** Settings that the new `config.yaml` gets in place of the defaults. */
+  readonly settings: Overrides
+  readonly clock: Clock
+  /** Signs in at once with this; without it the first administrator is made by a bootstrap token. */
+  readonly administrator?: Administrator
+}
+
+/** The settings file is written last: where it is, everything is. */
+export function isInitialised(directory: string): boolean {
+  return existsSync(dataPaths(directory).config)
+}
+
+/** A directory that holds other things is not taken over. */
+export function isUsable(directory: string): boolean {
+  if (!existsSync(directory)) return true
+  const own = new Set([
+    'controller.db',
+    'controller.db-wal',
+    'controller.db-shm',
+    'lock.db',
+    'lock.db-journal',
+    'pki',
+    'token.key',
+  ])
+  return readdirSync(directory).every((entry) => own.has(entry))
+}
+
+/**
+ * Makes a data directory. One that was begun and not finished is completed. Returns the files it wrote.
+ * @throws ConfigError, DirectoryLocked
+ */
+export async function initialise({ directory, settings, clock, administrator }: InitialiseOptions): Promise<string[]> {
+  const paths = dataPaths(directory)
+  const config = readConfig(undefined, {}, settings)
+  makePrivateDirectory(directory)
+  const unlock = lockDirectory(directory)
+  try {
+    const written: string[] = []
+    if (!Authority.exists(paths.pki)) written.push(...Authority.make(paths.pki, certificateHosts(config), clock.now()))
+    SessionTokens.open(paths.tokenKey)
+    const controller = await openController({ directory, config, clock, log: silentLog })
+    try {
+      await makeFirstAdministrator(controller.context({ kind: 'system' }), administrator)
+    } finally {
+      await controller.close()
+    }
+    writePrivateFile(paths.config, configFile(settings))
+    return [paths.config, paths.database, paths.tokenKey, ...written]
+  } finally {
+    unlock()
+  }
+}
+
+async function makeFirstAdministrator(context: Context, administrator: Administrator | undefined): Promise<void> {
+  const passwordHash = administrator && (await new Passwords(1).hash(administrator.password))
+  await context.write(async (tx) => {
+    const found = await tx.db.selectFrom('identities').select('id').where('isDefaultAdmin', '=', 1).executeTakeFirst()
+    const identityId = found?.id ?? (await insert(tx, identities, firstIdentity(tx))).id
+    if (!administrator || !passwordHash) return
+    const { username } = administrator
+    const values = { identityId, method: 'updb', username, foldedUsername: foldUsername(username), passwordHash }
+    await insert(tx, authenticators, newEntity(tx, authenticators, values))
+  })
+}
+
+function firstIdentity(tx: Pick<Context, 'clock'>) {
+  return newEntity(tx, identities, { name: DEFAULT_ADMIN, typeId: 'Default', isAdmin: true, isDefaultAdmin: true })
+}
+
+/** Whether some administrator could sign in: enabled, with a credential. */
+export async function hasUsableAdministrator({ db, clock }: Context): Promise<boolean> {
+  const row = await db
+    .selectFrom('identities')
+    .innerJoin('authenticators', 'authenticators.identityId', 'identities.id')
+    .select('identities.id')
+    .where('identities.isAdmin', '=', 1)
+    .where((eb) => eb.or([eb('disabledAt', 'is', null), eb('disabledUntil', '<=', clock.now())]))
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** A new bootstrap token for the first administrator; an earlier one is worth nothing from then on. */
+export async function newBootstrapToken(context: Context): Promise<string> {
+  const { controller, clock } = context
+  const admin = await context.db
+    .selectFrom('identities')
+    .select('id')
+    .where('isDefaultAdmin', '=', 1)
+    .executeTakeFirstOrThrow()
+  const expiresAt = clock.now() + BOOTSTRAP_LIFETIME
+  const prepared = await controller.enrollments.prepare(context, admin.id, { method: 'updb', expiresAt })
+  await context.write(async (tx) => {
+    const earlier = await tx.db
+      .selectFrom('enrollments')
+      .select('id')
+      .where('identityId', '=', admin.id)
+      .where('method', '=', 'updb')
+      .executeTakeFirst()
+    if (earlier) await removeIn(tx, enrollments, earlier.id)
+    await controller.enrollments.store(tx, admin.id, prepared)
+  })
+  return writeBootstrap({
+    url: `https://${advertisedAddress(controller.config)}`,
+    fingerprint: controller.authority.rootFingerprint,
+    token: prepared.token,
+  })
+}

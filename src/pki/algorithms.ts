@@ -1,0 +1,71 @@
+// Which keys and signatures this controller accepts and makes, by their object identifiers.
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { der } from './der.ts'
+
+interface SignatureAlgorithm {
+  readonly keyType: 'ec' | 'rsa' | 'ed25519'
+  /** The digest, as node:crypto names it; Ed25519 has its own. */
+  readonly digest: string | null
+}
+
+// RFC 5758, RFC 4055, RFC 8410. SHA-1 is not among them.
+const SIGNATURES: Readonly<Record<string, SignatureAlgorithm>> = {
+  '1.2.840.10045.4.3.2': { keyType: 'ec', digest: 'sha256' },
+  '1.2.840.10045.4.3.3': { keyType: 'ec', digest: 'sha384' },
+  '1.2.840.10045.4.3.4': { keyType: 'ec', digest: 'sha512' },
+  '1.2.840.113549.1.1.11': { keyType: 'rsa', digest: 'sha256' },
+  '1.2.840.113549.1.1.12': { keyType: 'rsa', digest: 'sha384' },
+  '1.2.840.113549.1.1.13': { keyType: 'rsa', digest: 'sha512' },
+  '1.3.101.112': { keyType: 'ed25519', digest: null },
+}
+
+const CURVES: readonly string[] = ['prime256v1', 'secp384r1', 'secp521r1']
+const SHORTEST_RSA = 2048
+
+/** Why a public key is not accepted, or undefined. */
+export function keyObjection(key: KeyObject): string | undefined {
+  const details = key.asymmetricKeyDetails
+  switch (key.asymmetricKeyType) {
+    case 'rsa':
+      return (details?.modulusLength ?? 0) >= SHORTEST_RSA ? undefined : `an RSA key needs ${SHORTEST_RSA} bits or more`
+    case 'ec':
+      return CURVES.includes(details?.namedCurve ?? '')
+        ? undefined
+        : 'the curve of the key is not one of P-256, P-384, P-521'
+    case 'ed25519':
+      return undefined
+    default:
+      return 'the key is neither RSA, nor EC, nor Ed25519'
+  }
+}
+
+/** A public key from its SubjectPublicKeyInfo. */
+export function publicKeyFrom(spki: Buffer): KeyObject {
+  return createPublicKey({ key: spki, format: 'der', type: 'spki' })
+}
+
+/** Whether `signature` over `data` is of this key and algorithm. */
+export function isSignedBy(oid: string, key: KeyObject, data: Buffer, signature: Buffer): boolean {
+  const algorithm = SIGNATURES[oid]
+  if (!algorithm || algorithm.keyType !== key.asymmetricKeyType) return false
+  return verify(algorithm.digest, data, key, signature)
+}
+
+/** How a key signs certificates: the digest, and the algorithm identifier to write beside the signature. */
+export function signingAlgorithm(key: KeyObject): { digest: string | null; identifier: Buffer } {
+  const identify = (oid: string, ...parameters: Buffer[]) => der.sequence(der.oid(oid), ...parameters)
+  switch (key.asymmetricKeyType) {
+    case 'ec': {
+      const curve = key.asymmetricKeyDetails?.namedCurve
+      if (curve === 'secp384r1') return { digest: 'sha384', identifier: identify('1.2.840.10045.4.3.3') }
+      if (curve === 'secp521r1') return { digest: 'sha512', identifier: identify('1.2.840.10045.4.3.4') }
+      return { digest: 'sha256', identifier: identify('1.2.840.10045.4.3.2') }
+    }
+    case 'rsa':
+      return { digest: 'sha256', identifier: identify('1.2.840.113549.1.1.11', der.nothing()) }
+    case 'ed25519':
+      return { digest: null, identifier: identify('1.3.101.112') }
+    default:
+      throw new Error(`a ${key.asymmetricKeyType} key cannot sign certificates`)
+  }
+}

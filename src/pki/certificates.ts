@@ -1,0 +1,177 @@
+// Issues X.509 certificates (RFC 5280), and reads what others need to know of them.
+import { createHash, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import type { Instant } from '../clock.ts'
+import { signingAlgorithm } from './algorithms.ts'
+import { DerReader, der } from './der.ts'
+import { toPem } from './pem.ts'
+
+export type Purpose = 'authority' | 'client' | 'server'
+
+/** Names a certificate is valid for beside its subject. */
+export interface AlternativeNames {
+  /** Host names and IP addresses. */
+  readonly hosts?: readonly string[]
+  readonly uris?: readonly string[]
+}
+
+export interface CertificateRequest {
+  readonly purpose: Purpose
+  /** DER of the subject name. */
+  readonly subject: Buffer
+  /** DER of the SubjectPublicKeyInfo. */
+  readonly publicKeyInfo: Buffer
+  readonly notBefore: Instant
+  readonly notAfter: Instant
+  readonly names?: AlternativeNames
+  /** For authorities: how many authorities may stand below. */
+  readonly pathLength?: number
+}
+
+/** Who signs: an authority's certificate and key, or a key alone for a root that signs itself. */
+export interface Issuer {
+  readonly key: KeyObject
+  readonly certificate?: X509Certificate
+}
+
+// 128 random bits: RFC 5280 allows 20 octets, and asks for no more than that they never repeat.
+const SERIAL_BYTES = 16
+
+// RFC 5280 §4.2.1.3, first bit first: digitalSignature, …, keyCertSign (bit 5), cRLSign (bit 6).
+const KEY_USAGE = {
+  authority: der.bitString(Buffer.from([0b00000110]), 1),
+  // digitalSignature, keyEncipherment, dataEncipherment
+  client: der.bitString(Buffer.from([0b10110000]), 4),
+  server: der.bitString(Buffer.from([0b10110000]), 4),
+} as const
+
+const EXTENDED_KEY_USAGE = { client: '1.3.6.1.5.5.7.3.2', server: '1.3.6.1.5.5.7.3.1' } as const
+
+/** Issues a certificate; the result is checked by reading it back. */
+export function issueCertificate(request: CertificateRequest, issuer: Issuer): X509Certificate {
+  const { digest, identifier } = signingAlgorithm(issuer.key)
+  const issuerName = issuer.certificate ? parts(issuer.certificate).subject : request.subject
+  const body = der.sequence(
+    der.explicit(0, der.integer(2)), // version 3
+    der.unsigned(serialNumber()),
+    identifier,
+    issuerName,
+    der.sequence(der.time(request.notBefore), der.time(request.notAfter)),
+    request.subject,
+    request.publicKeyInfo,
+    der.explicit(3, der.sequence(...extensions(request, issuer))),
+  )
+  const signature = sign(digest, body, issuer.key)
+  return new X509Certificate(der.sequence(body, identifier, der.bitString(signature)))
+}
+
+function serialNumber(): Buffer {
+  const bytes = randomBytes(SERIAL_BYTES)
+  bytes[0] = ((bytes[0] as number) & 0x7f) | 0x40
+  return bytes
+}
+
+function extensions(request: CertificateRequest, issuer: Issuer): Buffer[] {
+  const { purpose, names = {} } = request
+  const ownKey = keyIdentifier(request.publicKeyInfo)
+  const issuerKey = issuer.certificate ? keyIdentifier(parts(issuer.certificate).publicKeyInfo) : ownKey
+  const found = [
+    extension('2.5.29.19', basicConstraints(request), true),
+    extension('2.5.29.15', KEY_USAGE[purpose], true),
+    extension('2.5.29.14', der.octetString(ownKey)),
+    extension('2.5.29.35', der.sequence(der.implicit(0, issuerKey))),
+  ]
+  if (purpose !== 'authority') found.push(extension('2.5.29.37', der.sequence(der.oid(EXTENDED_KEY_USAGE[purpose]))))
+  const general = generalNames(names)
+  if (general.length > 0) found.push(extension('2.5.29.17', der.sequence(...general)))
+  return found
+}
+
+function extension(oid: string, value: Buffer, isCritical = false): Buffer {
+  return der.sequence(der.oid(oid), ...(isCritical ? [der.boolean(true)] : []), der.octetString(value))
+}
+
+function basicConstraints({ purpose, pathLength }: CertificateRequest): Buffer {
+  if (purpose !== 'authority') return der.sequence()
+  return der.sequence(der.boolean(true), ...(pathLength === undefined ? [] : [der.integer(pathLength)]))
+}
+
+// RFC 5280 §4.2.1.6: [2] dNSName, [6] uniformResourceIdentifier, [7] iPAddress.
+function generalNames({ hosts = [], uris = [] }: AlternativeNames): Buffer[] {
+  return [
+    ...hosts.map((host) => (isIP(host) ? der.implicit(7, addressBytes(host)) : der.implicit(2, Buffer.from(host)))),
+    ...uris.map((uri) => der.implicit(6, Buffer.from(uri))),
+  ]
+}
+
+function addressBytes(address: string): Buffer {
+  if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number))
+  // The URL parser writes any IPv6 address in its shortest form, with at most one gap.
+  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
+  const before = head === '' ? [] : head.split(':')
+  const after = tail === undefined || tail === '' ? [] : tail.split(':')
+  const gap = tail === undefined ? [] : new Array<string>(8 - before.length - after.length).fill('0')
+  return Buffer.from(
+    [...before, ...gap, ...after].flatMap((group) => [
+      Number.parseInt(group, 16) >> 8,
+      Number.parseInt(group, 16) & 0xff,
+    ]),
+  )
+}
+
+/** RFC 5280 §4.2.1.2, method 1: SHA-1 of the key's bits. */
+function keyIdentifier(publicKeyInfo: Buffer): Buffer {
+  const info = new DerReader(publicKeyInfo).sequence()
+  info.next()
+  return createHash('sha1').update(info.bits()).digest()
+}
+
+/** DER of a name with one organisation and one common name. */
+export function distinguishedName(organisation: string, commonName: string): Buffer {
+  const attribute = (oid: string, value: string) => der.set(der.sequence(der.oid(oid), der.utf8(value)))
+  return der.sequence(attribute('2.5.4.10', organisation), attribute('2.5.4.3', commonName))
+}
+
+/** The parts of a certificate that a new one copies. */
+function parts(certificate: X509Certificate): { subject: Buffer; publicKeyInfo: Buffer } {
+  const body = new DerReader(certificate.raw).sequence().sequence()
+  if (body.peekTag() === 0xa0) body.next() // version
+  body.next() // serial number
+  body.next() // signature algorithm
+  body.next() // issuer
+  body.next() // validity
+  return { subject: body.next().bytes, publicKeyInfo: body.next().bytes }
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------------
+
+export function certificatePem(certificate: X509Certificate): string {
+  return toPem('CERTIFICATE', certificate.raw)
+}
+
+/** SHA-1 of the DER, lower-case hex: how clients and records name a certificate. */
+export function fingerprint(certificate: X509Certificate): string {
+  return createHash('sha1').update(certificate.raw).digest('hex')
+}
+
+/** SHA-256 of the DER, lower-case hex: how this controller finds one. */
+export function fingerprint256(certificate: X509Certificate): string {
+  return createHash('sha256').update(certificate.raw).digest('hex')
+}
+
+/** SHA-256 of the public key, lower-case hex. */
+export function publicKeyPrint(certificate: X509Certificate): string {
+  return createHash('sha256').update(parts(certificate).publicKeyInfo).digest('hex')
+}
+
+export function notBefore(certificate: X509Certificate): Instant {
+  return Date.parse(certificate.validFrom)
+}
+
+export function notAfter(certificate: X509Certificate): Instant {
+  return Date.parse(certificate.validTo)
+}
+
+export function isWithinDates(certificate: X509Certificate, now: Instant): boolean {
+  return notBefore(certificate) <= now && now <= notAfter(certificate)
+}

@@ -1,0 +1,166 @@
+// Writes and reads DER (ITU-T X.690), as far as certificates need it.
+import { type Instant, isoTime } from '../clock.ts'
+
+const BOOLEAN = 0x01
+const INTEGER = 0x02
+const BIT_STRING = 0x03
+const OCTET_STRING = 0x04
+const NULL = 0x05
+const OBJECT_IDENTIFIER = 0x06
+const UTF8_STRING = 0x0c
+const UTC_TIME = 0x17
+const GENERALIZED_TIME = 0x18
+const SEQUENCE = 0x30
+const SET = 0x31
+
+function tlv(tag: number, ...contents: readonly Uint8Array[]): Buffer {
+  const length = contents.reduce((sum, content) => sum + content.length, 0)
+  return Buffer.concat([Buffer.from([tag, ...lengthBytes(length)]), ...contents])
+}
+
+// X.690 §8.1.3: one byte below 128, else the number of length bytes with the high bit set, then the length.
+function lengthBytes(length: number): number[] {
+  if (length < 0x80) return [length]
+  const bytes: number[] = []
+  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256)
+  return [0x80 | bytes.length, ...bytes]
+}
+
+export const der = {
+  sequence: (...items: readonly Uint8Array[]) => tlv(SEQUENCE, ...items),
+  set: (...items: readonly Uint8Array[]) => tlv(SET, ...items),
+  boolean: (value: boolean) => tlv(BOOLEAN, Buffer.from([value ? 0xff : 0])),
+  /** An unsigned integer from its big-endian bytes. */
+  unsigned(bytes: Uint8Array): Buffer {
+    let start = 0
+    while (start < bytes.length - 1 && bytes[start] === 0) start += 1
+    const trimmed = bytes.subarray(start)
+    // A set high bit would make it negative.
+    return (trimmed[0] ?? 0) & 0x80 ? tlv(INTEGER, Buffer.from([0]), trimmed) : tlv(INTEGER, trimmed)
+  },
+  integer: (value: number) => der.unsigned(Buffer.from(lengthOfNumber(value))),
+  bitString: (bytes: Uint8Array, unusedBits = 0) => tlv(BIT_STRING, Buffer.from([unusedBits]), bytes),
+  octetString: (bytes: Uint8Array) => tlv(OCTET_STRING, bytes),
+  nothing: () => tlv(NULL),
+  utf8: (text: string) => tlv(UTF8_STRING, Buffer.from(text)),
+  oid: (dotted: string) => tlv(OBJECT_IDENTIFIER, Buffer.from(oidBytes(dotted))),
+  /** RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050 on. */
+  time(instant: Instant): Buffer {
+    const digits = isoTime(instant).replace(/[-:T]|\.\d+/g, '')
+    const isLate = Number(digits.slice(0, 4)) >= 2050
+    return tlv(isLate ? GENERALIZED_TIME : UTC_TIME, Buffer.from(isLate ? digits : digits.slice(2)))
+  },
+  /** A context-specific tag around whole elements. */
+  explicit: (number: number, ...items: readonly Uint8Array[]) => tlv(0xa0 | number, ...items),
+  /** A context-specific tag in place of a primitive element's own. */
+  implicit: (number: number, bytes: Uint8Array) => tlv(0x80 | number, bytes),
+}
+
+function lengthOfNumber(value: number): number[] {
+  const bytes: number[] = []
+  for (let rest = value; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256)
+  return bytes.length > 0 ? bytes : [0]
+}
+
+function oidBytes(dotted: string): number[] {
+  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
+  return [first * 40 + second, ...rest.flatMap(base128)]
+}
+
+function base128(value: number): number[] {
+  const bytes = [value & 0x7f]
+  for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128)) bytes.unshift((rest & 0x7f) | 0x80)
+  return bytes
+}
+
+/** One element as it was read: its tag, its content, and all of its bytes. */
+export interface Element {
+  readonly tag: number
+  readonly content: Buffer
+  readonly bytes: Buffer
+}
+
+/** The input is no DER, or not of the expected structure. */
+export class DerError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'DerError'
+  }
+}
+
+/** Reads elements one after the other. */
+export class DerReader {
+  readonly #bytes: Buffer
+  #offset = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  get isAtEnd(): boolean {
+    return this.#offset >= this.#bytes.length
+  }
+
+  peekTag(): number | undefined {
+    return this.#bytes[this.#offset]
+  }
+
+  next(): Element {
+    const start = this.#offset
+    const tag = this.#byte()
+    const length = this.#length()
+    const end = this.#offset + length
+    if (end > this.#bytes.length) throw new DerError('an element is longer than the input')
+    const content = this.#bytes.subarray(this.#offset, end)
+    this.#offset = end
+    return { tag, content, bytes: this.#bytes.subarray(start, end) }
+  }
+
+  /** The next element, which must be a SEQUENCE, opened. */
+  sequence(): DerReader {
+    const element = this.next()
+    if (element.tag !== SEQUENCE) throw new DerError('a SEQUENCE was expected')
+    return new DerReader(element.content)
+  }
+
+  /** The next element, which must be an OBJECT IDENTIFIER, in dotted form. */
+  oid(): string {
+    const element = this.next()
+    if (element.tag !== OBJECT_IDENTIFIER || element.content.length === 0) throw new DerError('an OID was expected')
+    const [first = 0, ...rest] = element.content
+    const parts = [Math.min(2, Math.floor(first / 40))]
+    parts.push(first - (parts[0] as number) * 40)
+    let value = 0
+    for (const byte of rest) {
+      value = value * 128 + (byte & 0x7f)
+      if (byte & 0x80) continue
+      parts.push(value)
+      value = 0
+    }
+    return parts.join('.')
+  }
+
+  /** The next element, which must be a BIT STRING of whole bytes. */
+  bits(): Buffer {
+    const element = this.next()
+    if (element.tag !== BIT_STRING || element.content[0] !== 0) throw new DerError('a BIT STRING was expected')
+    return element.content.subarray(1)
+  }
+
+  #byte(): number {
+    const byte = this.#bytes[this.#offset]
+    if (byte === undefined) throw new DerError('the input ends too early')
+    this.#offset += 1
+    return byte
+  }
+
+  #length(): number {
+    const first = this.#byte()
+    if (first < 0x80) return first
+    const count = first & 0x7f
+    if (count === 0 || count > 4) throw new DerError('a length is of a form that DER forbids')
+    let length = 0
+    for (let at = 0; at < count; at++) length = length * 256 + this.#byte()
+    return length
+  }
+}

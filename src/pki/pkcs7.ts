@@ -1,0 +1,32 @@
+// The certs-only form of PKCS#7 (RFC 2315 §9), in which authorities are handed to enrolling clients (RFC 7030 §4.1.3).
+import { X509Certificate } from 'node:crypto'
+import { DerReader, der } from './der.ts'
+import { wrap } from './pem.ts'
+
+/** Base64 in lines of 64 characters, without armour and without a line end at the end, as clients expect it. */
+export function certificateStore(certificates: readonly X509Certificate[]): string {
+  const signedData = der.sequence(
+    der.integer(1),
+    der.set(), // digest algorithms
+    der.sequence(der.oid('1.2.840.113549.1.7.1')), // data, without content
+    der.explicit(0, ...certificates.map((certificate) => certificate.raw)),
+    der.explicit(1), // revocation lists
+    der.set(), // signers
+  )
+  const content = der.sequence(der.oid('1.2.840.113549.1.7.2'), der.explicit(0, signedData))
+  return wrap(content.toString('base64'))
+}
+
+/** The certificates of such a store, from its base64 text. @throws DerError */
+export function certificatesOf(base64: string): X509Certificate[] {
+  const content = new DerReader(Buffer.from(base64, 'base64')).sequence()
+  content.oid()
+  const signedData = new DerReader(content.next().content).sequence()
+  signedData.next() // version
+  signedData.next() // digest algorithms
+  signedData.next() // content
+  const certificates = new DerReader(signedData.next().content)
+  const found: X509Certificate[] = []
+  while (!certificates.isAtEnd) found.push(new X509Certificate(certificates.next().bytes))
+  return found
+}

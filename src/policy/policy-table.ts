@@ -1,0 +1,91 @@
+// All policies of one kind: found by the records they match on one side, each with the set of records it grants.
+import { Bitset } from './bitset.ts'
+import type { Directory } from './directory.ts'
+import { Postings } from './postings.ts'
+import { type Attributed, matches, type Side } from './side.ts'
+
+/** A policy as the index knows it: who is granted (`subjects`) what (`objects`). */
+export interface IndexedPolicy {
+  readonly id: string
+  readonly name: string
+  /** `Dial` and `Bind` for service policies. */
+  readonly type?: string
+  readonly subjects: Side
+  readonly objects: Side
+  /** For service policies: the posture checks that all must pass. */
+  readonly conditions?: Side
+}
+
+export class PolicyTable {
+  readonly #directory: Directory
+  readonly #policies = new Map<string, IndexedPolicy>()
+  readonly #subjects = new Postings()
+  readonly #objects = new Postings()
+  readonly #granted = new Map<string, Bitset>()
+
+  /** `directory` holds the records on the objects' side. */
+  constructor(directory: Directory) {
+    this.#directory = directory
+  }
+
+  get(id: string): IndexedPolicy | undefined {
+    return this.#policies.get(id)
+  }
+
+  /** Adds a policy, or puts its new form in place of the old. */
+  set(policy: IndexedPolicy): void {
+    this.delete(policy.id)
+    this.#policies.set(policy.id, policy)
+    this.#subjects.add(policy.id, policy.subjects)
+    this.#objects.add(policy.id, policy.objects)
+    this.#granted.set(policy.id, this.#directory.matching(policy.objects))
+  }
+
+  delete(id: string): void {
+    const policy = this.#policies.get(id)
+    if (!policy) return
+    this.#subjects.delete(id, policy.subjects)
+    this.#objects.delete(id, policy.objects)
+    this.#granted.delete(id)
+    this.#policies.delete(id)
+  }
+
+  /** The directory gave `record` this slot, or new attributes: `previous` are those it had. */
+  objectChanged(slot: number, record: Attributed, previous: readonly string[]): void {
+    for (const id of this.#objects.candidates(record.id, [...previous, ...record.attributes])) {
+      const policy = this.#policies.get(id)
+      if (!policy) continue
+      if (matches(policy.objects, record)) this.#granted.get(id)?.add(slot)
+      else this.#granted.get(id)?.delete(slot)
+    }
+  }
+
+  /** The directory took this slot back from a record. */
+  objectGone(slot: number, record: Attributed): void {
+    for (const id of this.#objects.candidates(record.id, record.attributes)) this.#granted.get(id)?.delete(slot)
+  }
+
+  /** The policies that match `record` as a subject. */
+  forSubject(record: Attributed): IndexedPolicy[] {
+    return this.#resolve(this.#subjects.matching(record))
+  }
+
+  /** The policies that match `record` as an object. */
+  forObject(record: Attributed): IndexedPolicy[] {
+    return this.#resolve(this.#objects.matching(record))
+  }
+
+  /** Slots of the objects that a policy grants. */
+  grantedBy(id: string): Bitset {
+    return this.#granted.get(id) ?? new Bitset()
+  }
+
+  #resolve(ids: Iterable<string>): IndexedPolicy[] {
+    const found: IndexedPolicy[] = []
+    for (const id of ids) {
+      const policy = this.#policies.get(id)
+      if (policy) found.push(policy)
+    }
+    return found
+  }
+}

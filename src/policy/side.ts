@@ -1,0 +1,40 @@
+// One side of a policy: which records its roles match.
+
+export type Semantic = 'AllOf' | 'AnyOf'
+
+/** The roles of one side, taken apart. */
+export interface Side {
+  readonly semantic: Semantic
+  /** `#all` stands there. */
+  readonly isAll: boolean
+  readonly ids: ReadonlySet<string>
+  readonly attributes: ReadonlySet<string>
+}
+
+/** What policies know a record by. */
+export interface Attributed {
+  readonly id: string
+  readonly attributes: readonly string[]
+}
+
+export function parseSide(semantic: Semantic, roles: readonly string[]): Side {
+  const isAll = roles.includes('#all')
+  return {
+    semantic,
+    isAll,
+    ids: new Set(roles.filter((role) => role.startsWith('@')).map((role) => role.slice(1))),
+    attributes: new Set(isAll ? [] : roles.filter((role) => role.startsWith('#')).map((role) => role.slice(1))),
+  }
+}
+
+/**
+ * Whether a side matches a record: named by id, whatever the semantic; `#all`; or by its attributes, all of them or any
+ * one. A side without roles matches nothing.
+ */
+export function matches(side: Side, record: Attributed): boolean {
+  if (side.isAll || side.ids.has(record.id)) return true
+  if (side.attributes.size === 0) return false
+  if (side.semantic === 'AnyOf') return record.attributes.some((attribute) => side.attributes.has(attribute))
+  const held = new Set(record.attributes)
+  return [...side.attributes].every((attribute) => held.has(attribute))
+}

@@ -1,0 +1,33 @@
+// The `_links` of records: where a record and what belongs to it is found, relative to the API's base path.
+import type { AnyResource } from '../resources/define.ts'
+
+/** What the links of a record depend on: its id, and the fields that name other records. */
+export type Linked = { readonly id: string } & Readonly<Record<string, unknown>>
+
+export type LinkWriter = (row: Linked) => string
+
+/** JSON text of `_links` for records of a resource. */
+export function linkWriter(resource: AnyResource): LinkWriter {
+  const base = `./${resource.plural}/`
+  const parts = resource.links.map((link) => {
+    if (typeof link === 'string') {
+      return (row: Linked) => `,"${link}":{"href":"${base}${row.id}/${link}"}`
+    }
+    if ('to' in link) {
+      return (row: Linked) => `,"${link.key}":{"href":"./${link.to.resource}/${row[link.to.field]}"}`
+    }
+    return (row: Linked) =>
+      link.when(row as Parameters<typeof link.when>[0]) ? `,"${link.key}":{"href":"${base}${row.id}/${link.key}"}` : ''
+  })
+  return (row) => {
+    let text = `{"self":{"href":"${base}${row.id}"}`
+    for (const part of parts) text += part(row)
+    return `${text}}`
+  }
+}
+
+/** The columns that the links of a resource are made from. */
+export function linkColumns(resource: AnyResource): string[] {
+  const named = resource.links.flatMap((link) => (typeof link !== 'string' && 'to' in link ? [link.to.field] : []))
+  return ['id', ...named]
+}

@@ -1,0 +1,20 @@
+// JSON that is already text, so that it is pasted instead of parsed and printed again.
+
+export class RawJson {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** JSON text of any value, pasting what is text already. Members that are undefined are left out. */
+export function jsonText(value: unknown): string {
+  if (value instanceof RawJson) return value.text
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`
+  if (typeof value === 'object' && value !== null && !(value instanceof Date)) {
+    const members = Object.entries(value).filter(([, member]) => member !== undefined)
+    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`).join(',')}}`
+  }
+  return JSON.stringify(value) ?? 'null'
+}

@@ -1,0 +1,78 @@
+// How one record shows another: {_links, entity, id, name}, remembered until the other record changes.
+import type { Kysely } from 'kysely'
+import type { AnyResource, AnyRow } from '../resources/define.ts'
+import { resourceOf } from '../resources/index.ts'
+import type { Change } from '../store/changes.ts'
+import type { Database } from '../store/database.ts'
+import { isOneOf, untyped } from '../store/untyped.ts'
+import { type LinkWriter, linkColumns, linkWriter } from './links.ts'
+
+export interface Reference {
+  readonly name: string
+  /** JSON text of the entity reference. */
+  readonly text: string
+}
+
+// Enough for the targets of a page and for all records of the small resources; about 1 KB an entry.
+const MOST_REMEMBERED = 5_000
+
+/** References by resource and id. Fed by commits, so that a remembered name is never an old one. */
+export class References {
+  readonly #byResource = new Map<string, Map<string, Reference>>()
+  readonly #links = new Map<string, LinkWriter>()
+
+  /** References to the records of `plural` with these ids; ids without a record are absent in the result. */
+  async of(db: Kysely<Database>, plural: string, ids: Iterable<string>): Promise<ReadonlyMap<string, Reference>> {
+    const known = this.#remembered(plural)
+    const found = new Map<string, Reference>()
+    const missing: string[] = []
+    for (const id of new Set(ids)) {
+      const reference = known.get(id)
+      if (reference) found.set(id, reference)
+      else missing.push(id)
+    }
+    if (missing.length > 0) {
+      for (const [id, reference] of await this.#load(db, resourceOf(plural), missing)) {
+        found.set(id, reference)
+        if (known.size >= MOST_REMEMBERED) known.clear()
+        known.set(id, reference)
+      }
+    }
+    return found
+  }
+
+  /** Forgets what a commit changed. */
+  forget(changes: readonly Change[]): void {
+    for (const { resource, id } of changes) this.#byResource.get(resource)?.delete(id)
+  }
+
+  #remembered(plural: string): Map<string, Reference> {
+    let known = this.#byResource.get(plural)
+    if (!known) {
+      known = new Map()
+      this.#byResource.set(plural, known)
+    }
+    return known
+  }
+
+  async #load(db: Kysely<Database>, resource: AnyResource, ids: readonly string[]): Promise<[string, Reference][]> {
+    const columns = new Set([...linkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
+    const rows = await untyped(db)
+      .selectFrom(resource.table)
+      .select([...columns])
+      .where(isOneOf(db, 'id', ids))
+      .execute()
+    return rows.map((row) => [row.id as string, this.#reference(resource, row as AnyRow)])
+  }
+
+  #reference(resource: AnyResource, row: AnyRow): Reference {
+    let links = this.#links.get(resource.plural)
+    if (!links) {
+      links = linkWriter(resource)
+      this.#links.set(resource.plural, links)
+    }
+    const name = (row.name as string | undefined) ?? ''
+    const text = `{"_links":${links(row)},"entity":"${resource.plural}","id":"${row.id}","name":${JSON.stringify(name)}}`
+    return { name, text }
+  }
+}

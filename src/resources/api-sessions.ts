@@ -1,0 +1,41 @@
+// Who is signed in: one record a sign-in, found by the hash of its token.
+import { f } from '../schema/fields.ts'
+import { defineResource } from './define.ts'
+
+export const apiSessions = defineResource({
+  name: 'api-session',
+  plural: 'api-sessions',
+  summary: 'A sign-in of an identity, alive while it is used.',
+  fields: {
+    identityId: f.reference('identities', {
+      as: 'identity',
+      access: 'read',
+      filter: 'identity',
+      onDelete: 'cascade',
+    }),
+    authenticatorId: f.text({ access: 'read', filter: 'authenticator' }),
+    // SHA-256 of the token, base64url. The token itself is never stored.
+    tokenHash: f.text({ access: 'internal', unique: true, secret: true }),
+    ipAddress: f.text({ access: 'read', filter: true }),
+    configTypes: f.strings({ access: 'read' }),
+    isMfaRequired: f.bool({ access: 'read', filter: 'mfaRequired' }),
+    isMfaComplete: f.bool({ access: 'read', filter: 'mfaComplete' }),
+    isCertExtendable: f.bool({ access: 'read' }),
+    improperClientCertChain: f.bool({ access: 'read', filter: true }),
+    lastActivityAt: f.time({ access: 'read', filter: true }),
+  },
+  derived: {
+    token: { type: ['string', 'null'] },
+    authQueries: { type: 'array', items: { type: 'object' } },
+    cachedLastActivityAt: { type: 'string', format: 'date-time' },
+    isCertExtendRequested: { type: 'boolean' },
+    isCertKeyRollRequested: { type: 'boolean' },
+    expirationSeconds: { type: 'integer' },
+    expiresAt: { type: 'string', format: 'date-time' },
+  },
+  derive: (context, rows, view) => context.controller.sessionViews.describe(context, rows, view),
+  verbs: [],
+  links: ['sessions'],
+  columns: ['id', 'identityId', 'ipAddress', 'lastActivityAt'],
+  example: { create: {}, filter: 'identity = "…"' },
+})

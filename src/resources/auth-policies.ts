@@ -1,0 +1,76 @@
+// How identities may sign in: which first factors are open to them, and which second factor they owe.
+import { f } from '../schema/fields.ts'
+import { defineResource } from './define.ts'
+
+const demanded = { required: true } as const
+
+export const authPolicies = defineResource({
+  name: 'auth-policy',
+  plural: 'auth-policies',
+  summary: 'Which ways of signing in are open to an identity, and what each demands.',
+  fields: {
+    name: f.name(),
+    primary: f.object(
+      {
+        cert: f.object(
+          { allowed: f.bool({ ...demanded, filter: true }), allowExpiredCerts: f.bool({ ...demanded, filter: true }) },
+          demanded,
+        ),
+        extJwt: f.object(
+          { allowed: f.bool({ ...demanded, filter: true }), allowedSigners: f.strings(demanded) },
+          demanded,
+        ),
+        updb: f.object(
+          {
+            allowed: f.bool({ ...demanded, filter: true }),
+            minPasswordLength: f.int({ ...demanded, filter: true }),
+            requireSpecialChar: f.bool({ ...demanded, filter: true }),
+            requireNumberChar: f.bool({ ...demanded, filter: true }),
+            requireMixedCase: f.bool({ ...demanded, filter: true }),
+            maxAttempts: f.int({ ...demanded, filter: true }),
+            lockoutDurationMinutes: f.int(demanded),
+          },
+          demanded,
+        ),
+      },
+      { required: true, summary: 'The first factors.' },
+    ),
+    secondary: f.object(
+      {
+        requireTotp: f.bool({ ...demanded, filter: true }),
+        requireExtJwtSigner: f.text({ nullable: true, blank: null, omitNull: true, filter: true }),
+      },
+      { required: true, summary: 'The second factor, if any.' },
+    ),
+  },
+  rules: {
+    async check(_tx, next) {
+      const { updb } = next.primary
+      updb.minPasswordLength = Math.max(updb.minPasswordLength, 5)
+      updb.maxAttempts = Math.max(updb.maxAttempts, 0)
+      updb.lockoutDurationMinutes = Math.max(updb.lockoutDurationMinutes, 0)
+    },
+  },
+  builtIn: [
+    {
+      id: 'default',
+      name: 'Default',
+      primary: {
+        cert: { allowed: true, allowExpiredCerts: true },
+        extJwt: { allowed: true, allowedSigners: [] },
+        updb: {
+          allowed: true,
+          minPasswordLength: 5,
+          requireSpecialChar: false,
+          requireNumberChar: false,
+          requireMixedCase: false,
+          maxAttempts: 0,
+          lockoutDurationMinutes: 0,
+        },
+      },
+      secondary: { requireTotp: false, requireExtJwtSigner: null },
+    },
+  ],
+  columns: ['id', 'name'],
+  example: { create: {}, filter: 'name contains "staff"' },
+})

@@ -1,0 +1,159 @@
+// The config types that OpenZiti's tunnelers understand, as they stand in every new network.
+import type { JsonSchema } from '../schema/json-schema.ts'
+
+const port: JsonSchema = { type: 'integer', minimum: 0, maximum: 65535 }
+const count: JsonSchema = { type: 'integer', minimum: 0, maximum: 2147483647 }
+const nonEmpty: JsonSchema = { type: 'string', minLength: 1 }
+const protocol: JsonSchema = { type: 'string', enum: ['tcp', 'udp'] }
+const duration: JsonSchema = { type: 'string', pattern: '[0-9]+(h|m|s|ms)' }
+const onlyTrue: JsonSchema = { type: 'boolean', enum: [true] }
+
+function record(
+  properties: Record<string, JsonSchema>,
+  required: readonly string[],
+  more: JsonSchema = {},
+): JsonSchema {
+  return { type: 'object', additionalProperties: false, properties, required, ...more }
+}
+
+function someOf(items: JsonSchema): JsonSchema {
+  return { type: 'array', minItems: 1, uniqueItems: true, items }
+}
+
+const portRange = record({ low: port, high: port }, ['low', 'high'])
+
+const actions: JsonSchema = {
+  type: 'array',
+  minItems: 1,
+  maxItems: 20,
+  items: record(
+    {
+      trigger: { type: 'string', enum: ['fail', 'pass', 'change'] },
+      action: { type: 'string', pattern: '(mark (un)?healthy|increase cost [0-9]+|decrease cost [0-9]+|send event)' },
+      consecutiveEvents: port,
+      duration,
+    },
+    ['trigger', 'action'],
+  ),
+}
+
+const portChecks: JsonSchema = {
+  type: 'array',
+  items: record({ interval: duration, timeout: duration, address: { type: 'string' }, actions }, [
+    'interval',
+    'timeout',
+    'address',
+  ]),
+}
+
+const httpChecks: JsonSchema = {
+  type: 'array',
+  items: record(
+    {
+      interval: duration,
+      timeout: duration,
+      url: { type: 'string' },
+      method: { type: 'string', enum: ['GET', 'POST', 'PUT', 'PATCH'] },
+      body: { type: 'string' },
+      expectStatus: { type: 'integer', minimum: 100, maximum: 599 },
+      expectInBody: { type: 'string' },
+      actions,
+    },
+    ['interval', 'timeout', 'url'],
+  ),
+}
+
+function translation(longestPrefix: number): JsonSchema {
+  return record(
+    { from: nonEmpty, to: nonEmpty, prefixLength: { type: 'integer', minimum: 0, maximum: longestPrefix } },
+    ['from', 'to', 'prefixLength'],
+  )
+}
+
+const listenOptions = record(
+  {
+    connectTimeoutSeconds: { ...count, description: 'Deprecated: connectTimeout says it with a unit.' },
+    connectTimeout: duration,
+    maxConnections: { type: 'integer', minimum: 1 },
+    identity: { type: 'string' },
+    bindUsingEdgeIdentity: { type: 'boolean' },
+    cost: port,
+    precedence: { type: 'string', enum: ['default', 'required', 'failed'] },
+  },
+  [],
+)
+
+/** Where a `forward…` flag is set the list of what may be forwarded is needed, else the fixed value. */
+function forwardOr(flag: string, allowed: string, fixed: string): JsonSchema {
+  return {
+    if: { properties: { [flag]: { const: true } }, required: [flag] },
+    // biome-ignore lint/suspicious/noThenProperty: `then` is a keyword of JSON Schema
+    then: { required: [allowed] },
+    else: { required: [fixed] },
+  }
+}
+
+const hostProperties: Record<string, JsonSchema> = {
+  protocol,
+  forwardProtocol: onlyTrue,
+  allowedProtocols: someOf(protocol),
+  address: nonEmpty,
+  forwardAddress: onlyTrue,
+  allowedAddresses: someOf(nonEmpty),
+  forwardAddressTranslations: {
+    type: 'array',
+    items: { type: 'object', anyOf: [translation(32), translation(128)] },
+  },
+  port,
+  forwardPort: onlyTrue,
+  allowedPortRanges: someOf(portRange),
+  allowedSourceAddresses: someOf(nonEmpty),
+  listenOptions,
+  proxy: {
+    type: 'object',
+    properties: { type: { type: 'string', enum: ['http'] }, address: nonEmpty },
+    required: ['type', 'address'],
+  },
+  portChecks,
+  httpChecks,
+}
+
+const host = record(hostProperties, [], {
+  allOf: [
+    forwardOr('forwardProtocol', 'allowedProtocols', 'protocol'),
+    forwardOr('forwardAddress', 'allowedAddresses', 'address'),
+    forwardOr('forwardPort', 'allowedPortRanges', 'port'),
+  ],
+})
+
+const intercept = record(
+  {
+    protocols: someOf(protocol),
+    addresses: someOf(nonEmpty),
+    portRanges: someOf(portRange),
+    dialOptions: record({ identity: { type: 'string' }, connectTimeoutSeconds: count }, []),
+    sourceIp: { type: 'string' },
+    allowedSourceAddresses: someOf(nonEmpty),
+  },
+  ['protocols', 'addresses', 'portRanges'],
+)
+
+const tunnelerClient = record({ hostname: { type: 'string' }, port }, ['hostname', 'port'])
+
+const tunnelerServer = record({ hostname: { type: 'string' }, port, protocol, portChecks, httpChecks }, [
+  'hostname',
+  'port',
+])
+
+/** Ids are those that clients know; names are how the data is keyed. */
+export const tunnelerConfigTypes = [
+  { id: 'f2dd2df0-9c04-4b84-a91e-71437ac229f1', name: 'ziti-tunneler-client.v1', schema: tunnelerClient },
+  { id: 'cea49285-6c07-42cf-9f52-09a9b115c783', name: 'ziti-tunneler-server.v1', schema: tunnelerServer },
+  { id: 'g7cIWbcGg', name: 'intercept.v1', schema: intercept },
+  { id: 'NH5p4FpGR', name: 'host.v1', schema: host },
+  {
+    id: 'host.v2',
+    name: 'host.v2',
+    schema: record({ terminators: { type: 'array', minItems: 1, items: host } }, ['terminators']),
+  },
+]

@@ -1,0 +1,35 @@
+// The kinds of configuration that services can carry, each with the JSON Schema its configs must match.
+import { invalid } from '../errors.ts'
+import { f } from '../schema/fields.ts'
+import { anyObject } from '../schema/json-schema.ts'
+import { tunnelerConfigTypes } from './config-type-schemas.ts'
+import { defineResource } from './define.ts'
+
+export const configTypes = defineResource({
+  name: 'config-type',
+  plural: 'config-types',
+  summary: 'A kind of configuration, with the JSON Schema that its configs must match.',
+  fields: {
+    name: f.name({ summary: 'How the configuration of a service is keyed; "all" is reserved.' }),
+    schema: f.json(anyObject, {
+      nullable: true,
+      filter: true,
+      summary: 'JSON Schema (draft-07) with an object at its root; without one any object will do.',
+    }),
+  },
+  relations: {
+    configs: { kind: 'referring', resource: 'configs', field: 'configTypeId' },
+  },
+  rules: {
+    async prepare(context, { next, previous }) {
+      if (next.name === 'all') throw invalid('name', 'is a word with a meaning of its own here', next.name)
+      if (next.schema && next.schema !== previous?.schema) context.controller.configSchemas.assertUsable(next.schema)
+    },
+  },
+  builtIn: tunnelerConfigTypes,
+  columns: ['id', 'name'],
+  example: {
+    create: { name: 'printer.v1', schema: { type: 'object', properties: { queue: { type: 'string' } } } },
+    filter: 'name contains "v1" sort by name',
+  },
+})

@@ -1,0 +1,43 @@
+// One piece of configuration for services: data of a config type, checked against the type's schema.
+import { f } from '../schema/fields.ts'
+import { anyObject } from '../schema/json-schema.ts'
+import { defineResource } from './define.ts'
+
+export const configs = defineResource({
+  name: 'config',
+  plural: 'configs',
+  summary: 'Data of a config type, which services hand to the clients that reach them.',
+  fields: {
+    name: f.name(),
+    configTypeId: f.reference('config-types', {
+      as: 'configType',
+      required: 'create',
+      access: 'create',
+      filter: 'type',
+      unknown: 'type',
+      onDelete: 'restrict',
+      summary: 'The config type; fixed once the config exists.',
+    }),
+    data: f.json(anyObject, { required: true, summary: 'What the type describes.' }),
+  },
+  relations: {
+    services: { kind: 'containing', resource: 'services', field: 'configs' },
+  },
+  rules: {
+    async check(tx, next, previous) {
+      // A schema that was tightened later binds new data only: what is stored stays valid until it is sent again.
+      if (previous && next.data === previous.data) return
+      const type = await tx.db
+        .selectFrom('config_types')
+        .select('schema')
+        .where('id', '=', next.configTypeId)
+        .executeTakeFirstOrThrow()
+      if (type.schema) tx.controller.configSchemas.assertMatches(type.schema, next.data)
+    },
+  },
+  columns: ['id', 'name', 'configTypeId'],
+  example: {
+    create: { name: 'web-intercept', configTypeId: 'intercept.v1', data: { protocols: ['tcp'] } },
+    filter: 'type = "g7cIWbcGg" and name contains "web"',
+  },
+})

@@ -1,0 +1,216 @@
+// What a resource is: one value from which types, storage, validation, routes, permissions, filters, CLI and audit follow.
+import type { Context, WriteContext } from '../context.ts'
+import type { Side } from '../policy/side.ts'
+import type { AnyField, CreateInput, Fields, StoredValues, Values } from '../schema/fields.ts'
+import { f } from '../schema/fields.ts'
+import type { JsonSchema } from '../schema/json-schema.ts'
+import { anyObject } from '../schema/json-schema.ts'
+
+/** The fields every record has. `n` is the store's own key: it joins, it never leaves. */
+export const baseFields = {
+  id: f.text({
+    access: 'read',
+    filter: true,
+    unique: true,
+    summary: 'The id of the record; opaque and case-sensitive.',
+  }),
+  createdAt: f.time({ access: 'read', filter: true, summary: 'When the record was made.' }),
+  updatedAt: f.time({ access: 'read', filter: true, summary: 'When the record last changed.' }),
+  tags: f.tags({ filter: true, summary: "Key-value pairs of the administrators' own; no behaviour depends on them." }),
+}
+type BaseFields = typeof baseFields
+
+/** A record as the code sees it. */
+export type EntityOf<F extends Fields> = Values<BaseFields> & Values<F>
+/** A record as its table holds it. */
+export type RowOf<F extends Fields> = { n: number } & StoredValues<BaseFields> & StoredValues<F>
+/** A record as its table holds it, of a resource that is only known at run time. */
+export type AnyRow = { n: number; id: string; createdAt: number; updatedAt: number; tags: string } & Record<
+  string,
+  string | number | null
+>
+
+/** What computes the derived members of records, a page at a time. */
+export interface RecordView {
+  /** For each row, in their order, the members by name; `view` is what the operation asked for. */
+  describe(context: Context, rows: readonly AnyRow[], view: unknown): Promise<readonly Record<string, unknown>[]>
+}
+
+/** The operations that a resource can have besides its relations; all of them unless said otherwise. */
+export type Verb = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
+export const allVerbs: readonly Verb[] = ['list', 'create', 'detail', 'replace', 'patch', 'delete']
+
+/** A key of `_links` beside `self`: a sub-path of the record, or another record that a field names. */
+export type Link =
+  | string
+  | { readonly key: string; readonly to: { readonly resource: string; readonly field: string } }
+  | { readonly key: string; readonly when: (row: AnyRow) => boolean }
+
+/** A sub-list of a record: `GET /{plural}/{id}/{name}`. */
+export type Relation =
+  /** Records of `resource` whose reference `field` is this record. */
+  | { readonly kind: 'referring'; readonly resource: string; readonly field: string }
+  /** Records of `resource` whose set `field` contains this record's id. */
+  | { readonly kind: 'containing'; readonly resource: string; readonly field: string }
+  /** Records of `resource` whose ids stand in this record's set `field`. */
+  | { readonly kind: 'contained'; readonly resource: string; readonly field: string }
+  /** Records of `resource` that match the roles in this record's field. */
+  | { readonly kind: 'side'; readonly resource: string; readonly field: string }
+  /** Records of `resource` that something else than the tables decides, policies as a rule. */
+  | {
+      readonly kind: 'matched'
+      readonly resource: string
+      readonly query?: Readonly<Record<string, JsonSchema>>
+      find(context: Context, id: string, query: Readonly<Record<string, unknown>>): Promise<Scope>
+    }
+
+/** Some records of a resource: those with these ids, or those that match any of these sides of policies. */
+export type Scope = { readonly ids: readonly string[] } | { readonly sides: readonly Side[] }
+
+export interface Rules<F extends Fields, I extends Fields, P> {
+  /**
+   * Before the transaction: whatever hashes, signs or compiles. `inputs` holds what was sent for the definition's `inputs`.
+   * Its result is handed to the hooks below.
+   */
+  prepare?(context: Context, change: Draft<F>, inputs: Partial<Values<I>>): Promise<P>
+  /** Inside the transaction, before the record is written: refuse it, or complete it by changing `next`. */
+  check?(tx: WriteContext, next: EntityOf<F>, previous: EntityOf<F> | undefined, prepared: P): Promise<void>
+  /** Inside the transaction, after the record is written. */
+  created?(tx: WriteContext, entity: EntityOf<F>, prepared: P): Promise<void>
+  updated?(tx: WriteContext, entity: EntityOf<F>, previous: EntityOf<F>, prepared: P): Promise<void>
+  /** Inside the transaction, before anything is deleted: refuse it, or take along what belongs to the record. */
+  beforeDelete?(tx: WriteContext, entity: EntityOf<F>): Promise<void>
+}
+
+/** A change on its way: a new record whose id is already known, or the record as it will be, beside what it was. */
+export interface Draft<F extends Fields> {
+  readonly next: EntityOf<F>
+  readonly previous: EntityOf<F> | undefined
+}
+
+export interface Definition<
+  Name extends string,
+  Plural extends string,
+  F extends Fields,
+  I extends Fields,
+  D extends Record<string, JsonSchema>,
+  P,
+> {
+  /** Singular, as in permissions and commands: `config-type`. */
+  readonly name: Name
+  /** Plural, as in paths: `config-types`. */
+  readonly plural: Plural
+  /** One sentence that says what such a record is. */
+  readonly summary: string
+  /** What is stored, beside the base fields. */
+  readonly fields: F
+  /**
+   * Kinds of this resource with fields of their own, told apart by `typeId`: flat on the wire, one JSON column in the
+   * store, `details` in the code.
+   */
+  readonly variants?: Readonly<Record<string, Fields>>
+  /** Members a create accepts that are not stored as they come; `rules` act on them. */
+  readonly inputs?: I
+  /** Members of the record that are computed at read. */
+  readonly derived?: D
+  /** Computes the derived members of a page of rows, in their order; `view` is what the operation asked for. */
+  derive?: RecordView['describe']
+  readonly links?: readonly Link[]
+  readonly relations?: Readonly<Record<string, Relation>>
+  readonly rules?: Rules<F, I, P>
+  readonly verbs?: readonly Verb[]
+  /** Further symbols for filters: a name that stands for a stored field in another form. */
+  readonly symbols?: Readonly<Record<string, SymbolAlias>>
+  /** Records that exist from the beginning. */
+  readonly builtIn?: readonly BuiltIn<F>[]
+  /** The fields that `list` shows in a terminal. */
+  readonly columns: readonly string[]
+  /** For help: values for the fields, and a filter that makes sense. */
+  readonly example: { readonly create: Readonly<Record<string, unknown>>; readonly filter: string }
+}
+
+/** A filter symbol whose literals are translated before they meet the column. */
+export interface SymbolAlias {
+  readonly field: string
+  /** Literal → the values of the column that it stands for; a literal that is not listed stands for itself. */
+  readonly values: Readonly<Record<string | number, readonly string[]>>
+}
+
+export type BuiltIn<F extends Fields> = { readonly id: string } & CreateInput<F> & Partial<Values<F>>
+
+export interface Resource<
+  Name extends string = string,
+  Plural extends string = string,
+  F extends Fields = Fields,
+  I extends Fields = Fields,
+> {
+  readonly name: Name
+  readonly plural: Plural
+  readonly table: string
+  readonly summary: string
+  /** Base fields and own fields. */
+  readonly fields: F
+  readonly variants: Readonly<Record<string, Fields>> | undefined
+  readonly inputs: I
+  readonly derived: Readonly<Record<string, JsonSchema>>
+  derive?: RecordView['describe']
+  readonly links: readonly Link[]
+  readonly relations: Readonly<Record<string, Relation>>
+  // biome-ignore lint/suspicious/noExplicitAny: rules are typed where they are written; here any resource's will do
+  readonly rules: Rules<any, any, any>
+  readonly verbs: readonly Verb[]
+  readonly symbols: Readonly<Record<string, SymbolAlias>>
+  readonly builtIn: readonly ({ readonly id: string } & Readonly<Record<string, unknown>>)[]
+  readonly columns: readonly string[]
+  readonly example: { readonly create: Readonly<Record<string, unknown>>; readonly filter: string }
+}
+
+/** A resource that is only known at run time. */
+export type AnyResource = Resource
+
+export type Entity<R> = R extends Resource<string, string, infer F, Fields> ? EntityOf<F> : never
+export type Row<R> = R extends Resource<string, string, infer F, Fields> ? RowOf<F> : never
+export type Create<R> =
+  R extends Resource<string, string, infer F, infer I>
+    ? CreateInput<F> & Partial<Values<I>> & { tags?: Values<BaseFields>['tags'] }
+    : never
+
+export function defineResource<
+  const Name extends string,
+  const Plural extends string,
+  F extends Fields,
+  // biome-ignore lint/complexity/noBannedTypes: a definition without inputs has no members there
+  I extends Fields = {},
+  D extends Record<string, JsonSchema> = Record<never, never>,
+  P = undefined,
+>(definition: Definition<Name, Plural, F, I, D, P>): Resource<Name, Plural, F, I> {
+  const { name, plural, summary, fields, columns, example, variants } = definition
+  const ownFields = variants ? ({ ...fields, ...variantFields(variants) } as F) : fields
+  return {
+    name,
+    plural,
+    table: plural.replaceAll('-', '_'),
+    summary,
+    fields: { ...baseFields, ...ownFields },
+    variants,
+    inputs: definition.inputs ?? ({} as I),
+    derived: definition.derived ?? {},
+    derive: definition.derive,
+    links: definition.links ?? [],
+    relations: definition.relations ?? {},
+    rules: definition.rules ?? {},
+    verbs: definition.verbs ?? allVerbs,
+    symbols: definition.symbols ?? {},
+    builtIn: (definition.builtIn ?? []) as Resource['builtIn'],
+    columns,
+    example,
+  }
+}
+
+/** The two fields by which variants are stored. */
+function variantFields(variants: Readonly<Record<string, Fields>>): Record<string, AnyField> {
+  return {
+    typeId: f.choice(Object.keys(variants), { required: 'create', access: 'create', filter: true }),
+    details: f.json(anyObject, { access: 'internal', default: {} }),
+  }
+}

@@ -1,0 +1,149 @@
+// Who takes part in the network: people, devices, programs and routers, and the administrators among them.
+import { errors, notFound } from '../errors.ts'
+import { f } from '../schema/fields.ts'
+import { typed } from '../schema/json-schema.ts'
+import { defineResource } from './define.ts'
+import { identityTypeIds } from './identity-types.ts'
+
+const cost = { min: 0, max: 65535 } as const
+export const precedences = ['default', 'required', 'failed'] as const
+
+const hostInfo = (names: readonly string[]) =>
+  typed<Record<string, string>>({
+    type: 'object',
+    properties: Object.fromEntries(names.map((name) => [name, { type: 'string', maxLength: 255 }])),
+  })
+/** What a client reports of the machine it runs on. */
+export const envInfoSchema = hostInfo(['arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion'])
+/** What a client reports of itself. */
+export const sdkInfoSchema = hostInfo(['appId', 'appVersion', 'branch', 'revision', 'type', 'version'])
+
+export const identities = defineResource({
+  name: 'identity',
+  plural: 'identities',
+  summary: 'A person, device, program or router that takes part in the network.',
+  fields: {
+    name: f.name(),
+    typeId: f.reference('identity-types', {
+      as: 'type',
+      input: 'type',
+      required: true,
+      commandDefault: 'Default',
+      choices: identityTypeIds,
+      summary: 'What the identity stands for; Router belongs to the identities of edge routers.',
+    }),
+    isAdmin: f.bool({
+      required: true,
+      commandDefault: false,
+      filter: true,
+      summary: 'Whether the identity administers the network.',
+    }),
+    isDefaultAdmin: f.bool({ access: 'read', filter: true }),
+    authPolicyId: f.reference('auth-policies', {
+      as: 'authPolicy',
+      default: 'default',
+      blank: 'default',
+      filter: true,
+      onDelete: 'restrict',
+      summary: 'How the identity may sign in.',
+    }),
+    externalId: f.text({
+      nullable: true,
+      unique: true,
+      blank: null,
+      filter: true,
+      summary: 'What certificates and tokens of others call this identity.',
+    }),
+    roleAttributes: f.roleAttributes({ summary: 'Attributes by which policies find this identity.' }),
+    appData: f.tags({ summary: 'Key-value pairs handed to the applications that sign in.' }),
+    defaultHostingCost: f.int({ ...cost, default: 0 }),
+    defaultHostingPrecedence: f.choice(precedences, { default: 'default' }),
+    serviceHostingCosts: f.map(typed<number>({ type: 'integer', minimum: cost.min, maximum: cost.max })),
+    serviceHostingPrecedences: f.map(typed<string>({ type: 'string', enum: precedences })),
+    hostedServices: f.references('services', { access: 'internal', filter: true, onDelete: 'clear' }),
+    disabledAt: f.time({ access: 'read', nullable: true, omitNull: true }),
+    disabledUntil: f.time({ access: 'read', nullable: true, omitNull: true }),
+    envInfo: f.json(envInfoSchema, { access: 'read' }),
+    sdkInfo: f.json(sdkInfoSchema, { access: 'read' }),
+  },
+  symbols: {
+    type: { field: 'typeId', values: { Default: identityTypeIds.filter((id) => id !== 'Router') } },
+  },
+  inputs: {
+    enrollment: f.object(
+      { ott: f.bool(), ottca: f.text(), updb: f.text() },
+      { access: 'create', nullable: true, summary: 'The enrollment to make along with the identity.' },
+    ),
+  },
+  derived: {
+    disabled: { type: 'boolean' },
+    hasApiSession: { type: 'boolean' },
+    hasEdgeRouterConnection: { type: 'boolean' },
+    edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'] },
+    isMfaEnabled: { type: 'boolean' },
+    authenticators: { type: 'object' },
+    enrollment: { type: 'object' },
+    interfaces: { type: ['array', 'null'] },
+  },
+  derive: (context, rows, view) => context.controller.identityViews.describe(context, rows, view),
+  links: [
+    { key: 'auth-policies', to: { resource: 'auth-policies', field: 'authPolicyId' } },
+    'authenticators',
+    'edge-router-policies',
+    'edge-routers',
+    'enrollments',
+    'failed-service-requests',
+    'posture-data',
+    'service-configs',
+    'service-policies',
+    'services',
+  ],
+  relations: {
+    enrollments: { kind: 'referring', resource: 'enrollments', field: 'identityId' },
+    'service-policies': {
+      kind: 'matched',
+      resource: 'service-policies',
+      find: (context, id) => context.controller.access.policiesOfIdentity(context, id),
+    },
+    services: {
+      kind: 'matched',
+      resource: 'services',
+      query: { policyType: { type: 'string', enum: ['dial', 'bind'] } },
+      find: (context, id, query) => context.controller.access.servicesOfIdentity(context, id, query.policyType),
+    },
+  },
+  rules: {
+    prepare: (context, { next, previous }, inputs) =>
+      previous || !inputs.enrollment
+        ? Promise.resolve(undefined)
+        : context.controller.enrollments.prepareWanted(context, next, inputs.enrollment),
+    async check(tx, next, previous) {
+      if (
+        next.serviceHostingCosts === previous?.serviceHostingCosts &&
+        next.serviceHostingPrecedences === previous?.serviceHostingPrecedences
+      )
+        return
+      const named = [
+        ...new Set([...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]),
+      ].sort()
+      const found =
+        named.length === 0 ? [] : await tx.db.selectFrom('services').select('id').where('id', 'in', named).execute()
+      const known = new Set(found.map(({ id }) => id))
+      const missing = named.find((id) => !known.has(id))
+      if (missing !== undefined) throw notFound('service', missing)
+      next.hostedServices = named
+    },
+    async created(tx, identity, enrollment) {
+      if (enrollment) await tx.controller.enrollments.store(tx, identity.id, enrollment)
+    },
+    async beforeDelete(_tx, identity) {
+      if (identity.isDefaultAdmin)
+        throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
+    },
+  },
+  columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes'],
+  example: {
+    create: { name: 'laptop', type: 'Device', isAdmin: false, roleAttributes: ['staff'] },
+    filter: 'anyOf(roleAttributes) = "staff" sort by name',
+  },
+})

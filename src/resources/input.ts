@@ -1,0 +1,108 @@
+// From request bodies to the values of a resource, whatever its fields, inputs and variants are.
+import { errors, invalid } from '../errors.ts'
+import {
+  type BodyShape,
+  bodyShape,
+  objectSchema,
+  type Purpose,
+  readBody,
+  type UnknownMembers,
+  withFallbacks,
+} from '../schema/bodies.ts'
+import type { Fields } from '../schema/fields.ts'
+import type { JsonSchema } from '../schema/json-schema.ts'
+import type { AnyResource } from './define.ts'
+
+const shapes = new WeakMap<AnyResource, Map<string, BodyShape>>()
+
+/**
+ * Reads a body that creates, replaces or patches a record; the result is keyed by field.
+ * @param storedType the variant of the record that is changed, where the resource has variants
+ * @throws COULD_NOT_PARSE_BODY, COULD_NOT_VALIDATE
+ */
+export function readInput(
+  resource: AnyResource,
+  purpose: Purpose,
+  body: unknown,
+  unknown: UnknownMembers,
+  storedType?: string,
+): Record<string, unknown> {
+  if (!resource.variants) return readBody(shapeOf(resource, purpose, undefined), body, unknown)
+  const typeId = variantOf(resource, purpose, body, storedType)
+  const values = readBody(shapeOf(resource, purpose, typeId), body, unknown)
+  return foldVariant(resource, purpose, typeId, values)
+}
+
+/** The schema of such a body, for documents: with variants, one alternative each. */
+export function inputSchema(resource: AnyResource, purpose: Purpose): JsonSchema {
+  if (!resource.variants) return shapeOf(resource, purpose, undefined).schema
+  const alternatives = Object.keys(resource.variants).map((typeId) => shapeOf(resource, purpose, typeId).schema)
+  return { oneOf: alternatives, discriminator: { propertyName: 'typeId' } }
+}
+
+/** The names of all members that a record of the resource shows. */
+export function recordMembers(resource: AnyResource): string[] {
+  const members = ['_links', ...Object.keys(resource.derived)]
+  for (const [name, field] of Object.entries(resource.fields)) {
+    if (field.options.access === 'internal' || field.options.secret) continue
+    members.push(name)
+    if (field.kind.reference?.as && field.kind.name === 'reference') members.push(field.kind.reference.as)
+    if (field.kind.roles) members.push(`${name}Display`)
+  }
+  return members
+}
+
+function shapeOf(resource: AnyResource, purpose: Purpose, typeId: string | undefined): BodyShape {
+  let ofResource = shapes.get(resource)
+  if (!ofResource) {
+    ofResource = new Map()
+    shapes.set(resource, ofResource)
+  }
+  const key = `${purpose} ${typeId}`
+  let shape = ofResource.get(key)
+  if (!shape) {
+    shape = bodyShape(purpose, inputFields(resource, purpose, typeId), recordMembers(resource))
+    ofResource.set(key, shape)
+  }
+  return shape
+}
+
+function inputFields(resource: AnyResource, purpose: Purpose, typeId: string | undefined): Fields {
+  const inputs = purpose === 'create' ? resource.inputs : {}
+  const ofVariant = typeId === undefined ? {} : resource.variants?.[typeId]
+  return { ...resource.fields, ...inputs, ...ofVariant }
+}
+
+function variantOf(resource: AnyResource, purpose: Purpose, body: unknown, storedType: string | undefined): string {
+  const sent = typeof body === 'object' && body !== null ? (body as { typeId?: unknown }).typeId : undefined
+  if (sent === undefined || sent === null) {
+    if (purpose === 'create' || storedType === undefined) throw invalid('typeId', 'is required')
+    return storedType
+  }
+  if (typeof sent !== 'string' || !Object.hasOwn(resource.variants ?? {}, sent)) {
+    const reason = `must be one of ${Object.keys(resource.variants ?? {}).join(', ')}`
+    throw errors.COULD_NOT_PARSE_BODY({ field: 'typeId', reason, value: sent })
+  }
+  if (storedType !== undefined && sent !== storedType)
+    throw invalid('typeId', `cannot change: it is ${storedType}`, sent)
+  return sent
+}
+
+/** Moves the variant's own members into `details`, which is how they are stored. */
+function foldVariant(
+  resource: AnyResource,
+  purpose: Purpose,
+  typeId: string,
+  values: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const fields = resource.variants?.[typeId] ?? {}
+  const own = Object.fromEntries(Object.entries(values).filter(([name]) => Object.hasOwn(fields, name)))
+  const common = Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(fields, name)))
+  if (purpose === 'patch') return Object.keys(own).length > 0 ? { ...common, details: own } : common
+  return { ...common, typeId, details: withFallbacks(fields, own) }
+}
+
+/** The schema of a record's own members, for documents. */
+export function fieldsSchema(fields: Fields): JsonSchema {
+  return objectSchema(fields, 'patch')
+}

@@ -1,0 +1,36 @@
+// Which identities may dial, or bind, which services, and what they must prove about their machines first.
+import { f } from '../schema/fields.ts'
+import { defineResource } from './define.ts'
+
+export const policySemantics = ['AllOf', 'AnyOf'] as const
+
+export const servicePolicies = defineResource({
+  name: 'service-policy',
+  plural: 'service-policies',
+  summary: 'Lets every identity it matches dial, or bind, every service it matches.',
+  fields: {
+    name: f.name(),
+    type: f.choice(['Dial', 'Bind'], { required: true, summary: 'Dial: reach the services. Bind: host them.' }),
+    semantic: f.choice(policySemantics, {
+      required: true,
+      commandDefault: 'AnyOf',
+      filter: true,
+      summary: 'Whether a record must have all attributes of a side, or any one. Records named by @id always match.',
+    }),
+    identityRoles: f.roles('identities', { summary: 'The identities that may.' }),
+    serviceRoles: f.roles('services', { summary: 'The services they may reach or host.' }),
+    postureCheckRoles: f.roles('posture-checks', { summary: 'The posture checks that all must pass.' }),
+  },
+  symbols: { type: { field: 'type', values: { 1: ['Dial'], 2: ['Bind'] } } },
+  links: ['identities', 'posture-checks', 'services'],
+  relations: {
+    identities: { kind: 'side', resource: 'identities', field: 'identityRoles' },
+    services: { kind: 'side', resource: 'services', field: 'serviceRoles' },
+    'posture-checks': { kind: 'side', resource: 'posture-checks', field: 'postureCheckRoles' },
+  },
+  columns: ['id', 'name', 'type', 'semantic', 'identityRoles', 'serviceRoles'],
+  example: {
+    create: { name: 'staff-web', type: 'Dial', semantic: 'AnyOf', identityRoles: ['#staff'], serviceRoles: ['#web'] },
+    filter: 'type = "Dial" and anyOf(identityRoles) = "#staff"',
+  },
+})

@@ -1,0 +1,171 @@
+// Request bodies: from the fields of a definition to a schema, and from a body to values that can be stored.
+import { type ControllerError, errors, invalid } from '../errors.ts'
+import type { AnyField, Fields } from './fields.ts'
+import { compact, type JsonSchema } from './json-schema.ts'
+import { firstProblem, problemError } from './validate.ts'
+
+/** What a body is for: it decides what must be there, and what an absent member means. */
+export type Purpose = 'create' | 'replace' | 'patch'
+
+/** A body's shape, made once for each operation that takes one. */
+export interface BodyShape {
+  readonly purpose: Purpose
+  readonly fields: Fields
+  readonly schema: JsonSchema
+  /** Members that records carry on read: whoever sends a record back is not told that they are unknown. */
+  readonly tolerated: ReadonlySet<string>
+  readonly secrets: ReadonlySet<string>
+}
+
+/** Whether members that a shape does not name are refused with 400, or passed over. */
+export type UnknownMembers = 'refuse' | 'ignore'
+
+export function bodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<string> = []): BodyShape {
+  const writable = Object.fromEntries(Object.entries(fields).filter(([, field]) => isWritable(field)))
+  const secrets = Object.entries(writable).flatMap(([name, field]) =>
+    field.options.secret ? [memberName(name, field)] : [],
+  )
+  return {
+    purpose,
+    fields: writable,
+    schema: objectSchema(writable, purpose),
+    tolerated: new Set(tolerated),
+    secrets: new Set(secrets),
+  }
+}
+
+/** The member of a body that carries a field. */
+export function memberName(name: string, field: AnyField): string {
+  return field.options.input ?? name
+}
+
+function isWritable(field: AnyField): boolean {
+  return field.options.access !== 'read' && field.options.access !== 'internal'
+}
+
+function isRequired(field: AnyField, purpose: Purpose): boolean {
+  const { required } = field.options
+  return purpose !== 'patch' && (required === true || required === purpose)
+}
+
+/** The JSON Schema of a body with these fields. */
+export function objectSchema(fields: Fields, purpose: Purpose): JsonSchema {
+  const entries = Object.entries(fields)
+  const required = entries
+    .filter(([, field]) => isRequired(field, purpose))
+    .map(([name, field]) => memberName(name, field))
+  return {
+    type: 'object',
+    properties: Object.fromEntries(
+      entries.map(([name, field]) => [memberName(name, field), valueSchema(field, purpose)]),
+    ),
+    ...(required.length > 0 ? { required } : {}),
+  }
+}
+
+function valueSchema(field: AnyField, purpose: Purpose): JsonSchema {
+  const { kind, options } = field
+  const schema = kind.members ? objectSchema(kind.members, purpose) : compact(kind.schema)
+  return options.summary ? { ...schema, description: options.summary } : schema
+}
+
+/**
+ * Checks a body and returns its members by field name; absent members are absent in the result, and null counts as
+ * absent, as clients expect. Throws `COULD_NOT_PARSE_BODY` or `COULD_NOT_VALIDATE` with the first problem.
+ */
+export function readBody(shape: BodyShape, body: unknown, unknown: UnknownMembers): Record<string, unknown> {
+  if (!isRecord(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON object' })
+  if (unknown === 'refuse') refuseUnknown(shape.fields, body, shape.tolerated, '')
+  const sent = withoutNulls(shape.fields, body)
+  const problem = firstProblem(shape.schema, sent)
+  if (problem) throw problemError(problem, shape.secrets)
+  return fieldValues(shape.fields, sent, '')
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function refuseUnknown(
+  fields: Fields,
+  body: Record<string, unknown>,
+  tolerated: ReadonlySet<string>,
+  path: string,
+): void {
+  const known = new Map(Object.entries(fields).map(([name, field]) => [memberName(name, field), field]))
+  for (const [member, value] of Object.entries(body)) {
+    const field = known.get(member)
+    if (!field && !tolerated.has(member)) throw invalid(path + member, 'is not known here', value)
+    if (field?.kind.members && isRecord(value)) refuseUnknown(field.kind.members, value, tolerated, `${path}${member}.`)
+  }
+}
+
+function withoutNulls(fields: Fields, body: Record<string, unknown>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {}
+  for (const [name, field] of Object.entries(fields)) {
+    const member = memberName(name, field)
+    const value = Object.hasOwn(body, member) ? body[member] : undefined
+    if (value === undefined || value === null) continue
+    kept[member] = field.kind.members && isRecord(value) ? withoutNulls(field.kind.members, value) : value
+  }
+  return kept
+}
+
+function fieldValues(fields: Fields, sent: Record<string, unknown>, path: string): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
+  for (const [name, field] of Object.entries(fields)) {
+    const member = memberName(name, field)
+    if (!Object.hasOwn(sent, member)) continue
+    values[name] = fieldValue(field, sent[member], path + member)
+  }
+  return values
+}
+
+function fieldValue(field: AnyField, value: unknown, path: string): unknown {
+  const { kind } = field
+  if (kind.members) return fieldValues(kind.members, value as Record<string, unknown>, `${path}.`)
+  const objection = kind.objection?.(value)
+  if (objection) throw invalid(path, objection.reason, objection.value)
+  return kind.normalise ? kind.normalise(value) : value
+}
+
+/** What a field holds that was not sent on create or replace. */
+export function fallback(field: AnyField): unknown {
+  const { kind, options } = field
+  if (options.default !== undefined) return options.default
+  if (kind.members) return withFallbacks(kind.members, {})
+  return options.nullable ? null : kind.empty
+}
+
+/** `values` completed for all fields: what create and replace mean by an absent member. */
+export function withFallbacks(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const complete: Record<string, unknown> = {}
+  for (const [name, field] of Object.entries(fields)) {
+    const value = values[name]
+    if (value === undefined || value === null) complete[name] = fallback(field)
+    else
+      complete[name] = field.kind.members ? withFallbacks(field.kind.members, value as Record<string, unknown>) : value
+  }
+  return complete
+}
+
+/** What a patch makes of a record: sent members replace, structured ones merge, all others stay the very same value. */
+export function patched(
+  fields: Fields,
+  previous: Readonly<Record<string, unknown>>,
+  values: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const next: Record<string, unknown> = { ...previous }
+  for (const [name, value] of Object.entries(values)) {
+    const members = fields[name]?.kind.members
+    next[name] = members
+      ? patched(members, previous[name] as Record<string, unknown>, value as Record<string, unknown>)
+      : value
+  }
+  return next
+}
+
+/** The error for a body that is missing where one is needed. */
+export function bodyRequired(): ControllerError {
+  return errors.COULD_NOT_VALIDATE({ field: 'body', reason: 'is required' })
+}

@@ -1,0 +1,29 @@
+// The part of JSON Schema (draft-07) that definitions are written in.
+
+export interface JsonSchema {
+  readonly [keyword: string]: unknown
+  readonly type?: string | readonly string[]
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly items?: JsonSchema
+  readonly enum?: readonly unknown[]
+  readonly description?: string
+}
+
+/** The same schema without the members that are undefined, which a compiler of schemas would trip over. */
+export function compact(schema: JsonSchema): JsonSchema {
+  return Object.fromEntries(Object.entries(schema).filter(([, value]) => value !== undefined))
+}
+
+declare const VALUE: unique symbol
+
+/** A schema that says in the type system what its values are. */
+export type TypedSchema<V> = JsonSchema & { readonly [VALUE]?: V }
+
+/** Vouches that values of `schema` are of type `V`. */
+export function typed<V>(schema: JsonSchema): TypedSchema<V> {
+  return schema
+}
+
+/** Any JSON object. */
+export const anyObject = typed<Record<string, unknown>>({ type: 'object' })

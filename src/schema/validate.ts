@@ -1,0 +1,99 @@
+// Checks JSON against schemas, and says in our own words what the first problem is and where.
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { parseTime } from '../clock.ts'
+import { type ControllerError, errors } from '../errors.ts'
+import { isUuid } from '../ids.ts'
+import type { JsonSchema } from './json-schema.ts'
+
+/** What is wrong with a value: the path of the offending member, the end of a sentence about it, and its value. */
+export interface Problem {
+  readonly field: string
+  readonly reason: string
+  readonly value: unknown
+  /** The member is of another JSON type than the schema wants: clients know this as a body that cannot be parsed. */
+  readonly isWrongType: boolean
+}
+
+/** A compiler of schemas; the options keep it to what our definitions use. */
+export function schemaCompiler(): Ajv {
+  // The value of a failing member comes along only in verbose mode; schemas of definitions carry notes of their own.
+  const ajv = new Ajv({ verbose: true, strict: false, validateFormats: true, ownProperties: true })
+  ajv.addFormat('date-time', (text: string) => parseTime(text) !== undefined)
+  ajv.addFormat('uuid', isUuid)
+  ajv.addFormat('uri', (text: string) => URL.canParse(text))
+  return ajv
+}
+
+const compiler = schemaCompiler()
+const compiled = new WeakMap<JsonSchema, ValidateFunction>()
+
+/** The first problem of `value` against `schema`, or undefined. Schemas are compiled at their first use. */
+export function firstProblem(schema: JsonSchema, value: unknown): Problem | undefined {
+  let check = compiled.get(schema)
+  if (!check) {
+    check = compiler.compile(schema)
+    compiled.set(schema, check)
+  }
+  if (check(value)) return undefined
+  return describe(check.errors?.[0])
+}
+
+/** Turns a problem into the error a caller sees; members named in `secrets` never show their value. */
+export function problemError(problem: Problem, secrets: ReadonlySet<string> = new Set()): ControllerError {
+  const { field, reason } = problem
+  const cause = { field, reason, value: secrets.has(field) ? '' : problem.value }
+  return problem.isWrongType ? errors.COULD_NOT_PARSE_BODY(cause) : errors.COULD_NOT_VALIDATE(cause)
+}
+
+/** The end of a sentence that begins with the member, for one failed keyword. */
+export function describe(error: ErrorObject | undefined): Problem {
+  if (!error) return { field: '', reason: 'is not valid', value: undefined, isWrongType: false }
+  const path = error.instancePath.slice(1).replaceAll('/', '.')
+  const params = error.params as Record<string, unknown>
+  const at = (field: string, reason: string, isWrongType = false): Problem => ({
+    field,
+    reason,
+    value: error.data,
+    isWrongType,
+  })
+  switch (error.keyword) {
+    case 'required': {
+      const missing = String(params.missingProperty)
+      return { ...at(path ? `${path}.${missing}` : missing, 'is required'), value: undefined }
+    }
+    case 'additionalProperties': {
+      const extra = String(params.additionalProperty)
+      return at(path ? `${path}.${extra}` : extra, 'is not known here')
+    }
+    case 'type':
+      return at(path, `must be ${nameOfType(params.type)}`, true)
+    case 'enum':
+      return at(path, `must be one of ${(params.allowedValues as unknown[]).join(', ')}`)
+    case 'minLength':
+      return at(path, params.limit === 1 ? 'must not be empty' : `must be at least ${params.limit} characters long`)
+    case 'maxLength':
+      return at(path, `must be at most ${params.limit} characters long`)
+    case 'minimum':
+      return at(path, `must not be less than ${params.limit}`)
+    case 'maximum':
+      return at(path, `must not be greater than ${params.limit}`)
+    case 'minItems':
+      return at(path, `must have at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}`)
+    case 'maxItems':
+      return at(path, `must have at most ${params.limit} entries`)
+    case 'uniqueItems':
+      return at(path, 'must not name anything twice')
+    case 'format':
+      return at(path, `must be a valid ${params.format}`)
+    case 'pattern':
+      return at(path, `must match ${params.pattern}`)
+    default:
+      return at(path, `breaks the rule "${error.keyword}"`)
+  }
+}
+
+function nameOfType(type: unknown): string {
+  const names = [type].flat().map(String)
+  const article = names[0]?.match(/^[aeiou]/) ? 'an' : 'a'
+  return `${article} ${names.join(' or ')}`
+}

@@ -1,0 +1,16 @@
+// What a transaction says it changed: the source of the audit and of every event.
+import type { Instant } from '../clock.ts'
+
+export interface Change {
+  readonly operation: 'create' | 'update' | 'delete'
+  /** What the audit keeps of it: the record before and after, only that it happened, or nothing. */
+  readonly audit: 'values' | 'event' | 'none'
+  /** The plural name of the resource. */
+  readonly resource: string
+  readonly id: string
+  readonly at: Instant
+  /** The record before, as the code sees it; absent for a create. */
+  readonly before?: Readonly<Record<string, unknown>>
+  /** The record after; absent for a delete. */
+  readonly after?: Readonly<Record<string, unknown>>
+}

@@ -1,0 +1,49 @@
+// The tables as Kysely sees them, read off the resource definitions; only what no resource describes is written here.
+import type { Generated } from 'kysely'
+import type { Resource, RowOf } from '../resources/define.ts'
+import type { resources } from '../resources/index.ts'
+import type { Field, Fields } from '../schema/fields.ts'
+import type { Sealed } from './audit.ts'
+
+type SnakeFromKebab<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${SnakeFromKebab<B>}` : S
+
+type SnakeFromCamel<S extends string> = S extends `${infer C}${infer Rest}`
+  ? `${C extends Lowercase<C> ? C : `_${Lowercase<C>}`}${SnakeFromCamel<Rest>}`
+  : ''
+
+type AnyDefined = (typeof resources)[number]
+type TableOf<R> = R extends Resource<string, infer Plural, Fields, Fields> ? SnakeFromKebab<Plural> : never
+
+type EntityTables = {
+  [R in AnyDefined as TableOf<R>]: R extends Resource<string, string, infer F, Fields>
+    ? Omit<RowOf<F>, 'n'> & { n: Generated<number> }
+    : never
+}
+
+/** Names of the fields that are sets and can be filtered by: each has a table of its members. */
+type IndexedSets<F extends Fields> = {
+  [K in keyof F]: F[K] extends Field<string[], string, infer O> ? (O extends { filter: true } ? K : never) : never
+}[keyof F]
+
+type SetTables = {
+  [R in AnyDefined as R extends Resource<string, string, infer F, Fields>
+    ? `${TableOf<R>}_${SnakeFromCamel<IndexedSets<F> & string>}`
+    : never]: SetTable
+}
+
+/** One row a member: `n` is the record's key, `value` the member. */
+export interface SetTable {
+  n: number
+  value: string
+}
+
+/** One sealed record a change; see `audit.ts`. */
+export interface AuditTable extends Sealed {
+  n: Generated<number>
+  previousHash: string
+  hash: string
+}
+
+export interface Database extends EntityTables, SetTables {
+  audit_records: AuditTable
+}

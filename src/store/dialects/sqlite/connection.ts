@@ -1,0 +1,46 @@
+// Opens SQLite files the only way this controller uses them, and proves that the settings took effect.
+import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
+
+export type { SqliteDatabase }
+
+// synchronous=2 is FULL: a commit that was answered is on disk. It has to be set on every open, because SQLite is
+// compiled here to fall back to NORMAL for files that are in WAL mode already. temp_store=2 is MEMORY: savepoints of a
+// group would spill to temporary files past 64 KiB. journal_size_limit shrinks the log after a burst.
+const SETTINGS: readonly (readonly [pragma: string, value: string, reads: unknown])[] = [
+  ['journal_mode', 'WAL', 'wal'],
+  ['synchronous', 'FULL', 2],
+  ['foreign_keys', 'ON', 1],
+  ['temp_store', 'MEMORY', 2],
+  ['journal_size_limit', String(8 * 1024 * 1024), 8 * 1024 * 1024],
+  ['busy_timeout', '0', 0],
+]
+
+/** Opens a file for reading and writing, creating it where it is missing. */
+export function openForWriting(file: string): SqliteDatabase {
+  const connection = new Sqlite(file, { timeout: 0 })
+  for (const [pragma, value, reads] of SETTINGS) {
+    connection.pragma(`${pragma} = ${value}`)
+    const found = connection.pragma(pragma, { simple: true })
+    if (found !== reads) {
+      connection.close()
+      throw new Error(`SQLite did not accept ${pragma} = ${value} for ${file}: it reads ${String(found)}`)
+    }
+  }
+  addFunctions(connection)
+  return connection
+}
+
+/** Opens a second connection to the same file that can only read. */
+export function openForReading(file: string): SqliteDatabase {
+  const connection = new Sqlite(file, { readonly: true, timeout: 0 })
+  connection.pragma('temp_store = MEMORY')
+  addFunctions(connection)
+  return connection
+}
+
+/** Functions that filters need and SQLite lacks: its own `upper` knows ASCII only. */
+function addFunctions(connection: SqliteDatabase): void {
+  connection.function('unicode_upper', { deterministic: true }, (text) =>
+    typeof text === 'string' ? text.toUpperCase() : text,
+  )
+}

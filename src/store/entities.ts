@@ -1,0 +1,396 @@
+// Create, read, change and delete records of any resource: the one place that knows references, sets and their rules.
+
+import type { Context, WriteContext } from '../context.ts'
+import { type ControllerError, errors, invalid, notFound } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { AnyResource, AnyRow, Create, Entity } from '../resources/define.ts'
+import { resourceOf, resources } from '../resources/index.ts'
+import { memberName, patched, withFallbacks } from '../schema/bodies.ts'
+import type { AnyField } from '../schema/fields.ts'
+import { changedValues, entityOf, indexedSets, rowValues, setRows, setTableName } from './rows.ts'
+import { NotUnique } from './store.ts'
+import { isOneOf, untyped } from './untyped.ts'
+
+type AnyEntity = Record<string, unknown> & { id: string; createdAt: number; updatedAt: number }
+
+/** What a record is called in sentences: "config type". */
+export function spoken(resource: AnyResource): string {
+  return resource.name.replaceAll('-', ' ')
+}
+
+// ---- reading -------------------------------------------------------------------------------------------------------
+
+/** The row of a record, or undefined. */
+export async function findRow(
+  context: Pick<Context, 'db'>,
+  resource: AnyResource,
+  id: string,
+): Promise<AnyRow | undefined> {
+  const row = await untyped(context.db).selectFrom(resource.table).selectAll().where('id', '=', id).executeTakeFirst()
+  return row as AnyRow | undefined
+}
+
+/** A record as the code sees it, or undefined. */
+export async function find<R extends AnyResource>(
+  context: Pick<Context, 'db'>,
+  resource: R,
+  id: string,
+): Promise<Entity<R> | undefined> {
+  const row = await findRow(context, resource, id)
+  return row && (entityOf(resource, row) as Entity<R>)
+}
+
+/** A record as the code sees it. @throws NOT_FOUND */
+export async function get<R extends AnyResource>(
+  context: Pick<Context, 'db'>,
+  resource: R,
+  id: string,
+): Promise<Entity<R>> {
+  const entity = await find(context, resource, id)
+  if (!entity) throw notFound(spoken(resource), id)
+  return entity
+}
+
+// ---- changing, each a transaction of its own ------------------------------------------------------------------------
+
+/** Makes a record; members that are absent get their defaults. @throws what the resource's rules refuse */
+export async function create<R extends AnyResource>(
+  context: Context,
+  resource: R,
+  values: Create<R>,
+): Promise<Entity<R>> {
+  const draft = newEntity(context, resource, values)
+  const prepared = await resource.rules.prepare?.(
+    context,
+    { next: draft as never, previous: undefined },
+    values as never,
+  )
+  return context.write(async (tx) => (await insert(tx, resource, draft, prepared)) as Entity<R>)
+}
+
+/** Sets every changeable field of a record: those that are absent fall back to their defaults. */
+export function replace(
+  context: Context,
+  resource: AnyResource,
+  id: string,
+  values: Readonly<Record<string, unknown>>,
+) {
+  return change(context, resource, id, (previous) => ({ ...previous, ...replaceable(resource, values) }))
+}
+
+/** Changes the fields that are named, and leaves the others. */
+export function patch(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
+  return change(context, resource, id, (previous) => {
+    const next = patched(resource.fields, previous, changeable(resource, values))
+    const fields = resource.variants?.[previous.typeId as string]
+    if (fields && values.details)
+      next.details = patched(fields, previous.details as AnyEntity, values.details as AnyEntity)
+    return next
+  })
+}
+
+/** Deletes a record with all that belongs to it. @throws NOT_FOUND, CAN_NOT_DELETE_REFERENCED_ENTITY, and by its rules */
+export async function remove(context: Context, resource: AnyResource, id: string): Promise<void> {
+  await context.write((tx) => removeIn(tx, resource, id))
+}
+
+/** A record that is not stored yet, complete, with an id. */
+export function newEntity(
+  { clock }: Pick<Context, 'clock'>,
+  resource: AnyResource,
+  values: Readonly<Record<string, unknown>>,
+): AnyEntity {
+  const now = clock.now()
+  const given = { ...withFallbacks(resource.fields, values), createdAt: now, updatedAt: now }
+  return { ...given, id: typeof values.id === 'string' ? values.id : newId() }
+}
+
+/** The fields that a caller may change later, with their defaults where they were not sent. */
+function replaceable(resource: AnyResource, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const fields = Object.fromEntries(
+    Object.entries(resource.fields).filter(([name, field]) => isChangeable(name, field)),
+  )
+  return withFallbacks(fields, values)
+}
+
+function changeable(resource: AnyResource, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(values).filter(([name]) => {
+      const field = resource.fields[name]
+      return field && isChangeable(name, field)
+    }),
+  )
+}
+
+function isChangeable(name: string, field: AnyField): boolean {
+  const { access = 'write' } = field.options
+  return access === 'write' || name === 'details'
+}
+
+async function change(
+  context: Context,
+  resource: AnyResource,
+  id: string,
+  apply: (previous: AnyEntity) => Record<string, unknown>,
+): Promise<void> {
+  const seen = (await get(context, resource, id)) as AnyEntity
+  const prepared = await resource.rules.prepare?.(context, { next: apply(seen) as never, previous: seen as never }, {})
+  await context.write(async (tx) => {
+    // Read again: what was prepared does not depend on it, but another change may have come first.
+    const previous = (await get(tx, resource, id)) as AnyEntity
+    await update(tx, resource, previous, apply(previous), prepared)
+  })
+}
+
+// ---- changing inside a transaction ----------------------------------------------------------------------------------
+
+/** Stores a complete record. */
+export async function insert(
+  tx: WriteContext,
+  resource: AnyResource,
+  entity: AnyEntity,
+  prepared?: unknown,
+  audit: 'values' | 'event' | 'none' = 'values',
+): Promise<AnyEntity> {
+  await checkTargets(tx, resource, entity, undefined)
+  await resource.rules.check?.(tx, entity as never, undefined, prepared)
+  const { n } = await namingField(resource, entity, () =>
+    untyped(tx.db)
+      .insertInto(resource.table)
+      .values(rowValues(resource, entity))
+      .returning('n')
+      .executeTakeFirstOrThrow(),
+  )
+  for (const { table, rows } of setRows(resource, entity, n as number)) {
+    await untyped(tx.db).insertInto(table).values(rows).execute()
+  }
+  tx.record({
+    operation: 'create',
+    audit,
+    resource: resource.plural,
+    id: entity.id,
+    at: entity.createdAt,
+    after: entity,
+  })
+  await resource.rules.created?.(tx, entity as never, prepared)
+  return entity
+}
+
+/** Stores what a record has become. `updatedAt` moves even where nothing else does. */
+export async function update(
+  tx: WriteContext,
+  resource: AnyResource,
+  previous: AnyEntity,
+  changed: Readonly<Record<string, unknown>>,
+  prepared?: unknown,
+  audit: 'values' | 'event' | 'none' = 'values',
+): Promise<AnyEntity> {
+  if (previous.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
+  const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
+  await checkTargets(tx, resource, next, previous)
+  await resource.rules.check?.(tx, next as never, previous as never, prepared)
+  const { n } = await namingField(resource, next, () =>
+    untyped(tx.db)
+      .updateTable(resource.table)
+      .set(changedValues(resource, previous, next))
+      .where('id', '=', next.id)
+      .returning('n')
+      .executeTakeFirstOrThrow(),
+  )
+  await updateSets(tx, resource, previous, next, n as number)
+  const at = next.updatedAt
+  tx.record({ operation: 'update', audit, resource: resource.plural, id: next.id, at, before: previous, after: next })
+  await resource.rules.updated?.(tx, next as never, previous as never, prepared)
+  return next
+}
+
+/** Deletes a record, what belongs to it, and every mention of it in sets. */
+export async function removeIn(
+  tx: WriteContext,
+  resource: AnyResource,
+  id: string,
+  audit: 'values' | 'event' | 'none' = 'values',
+): Promise<void> {
+  const row = await findRow(tx, resource, id)
+  if (!row) throw notFound(spoken(resource), id)
+  const entity = entityOf(resource, row) as AnyEntity
+  if (entity.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_DELETED()
+  await resource.rules.beforeDelete?.(tx, entity as never)
+  for (const mention of mentionsOf(resource.plural)) await release(tx, mention, resource, id)
+  for (const field of indexedSets(resource)) await writeSet(tx, resource, field, entity[field] as string[], [], row.n)
+  await untyped(tx.db).deleteFrom(resource.table).where('n', '=', row.n).execute()
+  tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
+}
+
+async function updateSets(
+  tx: WriteContext,
+  resource: AnyResource,
+  previous: AnyEntity,
+  next: AnyEntity,
+  n: number,
+): Promise<void> {
+  for (const field of indexedSets(resource)) {
+    if (next[field] !== previous[field]) {
+      await writeSet(tx, resource, field, previous[field] as string[], next[field] as string[], n)
+    }
+  }
+}
+
+/** Brings the table of a set from the old members to the new ones. */
+async function writeSet(
+  tx: WriteContext,
+  resource: AnyResource,
+  field: string,
+  old: readonly string[],
+  now: readonly string[],
+  n: number,
+): Promise<void> {
+  const table = setTableName(resource, field)
+  const gone = old.filter((value) => !now.includes(value))
+  const come = now.filter((value) => !old.includes(value))
+  if (gone.length > 0)
+    await untyped(tx.db)
+      .deleteFrom(table)
+      .where(isOneOf(tx.db, 'value', gone))
+      .where('n', '=', n)
+      .execute()
+  if (come.length > 0) {
+    await untyped(tx.db)
+      .insertInto(table)
+      .values(come.map((value) => ({ value, n })))
+      .execute()
+  }
+}
+
+// ---- references ------------------------------------------------------------------------------------------------------
+
+/** A field through which records of one resource mention records of another. */
+interface Mention {
+  readonly from: AnyResource
+  readonly name: string
+  readonly field: AnyField
+}
+
+const mentions = new Map<string, readonly Mention[]>()
+
+/** All fields, of all resources, that mention records of `plural`. */
+function mentionsOf(plural: string): readonly Mention[] {
+  let found = mentions.get(plural)
+  if (!found) {
+    found = (resources as readonly AnyResource[]).flatMap((from) =>
+      Object.entries(from.fields)
+        .filter(([, field]) => field.kind.target === plural)
+        .map(([name, field]) => ({ from, name, field })),
+    )
+    mentions.set(plural, found)
+  }
+  return found
+}
+
+/** Refuses values that name records which do not exist. */
+async function checkTargets(
+  tx: WriteContext,
+  resource: AnyResource,
+  next: AnyEntity,
+  previous: AnyEntity | undefined,
+): Promise<void> {
+  for (const [name, field] of Object.entries(resource.fields)) {
+    const { target } = field.kind
+    const value = next[name]
+    if (!target || value === null || value === undefined || value === previous?.[name]) continue
+    const ids = namedIds(field, value)
+    const missing = await missingIds(tx, target, ids)
+    if (missing.length > 0) throw unknownTarget(name, field, target, missing)
+  }
+}
+
+function namedIds(field: AnyField, value: unknown): readonly string[] {
+  if (field.kind.name !== 'set') return [value as string]
+  const entries = value as readonly string[]
+  if (!field.kind.roles) return entries
+  return entries.flatMap((role) => (role.startsWith('@') ? [role.slice(1)] : []))
+}
+
+async function missingIds(tx: WriteContext, plural: string, ids: readonly string[]): Promise<string[]> {
+  if (ids.length === 0) return []
+  const rows = await untyped(tx.db)
+    .selectFrom(resourceOf(plural).table)
+    .select('id')
+    .where(isOneOf(tx.db, 'id', ids))
+    .execute()
+  const found = new Set(rows.map((row) => row.id))
+  return ids.filter((id) => !found.has(id))
+}
+
+function unknownTarget(name: string, field: AnyField, target: string, missing: readonly string[]): ControllerError {
+  const { kind } = field
+  if (kind.roles) return invalid(name, `names ${target.replaceAll('-', ' ')} that do not exist`, missing)
+  if (kind.reference?.unknown) return invalid(kind.reference.unknown, 'does not exist', missing[0])
+  return errors.NOT_FOUND({ field: memberName(name, field), reason: 'does not exist', value: missing[0] })
+}
+
+// How many of the records that stand in the way of a delete are named in its refusal.
+const MOST_NAMED = 10
+
+/** Does to the mentions of a record what their definitions say, before the record goes. */
+async function release(tx: WriteContext, mention: Mention, resource: AnyResource, id: string): Promise<void> {
+  const { from, name, field } = mention
+  const onDelete = field.kind.roles ? 'clear' : (field.kind.reference?.onDelete ?? 'restrict')
+  const ids = await mentioning(tx, mention, id, onDelete === 'restrict' ? MOST_NAMED : undefined)
+  if (ids.length === 0) return
+  if (onDelete === 'restrict') {
+    const reason = `the ${spoken(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
+    throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: memberName(name, field), reason, value: ids })
+  }
+  for (const mentioningId of ids) {
+    if (onDelete === 'cascade') await removeIn(tx, from, mentioningId)
+    else await clear(tx, from, mentioningId, name, field, id)
+  }
+}
+
+/** Ids of the records whose field mentions the record `id`. */
+async function mentioning(
+  tx: WriteContext,
+  mention: Mention,
+  id: string,
+  limit: number | undefined,
+): Promise<string[]> {
+  const { from, name, field } = mention
+  const all = untyped(tx.db).selectFrom(from.table).select('id').orderBy('id')
+  const query = limit === undefined ? all : all.limit(limit)
+  const isIndexed = field.kind.name === 'set' && field.options.filter
+  const value = field.kind.roles ? `@${id}` : id
+  const rows = await (isIndexed
+    ? query.where('n', 'in', (eb) => eb.selectFrom(setTableName(from, name)).select('n').where('value', '=', value))
+    : query.where(name, '=', value)
+  ).execute()
+  return rows.map((row) => row.id as string)
+}
+
+async function clear(
+  tx: WriteContext,
+  from: AnyResource,
+  id: string,
+  name: string,
+  field: AnyField,
+  gone: string,
+): Promise<void> {
+  const previous = (await get(tx, from, id)) as AnyEntity
+  const value = field.kind.roles ? `@${gone}` : gone
+  const without = field.kind.name === 'set' ? (previous[name] as string[]).filter((entry) => entry !== value) : null
+  await update(tx, from, previous, { [name]: without })
+}
+
+// ---- failures --------------------------------------------------------------------------------------------------------
+
+/** Runs a statement and turns a value that is taken into the error of its field. */
+async function namingField<T>(resource: AnyResource, entity: AnyEntity, statement: () => Promise<T>): Promise<T> {
+  try {
+    return await statement()
+  } catch (error) {
+    if (!(error instanceof NotUnique) || error.table !== resource.table) throw error
+    const name = error.columns.at(-1) ?? ''
+    const field = resource.fields[name]
+    throw invalid(field ? memberName(name, field) : name, 'is taken', field?.options.secret ? '' : entity[name])
+  }
+}

@@ -1,0 +1,249 @@
+// The tables of the first release. Migrations are frozen once released: they import nothing from the rest of the code.
+import { type Kysely, sql } from 'kysely'
+
+type Dialect = 'sqlite' | 'postgres'
+type Column = readonly [name: string, type: 'text' | 'integer', nullable?: 'null']
+
+/** What a table of records has beside its columns. */
+interface Extras {
+  /** Columns, or groups of columns, that no two records may share. */
+  readonly unique?: readonly (readonly string[])[]
+  /** Column → the table whose `id` it holds. */
+  readonly references?: Readonly<Record<string, string>>
+  /** Sets that lists are filtered by: each gets a table of its members. */
+  readonly sets?: readonly string[]
+  /** Further columns that lists are sorted or found by. */
+  readonly indexes?: readonly string[]
+}
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  const records = recordTables(db, dialect)
+
+  await records(
+    'config_types',
+    [
+      ['name', 'text'],
+      ['schema', 'text', 'null'],
+    ],
+    { unique: [['name']] },
+  )
+  await records(
+    'configs',
+    [
+      ['name', 'text'],
+      ['configTypeId', 'text'],
+      ['data', 'text'],
+    ],
+    { unique: [['name']], references: { configTypeId: 'config_types' } },
+  )
+  await records(
+    'services',
+    [
+      ['name', 'text'],
+      ['roleAttributes', 'text'],
+      ['configs', 'text'],
+      ['encryptionRequired', 'integer'],
+      ['maxIdleTimeMillis', 'integer'],
+      ['terminatorStrategy', 'text'],
+    ],
+    { unique: [['name']], sets: ['role_attributes', 'configs'] },
+  )
+  await records(
+    'auth_policies',
+    [
+      ['name', 'text'],
+      ['primary', 'text'],
+      ['secondary', 'text'],
+    ],
+    { unique: [['name']] },
+  )
+  await records('identity_types', [['name', 'text']], { unique: [['name']] })
+  await records(
+    'identities',
+    [
+      ['name', 'text'],
+      ['typeId', 'text'],
+      ['isAdmin', 'integer'],
+      ['isDefaultAdmin', 'integer'],
+      ['authPolicyId', 'text'],
+      ['externalId', 'text', 'null'],
+      ['roleAttributes', 'text'],
+      ['appData', 'text'],
+      ['defaultHostingCost', 'integer'],
+      ['defaultHostingPrecedence', 'text'],
+      ['serviceHostingCosts', 'text'],
+      ['serviceHostingPrecedences', 'text'],
+      ['hostedServices', 'text'],
+      ['disabledAt', 'integer', 'null'],
+      ['disabledUntil', 'integer', 'null'],
+      ['envInfo', 'text'],
+      ['sdkInfo', 'text'],
+    ],
+    {
+      unique: [['name'], ['externalId']],
+      references: { typeId: 'identity_types', authPolicyId: 'auth_policies' },
+      sets: ['role_attributes', 'hosted_services'],
+    },
+  )
+  await records(
+    'authenticators',
+    [
+      ['identityId', 'text'],
+      ['method', 'text'],
+      ['username', 'text', 'null'],
+      ['foldedUsername', 'text', 'null'],
+      ['passwordHash', 'text', 'null'],
+      ['certPem', 'text', 'null'],
+      ['fingerprint', 'text', 'null'],
+      ['fingerprint256', 'text', 'null'],
+      ['publicKeyPrint', 'text', 'null'],
+      ['isIssuedByNetwork', 'integer'],
+      ['isExtendRequested', 'integer'],
+      ['isKeyRollRequested', 'integer'],
+      ['extendRequestedAt', 'integer', 'null'],
+      ['lastAuthResolvedToRoot', 'integer'],
+      ['extendLog', 'text', 'null'],
+    ],
+    {
+      unique: [['foldedUsername'], ['fingerprint256']],
+      references: { identityId: 'identities' },
+      indexes: ['fingerprint', 'username'],
+    },
+  )
+  await records(
+    'enrollments',
+    [
+      ['identityId', 'text'],
+      ['method', 'text'],
+      ['expiresAt', 'integer'],
+      ['username', 'text', 'null'],
+      ['token', 'text'],
+      ['jwt', 'text'],
+    ],
+    { unique: [['token'], ['identityId', 'method']], references: { identityId: 'identities' } },
+  )
+  await records(
+    'api_sessions',
+    [
+      ['identityId', 'text'],
+      ['authenticatorId', 'text'],
+      ['tokenHash', 'text'],
+      ['ipAddress', 'text'],
+      ['configTypes', 'text'],
+      ['isMfaRequired', 'integer'],
+      ['isMfaComplete', 'integer'],
+      ['isCertExtendable', 'integer'],
+      ['improperClientCertChain', 'integer'],
+      ['lastActivityAt', 'integer'],
+    ],
+    {
+      unique: [['tokenHash']],
+      references: { identityId: 'identities' },
+      indexes: ['authenticatorId', 'lastActivityAt'],
+    },
+  )
+  await records(
+    'posture_checks',
+    [
+      ['name', 'text'],
+      ['roleAttributes', 'text'],
+      ['version', 'integer'],
+      ['typeId', 'text'],
+      ['details', 'text'],
+    ],
+    { unique: [['name']], sets: ['role_attributes'] },
+  )
+  await records(
+    'service_policies',
+    [
+      ['name', 'text'],
+      ['type', 'text'],
+      ['semantic', 'text'],
+      ['identityRoles', 'text'],
+      ['serviceRoles', 'text'],
+      ['postureCheckRoles', 'text'],
+    ],
+    { unique: [['name']], sets: ['identity_roles', 'service_roles', 'posture_check_roles'] },
+  )
+  await auditTable(db, dialect)
+}
+
+/** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
+function recordTables(db: Kysely<unknown>, dialect: Dialect) {
+  return async (table: string, columns: readonly Column[], extras: Extras): Promise<void> => {
+    const { unique = [], references = {}, sets = [], indexes = [] } = extras
+    let builder = keyed(db, dialect, table)
+      .addColumn('id', textType(dialect), (column) => column.notNull().unique())
+      .addColumn('createdAt', integerType(dialect), (column) => column.notNull())
+      .addColumn('updatedAt', integerType(dialect), (column) => column.notNull())
+      .addColumn('tags', textType(dialect), (column) => column.notNull())
+    for (const [name, type, nullable] of columns) {
+      builder = builder.addColumn(name, type === 'text' ? textType(dialect) : integerType(dialect), (column) => {
+        const target = references[name]
+        const referring = target ? column.references(`${target}.id`) : column
+        return nullable ? referring : referring.notNull()
+      })
+    }
+    await strict(builder, dialect).execute()
+    for (const group of unique) await index(db, table, group, true)
+    for (const name of ['createdAt', 'updatedAt', ...Object.keys(references), ...indexes]) {
+      await index(db, table, [name], false)
+    }
+    for (const set of sets) await setTable(db, dialect, table, set)
+  }
+}
+
+/**
+ * The members of one set field, found by value first. The other direction needs no index: the record itself has them,
+ * in a JSON column.
+ */
+async function setTable(db: Kysely<unknown>, dialect: Dialect, table: string, set: string): Promise<void> {
+  const builder = db.schema
+    .createTable(`${table}_${set}`)
+    .addColumn('value', textType(dialect), (column) => column.notNull())
+    .addColumn('n', integerType(dialect), (column) => column.notNull())
+    .addPrimaryKeyConstraint(`${table}_${set}_key`, ['value', 'n'])
+  await (dialect === 'sqlite' ? builder.modifyEnd(sql`strict, without rowid`) : builder).execute()
+}
+
+/** One record a change. No foreign keys: it outlives what it speaks of. */
+async function auditTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  let builder = keyed(db, dialect, 'audit_records').addColumn('at', integerType(dialect), (column) => column.notNull())
+  const texts = ['actorKind', 'requestId', 'operation', 'resource', 'entityId', 'previousHash', 'hash']
+  for (const name of texts) builder = builder.addColumn(name, textType(dialect), (column) => column.notNull())
+  for (const name of ['actorId', 'actorName', 'address', 'before', 'after']) {
+    builder = builder.addColumn(name, textType(dialect))
+  }
+  await strict(builder, dialect).execute()
+  for (const name of ['at', 'actorId', 'entityId', 'requestId']) await index(db, 'audit_records', [name], false)
+}
+
+function keyed(db: Kysely<unknown>, dialect: Dialect, table: string) {
+  return db.schema
+    .createTable(table)
+    .addColumn('n', dialect === 'sqlite' ? 'integer' : 'bigint', (column) =>
+      dialect === 'sqlite' ? column.primaryKey() : column.primaryKey().generatedByDefaultAsIdentity(),
+    )
+}
+
+function strict<B extends { modifyEnd(raw: ReturnType<typeof sql>): B }>(builder: B, dialect: Dialect): B {
+  return dialect === 'sqlite' ? builder.modifyEnd(sql`strict`) : builder
+}
+
+// Text is compared by bytes in both databases.
+function textType(dialect: Dialect) {
+  return dialect === 'sqlite' ? ('text' as const) : sql`text collate "C"`
+}
+
+function integerType(dialect: Dialect) {
+  return dialect === 'sqlite' ? ('integer' as const) : ('bigint' as const)
+}
+
+async function index(db: Kysely<unknown>, table: string, columns: readonly string[], isUnique: boolean): Promise<void> {
+  const name = `${table}_${columns.join('_')}_${isUnique ? 'unique' : 'index'}`
+  const builder = db.schema
+    .createIndex(name)
+    .on(table)
+    .columns([...columns])
+  await (isUnique ? builder.unique() : builder).execute()
+}

@@ -1,0 +1,62 @@
+// Between records as the code sees them and rows as tables hold them.
+import type { AnyResource, AnyRow } from '../resources/define.ts'
+import type { AnyField } from '../schema/fields.ts'
+import type { UntypedRow } from './untyped.ts'
+
+type AnyEntity = Readonly<Record<string, unknown>>
+
+function encode(field: AnyField, value: unknown): string | number | null {
+  return value === null || value === undefined ? null : field.kind.encode(value)
+}
+
+/** The columns of a record, without `n`. */
+export function rowValues(resource: AnyResource, entity: AnyEntity): UntypedRow {
+  const row: UntypedRow = {}
+  for (const [name, field] of Object.entries(resource.fields)) row[name] = encode(field, entity[name])
+  return row
+}
+
+/** The columns whose values are others than before; unchanged values are the very same object and cost nothing. */
+export function changedValues(resource: AnyResource, previous: AnyEntity, next: AnyEntity): UntypedRow {
+  const row: UntypedRow = {}
+  for (const [name, field] of Object.entries(resource.fields)) {
+    if (next[name] !== previous[name]) row[name] = encode(field, next[name])
+  }
+  return row
+}
+
+/** A record from its row. */
+export function entityOf(resource: AnyResource, row: AnyRow): Record<string, unknown> {
+  const entity: Record<string, unknown> = {}
+  for (const [name, field] of Object.entries(resource.fields)) {
+    const stored = row[name]
+    entity[name] = stored === null || stored === undefined ? null : field.kind.decode(stored)
+  }
+  return entity
+}
+
+/** The table that holds the members of a set field. */
+export function setTableName(resource: AnyResource, field: string): string {
+  return `${resource.table}_${field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`
+}
+
+/** The set fields of a resource that have tables of their own. */
+export function indexedSets(resource: AnyResource): string[] {
+  return Object.entries(resource.fields)
+    .filter(([, field]) => field.kind.name === 'set' && field.options.filter)
+    .map(([name]) => name)
+}
+
+/** The rows of a record's sets. */
+export function setRows(
+  resource: AnyResource,
+  entity: AnyEntity,
+  n: number,
+): { table: string; rows: { value: string; n: number }[] }[] {
+  return indexedSets(resource)
+    .map((field) => ({
+      table: setTableName(resource, field),
+      rows: (entity[field] as string[]).map((value) => ({ value, n })),
+    }))
+    .filter(({ rows }) => rows.length > 0)
+}

@@ -1,0 +1,85 @@
+// What the rest of the controller knows of storage: reads, grouped durable writes, streams, events after commit.
+import type { Compilable, Kysely, Transaction } from 'kysely'
+import type { Change } from './changes.ts'
+import type { Database } from './database.ts'
+
+/** A transaction body's view of the store. */
+export interface Writing {
+  readonly db: Transaction<Database>
+  /** Notes what this body changed: audited with it, announced after its commit. */
+  record(change: Change): void
+}
+
+/** Called synchronously after a commit, before the callers of its transactions resume, in the order of commits. */
+export type CommitListener = (changes: readonly Change[], commit: number) => void
+
+export interface Store {
+  /** For reading; any statement that would change something is refused. */
+  readonly db: Kysely<Database>
+  /**
+   * Runs `body` as a transaction and settles once it is on disk. The body awaits its own queries and nothing else:
+   * awaiting a timer, a file or the network gets it refused with `ForeignAwait` and rolled back.
+   */
+  write<T>(body: (tx: Writing) => Promise<T>, stamp: Stamp): Promise<T>
+  /** Rows one by one on a connection of their own, on one state of the database, for as long as `StreamLimits` allow. */
+  stream<Row>(query: Compilable<Row>, limits?: StreamLimits): AsyncIterable<Row>
+  /** A count, remembered until a commit touches one of the tables it reads. */
+  total(query: Compilable<{ n: number }>, tables: readonly string[]): Promise<number>
+  /** Returns what ends the listening. */
+  onCommit(listener: CommitListener): () => void
+  /** Writes a consistent copy to `file`, beside running writes. */
+  backup(file: string): Promise<void>
+  stats(): StoreStats
+  /** Lets what waits commit, then closes. */
+  close(): Promise<void>
+}
+
+/** Who and where a transaction comes from, for its audit records. */
+export interface Stamp {
+  readonly actor: { readonly kind: string; readonly id: string | null; readonly name: string | null }
+  readonly requestId: string
+  readonly address: string | null
+}
+
+export interface StreamLimits {
+  /** After this long the stream ends with an error, because it holds an old state of the database. */
+  readonly milliseconds?: number
+}
+
+export interface StoreStats {
+  readonly commits: number
+  readonly transactions: number
+  readonly refused: number
+  readonly waiting: number
+}
+
+/** A body awaited something other than its own queries. */
+export class ForeignAwait extends Error {
+  constructor() {
+    super(
+      'a transaction awaited something other than its own queries: hash, sign, read files and call the network before it',
+    )
+    this.name = 'ForeignAwait'
+  }
+}
+
+/** A handle was used outside the body it was made for, or to write where only reading is allowed. */
+export class StoreMisuse extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'StoreMisuse'
+  }
+}
+
+/** A unique index refused a row. */
+export class NotUnique extends Error {
+  readonly table: string
+  readonly columns: readonly string[]
+
+  constructor(table: string, columns: readonly string[], cause: unknown) {
+    super(`a row of ${table} with the same ${columns.join(', ')} exists`, { cause })
+    this.name = 'NotUnique'
+    this.table = table
+    this.columns = columns
+  }
+}

@@ -1,0 +1,32 @@
+// Counts, remembered until one of the tables they read changes: a client that polls a filtered list pays for it once.
+import type { CompiledQuery, Kysely } from 'kysely'
+import type { Database } from './database.ts'
+
+const MOST_REMEMBERED = 500
+
+interface Remembered {
+  readonly total: number
+  readonly version: number
+}
+
+export class Totals {
+  readonly #remembered = new Map<string, Remembered>()
+  /** By table: how many commits have touched it. */
+  readonly #versions = new Map<string, number>()
+
+  touched(tables: Iterable<string>): void {
+    for (const table of tables) this.#versions.set(table, (this.#versions.get(table) ?? 0) + 1)
+  }
+
+  async of(db: Kysely<Database>, query: CompiledQuery<{ n: number }>, tables: readonly string[]): Promise<number> {
+    const key = `${query.sql}\0${JSON.stringify(query.parameters)}`
+    const version = tables.reduce((sum, table) => sum + (this.#versions.get(table) ?? 0), 0)
+    const remembered = this.#remembered.get(key)
+    if (remembered?.version === version) return remembered.total
+    const { rows } = await db.executeQuery(query)
+    const total = rows[0]?.n ?? 0
+    if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value ?? '')
+    this.#remembered.set(key, { total, version })
+    return total
+  }
+}

@@ -1,0 +1,22 @@
+// Kysely without table types, for code that works on whichever resource it is given.
+import { type Expression, type ExpressionBuilder, type Kysely, type SqlBool, sql } from 'kysely'
+import type { Database } from './database.ts'
+import { wordsOf } from './dialects/dialect.ts'
+
+export type UntypedRow = Record<string, string | number | null>
+export type UntypedDatabase = Record<string, UntypedRow>
+export type UntypedBuilder = ExpressionBuilder<UntypedDatabase, string>
+
+/** The same handle for tables that are only known at run time. */
+export function untyped(db: Kysely<Database>): Kysely<UntypedDatabase> {
+  return db as unknown as Kysely<UntypedDatabase>
+}
+
+/** `column` is one of `values`: one statement text for any number of values. */
+export function isOneOf(
+  db: Kysely<Database>,
+  column: string,
+  values: readonly (string | number)[],
+): Expression<SqlBool> {
+  return wordsOf(db).isOneOf(sql.ref(column), values)
+}
