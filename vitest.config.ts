@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/clients/**'],
+    globalSetup: ['test/world/template.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',

@@ -1,8 +1,7 @@
 // Flags from fields: how the members of a request body are given on a command line.
 import { Flags, type Interfaces } from '@oclif/core'
 import type { Resource } from '../src/resources/define.ts'
-import { memberName } from '../src/schema/bodies.ts'
-import type { AnyField, Fields } from '../src/schema/fields.ts'
+import { type AnyField, type Fields, memberName } from '../src/schema/fields.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 
 type FlagInput = Interfaces.FlagInput

@@ -2,7 +2,7 @@
 import type { Client } from '../src/client/client.ts'
 import type { Resource } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
-import { memberName } from '../src/schema/bodies.ts'
+import { memberName } from '../src/schema/fields.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 
 /** `id:` and `name:` say which of the two a value is. */

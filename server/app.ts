@@ -27,8 +27,11 @@ export interface AppOptions {
 export async function buildApp(controller: Controller, options: AppOptions = {}): Promise<FastifyInstance> {
   const { config, log } = controller
   const instanceId = newId()
+  const fail = answerFailure(log)
   const app = Fastify({
     logger: false,
+    // Paths that cannot be decoded, which no route and no hook ever sees.
+    frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
     exposeHeadRoutes: false,
     genReqId: requestIds(),
     rewriteUrl: (request) => routedUrl(request.url ?? '/'),
@@ -53,7 +56,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.addHook('onRequest', authorize)
   app.addHook('onRequest', negotiate)
   addBodyParsers(app)
-  app.setErrorHandler(answerFailure(log))
+  app.setErrorHandler(fail)
   app.setNotFoundHandler(unreachable)
   const served = options.operations ?? operations
   for (const operation of served) register(app, controller, operation)

@@ -1,6 +1,7 @@
 // The controller's own certificate authority: a root, an intermediate that signs, and the certificate it serves with.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { join } from 'node:path'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -189,7 +190,7 @@ function serverCertificate(
 function isFit(certificate: X509Certificate, hosts: readonly string[], now: Instant): boolean {
   const lifetime = notAfter(certificate) - notBefore(certificate)
   const isFresh = isWithinDates(certificate, now) && notAfter(certificate) - now > lifetime / 3
-  return isFresh && hosts.every((host) => certificate.checkHost(host) ?? certificate.checkIP(host))
+  return isFresh && hosts.every((host) => (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)))
 }
 
 function newKey() {

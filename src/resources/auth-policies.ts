@@ -4,6 +4,24 @@ import { defineResource } from './define.ts'
 
 const demanded = { required: true } as const
 
+/** The policy of identities that name none. */
+const everythingAllowed = {
+  primary: {
+    cert: { allowed: true, allowExpiredCerts: true },
+    extJwt: { allowed: true, allowedSigners: [] },
+    updb: {
+      allowed: true,
+      minPasswordLength: 5,
+      requireSpecialChar: false,
+      requireNumberChar: false,
+      requireMixedCase: false,
+      maxAttempts: 0,
+      lockoutDurationMinutes: 0,
+    },
+  },
+  secondary: { requireTotp: false, requireExtJwtSigner: null },
+}
+
 export const authPolicies = defineResource({
   name: 'auth-policy',
   plural: 'auth-policies',
@@ -51,26 +69,7 @@ export const authPolicies = defineResource({
       updb.lockoutDurationMinutes = Math.max(updb.lockoutDurationMinutes, 0)
     },
   },
-  builtIn: [
-    {
-      id: 'default',
-      name: 'Default',
-      primary: {
-        cert: { allowed: true, allowExpiredCerts: true },
-        extJwt: { allowed: true, allowedSigners: [] },
-        updb: {
-          allowed: true,
-          minPasswordLength: 5,
-          requireSpecialChar: false,
-          requireNumberChar: false,
-          requireMixedCase: false,
-          maxAttempts: 0,
-          lockoutDurationMinutes: 0,
-        },
-      },
-      secondary: { requireTotp: false, requireExtJwtSigner: null },
-    },
-  ],
+  builtIn: [{ id: 'default', name: 'Default', ...everythingAllowed }],
   columns: ['id', 'name'],
-  example: { create: {}, filter: 'name contains "staff"' },
+  example: { create: { name: 'staff', ...everythingAllowed }, filter: 'primary.updb.allowed = true sort by name' },
 })

@@ -37,7 +37,11 @@ export const configs = defineResource({
   },
   columns: ['id', 'name', 'configTypeId'],
   example: {
-    create: { name: 'web-intercept', configTypeId: 'intercept.v1', data: { protocols: ['tcp'] } },
+    create: {
+      name: 'web-intercept',
+      configTypeId: 'intercept.v1',
+      data: { protocols: ['tcp'], addresses: ['web.internal'], portRanges: [{ low: 443, high: 443 }] },
+    },
     filter: 'type = "g7cIWbcGg" and name contains "web"',
   },
 })

@@ -1,6 +1,6 @@
 // Request bodies: from the fields of a definition to a schema, and from a body to values that can be stored.
 import { type ControllerError, errors, invalid } from '../errors.ts'
-import type { AnyField, Fields } from './fields.ts'
+import { type AnyField, type Fields, memberName } from './fields.ts'
 import { compact, type JsonSchema } from './json-schema.ts'
 import { firstProblem, problemError } from './validate.ts'
 
@@ -32,11 +32,6 @@ export function bodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<
     tolerated: new Set(tolerated),
     secrets: new Set(secrets),
   }
-}
-
-/** The member of a body that carries a field. */
-export function memberName(name: string, field: AnyField): string {
-  return field.options.input ?? name
 }
 
 function isWritable(field: AnyField): boolean {

@@ -99,6 +99,11 @@ export interface ReferenceOptions {
 export type AnyField = Field<any, any, FieldOptions>
 export type Fields = Readonly<Record<string, AnyField>>
 
+/** The member of a request body that carries a field. */
+export function memberName(name: string, field: AnyField): string {
+  return field.options.input ?? name
+}
+
 type Null<V, O> = O extends { nullable: true } ? V | null : V
 
 function field<V, S extends Stored, O extends FieldOptions>(kind: Kind, options: O): Field<V, S, O> {

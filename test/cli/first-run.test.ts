@@ -1,0 +1,200 @@
+// The first commands of a new user, with the real binary on an empty directory.
+import { mkdtempSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cleanEnvironment, controller, freePort, type Served, serve } from '../world/binary.ts'
+
+const home = mkdtempSync(join(tmpdir(), 'first-run-'))
+const env = cleanEnvironment(home)
+const data = join(home, 'data')
+const passwordFile = join(home, 'password')
+let served: Served
+
+beforeAll(async () => {
+  writeFileSync(passwordFile, 'correct horse battery\n')
+  served = await serve(['--data-dir', data, '--listen', `127.0.0.1:${await freePort()}`], env)
+})
+afterAll(() => served?.stop())
+
+const cli = (...args: string[]) => controller(args, env)
+
+describe('a first start', () => {
+  it('says where it is, how to recognise it, what it wrote and what to do next', () => {
+    expect(served.announced).toMatch(/^Controller +https:\/\/127\.0\.0\.1:\d+$/m)
+    expect(served.announced).toMatch(/^Root SHA-256 +[0-9a-f]{64}$/m)
+    for (const file of ['config.yaml', 'controller.db', 'token.key', 'pki/root.crt'])
+      expect(served.announced).toContain(join(data, file))
+    expect(served.announced).toMatch(/^Next: controller login --bootstrap [\w-]+$/m)
+  })
+
+  it('leaves nothing for others to read', () => {
+    expect(statSync(data).mode & 0o777).toBe(0o700)
+    for (const file of ['config.yaml', 'token.key', 'pki/root.key', 'pki/server.key']) {
+      expect(statSync(join(data, file)).mode & 0o777).toBe(0o600)
+    }
+  })
+
+  it('holds the directory for itself', async () => {
+    const second = await cli('serve', '--data-dir', data, '--listen', '127.0.0.1:0')
+
+    expect(second.code).toBe(8)
+    expect(second.stderr).toMatch(/works on/)
+  })
+})
+
+describe('the commands that follow', () => {
+  it('go from the bootstrap token to a device that may dial a service', async () => {
+    const [, token = ''] = /--bootstrap (\S+)/.exec(served.announced) ?? []
+
+    const login = await cli('login', '--bootstrap', token, '--username', 'admin', '--password-file', passwordFile)
+    const identity = await cli('identity', 'create', 'laptop', '--role', 'staff', '-o', 'jwt')
+    const service = await cli('service', 'create', 'web', '--role', 'web')
+    const policy = await cli(
+      'service-policy',
+      'create',
+      'web-users',
+      '--type',
+      'Dial',
+      '--identity-roles',
+      '#staff',
+      '--service-roles',
+      '#web',
+    )
+
+    expect([login, identity, service, policy].map(({ code, stderr }) => (code === 0 ? 0 : stderr))).toEqual([
+      0, 0, 0, 0,
+    ])
+    expect(login.stdout).toMatch(/^Signed in to https/)
+    expect(identity.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+    expect(identity.stderr).toMatch(/^Created identity laptop \(type Default, is-admin false\)\.$/m)
+    expect(service.stderr).toMatch(/encryption-required true/)
+    expect(policy.stderr).toMatch(/semantic AnyOf/)
+  })
+
+  it('refuse the bootstrap token the second time', async () => {
+    const [, token = ''] = /--bootstrap (\S+)/.exec(served.announced) ?? []
+
+    const second = await cli('login', '--bootstrap', token, '--username', 'other', '--password-file', passwordFile)
+
+    expect(second.code).toBe(2)
+    expect(second.stderr).toMatch(/no longer/)
+  })
+
+  it.each([
+    [
+      'json',
+      (text: string) =>
+        expect(JSON.parse(text)).toMatchObject({
+          apiVersion: 'v1',
+          kind: 'identities',
+          items: [{}, { name: 'laptop' }],
+        }),
+    ],
+    [
+      'jsonl',
+      (text: string) =>
+        expect(
+          text
+            .trim()
+            .split('\n')
+            .map((line) => JSON.parse(line).name),
+        ).toContain('laptop'),
+    ],
+    ['yaml', (text: string) => expect(text).toMatch(/^kind: identities$/m)],
+    ['name', (text: string) => expect(text.split('\n')).toContain('laptop')],
+    ['table', (text: string) => expect(text).toMatch(/^ID +NAME/)],
+  ])('print lists as %s, and nothing else on stdout', async (format, check) => {
+    const { stdout, stderr, code } = await cli('identity', 'list', '-o', format)
+
+    expect(code).toBe(0)
+    expect(stderr).toBe('')
+    check(stdout)
+  })
+
+  it('take names where ids are asked, inside roles too', async () => {
+    const policy = await cli('service-policy', 'update', 'web-users', '--service-roles', '@web', '-o', 'json')
+    const { id } = JSON.parse((await cli('service', 'get', 'web', '-o', 'json')).stdout)
+
+    expect(JSON.parse(policy.stdout).serviceRoles).toEqual([`@${id}`])
+  })
+
+  it.each([
+    ['an unknown record', ['service', 'get', 'nothing'], 5],
+    ['a name that is taken', ['service', 'create', 'web'], 6],
+    ['an invalid value', ['identity', 'create', 'bad', '--role', '#x'], 2],
+    ['an unknown flag', ['service', 'list', '--colour', 'red'], 2],
+    ['an unknown command', ['colour', 'list'], 2],
+    ['a broken filter', ['service', 'list', '--filter', 'name ='], 2],
+    ['a deletion that nobody could confirm', ['service', 'delete', 'web'], 2],
+    ['an unknown profile', ['service', 'list', '--profile', 'nobody'], 4],
+    ['a record in use', ['auth-policy', 'delete', 'Default', '--yes'], 6],
+  ])('end for %s with its exit code, and say why on stderr', async (_what, args, code) => {
+    const ended = await cli(...args)
+
+    expect(ended.code).toBe(code)
+    expect(ended.stdout).toBe('')
+    expect(ended.stderr).not.toBe('')
+  })
+
+  it('give errors as JSON where JSON was asked for', async () => {
+    const { stderr } = await cli('service', 'create', 'web', '-o', 'json')
+
+    expect(JSON.parse(stderr)).toMatchObject({
+      code: 'COULD_NOT_VALIDATE',
+      field: 'name',
+      requestId: expect.any(String),
+    })
+  })
+})
+
+describe('a second start', () => {
+  it('finds everything, writes nothing, and asks for no administrator', async () => {
+    await served.stop()
+    const filesOfItsOwn = () =>
+      readdirSync(data)
+        .filter((name) => !/-(wal|shm|journal)$/.test(name))
+        .sort()
+    const before = filesOfItsOwn()
+
+    served = await serve(['--data-dir', data], env)
+
+    expect(served.announced).not.toMatch(/Wrote|bootstrap/)
+    expect(filesOfItsOwn()).toEqual(before)
+  })
+
+  it('knows the sessions of before', async () => {
+    expect((await cli('service', 'list', '-o', 'name')).stdout).toBe('web\n')
+  })
+
+  it('answers SIGTERM by ending without failure', async () => {
+    expect(await served.stop()).toBe(0)
+  })
+
+  it('leaves a controller that cannot be reached with its own exit code', async () => {
+    const { code, stderr } = await cli('service', 'list')
+
+    expect(code).toBe(8)
+    expect(stderr).toMatch(/cannot be reached/)
+  })
+})
+
+describe('init', () => {
+  it('makes a directory with an administrator, once', async () => {
+    const directory = join(home, 'made')
+    const args = ['init', '--data-dir', directory, '--admin-username', 'root', '--admin-password-file', passwordFile]
+
+    const first = await cli(...args)
+    const second = await cli(...args)
+
+    expect(first.code).toBe(0)
+    expect(second.code).toBe(6)
+    expect(second.stderr).toMatch(/already/)
+  })
+
+  it('does not take over a directory that holds other files', async () => {
+    const { code } = await cli('init', '--data-dir', home)
+
+    expect(code).toBe(6)
+  })
+})

@@ -1,0 +1,104 @@
+// OpenZiti's own C SDK, unmodified, from its Python package: it enrolls, signs in and lists its services here.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cleanEnvironment, controller, freePort, run, type Served, serve } from '../world/binary.ts'
+
+const PACKAGE = 'openziti==0.6.0'
+const cache = join(import.meta.dirname, '../../.cache/clients')
+const python = join(cache, 'venv/bin/python')
+
+const found = await findPython()
+if (!found && process.env.CI) throw new Error('Python is needed for the tests with clients')
+if (!found) process.stdout.write('SKIPPED: there is no python3 here, and the SDK comes as a Python package\n')
+
+async function findPython(): Promise<boolean> {
+  const answer = await run('python3', ['-c', 'import venv, ensurepip'], process.env).catch(() => undefined)
+  return answer?.code === 0
+}
+
+async function succeed(step: Promise<{ code: number | null; stdout: string; stderr: string }>): Promise<string> {
+  const { code, stdout, stderr } = await step
+  expect(`${stderr}${code === 0 ? '' : `\nexit code ${code}`}`).not.toMatch(/exit code/)
+  return stdout
+}
+
+describe.skipIf(!found)('an unmodified C SDK', () => {
+  const work = mkdtempSync(join(tmpdir(), 'clients-'))
+  const env = cleanEnvironment(work)
+  const data = join(work, 'data')
+  let served: Served
+
+  const cli = (...args: string[]) => succeed(controller(args, env))
+  const file = (name: string) => join(work, name)
+
+  beforeAll(async () => {
+    if (!existsSync(join(cache, `${PACKAGE}.installed`))) {
+      mkdirSync(cache, { recursive: true })
+      await succeed(run('python3', ['-m', 'venv', join(cache, 'venv')], process.env))
+      await succeed(
+        run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', PACKAGE], process.env),
+      )
+      writeFileSync(join(cache, `${PACKAGE}.installed`), '')
+    }
+    writeFileSync(file('password'), 'correct horse battery\n')
+    const listen = `127.0.0.1:${await freePort()}`
+    const admin = ['--admin-username', 'admin', '--admin-password-file', file('password')]
+    await cli('init', '--data-dir', data, '--listen', listen, ...admin)
+    served = await serve(['--data-dir', data], env)
+    await cli('login', served.url, '--username', 'admin', '--password-file', file('password'), '--yes')
+    for (const [name, role] of [
+      ['laptop', 'staff'],
+      ['phone', 'guest'],
+    ] as const) {
+      writeFileSync(file(`${name}.jwt`), await cli('identity', 'create', name, '--role', role, '-o', 'jwt'))
+    }
+    await cli('service', 'create', 'web', '--role', 'web')
+    await cli('service', 'create', 'database', '--role', 'database')
+    await cli(
+      'service-policy',
+      'create',
+      'staff-web',
+      '--type',
+      'Dial',
+      '--identity-roles',
+      '#staff',
+      '--service-roles',
+      '#web',
+    )
+  })
+  afterAll(() => served?.stop())
+
+  /** What the SDK logs while it loads an identity and tries to reach both services, until it logs `until`. */
+  async function sdkLog(identity: string, until: RegExp): Promise<string> {
+    const args = [join(import.meta.dirname, 'reach.py'), file(`${identity}.json`), 'database', 'web']
+    const { stderr, stdout } = await run(python, args, { ...env, ZITI_LOG: '4' }, { until })
+    return stderr + stdout
+  }
+
+  it.each(['laptop', 'phone'])('enrolls the identity %s', async (name) => {
+    await succeed(
+      run(python, ['-m', 'openziti', 'enroll', '--jwt', file(`${name}.jwt`), '--identity', file(`${name}.json`)], env),
+    )
+
+    expect(JSON.parse(readFileSync(file(`${name}.json`), 'utf8')).ztAPI).toBe(served.url)
+  })
+
+  it('sees the service that a policy grants, and not the other', async () => {
+    const log = await sdkLog('laptop', /get session for service\[web\]/)
+
+    expect(log).toMatch(/logged in successfully/)
+    expect(log).toMatch(/received 1\/1 for paging request GET\[\/services\]/)
+    // The SDK asks the controller for a session only of what it was shown.
+    expect(log).not.toMatch(/get session for service\[database\]/)
+  })
+
+  it('sees none without a policy', async () => {
+    // Without any service the SDK goes on waiting for one.
+    const log = await sdkLog('phone', /completed paging request GET\[\/services\]/)
+
+    expect(log).toMatch(/logged in successfully/)
+    expect(log).toMatch(/received 0\/0 for paging request GET\[\/services\]/)
+  })
+})

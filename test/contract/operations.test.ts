@@ -1,0 +1,116 @@
+// What is true of every operation, whatever it does.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { data } from '../../server/answers.ts'
+import { buildApp, routesOf } from '../../server/app.ts'
+import type { AnyOperation } from '../../server/operation.ts'
+import { operation } from '../../server/operation.ts'
+import { operations } from '../../server/operations.ts'
+import { type TestController, testController } from '../world/controller.ts'
+
+let world: TestController
+let stranger: { id: string; token: string }
+
+beforeAll(async () => {
+  world = await testController()
+  stranger = await world.signIn({ name: 'no administrator' })
+})
+afterAll(() => world.close())
+
+const everyRoute = operations.flatMap((each) => routesOf(each).map(({ path, api }) => ({ each, path, api })))
+const restricted = everyRoute.filter(({ each }) => 'permission' in each.access)
+const concrete = (path: string) => path.replace(/:\w+/g, 'some-id')
+const named = ({ each, path }: { each: AnyOperation; path: string }) => `${each.method} ${path}`
+
+describe('every operation', () => {
+  it.each(operations.map((each) => [each.id, each]))(
+    '%s states its permission, or why it needs none',
+    (_id, { access }) => {
+      const stated = 'public' in access ? access.public : access.permission
+
+      expect(stated.length).toBeGreaterThan(3)
+    },
+  )
+
+  it('has an id of its own within its API', () => {
+    for (const api of ['client', 'management'] as const) {
+      const ids = operations.filter(({ apis }) => apis.includes(api)).map(({ id }) => id)
+
+      expect(new Set(ids).size).toBe(ids.length)
+    }
+  })
+
+  it.each(restricted.map((route) => [named(route), route]))(
+    '%s refuses a caller without a session',
+    async (_name, { each, path }) => {
+      const answer = await world.send({ method: each.method, path: concrete(path) })
+
+      expect(answer.status).toBe(401)
+      expect(answer.body.error).toMatchObject({ code: 'UNAUTHORIZED', cause: { code: 'SESSION_MISSING' } })
+    },
+  )
+
+  it.each(restricted.map((route) => [named(route), route]))(
+    '%s refuses a session it does not know',
+    async (_name, { each, path }) => {
+      const answer = await world.send({
+        method: each.method,
+        path: concrete(path),
+        token: '00000000-0000-4000-8000-000000000000',
+      })
+
+      expect(answer.status).toBe(401)
+      expect(answer.body.error.cause.code).toBe('SESSION_UNKNOWN')
+    },
+  )
+
+  const forAdministrators = restricted.filter(
+    ({ each }) => 'permission' in each.access && each.access.grantedTo === 'administrator',
+  )
+
+  it.each(forAdministrators.map((route) => [named(route), route]))(
+    '%s refuses whoever does not administer, without looking at the body',
+    async (_name, { each, path }) => {
+      const answer = await world.send({
+        method: each.method,
+        path: concrete(path),
+        token: stranger.token,
+        ...(each.body ? { body: '{ this is no json', headers: { 'content-type': 'application/json' } } : {}),
+      })
+
+      expect(answer.status).toBe(401)
+      expect(answer.body.error.cause.code).toBe('PERMISSION_DENIED')
+    },
+  )
+
+  it.each(everyRoute.map((route) => [named(route), route]))(
+    '%s answers 405 for methods it does not have',
+    async (_name, { path }) => {
+      const offered = everyRoute.filter((other) => other.path === path).map(({ each }) => each.method)
+      const other = (['DELETE', 'PATCH', 'PUT', 'POST', 'GET'] as const).find((method) => !offered.includes(method))
+      if (!other) return
+
+      const answer = await world.send({ method: other, path: concrete(path) })
+
+      expect(answer.status).toBe(405)
+      expect(answer.body.error.code).toBe('METHOD_NOT_ALLOWED')
+    },
+  )
+})
+
+describe('an application', () => {
+  it('does not start with an operation that states nothing', async () => {
+    const silent = operation({
+      id: 'silent',
+      apis: ['client'],
+      topic: 'informational',
+      method: 'GET',
+      path: '/silent',
+      summary: 'States nothing.',
+      access: { public: '' },
+      returns: { kind: 'empty' },
+      run: () => data({}),
+    })
+
+    await expect(buildApp(world.controller, { operations: [silent] })).rejects.toThrow(/neither a permission/)
+  })
+})

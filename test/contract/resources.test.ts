@@ -1,0 +1,264 @@
+// What is true of every resource: it can be made, read, changed, listed and deleted, over HTTPS and in this process alike.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { inProcessTransport } from '../../server/in-process.ts'
+import { httpTransport } from '../../src/client/http-transport.ts'
+import type { Request, Transport } from '../../src/client/transport.ts'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { resources } from '../../src/resources/index.ts'
+import { answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { exampleBody } from '../world/examples.ts'
+
+let world: TestController
+const transports: Record<string, Transport> = {}
+
+beforeAll(async () => {
+  world = await testController()
+  const { url, rootPem } = await world.listen()
+  const token = await world.admin()
+  transports['over HTTPS'] = httpTransport({ url, rootPem, headers: { 'net-session': token } })
+  transports['in process'] = await inProcessTransport(world.controller, world.directory, {
+    kind: 'local-operator',
+    osUser: 'tester',
+  })
+})
+afterAll(async () => {
+  await transports['over HTTPS']?.close()
+  await world.close()
+})
+
+const changeable = (resources as readonly AnyResource[]).filter(({ verbs }) => verbs.includes('create'))
+const listed = (resources as readonly AnyResource[]).filter(({ verbs }) => verbs.includes('list'))
+const cases = (some: readonly AnyResource[]) =>
+  ['over HTTPS', 'in process'].flatMap((way) => some.map((resource) => [resource.plural, way, resource] as const))
+
+async function send(way: string, request: Request) {
+  const reply = await (transports[way] as Transport).send({ ...request, path: MANAGEMENT + request.path })
+  return answered(reply)
+}
+
+async function make(way: string, resource: AnyResource, name: string) {
+  const body = await exampleBody(world, resource, name)
+  const answer = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
+  expect(answer.body.error).toBeUndefined()
+  return { id: answer.body.data.id as string, body, answer }
+}
+
+const uniqueName = (resource: AnyResource, way: string, what: string) => `${what} ${resource.name} ${way}`
+
+describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
+  it('are created with an id and a link', async () => {
+    const { answer, id } = await make(way, resource, uniqueName(resource, way, 'created'))
+
+    expect(answer.status).toBe(201)
+    expect(answer.body.data).toEqual({ _links: { self: { href: `./${resource.plural}/${id}` } }, id })
+  })
+
+  it('show what they were created with', async () => {
+    const { id, body } = await make(way, resource, uniqueName(resource, way, 'shown'))
+
+    const { body: shown } = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+
+    expect(shown.data.id).toBe(id)
+    expect(shown.data.tags).toEqual({})
+    if ('name' in resource.fields) expect(shown.data.name).toBe(body.name)
+    expect(Date.parse(shown.data.createdAt)).toBe(world.clock.now())
+    expect(shown.meta).toMatchObject({ apiVersion: '0.0.1', apiEnrollmentVersion: '0.0.1' })
+  })
+
+  it('keep on a patch what it does not name', async () => {
+    const { id } = await make(way, resource, uniqueName(resource, way, 'patched'))
+    const before = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+    world.clock.advance(1000)
+
+    const answer = await send(way, {
+      method: 'PATCH',
+      path: `/${resource.plural}/${id}`,
+      body: { tags: { site: 'north' } },
+    })
+
+    const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+    expect(answer.status).toBe(200)
+    expect(answer.body.data).toEqual({})
+    expect(after.body.data).toEqual({
+      ...before.body.data,
+      tags: { site: 'north' },
+      updatedAt: new Date(world.clock.now()).toISOString(),
+    })
+  })
+
+  it('lose on a replace what it does not name', async () => {
+    const { id, body } = await make(way, resource, uniqueName(resource, way, 'replaced'))
+    await send(way, { method: 'PATCH', path: `/${resource.plural}/${id}`, body: { tags: { site: 'north' } } })
+
+    const answer = await send(way, { method: 'PUT', path: `/${resource.plural}/${id}`, body })
+
+    const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+    expect(answer.body.error).toBeUndefined()
+    expect(after.body.data.tags).toEqual({})
+  })
+
+  it('take back a record as it was read', async () => {
+    const { id } = await make(way, resource, uniqueName(resource, way, 'sent back'))
+    const { body: read } = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+    const inputs = Object.fromEntries(
+      Object.entries(resource.fields).flatMap(([name, { options }]) =>
+        options.input ? [[options.input, read.data[name]]] : [],
+      ),
+    )
+
+    const answer = await send(way, {
+      method: 'PUT',
+      path: `/${resource.plural}/${id}`,
+      body: { ...read.data, ...inputs },
+    })
+
+    expect(answer.body.error).toBeUndefined()
+  })
+
+  it('are found in their list by id', async () => {
+    const { id } = await make(way, resource, uniqueName(resource, way, 'listed'))
+    const filter = encodeURIComponent(`id = "${id}"`)
+
+    const { body: list } = await send(way, { method: 'GET', path: `/${resource.plural}?filter=${filter}` })
+
+    expect(list.data.map((record: { id: string }) => record.id)).toEqual([id])
+    expect(list.meta.pagination).toEqual({ limit: 10, offset: 0, totalCount: 1 })
+    expect(list.meta.filterableFields).toContain('id')
+  })
+
+  it('are gone once deleted', async () => {
+    const { id } = await make(way, resource, uniqueName(resource, way, 'deleted'))
+
+    const first = await send(way, { method: 'DELETE', path: `/${resource.plural}/${id}` })
+    const second = await send(way, { method: 'DELETE', path: `/${resource.plural}/${id}` })
+    const read = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+
+    expect(first.status).toBe(200)
+    expect(second.status).toBe(404)
+    expect(read.body.error.code).toBe('NOT_FOUND')
+  })
+
+  it('refuse a member that is not theirs, and name it', async () => {
+    const body = await exampleBody(world, resource, uniqueName(resource, way, 'extra'))
+
+    const answer = await send(way, { method: 'POST', path: `/${resource.plural}`, body: { ...body, colour: 'red' } })
+
+    expect(answer.status).toBe(400)
+    expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'colour', value: 'red' } })
+  })
+
+  it('pass over such a member for clients of the other dialect', async () => {
+    const body = await exampleBody(world, resource, uniqueName(resource, way, 'passed over'))
+    const token = await world.admin()
+
+    const answer = await world.send({
+      method: 'POST',
+      path: `${MANAGEMENT}/${resource.plural}`,
+      headers: { 'zt-session': token },
+      body: { ...body, colour: 'red' },
+    })
+
+    expect(answer.status).toBe(201)
+  })
+
+  it.each([
+    ['no JSON', '{"name":', 'COULD_NOT_PARSE_BODY'],
+    ['a list', '[]', 'COULD_NOT_PARSE_BODY'],
+    ['text', '"text"', 'COULD_NOT_PARSE_BODY'],
+    ['nothing', '', 'COULD_NOT_VALIDATE'],
+    ['a key into prototypes', '{"__proto__":{"isAdmin":true}}', 'COULD_NOT_PARSE_BODY'],
+  ])('refuse a body that is %s', async (_what, body, code) => {
+    const headers = { 'content-type': 'application/json' }
+
+    const answer = await send(way, { method: 'POST', path: `/${resource.plural}`, body, headers })
+
+    expect(answer.status).toBe(400)
+    expect(answer.body.error.code).toBe(code)
+  })
+
+  const required = Object.entries(resource.fields).filter(
+    ([, { options }]) => options.required === true || options.required === 'create',
+  )
+
+  it.each(required.map(([name, { options }]) => [options.input ?? name]))(
+    'refuse to be made without %s',
+    async (member) => {
+      const { [member]: _, ...body } = await exampleBody(
+        world,
+        resource,
+        uniqueName(resource, way, `without ${member}`),
+      )
+
+      const answer = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
+
+      expect(answer.status).toBe(400)
+      expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: member } })
+    },
+  )
+})
+
+describe.each(cases(listed))('the list of %s %s', (_plural, way, resource) => {
+  it.each(['name = ', 'nothing = "x"', 'id = 5 and', 'sort by', 'limit x', '('])(
+    'answers the filter %s with its place',
+    async (filter) => {
+      const answer = await send(way, {
+        method: 'GET',
+        path: `/${resource.plural}?filter=${encodeURIComponent(filter)}`,
+      })
+
+      expect(answer.status).toBe(400)
+      expect(answer.body.error.code).toBe('INVALID_FILTER')
+      expect(answer.body.error.cause.message).toMatch(/at line 1, column \d+$/)
+    },
+  )
+
+  it('refuses a limit that is no number', async () => {
+    const answer = await send(way, { method: 'GET', path: `/${resource.plural}?limit=abc` })
+
+    expect(answer.status).toBe(400)
+    expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'limit', value: 'abc' } })
+  })
+
+  it('gives all of its records by a limit of −1', async () => {
+    const answer = await send(way, { method: 'GET', path: `/${resource.plural}?limit=-1` })
+
+    expect(answer.status).toBe(200)
+    expect(answer.body.meta.pagination.limit).toBe(-1)
+    expect(answer.body.meta.pagination.totalCount).toBe(answer.body.data.length)
+  })
+
+  it.each(Object.keys(resource.fields).filter((name) => resource.fields[name]?.options.secret))(
+    'cannot be asked about the secret %s',
+    async (name) => {
+      const answer = await send(way, {
+        method: 'GET',
+        path: `/${resource.plural}?filter=${encodeURIComponent(`${name} = "x"`)}`,
+      })
+
+      expect(answer.status).toBe(400)
+    },
+  )
+})
+
+describe.each(cases(listed.filter(({ relations }) => Object.keys(relations).length > 0)))(
+  'the relations of %s %s',
+  (_plural, way, resource) => {
+    const relations = Object.keys(resource.relations)
+
+    it.each(relations)('%s is not found below a record that does not exist', async (relation) => {
+      const answer = await send(way, { method: 'GET', path: `/${resource.plural}/no-such-record/${relation}` })
+
+      expect(answer.status).toBe(404)
+    })
+
+    it.skipIf(!resource.verbs.includes('create')).each(relations)('%s is a list', async (relation) => {
+      const { id } = await make(way, resource, uniqueName(resource, way, `with ${relation}`))
+
+      const answer = await send(way, { method: 'GET', path: `/${resource.plural}/${id}/${relation}` })
+
+      expect(answer.status).toBe(200)
+      expect(Array.isArray(answer.body.data)).toBe(true)
+      expect(answer.body.meta.pagination).toBeDefined()
+    })
+  },
+)

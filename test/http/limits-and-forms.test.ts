@@ -1,0 +1,196 @@
+// Requests that are malformed, too large or of the wrong form: always an answer of the catalogue, never a 5xx.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+
+let world: TestController
+let admin: string
+
+beforeAll(async () => {
+  world = await testController()
+  admin = await world.admin()
+})
+afterAll(() => world.close())
+
+const authenticate = (body: unknown, headers: Record<string, string> = {}) =>
+  world.send({ method: 'POST', path: `${MANAGEMENT}/authenticate?method=password`, body, headers })
+
+describe('a body', () => {
+  it('may have 64 KiB before anyone is signed in, and no more', async () => {
+    const answer = await authenticate({ username: 'admin', password: 'password', filler: 'x'.repeat(64 * 1024) })
+
+    expect(answer.status).toBe(413)
+    expect(answer.body.error.code).toBe('REQUEST_ENTITY_TOO_LARGE')
+  })
+
+  it('may have 1 MiB after, and no more', async () => {
+    const send = (size: number) =>
+      world.send({
+        method: 'POST',
+        path: `${MANAGEMENT}/identities`,
+        token: admin,
+        body: { name: `large ${size}`, type: 'Device', isAdmin: false, appData: { filler: 'x'.repeat(size) } },
+      })
+
+    expect((await send(900 * 1024)).status).toBe(201)
+    expect((await send(1024 * 1024)).status).toBe(413)
+  })
+
+  it('of an unknown type is refused with 415', async () => {
+    const answer = await authenticate('a=b', { 'content-type': 'application/x-www-form-urlencoded' })
+
+    expect(answer.status).toBe(415)
+    expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'Content-Type' } })
+  })
+
+  it('of a type that only other operations take is refused with 415', async () => {
+    const answer = await authenticate('text', { 'content-type': 'text/plain' })
+
+    expect(answer.status).toBe(415)
+  })
+
+  it.each([
+    ['a number where text belongs', { name: 5, type: 'Device', isAdmin: false }, 'COULD_NOT_PARSE_BODY', 'name'],
+    ['text where a boolean belongs', { name: 'x', type: 'Device', isAdmin: 'no' }, 'COULD_NOT_PARSE_BODY', 'isAdmin'],
+    ['a choice that is none', { name: 'x', type: 'Toaster', isAdmin: false }, 'COULD_NOT_VALIDATE', 'type'],
+    ['an empty name', { name: '', type: 'Device', isAdmin: false }, 'COULD_NOT_VALIDATE', 'name'],
+    [
+      'a cost beyond the limit',
+      { name: 'x', type: 'Device', isAdmin: false, defaultHostingCost: 65536 },
+      'COULD_NOT_VALIDATE',
+      'defaultHostingCost',
+    ],
+    [
+      'a nested tag',
+      { name: 'x', type: 'Device', isAdmin: false, tags: { a: { b: 1 } } },
+      'COULD_NOT_PARSE_BODY',
+      'tags.a',
+    ],
+    [
+      'an attribute that looks like a role',
+      { name: 'x', type: 'Device', isAdmin: false, roleAttributes: ['#a'] },
+      'COULD_NOT_VALIDATE',
+      'roleAttributes',
+    ],
+    [
+      'a list of numbers',
+      { name: 'x', type: 'Device', isAdmin: false, roleAttributes: [1] },
+      'COULD_NOT_PARSE_BODY',
+      'roleAttributes.0',
+    ],
+  ])('with %s is refused with the field named, and nothing is stored', async (_what, body, code, field) => {
+    const answer = await world.send({ method: 'POST', path: `${MANAGEMENT}/identities`, token: admin, body })
+
+    expect(answer.status).toBe(400)
+    expect(answer.body.error.code).toBe(code)
+    expect(answer.body.error.cause.field).toBe(field)
+    const filter = encodeURIComponent('name = "x"')
+    const { body: list } = await world.send({
+      method: 'GET',
+      path: `${MANAGEMENT}/identities?filter=${filter}`,
+      token: admin,
+    })
+    expect(list.data).toEqual([])
+  })
+})
+
+describe('an answer', () => {
+  it('in a form the controller does not have is refused with 406', async () => {
+    const answer = await world.send({ method: 'GET', path: `${MANAGEMENT}/version`, headers: { accept: 'text/html' } })
+
+    expect(answer.status).toBe(406)
+    expect(answer.body.error.cause.field).toBe('Accept')
+  })
+
+  it('carries the id under which the log knows it', async () => {
+    const answer = await world.send({ method: 'GET', path: `${MANAGEMENT}/nothing-here` })
+
+    expect(answer.body.error.requestId).toMatch(/^\w+-\w+$/)
+  })
+
+  it('says neither the charset nor the vendor', async () => {
+    const answer = await world.send({ method: 'GET', path: `${MANAGEMENT}/version` })
+
+    expect(answer.headers['content-type']).toBe('application/json')
+    expect(Object.keys(answer.headers).some((name) => name.startsWith('ziti'))).toBe(false)
+  })
+})
+
+describe('a path', () => {
+  it.each([
+    ['/version', 200],
+    ['/', 200],
+    [`${CLIENT}/version`, 200],
+    [`${CLIENT}`, 200],
+    [`${MANAGEMENT}/`, 200],
+    ['/edge/v1/version', 200],
+    ['/protocols', 200],
+    [`${CLIENT}//version/`, 200],
+    ['/.well-known/est/cacerts', 200],
+    ['/nothing', 404],
+    ['/fabric/v1/nothing', 404],
+    [`${MANAGEMENT}/%zz`, 404],
+  ])('%s answers %i', async (path, status) => {
+    const answer = await world.send({ method: 'GET', path })
+
+    expect(answer.status).toBe(status)
+  })
+})
+
+describe('signing in by password', () => {
+  it('takes usernames regardless of case', async () => {
+    const answer = await authenticate({ username: 'ADMIN', password: ADMIN.password })
+
+    expect(answer.status).toBe(200)
+  })
+
+  it.each([
+    ['an unknown user', { username: 'nobody', password: 'password' }],
+    ['a wrong password', { username: ADMIN.username, password: 'password' }],
+  ])('answers %s like any other failure', async (_what, body) => {
+    const answer = await authenticate(body)
+
+    expect(answer.status).toBe(401)
+    expect(answer.body.error.code).toBe('INVALID_AUTH')
+    expect(answer.body.error).not.toHaveProperty('cause')
+  })
+
+  it('never shows a password that breaks a rule', async () => {
+    const answer = await authenticate({ username: ADMIN.username, password: 'shrt' })
+
+    expect(answer.status).toBe(400)
+    expect(answer.body.error.cause).toEqual({
+      field: 'password',
+      reason: 'must be at least 5 characters long',
+      value: '',
+    })
+  })
+})
+
+describe('a session', () => {
+  it('ends when it is not used for as long as the settings say', async () => {
+    const { token } = await world.signIn()
+    const read = () => world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
+    world.clock.advance(29 * 60_000)
+    const stillThere = await read()
+    world.clock.advance(30 * 60_000)
+    const gone = await read()
+
+    expect(stillThere.status).toBe(200)
+    expect(gone.body.error.cause.code).toBe('SESSION_UNKNOWN')
+  })
+
+  it('ends by signing out', async () => {
+    const { token } = await world.signIn()
+    const first = await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token })
+    const second = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
+
+    expect(first.status).toBe(200)
+    expect(second.status).toBe(401)
+  })
+
+  it('named by something that is no token counts as none', async () => {
+    const answer = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token: 'not-a-uuid' })
+
+    expect(answer.body.error.cause.code).toBe('SESSION_MISSING')
+  })
+})

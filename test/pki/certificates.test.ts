@@ -1,0 +1,249 @@
+// Certificates and requests, held against another implementation.
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, readdirSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { Authority } from '../../src/pki/authority.ts'
+import { certificatePem, fingerprint, notAfter, notBefore } from '../../src/pki/certificates.ts'
+import { buildChain } from '../../src/pki/chains.ts'
+import { DerReader, der } from '../../src/pki/der.ts'
+import { certificateStore, certificatesOf } from '../../src/pki/pkcs7.ts'
+import { readSigningRequest } from '../../src/pki/requests.ts'
+import { clientKey, type KeyKind, x509 } from '../world/certificates.ts'
+
+const NOW = Date.UTC(2026, 5, 1)
+const YEAR = 365 * 24 * 60 * 60 * 1000
+
+function newAuthority(hosts = ['controller.example', '10.1.2.3', 'fd00::7']) {
+  const directory = join(mkdtempSync(join(tmpdir(), 'pki-')), 'pki')
+  Authority.make(directory, hosts, NOW)
+  return { directory, authority: Authority.load(directory, hosts, NOW) }
+}
+
+const { authority, directory } = newAuthority()
+
+describe('a client certificate', () => {
+  it.each(['P-256', 'P-384', 'P-521', 'RSA-2048', 'Ed25519'] as const)(
+    'is issued for a %s key',
+    async (kind: KeyKind) => {
+      const { csr, key } = await clientKey('device', kind)
+
+      const certificate = authority.issueClient(readSigningRequest(csr), NOW)
+
+      expect(certificate.checkPrivateKey(key)).toBe(true)
+      expect(certificate.checkIssued(authority.intermediate.certificate)).toBe(true)
+      expect(certificate.verify(authority.intermediate.certificate.publicKey)).toBe(true)
+    },
+  )
+
+  it('reads in another implementation as what it is meant to be', async () => {
+    const { csr } = await clientKey('device')
+
+    const certificate = new x509.X509Certificate(authority.issueClient(readSigningRequest(csr), NOW).raw)
+
+    expect(certificate.subject).toBe('O=test, CN=device')
+    expect(certificate.issuer).toBe(new x509.X509Certificate(authority.intermediate.certificate.raw).subject)
+    expect(certificate.notBefore.getTime()).toBe(NOW - 60_000)
+    expect(certificate.notAfter.getTime()).toBe(NOW + YEAR)
+    expect(certificate.serialNumber.length).toBe(32)
+    expect(certificate.getExtension(x509.BasicConstraintsExtension)?.ca).toBe(false)
+    expect(certificate.getExtension(x509.ExtendedKeyUsageExtension)?.usages).toEqual([x509.ExtendedKeyUsage.clientAuth])
+    expect(certificate.getExtension(x509.KeyUsagesExtension)?.usages).toBe(
+      x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.keyEncipherment | x509.KeyUsageFlags.dataEncipherment,
+    )
+    await expect(
+      certificate.verify({
+        publicKey: new x509.X509Certificate(authority.intermediate.certificate.raw).publicKey,
+        signatureOnly: true,
+      }),
+    ).resolves.toBe(true)
+  })
+
+  it('drops the alternative names that a request asks for', async () => {
+    const { csr } = await clientKey('device')
+
+    const certificate = authority.issueClient(readSigningRequest(csr), NOW)
+
+    expect(certificate.subjectAltName).toBeUndefined()
+  })
+
+  it('has a serial number of its own', async () => {
+    const request = readSigningRequest((await clientKey('device')).csr)
+
+    const serials = Array.from({ length: 50 }, () => authority.issueClient(request, NOW).serialNumber)
+
+    expect(new Set(serials).size).toBe(50)
+  })
+})
+
+describe('the server certificate', () => {
+  it('names every host, addresses as addresses', () => {
+    const { certificate } = authority.server
+
+    expect(certificate.checkHost('controller.example')).toBe('controller.example')
+    expect(certificate.checkIP('10.1.2.3')).toBe('10.1.2.3')
+    expect(certificate.checkIP('fd00::7')).toBe('fd00::7')
+    expect(certificate.checkHost('other.example')).toBeUndefined()
+  })
+
+  it('stays as it is while it is fresh', () => {
+    const again = Authority.load(directory, ['controller.example'], NOW + YEAR / 2)
+
+    expect(fingerprint(again.server.certificate)).toBe(fingerprint(authority.server.certificate))
+  })
+
+  it.each([
+    ['in the last third of its life', ['controller.example'], NOW + 0.7 * YEAR],
+    ['after its end', ['controller.example'], NOW + 2 * YEAR],
+    ['for a host it does not name', ['new.example'], NOW],
+  ])('is issued anew, with the same key, %s', (_when, hosts, now) => {
+    const { directory: own, authority: before } = newAuthority()
+
+    const after = Authority.load(own, hosts, now)
+
+    expect(fingerprint(after.server.certificate)).not.toBe(fingerprint(before.server.certificate))
+    expect(after.server.certificate.publicKey.equals(before.server.certificate.publicKey)).toBe(true)
+    expect(notBefore(after.server.certificate)).toBeLessThan(now)
+    expect(notAfter(after.server.certificate)).toBeGreaterThan(now)
+  })
+
+  it('leads to the root', () => {
+    const { root, intermediate, server } = authority
+
+    expect(buildChain(server.certificate, [intermediate.certificate], [root], { now: NOW })).toHaveLength(3)
+  })
+})
+
+describe('the files of an authority', () => {
+  it('can be read by their owner only', () => {
+    const modes = readdirSync(directory).map((name) => statSync(join(directory, name)).mode & 0o777)
+
+    expect(new Set(modes)).toEqual(new Set([0o600]))
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+  })
+})
+
+describe('a chain', () => {
+  const others = [newAuthority().authority, newAuthority().authority]
+  const noise = others.flatMap(({ root, intermediate }) => [root, intermediate.certificate])
+  const issue = async () => authority.issueClient(readSigningRequest((await clientKey('leaf')).csr), NOW)
+
+  it('is found among certificates that do not belong, in any order', async () => {
+    const leaf = await issue()
+
+    const chain = buildChain(leaf, [...noise, authority.intermediate.certificate], [authority.root], { now: NOW })
+
+    expect(chain?.map(fingerprint)).toEqual([leaf, authority.intermediate.certificate, authority.root].map(fingerprint))
+  })
+
+  it('does not lead to the root of another', async () => {
+    const other = others[0] as Authority
+
+    expect(buildChain(await issue(), [authority.intermediate.certificate], [other.root], { now: NOW })).toBeUndefined()
+  })
+
+  it('does not bridge a gap', async () => {
+    expect(buildChain(await issue(), [], [authority.root], { now: NOW })).toBeUndefined()
+  })
+
+  it('leaves the dates of the leaf to whoever asks', async () => {
+    const leaf = await issue()
+    const late = NOW + 2 * YEAR
+
+    expect(buildChain(leaf, [authority.intermediate.certificate], [authority.root], { now: late })).toBeUndefined()
+    expect(
+      buildChain(leaf, [authority.intermediate.certificate], [authority.root], { now: late, ignoreLeafDates: true }),
+    ).toBeDefined()
+  })
+
+  it('never goes over an authority that has expired', async () => {
+    const leaf = await issue()
+    const muchLater = NOW + 20 * YEAR
+
+    expect(
+      buildChain(leaf, [authority.intermediate.certificate], [authority.root], {
+        now: muchLater,
+        ignoreLeafDates: true,
+      }),
+    ).toBeUndefined()
+  })
+
+  it('never goes over a leaf', async () => {
+    const leaf = await issue()
+    const below = await issue()
+
+    expect(buildChain(below, [leaf], [leaf], { now: NOW })).toBeUndefined()
+  })
+})
+
+describe('the certificate store', () => {
+  it('holds the authorities, in lines of 64 characters without an end', () => {
+    const text = certificateStore(authority.bundle)
+
+    expect(text.endsWith('\n')).toBe(false)
+    expect(
+      text
+        .split('\n')
+        .slice(0, -1)
+        .every((line) => line.length === 64),
+    ).toBe(true)
+    expect(certificatesOf(text).map(fingerprint)).toEqual(authority.bundle.map(fingerprint))
+  })
+
+  it('reads in another implementation', () => {
+    const found = new x509.X509Certificates(certificateStore(authority.bundle).replaceAll('\n', ''))
+
+    expect(found.map((certificate) => new X509Certificate(Buffer.from(certificate.rawData)).fingerprint256)).toEqual(
+      authority.bundle.map(({ fingerprint256 }) => fingerprint256),
+    )
+  })
+})
+
+describe('DER', () => {
+  it.each([
+    ['the end of 2049', Date.UTC(2049, 11, 31, 23, 59, 59), '170d3439313233313233353935395a'],
+    ['the beginning of 2050', Date.UTC(2050, 0, 1), '180f32303530303130313030303030305a'],
+  ])('writes %s as RFC 5280 says', (_when, instant, hex) => {
+    expect(der.time(instant).toString('hex')).toBe(hex)
+  })
+
+  it.each(['1.2.840.113549.1.1.11', '2.5.29.17', '1.3.101.112', '1.3.6.1.4.1.99999.4294967296'])(
+    'writes and reads the OID %s',
+    (oid) => {
+      expect(new DerReader(der.oid(oid)).oid()).toBe(oid)
+    },
+  )
+
+  it.each([0, 127, 128, 255, 256, 65_536])('writes and reads content of %i bytes', (length) => {
+    expect(new DerReader(der.octetString(Buffer.alloc(length))).next().content).toHaveLength(length)
+  })
+
+  it.each(['', '30', '3082', '3005', '3084ffffffff00', '30800000'])(
+    'refuses %s, which is cut short or no DER',
+    (hex) => {
+      expect(() => new DerReader(Buffer.from(hex, 'hex')).sequence()).toThrow(/DER|ends|longer|forbids|expected/)
+    },
+  )
+
+  it('never throws anything else, whatever is read as a request', async () => {
+    const { csr } = await clientKey('fuzzed')
+    const bytes = Buffer.from(csr.replace(/-----[^-]+-----|\n/g, ''), 'base64')
+    const pem = (content: Buffer) =>
+      `-----BEGIN CERTIFICATE REQUEST-----\n${content.toString('base64')}\n-----END CERTIFICATE REQUEST-----\n`
+    for (let at = 0; at < bytes.length; at++) {
+      const broken = Buffer.from(bytes)
+      broken[at] = (broken[at] as number) ^ 0x55
+      try {
+        readSigningRequest(pem(broken))
+      } catch (error) {
+        expect((error as { code: string }).code).toBe('COULD_NOT_PROCESS_CSR')
+      }
+      expect(() => readSigningRequest(pem(bytes.subarray(0, at)))).toThrow(/request/)
+    }
+  })
+})
+
+it('a certificate survives being written as PEM', () => {
+  expect(new X509Certificate(certificatePem(authority.root)).fingerprint256).toBe(authority.root.fingerprint256)
+})

@@ -1,0 +1,277 @@
+// The storage engine: what it promises of transactions, and what it refuses.
+import { mkdtempSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import type { Change } from '../../src/store/changes.ts'
+import { openForWriting } from '../../src/store/dialects/sqlite/connection.ts'
+import { DirectoryLocked, lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
+import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
+import { type Stamp, type Store, StoreMisuse, type Writing } from '../../src/store/store.ts'
+
+const STAMP: Stamp = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
+
+let file: string
+let store: Store
+
+beforeEach(async () => {
+  file = join(mkdtempSync(join(tmpdir(), 'store-')), 'controller.db')
+  store = await openSqliteStore(file, systemClock, (error) => {
+    throw error
+  })
+})
+afterEach(() => store.close())
+
+const typeRow = (name: string) => ({ id: name, createdAt: 1, updatedAt: 1, tags: '{}', name })
+const addType =
+  (name: string) =>
+  async ({ db }: Writing) => {
+    await db.insertInto('identity_types').values(typeRow(name)).execute()
+    return name
+  }
+const names = async () =>
+  (await store.db.selectFrom('identity_types').select('name').orderBy('n').execute()).map(({ name }) => name).slice(5)
+
+describe('a store', () => {
+  it('puts every commit on disk before it is answered, also when it is opened again', async () => {
+    await store.close()
+    const again = openForWriting(file)
+    const pragmas = ['synchronous', 'journal_mode', 'foreign_keys', 'temp_store'].map((name) =>
+      again.pragma(name, { simple: true }),
+    )
+    again.close()
+    store = await openSqliteStore(file, systemClock, () => {})
+
+    expect(pragmas).toEqual([2, 'wal', 1, 2])
+  })
+
+  it('refuses changes outside a transaction', async () => {
+    await expect(store.db.insertInto('identity_types').values(typeRow('x')).execute()).rejects.toBeInstanceOf(
+      StoreMisuse,
+    )
+    await expect(
+      store.db.insertInto('identity_types').values(typeRow('x')).returning('n').execute(),
+    ).rejects.toBeInstanceOf(StoreMisuse)
+    await expect(store.db.deleteFrom('identity_types').execute()).rejects.toBeInstanceOf(StoreMisuse)
+  })
+
+  it('shows a caller its own write', async () => {
+    for (let at = 0; at < 200; at++) {
+      await store.write(addType(`type ${at}`), STAMP)
+
+      expect((await names()).at(-1)).toBe(`type ${at}`)
+    }
+  })
+
+  it('lets one process at a time work on a directory', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'locked-'))
+    const unlock = lockDirectory(directory)
+
+    expect(() => lockDirectory(directory)).toThrow(DirectoryLocked)
+    unlock()
+    lockDirectory(directory)()
+  })
+})
+
+describe('transactions that wait together', () => {
+  it('share one commit', async () => {
+    const before = store.stats().commits
+
+    await Promise.all(Array.from({ length: 30 }, (_, at) => store.write(addType(`type ${at}`), STAMP)))
+
+    expect(store.stats().commits - before).toBe(1)
+    expect(await names()).toHaveLength(30)
+  })
+
+  it('fail one by one', async () => {
+    const results = await Promise.allSettled([
+      store.write(addType('a'), STAMP),
+      store.write(addType('a'), STAMP),
+      store.write(async () => Promise.reject(new Error('my own')), STAMP),
+      store.write(addType('b'), STAMP),
+    ])
+
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
+    expect(await names()).toEqual(['a', 'b'])
+  })
+
+  it('announce what they changed in the order of their commits, and only that', async () => {
+    const seen: string[] = []
+    store.onCommit((changes) => seen.push(...changes.map(({ id }) => id)))
+    const change = (id: string): Change => ({
+      operation: 'create',
+      audit: 'none',
+      resource: 'identity-types',
+      id,
+      at: 1,
+    })
+    const write = (id: string, isGood: boolean) =>
+      store.write(async (tx) => {
+        tx.record(change(id))
+        if (!isGood) throw new Error('taken back')
+      }, STAMP)
+
+    await Promise.allSettled([write('1', true), write('2', false), write('3', true)])
+
+    expect(seen).toEqual(['1', '3'])
+  })
+
+  it('tell their callers after the listeners', async () => {
+    const order: string[] = []
+    store.onCommit(() => order.push('listener'))
+    const change: Change = { operation: 'create', audit: 'none', resource: 'identity-types', id: 'x', at: 1 }
+
+    await store.write(async (tx) => tx.record(change), STAMP).then(() => order.push('caller'))
+
+    expect(order).toEqual(['listener', 'caller'])
+  })
+})
+
+describe('a transaction', () => {
+  it.each([
+    ['a timer', () => new Promise((resolve) => setTimeout(resolve, 5))],
+    ['an immediate', () => new Promise((resolve) => setImmediate(resolve))],
+    ['a file', () => readFile(import.meta.filename)],
+    ['WebCrypto', () => crypto.subtle.digest('SHA-256', new Uint8Array(8))],
+    ['a promise that never settles', () => new Promise(() => {})],
+  ])('that awaits %s is refused and rolled back, and the group goes on', async (_what, foreign) => {
+    const results = await Promise.allSettled([
+      store.write(addType('before'), STAMP),
+      store.write(async (tx) => {
+        await addType('foreign')(tx)
+        await foreign()
+      }, STAMP),
+      store.write(addType('after'), STAMP),
+    ])
+
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect((results[1] as PromiseRejectedResult).reason.name).toBe('ForeignAwait')
+    expect(await names()).toEqual(['before', 'after'])
+  })
+
+  it('may await as many of its own queries as it likes', async () => {
+    await store.write(async (tx) => {
+      for (let at = 0; at < 300; at++) await addType(`type ${at}`)(tx)
+    }, STAMP)
+
+    expect(await names()).toHaveLength(300)
+  })
+
+  it('cannot be used after its end', async () => {
+    let leaked: Writing | undefined
+    await store.write(async (tx) => {
+      leaked = tx
+    }, STAMP)
+
+    await expect(addType('late')(leaked as Writing)).rejects.toBeInstanceOf(StoreMisuse)
+  })
+
+  it('cannot be begun inside another', async () => {
+    const outer = store.write(async () => {
+      await store.write(addType('inner'), STAMP)
+    }, STAMP)
+
+    await expect(outer).rejects.toBeInstanceOf(StoreMisuse)
+    expect(await names()).toEqual([])
+  })
+
+  it('reads through its own handle', async () => {
+    const outer = store.write(async () => {
+      await store.db.selectFrom('identity_types').selectAll().execute()
+    }, STAMP)
+
+    await expect(outer).rejects.toBeInstanceOf(StoreMisuse)
+  })
+
+  it('refuses values that SQLite would turn into NULL', async () => {
+    const write = store.write(
+      ({ db }) =>
+        db
+          .insertInto('identity_types')
+          .values({ ...typeRow('x'), createdAt: Number.NaN })
+          .execute(),
+      STAMP,
+    )
+
+    await expect(write).rejects.toBeInstanceOf(StoreMisuse)
+  })
+})
+
+describe('a group whose commit fails', () => {
+  it('fails as a whole, leaves no trace, and the next one succeeds', async () => {
+    const announced: unknown[] = []
+    store.onCommit((changes) => announced.push(changes))
+    const change: Change = { operation: 'create', audit: 'event', resource: 'identity-types', id: 'x', at: 1 }
+    const results = await Promise.allSettled([
+      store.write(addType('lost'), STAMP),
+      store.write(async (tx) => {
+        tx.record(change)
+        // What a full disk does: SQLite ends the whole transaction.
+        await sql`insert or rollback into identity_types (id, "createdAt", "updatedAt", tags, name) values ('lost', 1, 1, '{}', 'x')`.execute(
+          tx.db,
+        )
+      }, STAMP),
+    ])
+    await store.write(addType('kept'), STAMP)
+
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    expect(announced).toEqual([])
+    expect(await names()).toEqual(['kept'])
+    expect(await store.db.selectFrom('audit_records').selectAll().execute()).toEqual([])
+  })
+})
+
+describe('a total', () => {
+  it('is counted again once its table changes, and not before', async () => {
+    let counted = 0
+    const query = () => {
+      const built = store.db.selectFrom('identity_types').select((eb) => eb.fn.countAll<number>().as('n'))
+      const compile = () => {
+        counted += 1
+        return built.compile()
+      }
+      return { compile } as typeof built
+    }
+    const total = () => store.total(query(), ['identity_types'])
+
+    const first = await total()
+    await store.write(addType('one more'), STAMP)
+
+    expect(await total()).toBe(first + 1)
+    expect(counted).toBe(2)
+  })
+})
+
+describe('a stream', () => {
+  it('sees one state of the database, and holds up no write', async () => {
+    await store.write(async (tx) => {
+      for (let at = 0; at < 50; at++) await addType(`type ${at}`)(tx)
+    }, STAMP)
+    const seen: string[] = []
+
+    for await (const { name } of store.stream(store.db.selectFrom('identity_types').select('name').orderBy('n'))) {
+      seen.push(name)
+      if (seen.length === 10) await store.write(addType('written meanwhile'), STAMP)
+    }
+
+    expect(seen).toHaveLength(55)
+    expect(await names()).toHaveLength(51)
+  })
+})
+
+describe('the tables', () => {
+  it('can be copied while they are written', async () => {
+    const copy = `${file}.copy`
+    await store.write(addType('copied'), STAMP)
+
+    await Promise.all([store.backup(copy), store.write(addType('meanwhile'), STAMP)])
+
+    const opened = new Sqlite(copy, { readonly: true })
+    expect(opened.pragma('integrity_check', { simple: true })).toBe('ok')
+    opened.close()
+  })
+})

@@ -1,0 +1,107 @@
+// The real binary, as a person or a script starts it.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export const BINARY = join(import.meta.dirname, '../../bin/run.js')
+
+export interface Finished {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** An environment of its own: no profile, no data directory and no setting of whoever runs the tests. */
+export function cleanEnvironment(home = mkdtempSync(join(tmpdir(), 'controller-home-'))): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('CONTROLLER_') && !name.startsWith('NODE_EXTRA'),
+  )
+  return {
+    ...Object.fromEntries(kept),
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, 'config'),
+    XDG_DATA_HOME: join(home, 'data'),
+    NO_COLOR: '1',
+  }
+}
+
+/** Runs a program to its end, or until what it prints matches `until`. */
+export function run(
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  { input, until }: { input?: string; until?: RegExp } = {},
+): Promise<Finished> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const out: Buffer[] = []
+    const err: Buffer[] = []
+    const collect = (into: Buffer[]) => (chunk: Buffer) => {
+      into.push(chunk)
+      if (until?.test(Buffer.concat(into).toString())) child.kill('SIGKILL')
+    }
+    child.stdout.on('data', collect(out))
+    child.stderr.on('data', collect(err))
+    child.on('error', reject)
+    child.on('close', (code) =>
+      resolve({ code, stdout: Buffer.concat(out).toString(), stderr: Buffer.concat(err).toString() }),
+    )
+    child.stdin.end(input)
+  })
+}
+
+/** Runs a command of the controller to its end. */
+export function controller(args: readonly string[], env: NodeJS.ProcessEnv, input?: string): Promise<Finished> {
+  return run(process.execPath, [BINARY, ...args], env, input === undefined ? {} : { input })
+}
+
+export interface Served {
+  readonly child: ChildProcess
+  /** Everything it printed before it was ready. */
+  readonly announced: string
+  readonly url: string
+  /** Asks it to stop and waits until it has. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
+}
+
+/** Starts `controller serve` and waits until it listens. */
+export function serve(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Served> {
+  const child = spawn(process.execPath, [BINARY, 'serve', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
+  return new Promise((resolve, reject) => {
+    let announced = ''
+    let complaints = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      complaints += chunk.toString()
+    })
+    child.stdout.on('data', (chunk: Buffer) => {
+      announced += chunk.toString()
+      const [, url] = /^Controller\s+(\S+)/m.exec(announced) ?? []
+      if (!url || !/^Root SHA-256.*\n/m.test(announced)) return
+      resolve({
+        child,
+        announced,
+        url,
+        async stop(signal = 'SIGTERM') {
+          child.kill(signal)
+          return ended
+        },
+      })
+    })
+    void ended.then((code) => reject(new Error(`the controller ended with ${code}: ${complaints}`)))
+  })
+}
+
+/** A port that nothing uses at the moment. */
+export async function freePort(): Promise<number> {
+  const { createServer } = await import('node:net')
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.on('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}

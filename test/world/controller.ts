@@ -1,0 +1,162 @@
+// Controllers for tests: real files, a clock that tests may move, requests over injection or real TLS.
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buildApp } from '../../server/app.ts'
+import { type Listening, listen } from '../../server/listen.ts'
+import type { AnyOperation } from '../../server/operation.ts'
+import { httpTransport } from '../../src/client/http-transport.ts'
+import { encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
+import type { Clock } from '../../src/clock.ts'
+import { type Overrides, readConfig } from '../../src/config.ts'
+import type { Caller, Context } from '../../src/context.ts'
+import { type Controller, dataPaths, openController } from '../../src/controller.ts'
+import { type Log, silentLog } from '../../src/log.ts'
+import { certificatePem } from '../../src/pki/certificates.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { insert, newEntity } from '../../src/store/entities.ts'
+
+export const ADMIN = { username: 'admin', password: 'correct horse battery' } as const
+export const TEMPLATE_VARIABLE = 'CONTROLLER_TEST_TEMPLATE'
+export const MANAGEMENT = '/edge/management/v1'
+export const CLIENT = '/edge/client/v1'
+
+/** A clock that stands still until a test moves it; it begins when the certificates of the template are valid already. */
+export class TestClock implements Clock {
+  #now: number
+
+  constructor(now = Math.floor(Date.now() / 1000) * 1000) {
+    this.#now = now
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  advance(milliseconds: number): void {
+    this.#now += milliseconds
+  }
+}
+
+/** An answer as tests look at it. */
+export interface Answered extends Reply {
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into whatever was answered
+  readonly body: any
+}
+
+export interface TestController {
+  readonly controller: Controller
+  readonly directory: string
+  readonly clock: TestClock
+  /** The code's own way in, as the controller itself. */
+  readonly system: Context
+  /** Sends a request in process, as whoever the token belongs to. */
+  send(request: Request & { token?: string | undefined }): Promise<Answered>
+  /** The token of a new administrator's session. */
+  admin(): Promise<string>
+  /** Makes an identity and signs it in; no credential is involved. */
+  signIn(values?: {
+    name?: string
+    isAdmin?: boolean
+    roleAttributes?: string[]
+  }): Promise<{ id: string; token: string }>
+  /** Opens the sockets. */
+  listen(): Promise<{ url: string; rootPem: string }>
+  /** Closes everything and keeps the directory, so that it can be opened again. */
+  stop(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface TestOptions {
+  readonly settings?: Overrides
+  readonly clock?: TestClock
+  readonly log?: Log
+  /** Works on this directory instead of a copy of the template. */
+  readonly directory?: string
+  readonly operations?: readonly AnyOperation[]
+  readonly trustedCaller?: Caller
+}
+
+export async function testController(options: TestOptions = {}): Promise<TestController> {
+  const { clock = new TestClock(), settings = {}, log = silentLog, operations, trustedCaller } = options
+  const directory = options.directory ?? copyOfTemplate()
+  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
+  const config = readConfig(dataPaths(directory).config, {}, { listeners, advertise: ['127.0.0.1:1280'], ...settings })
+  const controller = await openController({ directory, config, clock, log })
+  const app = await buildApp(controller, {
+    ...(operations ? { operations } : {}),
+    ...(trustedCaller ? { trustedCaller } : {}),
+  })
+  const system = controller.context({ kind: 'system' })
+  let listening: Listening | undefined
+  let made = 0
+
+  async function send(request: Request & { token?: string | undefined }): Promise<Answered> {
+    const { text, headers } = encodeBody(request)
+    const reply = await app.inject({
+      method: request.method as 'GET',
+      url: request.path,
+      headers: { ...(request.token ? { 'net-session': request.token } : {}), ...headers },
+      ...(text === undefined ? {} : { payload: text }),
+    })
+    return answered({ status: reply.statusCode, headers: reply.headers as Reply['headers'], text: reply.payload })
+  }
+
+  async function signIn(values: { name?: string; isAdmin?: boolean; roleAttributes?: string[] } = {}) {
+    const name = values.name ?? `identity-${++made}`
+    return system.write(async (tx) => {
+      const entity = newEntity(tx, identities, { typeId: 'Default', isAdmin: false, ...values, name })
+      await insert(tx, identities, entity)
+      const session = await controller.sessions.insert(tx, {
+        identityId: entity.id,
+        authenticatorId: 'none',
+        ipAddress: '127.0.0.1',
+        configTypes: [],
+      })
+      return { id: entity.id, token: controller.sessions.tokenOf(session.id) }
+    })
+  }
+
+  async function stop() {
+    await (listening ? listening.close() : app.close())
+    await controller.close()
+  }
+
+  return {
+    controller,
+    directory,
+    clock,
+    system,
+    send,
+    signIn,
+    admin: async () => (await signIn({ isAdmin: true })).token,
+    async listen() {
+      listening = await listen(app, controller)
+      return { url: `https://${listening.addresses[0]}`, rootPem: certificatePem(controller.authority.root) }
+    },
+    stop,
+    async close() {
+      await stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+export function answered(reply: Reply): Answered {
+  const isJson = String(reply.headers['content-type'] ?? '').startsWith('application/json')
+  return { ...reply, body: isJson ? JSON.parse(reply.text) : undefined }
+}
+
+/** A transport over real TLS that a test can present a client certificate with. */
+export function tlsTransport(url: string, rootPem: string): Transport {
+  return httpTransport({ url, rootPem })
+}
+
+/** A new directory with the template's content. */
+export function copyOfTemplate(): string {
+  const template = process.env[TEMPLATE_VARIABLE]
+  if (!template) throw new Error('the template of data directories was not made')
+  const directory = join(mkdtempSync(join(tmpdir(), 'controller-test-')), 'data')
+  cpSync(template, directory, { recursive: true })
+  return directory
+}
