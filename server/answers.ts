@@ -45,7 +45,7 @@ export function created(plural: string, id: string): Answer {
 /** A page of records, each as JSON text. */
 export function list(
   records: readonly string[],
-  page: Omit<Page, 'rows'>,
+  page: Omit<Page, 'keys'>,
   filterableFields: readonly string[],
 ): Answer {
   return {
@@ -56,7 +56,7 @@ export function list(
 }
 
 /** The meta of a list; a list without a limit reports −1. */
-export function listMeta({ limit, offset, total }: Omit<Page, 'rows'>, filterableFields: readonly string[]): string {
+export function listMeta({ limit, offset, total }: Omit<Page, 'keys'>, filterableFields: readonly string[]): string {
   const shown = limit === 'none' ? -1 : limit
   const pagination = `"pagination":{"limit":${shown},"offset":${offset},"totalCount":${total}}`
   return `"meta":{${VERSIONS},"filterableFields":${JSON.stringify(filterableFields)},${pagination}}`

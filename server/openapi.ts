@@ -130,7 +130,10 @@ function recordSchema(resource: AnyResource): JsonSchema {
       return [name, { ...schema, ...(options.nullable ? { nullable: true } : {}), description: options.summary }]
     }),
   )
-  return { type: 'object', properties: { _links: { type: 'object' }, ...own, ...named, ...resource.derived } }
+  return {
+    type: 'object',
+    properties: { _links: { type: 'object' }, ...own, ...named, ...resource.derived, ...resource.live },
+  }
 }
 
 const referenceSchema: JsonSchema = {

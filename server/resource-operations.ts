@@ -4,14 +4,14 @@ import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { notFound } from '../src/errors.ts'
 import { filterableFields } from '../src/filter/symbols.ts'
+import { finish, finishRows, type Presentation } from '../src/records/present.ts'
 import { RawJson } from '../src/records/raw-json.ts'
-import { type Presentation, present } from '../src/records/record.ts'
 import type { AnyResource, AnyRow, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
-import { compileList, type ListParameters, list, planList, type Restriction } from '../src/store/lists.ts'
+import { allRows, type ListParameters, list, planList, type Restriction } from '../src/store/lists.ts'
 import { type Answer, created, data, empty, list as listAnswer, listMeta, raw } from './answers.ts'
 import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
 import { listParameters, listQuery, roleQuery } from './query.ts'
@@ -88,8 +88,7 @@ function verbOperation(resource: AnyResource, verb: Verb, differences: Differenc
         ...(differences.query ? { query: differences.query } : {}),
         returns: { kind: 'record', resource: plural },
         async run(call) {
-          const row = await existingRow(call.context, resource, call.params.id)
-          return answerRecord(call, resource, row, differences)
+          return answerRecord(call, resource, call.params.id, differences)
         },
       })
     case 'replace':
@@ -204,12 +203,23 @@ export async function existingRow(context: Context, resource: AnyResource, id = 
 export async function answerRecord(
   call: Call,
   resource: AnyResource,
-  row: AnyRow,
-  differences: Differences = {},
+  id = '',
+  { presentation }: Pick<Differences, 'presentation'> = {},
 ): Promise<Answer> {
-  const how = await differences.presentation?.(call, false)
-  const [text = 'null'] = await present(call.context, resource, [row], how)
-  return data(new RawJson(text))
+  return data(await recordJson(call.context, resource, id, await presentation?.(call, false)))
+}
+
+/** One record as JSON. @throws NOT_FOUND */
+export async function recordJson(
+  context: Context,
+  resource: AnyResource,
+  id: string,
+  how?: Presentation,
+): Promise<RawJson> {
+  const record = await context.controller.readyRecords.byId(context, resource, id)
+  if (!record) throw notFound(spoken(resource), id)
+  const [text = 'null'] = await finish(context, resource, [record], how)
+  return new RawJson(text)
 }
 
 /** The answer that lists records, by the parameters of the call. */
@@ -224,7 +234,8 @@ export async function answerList(
   const how = await differences.presentation?.(call, true)
   if (plan.limit === 'none') return streamList(context, resource, plan, restrictions, how)
   const page = await list(context, resource, plan, restrictions)
-  return listAnswer(await present(context, resource, page.rows, how), page, filterableFields(resource))
+  const records = await context.controller.readyRecords.byKeys(context, resource, page.keys)
+  return listAnswer(await finish(context, resource, records, how), page, filterableFields(resource))
 }
 
 // How many records of an unlimited list are made ready at a time.
@@ -237,7 +248,7 @@ async function streamList(
   restrictions: readonly Restriction[],
   how: Presentation | undefined,
 ): Promise<Answer> {
-  const { rows } = await compileList(context, resource, plan, restrictions)
+  const rows = await allRows(context, resource, plan, restrictions)
   return raw('application/json', Readable.from(envelope(), { objectMode: false }))
 
   async function* envelope() {
@@ -245,7 +256,7 @@ async function streamList(
     let total = 0
     let batch: AnyRow[] = []
     const flush = async () => {
-      const texts = await present(context, resource, batch, how)
+      const texts = await finishRows(context, resource, batch, how)
       const text = `${total === 0 ? '' : ','}${texts.join(',')}`
       total += batch.length
       batch = []

@@ -10,12 +10,14 @@ import type { Caller, Context, Origin } from './context.ts'
 import { Enrollments } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
 import { Authority } from './pki/authority.ts'
+import { ReadyRecords } from './records/ready-records.ts'
 import { References } from './records/references.ts'
-import type { RecordView } from './resources/define.ts'
+import type { Derive, LiveView } from './resources/define.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import type { Stamp, Store } from './store/store.ts'
-import { IdentityViews } from './views/identity-views.ts'
+import { deriveEnrollments } from './views/enrollment-views.ts'
+import { deriveIdentities, IdentityViews } from './views/identity-views.ts'
 import { ServiceViews } from './views/service-views.ts'
 import { SessionViews } from './views/session-views.ts'
 
@@ -30,10 +32,13 @@ export interface Controller {
   readonly passwords: Passwords
   readonly enrollments: Enrollments
   readonly references: References
+  readonly readyRecords: ReadyRecords
   readonly configSchemas: ConfigSchemas
-  readonly serviceViews: RecordView
-  readonly identityViews: RecordView
-  readonly sessionViews: RecordView
+  readonly serviceViews: LiveView
+  readonly identityViews: LiveView
+  readonly deriveIdentities: Derive
+  readonly deriveEnrollments: Derive
+  readonly sessionViews: LiveView
   readonly startedAt: number
   /** What code works with on behalf of a caller. */
   context(caller: Caller, origin?: Origin): Context
@@ -69,9 +74,11 @@ export async function openController({ directory, config, clock, log }: OpenOpti
   const store = await openSqliteStore(paths.database, clock, (error) => log.error({ err: error }, 'a listener failed'))
   const access = await Access.load(store.db, startedAt)
   const references = new References()
+  const readyRecords = new ReadyRecords()
   const sessions = new ApiSessions(tokens, config['session.timeout'])
   store.onCommit((changes) => {
     references.forget(changes)
+    readyRecords.follow(changes)
     access.follow(changes)
     sessions.follow(changes)
   })
@@ -84,11 +91,14 @@ export async function openController({ directory, config, clock, log }: OpenOpti
     access,
     sessions,
     references,
+    readyRecords,
     passwords: new Passwords(config['limits.passwordQueue']),
-    enrollments: new Enrollments(config['enrollment.identity']),
+    enrollments: new Enrollments(config, authority),
     configSchemas: new ConfigSchemas(),
     serviceViews: new ServiceViews(access),
     identityViews: new IdentityViews(),
+    deriveIdentities,
+    deriveEnrollments,
     sessionViews: new SessionViews(sessions),
     startedAt,
     context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),

@@ -119,8 +119,7 @@ export async function newBootstrapToken(context: Context): Promise<string> {
     .where('isDefaultAdmin', '=', 1)
     .executeTakeFirstOrThrow()
   const expiresAt = clock.now() + BOOTSTRAP_LIFETIME
-  const prepared = await controller.enrollments.prepare(context, admin.id, { method: 'updb', expiresAt })
-  await context.write(async (tx) => {
+  const { token } = await context.write(async (tx) => {
     const earlier = await tx.db
       .selectFrom('enrollments')
       .select('id')
@@ -128,11 +127,11 @@ export async function newBootstrapToken(context: Context): Promise<string> {
       .where('method', '=', 'updb')
       .executeTakeFirst()
     if (earlier) await removeIn(tx, enrollments, earlier.id)
-    await controller.enrollments.store(tx, admin.id, prepared)
+    return controller.enrollments.store(tx, admin.id, { method: 'updb', expiresAt })
   })
   return writeBootstrap({
     url: `https://${advertisedAddress(controller.config)}`,
     fingerprint: controller.authority.rootFingerprint,
-    token: prepared.token,
+    token,
   })
 }

@@ -2,8 +2,7 @@
 import { authenticate, type Method, type Reported } from '../../src/auth/authenticate.ts'
 import type { Context } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
-import { RawJson } from '../../src/records/raw-json.ts'
-import { present } from '../../src/records/record.ts'
+import type { RawJson } from '../../src/records/raw-json.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
 import { envInfoSchema, sdkInfoSchema } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
@@ -12,7 +11,7 @@ import type { OwnSessionView } from '../../src/views/session-views.ts'
 import { type Answer, data, empty } from '../answers.ts'
 import { sessionHeaders } from '../dialects.ts'
 import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
-import { existingRow } from '../resource-operations.ts'
+import { recordJson } from '../resource-operations.ts'
 
 const BOTH = ['client', 'management'] as const
 const OWN: OwnSessionView = { isOwn: true }
@@ -39,10 +38,8 @@ export function ownSessionId({ caller }: Pick<Context, 'caller'>): string {
   return caller.apiSessionId
 }
 
-async function ownSession(context: Context, id: string): Promise<RawJson> {
-  const row = await existingRow(context, apiSessions, id)
-  const [text = 'null'] = await present(context, apiSessions, [row], { view: OWN })
-  return new RawJson(text)
+function ownSession(context: Context, id: string): Promise<RawJson> {
+  return recordJson(context, apiSessions, id, { view: OWN })
 }
 
 export const currentApiSessionOperations: readonly AnyOperation[] = [

@@ -3,7 +3,7 @@ import type { Context } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { type AnyOperation, operation } from '../operation.ts'
-import { answerRecord, existingRow } from '../resource-operations.ts'
+import { answerRecord } from '../resource-operations.ts'
 
 const OWN_LINKS = '{"self":{"href":"./current-identity"},"mfa":{"href":"./current-identity/mfa"}}'
 
@@ -25,8 +25,9 @@ export const currentIdentityOperations: readonly AnyOperation[] = [
     access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
     returns: { kind: 'record', resource: 'identities' },
     async run(call) {
-      const row = await existingRow(call.context, identities, ownIdentityId(call.context))
-      return answerRecord(call, identities, row, { presentation: async () => ({ links: () => OWN_LINKS }) })
+      return answerRecord(call, identities, ownIdentityId(call.context), {
+        presentation: async () => ({ links: () => OWN_LINKS }),
+      })
     },
   }),
 ]

@@ -4,14 +4,14 @@ import { knownConfigTypes } from '../../src/auth/authenticate.ts'
 import { isoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { notFound } from '../../src/errors.ts'
-import type { Presentation } from '../../src/records/record.ts'
+import type { Presentation } from '../../src/records/present.ts'
 import { services } from '../../src/resources/services.ts'
 import type { ServiceView } from '../../src/views/service-views.ts'
 import { data } from '../answers.ts'
 import { ownIdentityId } from '../both-apis/current-identity.ts'
 import { type AnyOperation, type Call, operation, type QueryParameter } from '../operation.ts'
 import { listQuery, roleQuery } from '../query.ts'
-import { answerList, answerRecord, existingRow } from '../resource-operations.ts'
+import { answerList, answerRecord } from '../resource-operations.ts'
 
 /** Config types by id or name, several times over. */
 export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
@@ -80,8 +80,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
       const visible = await visibleServices(call.context)
       // What is not there and what is not granted look the same.
       if (visible !== 'all' && !visible.includes(id)) throw notFound('service', id)
-      const row = await existingRow(call.context, services, id)
-      return answerRecord(call, services, row, { presentation: () => ownServicePresentation(call, false) })
+      return answerRecord(call, services, id, { presentation: () => ownServicePresentation(call, false) })
     },
   }),
   operation({

@@ -1,8 +1,10 @@
-// One-time ways in: making the token and the JWT that a client enrolls with.
+// One-time ways in: making the token that a client enrolls with, and the JWT that carries it.
 import type { Instant } from '../clock.ts'
-import type { Context, WriteContext } from '../context.ts'
+import type { Config } from '../config.ts'
+import type { WriteContext } from '../context.ts'
 import { errors } from '../errors.ts'
-import { newId, newToken } from '../ids.ts'
+import { newToken } from '../ids.ts'
+import type { Authority } from '../pki/authority.ts'
 import type { Entity } from '../resources/define.ts'
 import { enrollments } from '../resources/enrollments.ts'
 import { insert, newEntity } from '../store/entities.ts'
@@ -11,49 +13,59 @@ import { enrollmentJwt } from './enrollment-jwt.ts'
 export type Enrollment = Entity<typeof enrollments>
 export type EnrollmentMethod = Enrollment['method']
 
-/** An enrollment whose token and JWT are made, to be stored together with what it is for. */
-export interface PreparedEnrollment {
-  readonly id: string
-  readonly method: EnrollmentMethod
-  readonly token: string
-  readonly jwt: string
-  readonly expiresAt: Instant
-  readonly username: string | null
+/** What a new identity may ask for. */
+export interface WantedEnrollment {
+  readonly ott?: boolean
+  readonly ottca?: string
+  readonly updb?: string
 }
 
+// Signing one costs more than everything else about a request; 20,000 of them take about 10 MB.
+const MOST_REMEMBERED = 20_000
+
 export class Enrollments {
-  readonly #lifetime: number
+  readonly #config: Config
+  readonly #authority: Authority
+  readonly #jwts = new Map<string, Promise<string>>()
 
-  /** `lifetime`: how long an enrollment is good for that names no end itself, in milliseconds. */
-  constructor(lifetime: number) {
-    this.#lifetime = lifetime
+  constructor(config: Config, authority: Authority) {
+    this.#config = config
+    this.#authority = authority
   }
 
-  /** The enrollment that a new identity asks for; of several, the first in the order ott, ottca, updb. */
-  async prepareWanted(
-    context: Context,
-    identity: { readonly id: string },
-    wanted: { readonly ott?: boolean; readonly ottca?: string; readonly updb?: string },
-  ): Promise<PreparedEnrollment | undefined> {
-    const expiresAt = context.clock.now() + this.#lifetime
-    if (wanted.ott) return this.prepare(context, identity.id, { method: 'ott', expiresAt })
-    if (wanted.ottca) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
-    if (wanted.updb) return this.prepare(context, identity.id, { method: 'updb', expiresAt, username: wanted.updb })
-    return undefined
+  /** Stores the enrollment that a new identity asks for; of several, the first in the order ott, ottca, updb. */
+  async storeWanted(tx: WriteContext, identityId: string, wanted: WantedEnrollment): Promise<void> {
+    const expiresAt = tx.clock.now() + this.#config['enrollment.identity']
+    if (wanted.ott) await this.store(tx, identityId, { method: 'ott', expiresAt })
+    else if (wanted.ottca) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
+    else if (wanted.updb) await this.store(tx, identityId, { method: 'updb', expiresAt, username: wanted.updb })
   }
 
-  /** Signs the JWT of an enrollment; happens before the transaction that stores it. */
-  async prepare(
-    context: Context,
+  async store(
+    tx: WriteContext,
     identityId: string,
-    { method, expiresAt, username = null }: { method: EnrollmentMethod; expiresAt: Instant; username?: string | null },
-  ): Promise<PreparedEnrollment> {
-    const token = newToken()
-    const jwt = await enrollmentJwt(context.controller, { method, subject: identityId, token, expiresAt })
-    return { id: newId(), method, token, jwt, expiresAt, username }
+    values: { method: EnrollmentMethod; expiresAt: Instant; username?: string | null },
+  ): Promise<Enrollment> {
+    const draft = newEntity(tx, enrollments, { identityId, ...values, token: newToken() })
+    return (await insert(tx, enrollments, draft)) as Enrollment
   }
 
-  async store(tx: WriteContext, identityId: string, prepared: PreparedEnrollment): Promise<Enrollment> {
-    return (await insert(tx, enrollments, newEntity(tx, enrollments, { identityId, ...prepared }))) as Enrollment
+  /**
+   * The JWT of an enrollment. It is signed when it is first looked at, not when the enrollment is made: so it names the
+   * address and the certificate that the controller has now, and making identities by the thousand costs no signature.
+   */
+  jwtOf({
+    token,
+    method,
+    identityId,
+    expiresAt,
+  }: Pick<Enrollment, 'token' | 'method' | 'identityId' | 'expiresAt'>): Promise<string> {
+    const known = this.#jwts.get(token)
+    if (known) return known
+    const parts = { config: this.#config, authority: this.#authority }
+    const jwt = enrollmentJwt(parts, { method, subject: identityId, token, expiresAt })
+    if (this.#jwts.size >= MOST_REMEMBERED) this.#jwts.delete(this.#jwts.keys().next().value ?? '')
+    this.#jwts.set(token, jwt)
+    return jwt
   }
 }

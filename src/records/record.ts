@@ -1,32 +1,49 @@
 // From rows to the JSON that leaves: declared fields only, JSON columns pasted as they are stored.
-import type { Context } from '../context.ts'
-import type { AnyResource, AnyRow } from '../resources/define.ts'
+import type { ReadContext } from '../context.ts'
+import type { AnyResource, AnyRow, Facts } from '../resources/define.ts'
 import type { AnyField } from '../schema/fields.ts'
 import { linkWriter } from './links.ts'
 import { jsonText } from './raw-json.ts'
 import type { Reference } from './references.ts'
 
-/** How an operation wants records shown, where it differs from the resource's own way. */
-export interface Presentation {
-  /** What the resource's `derive` is told. */
-  readonly view?: unknown
-  /** JSON text of `_links` in place of the resource's. */
-  readonly links?: (row: AnyRow) => string
+/**
+ * A record as far as it looks the same to everyone and at any time: what is left are its live members, and the closing
+ * brace.
+ */
+export interface ReadyRecord {
+  readonly n: number
+  readonly id: string
+  /** JSON text of `_links`. */
+  readonly links: string
+  /** The members after `_links`, each with a comma before it. */
+  readonly members: string
+  /** The columns that live members are computed from. */
+  readonly facts: Facts
 }
 
-/** JSON text of each row, in their order. */
-export async function present(
-  context: Context,
+/** Makes records ready, in the order of their rows. */
+export async function makeReady(
+  context: ReadContext,
   resource: AnyResource,
   rows: readonly AnyRow[],
-  how: Presentation = {},
-): Promise<string[]> {
+): Promise<ReadyRecord[]> {
   if (rows.length === 0) return []
   const plan = planOf(resource)
   const named = await loadNamed(context, plan, rows)
-  const derived = resource.derive ? await resource.derive(context, rows, how.view) : undefined
-  const links = how.links ?? plan.links
-  return rows.map((row, at) => writeRecord(plan, row, links(row), named, derived?.[at]))
+  const derived = await resource.derive?.(context, rows)
+  return rows.map((row, at) => ({
+    n: row.n,
+    id: row.id,
+    links: plan.links(row),
+    members: writeMembers(plan, row, named, derived?.[at]),
+    facts: factsOf(resource, row),
+  }))
+}
+
+function factsOf(resource: AnyResource, row: AnyRow): Facts {
+  const facts: Record<string, string | number | null> = {}
+  for (const name of resource.liveFrom) facts[name] = row[name] ?? null
+  return { id: row.id, ...facts }
 }
 
 /** How the members of a resource's records are written, made once. */
@@ -117,7 +134,7 @@ function idsInRoles(stored: string): string[] {
   return (JSON.parse(stored) as string[]).flatMap((role) => (role.startsWith('@') ? [role.slice(1)] : []))
 }
 
-async function loadNamed(context: Context, plan: Plan, rows: readonly AnyRow[]): Promise<Named> {
+async function loadNamed(context: ReadContext, plan: Plan, rows: readonly AnyRow[]): Promise<Named> {
   const wanted = new Map<string, Set<string>>()
   for (const { resource, idsOf } of plan.targets) {
     let ids = wanted.get(resource)
@@ -134,23 +151,26 @@ async function loadNamed(context: Context, plan: Plan, rows: readonly AnyRow[]):
   return named
 }
 
-function writeRecord(
+function writeMembers(
   plan: Plan,
   row: AnyRow,
-  links: string,
   named: Named,
   derived: Readonly<Record<string, unknown>> | undefined,
 ): string {
-  let text = `{"_links":${links}`
+  let text = ''
   for (const member of plan.members) text += member(row, named)
   if (plan.variants) text += variantMembers(plan.variants, row)
-  if (derived) {
-    for (const name of plan.derived) {
-      const value = derived[name]
-      if (value !== undefined) text += `,"${name}":${jsonText(value)}`
-    }
+  return derived ? text + computedMembers(plan.derived, derived) : text
+}
+
+/** Computed members, each with a comma before it; only those that are declared, and not those that are undefined. */
+export function computedMembers(declared: readonly string[], values: Readonly<Record<string, unknown>>): string {
+  let text = ''
+  for (const name of declared) {
+    const value = values[name]
+    if (value !== undefined) text += `,"${name}":${jsonText(value)}`
   }
-  return `${text}}`
+  return text
 }
 
 function variantMembers(variants: NonNullable<AnyResource['variants']>, row: AnyRow): string {

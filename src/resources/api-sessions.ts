@@ -24,7 +24,7 @@ export const apiSessions = defineResource({
     improperClientCertChain: f.bool({ access: 'read', filter: true }),
     lastActivityAt: f.time({ access: 'read', filter: true }),
   },
-  derived: {
+  live: {
     token: { type: ['string', 'null'] },
     authQueries: { type: 'array', items: { type: 'object' } },
     cachedLastActivityAt: { type: 'string', format: 'date-time' },
@@ -33,7 +33,8 @@ export const apiSessions = defineResource({
     expirationSeconds: { type: 'integer' },
     expiresAt: { type: 'string', format: 'date-time' },
   },
-  derive: (context, rows, view) => context.controller.sessionViews.describe(context, rows, view),
+  liveFrom: ['lastActivityAt'],
+  describeLive: (context, records, view) => context.controller.sessionViews.describe(context, records, view),
   verbs: [],
   links: ['sessions'],
   columns: ['id', 'identityId', 'ipAddress', 'lastActivityAt'],

@@ -1,5 +1,5 @@
 // What a resource is: one value from which types, storage, validation, routes, permissions, filters, CLI and audit follow.
-import type { Context, WriteContext } from '../context.ts'
+import type { Context, ReadContext, WriteContext } from '../context.ts'
 import type { Side } from '../policy/side.ts'
 import type { AnyField, CreateInput, Fields, StoredValues, Values } from '../schema/fields.ts'
 import { f } from '../schema/fields.ts'
@@ -30,10 +30,19 @@ export type AnyRow = { n: number; id: string; createdAt: number; updatedAt: numb
   string | number | null
 >
 
-/** What computes the derived members of records, a page at a time. */
-export interface RecordView {
-  /** For each row, in their order, the members by name; `view` is what the operation asked for. */
-  describe(context: Context, rows: readonly AnyRow[], view: unknown): Promise<readonly Record<string, unknown>[]>
+/**
+ * Computes members that depend on other tables, for each row of a page, in their order. The result is remembered until the
+ * record changes, or a record of `dependsOn` that belongs to it.
+ */
+export type Derive = (context: ReadContext, rows: readonly AnyRow[]) => Promise<readonly Record<string, unknown>[]>
+
+/** The columns of a record that its live members are computed from. */
+export type Facts = { readonly id: string } & Readonly<Record<string, string | number | null>>
+
+/** What computes members that depend on who asks, or on the moment: never remembered. */
+export interface LiveView {
+  /** For each record, in their order, the members by name; `view` is what the operation asked for. */
+  describe(context: ReadContext, records: readonly Facts[], view: unknown): Promise<readonly Record<string, unknown>[]>
 }
 
 /** The operations that a resource can have besides its relations; all of them unless said otherwise. */
@@ -111,10 +120,16 @@ export interface Definition<
   readonly variants?: Readonly<Record<string, Fields>>
   /** Members a create accepts that are not stored as they come; `rules` act on them. */
   readonly inputs?: I
-  /** Members of the record that are computed at read. */
+  /** Members of the record that are computed from other tables. */
   readonly derived?: D
-  /** Computes the derived members of a page of rows, in their order; `view` is what the operation asked for. */
-  derive?: RecordView['describe']
+  derive?: Derive
+  /** Resources whose records belong to one of these, by the field that says to which; `derive` reads them. */
+  readonly dependsOn?: Readonly<Record<string, string>>
+  /** Members that depend on who asks, or on the moment. */
+  readonly live?: Readonly<Record<string, JsonSchema>>
+  /** The columns that live members are computed from, beside the id. */
+  readonly liveFrom?: readonly string[]
+  describeLive?: LiveView['describe']
   readonly links?: readonly Link[]
   readonly relations?: Readonly<Record<string, Relation>>
   readonly rules?: Rules<F, I, P>
@@ -153,7 +168,11 @@ export interface Resource<
   readonly variants: Readonly<Record<string, Fields>> | undefined
   readonly inputs: I
   readonly derived: Readonly<Record<string, JsonSchema>>
-  derive?: RecordView['describe']
+  derive: Derive | undefined
+  readonly dependsOn: Readonly<Record<string, string>>
+  readonly live: Readonly<Record<string, JsonSchema>>
+  readonly liveFrom: readonly string[]
+  describeLive: LiveView['describe'] | undefined
   readonly links: readonly Link[]
   readonly relations: Readonly<Record<string, Relation>>
   // biome-ignore lint/suspicious/noExplicitAny: rules are typed where they are written; here any resource's will do
@@ -196,6 +215,10 @@ export function defineResource<
     inputs: definition.inputs ?? ({} as I),
     derived: definition.derived ?? {},
     derive: definition.derive,
+    dependsOn: definition.dependsOn ?? {},
+    live: definition.live ?? {},
+    liveFrom: definition.liveFrom ?? [],
+    describeLive: definition.describeLive,
     links: definition.links ?? [],
     relations: definition.relations ?? {},
     rules: definition.rules ?? {},

@@ -76,16 +76,21 @@ export const identities = defineResource({
     ),
   },
   derived: {
-    disabled: { type: 'boolean' },
     hasApiSession: { type: 'boolean' },
-    hasEdgeRouterConnection: { type: 'boolean' },
-    edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'] },
     isMfaEnabled: { type: 'boolean' },
     authenticators: { type: 'object' },
     enrollment: { type: 'object' },
     interfaces: { type: ['array', 'null'] },
   },
-  derive: (context, rows, view) => context.controller.identityViews.describe(context, rows, view),
+  derive: (context, rows) => context.controller.deriveIdentities(context, rows),
+  dependsOn: { authenticators: 'identityId', enrollments: 'identityId', 'api-sessions': 'identityId' },
+  live: {
+    disabled: { type: 'boolean' },
+    hasEdgeRouterConnection: { type: 'boolean' },
+    edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'] },
+  },
+  liveFrom: ['disabledAt', 'disabledUntil'],
+  describeLive: (context, records, view) => context.controller.identityViews.describe(context, records, view),
   links: [
     { key: 'auth-policies', to: { resource: 'auth-policies', field: 'authPolicyId' } },
     'authenticators',
@@ -113,10 +118,7 @@ export const identities = defineResource({
     },
   },
   rules: {
-    prepare: (context, { next, previous }, inputs) =>
-      previous || !inputs.enrollment
-        ? Promise.resolve(undefined)
-        : context.controller.enrollments.prepareWanted(context, next, inputs.enrollment),
+    prepare: async (_context, { previous }, { enrollment }) => (previous ? undefined : enrollment),
     async check(tx, next, previous) {
       if (
         next.serviceHostingCosts === previous?.serviceHostingCosts &&
@@ -134,7 +136,7 @@ export const identities = defineResource({
       next.hostedServices = named
     },
     async created(tx, identity, enrollment) {
-      if (enrollment) await tx.controller.enrollments.store(tx, identity.id, enrollment)
+      if (enrollment) await tx.controller.enrollments.storeWanted(tx, identity.id, enrollment)
     },
     async beforeDelete(_tx, identity) {
       if (identity.isDefaultAdmin)

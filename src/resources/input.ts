@@ -42,7 +42,7 @@ export function inputSchema(resource: AnyResource, purpose: Purpose): JsonSchema
 
 /** The names of all members that a record of the resource shows. */
 export function recordMembers(resource: AnyResource): string[] {
-  const members = ['_links', ...Object.keys(resource.derived)]
+  const members = ['_links', ...Object.keys(resource.derived), ...Object.keys(resource.live)]
   for (const [name, field] of Object.entries(resource.fields)) {
     if (field.options.access === 'internal' || field.options.secret) continue
     members.push(name)

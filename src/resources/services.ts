@@ -33,12 +33,13 @@ export const services = defineResource({
       summary: 'How one of several terminators is chosen.',
     }),
   },
-  derived: {
+  live: {
     config: { type: ['object', 'null'], description: 'Config type name to data, for the config types asked for.' },
     permissions: { type: ['array', 'null'], items: { type: 'string', enum: ['Bind', 'Dial', 'Invalid'] } },
     postureQueries: { type: 'array', items: { type: 'object' } },
   },
-  derive: (context, rows, view) => context.controller.serviceViews.describe(context, rows, view),
+  liveFrom: ['configs'],
+  describeLive: (context, records, view) => context.controller.serviceViews.describe(context, records, view),
   links: ['configs', 'service-edge-router-policies', 'service-policies', 'terminators'],
   relations: {
     configs: { kind: 'contained', resource: 'configs', field: 'configs' },

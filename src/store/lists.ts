@@ -6,7 +6,7 @@ import { FilterCompiler, sortFault } from '../filter/compile.ts'
 import { parseQuery, parseSort } from '../filter/parse.ts'
 import type { Predicate, Query, SortKey } from '../filter/tree.ts'
 import type { Side } from '../policy/side.ts'
-import type { AnyResource, AnyRow, Scope } from '../resources/define.ts'
+import type { AnyResource, Scope } from '../resources/define.ts'
 import { wordsOf } from './dialects/dialect.ts'
 import { setTableName } from './rows.ts'
 import { isOneOf, untyped } from './untyped.ts'
@@ -43,7 +43,8 @@ export interface ListPlan {
 }
 
 export interface Page {
-  readonly rows: readonly AnyRow[]
+  /** Keys (`n`) of the records, in order. */
+  readonly keys: readonly number[]
   readonly total: number
   readonly limit: number | 'none'
   readonly offset: number
@@ -94,14 +95,27 @@ export async function list(
 ): Promise<Page> {
   const query = await compileList(context, resource, plan, restrictions)
   const { limit, offset } = plan
-  const rows = (await query.rows.execute()) as AnyRow[]
-  const isWhole = offset === 0 && (limit === 'none' || rows.length < limit)
-  const total = isWhole ? rows.length : await context.controller.store.total(query.count, query.tables)
-  return { rows, total, limit, offset }
+  const found = await query.matching.select('n').execute()
+  const isWhole = offset === 0 && (limit === 'none' || found.length < limit)
+  const total = isWhole ? found.length : await context.controller.store.total(query.count, query.tables)
+  return { keys: found.map(({ n }) => n as number), total, limit, offset }
 }
 
-/** The statements of a list, for a page or a stream. */
-export async function compileList(
+/** All rows of a list, for a stream. */
+export async function allRows(
+  context: Pick<Context, 'db' | 'controller'>,
+  resource: AnyResource,
+  plan: ListPlan,
+  restrictions: readonly Restriction[] = [],
+) {
+  return (await compileList(context, resource, plan, restrictions)).matching.selectAll()
+}
+
+/**
+ * The statements of a list. A page takes the keys alone: walking an index, or sorting, with whole rows in hand costs three
+ * times as much, and most records are remembered anyway.
+ */
+async function compileList(
   context: Pick<Context, 'db' | 'controller'>,
   resource: AnyResource,
   plan: ListPlan,
@@ -122,36 +136,19 @@ export async function compileList(
   const matching = conditions.reduce((query, condition) => query.where(condition), db.selectFrom(resource.table))
   const count = matching.select((eb) => eb.fn.countAll<number>().as('n'))
 
-  // Where sorting is more than walking an index, sort keys alone first: whole rows would go through the sorter.
-  const isWalk = order.length === 1 || isIndexed(resource, order[0]?.column)
-  const ordered = (query: typeof matching) =>
-    order.reduce(
-      (sorted, key) => sorted.orderBy(sql`${key.expression} ${sql.raw(key.isDescending ? 'desc' : 'asc')}`),
-      query,
-    )
-  const windowed = (query: typeof matching) =>
-    plan.limit === 'none'
-      ? plan.offset === 0
-        ? query
-        : query.limit(Number.MAX_SAFE_INTEGER).offset(plan.offset)
-      : query.limit(plan.limit).offset(plan.offset)
-  const rows =
-    plan.limit === 'none' || (isWalk && plan.offset === 0)
-      ? windowed(ordered(matching)).selectAll()
-      : ordered(
-          db
-            .selectFrom(resource.table)
-            .where('n', 'in', windowed(ordered(matching)).select('n') as never) as unknown as typeof matching,
-        ).selectAll()
-  return { rows, count, tables: [...tables] }
+  const ordered = order.reduce(
+    (sorted, key) => sorted.orderBy(sql`${key.expression} ${sql.raw(key.isDescending ? 'desc' : 'asc')}`),
+    matching,
+  )
+  return { matching: windowed(ordered, plan), count, tables: [...tables] }
 }
 
-/** Columns with an index that begins with them. */
-function isIndexed(resource: AnyResource, column: string | undefined): boolean {
-  if (column === undefined) return false
-  const field = resource.fields[column]
-  const isBase = column === 'id' || column === 'createdAt' || column === 'updatedAt'
-  return isBase || field?.options.unique === true || field?.kind.name === 'reference'
+function windowed<Q extends { limit(rows: number): Q; offset(rows: number): Q }>(
+  query: Q,
+  { limit, offset }: ListPlan,
+): Q {
+  if (limit !== 'none') return query.limit(limit).offset(offset)
+  return offset === 0 ? query : query.limit(Number.MAX_SAFE_INTEGER).offset(offset)
 }
 
 // ---- conditions over sets ---------------------------------------------------------------------------------------------

@@ -1,33 +1,43 @@
 // The members of an identity record that other tables know: credentials, outstanding enrollments, sessions.
 import { type Disablable, isDisabled } from '../auth/authenticate.ts'
 import { isoTime } from '../clock.ts'
-import type { Context } from '../context.ts'
-import type { AnyRow, RecordView } from '../resources/define.ts'
+import type { ReadContext } from '../context.ts'
+import type { Derive, Facts, LiveView } from '../resources/define.ts'
 import { isOneOf } from '../store/untyped.ts'
 
 type ByIdentity<V> = ReadonlyMap<string, V>
 
-export class IdentityViews implements RecordView {
-  async describe(context: Context, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
-    const ids = rows.map(({ id }) => id)
-    const authenticators = await authenticatorsOf(context, ids)
-    const enrollments = await enrollmentsOf(context, ids)
-    const signedIn = await signedInAmong(context, ids)
+/** Credentials, outstanding enrollments and sessions of identities. */
+export const deriveIdentities: Derive = async (context, rows) => {
+  const ids = rows.map(({ id }) => id)
+  const authenticators = await authenticatorsOf(context, ids)
+  const enrollments = await enrollmentsOf(context, ids)
+  const signedIn = await signedInAmong(context, ids)
+  return ids.map((id) => ({
+    hasApiSession: signedIn.has(id),
+    isMfaEnabled: false,
+    authenticators: authenticators.get(id) ?? {},
+    enrollment: enrollments.get(id) ?? {},
+    interfaces: null,
+  }))
+}
+
+/** What is true of identities at the moment. */
+export class IdentityViews implements LiveView {
+  async describe(context: ReadContext, records: readonly Facts[]): Promise<Record<string, unknown>[]> {
     const now = context.clock.now()
-    return rows.map((row) => ({
-      disabled: isDisabled(row as unknown as Disablable, now),
-      hasApiSession: signedIn.has(row.id),
+    return records.map((record) => ({
+      disabled: isDisabled(record as unknown as Disablable, now),
       hasEdgeRouterConnection: false,
       edgeRouterConnectionStatus: 'offline',
-      isMfaEnabled: false,
-      authenticators: authenticators.get(row.id) ?? {},
-      enrollment: enrollments.get(row.id) ?? {},
-      interfaces: null,
     }))
   }
 }
 
-async function authenticatorsOf({ db }: Context, ids: readonly string[]): Promise<ByIdentity<Record<string, unknown>>> {
+async function authenticatorsOf(
+  { db }: ReadContext,
+  ids: readonly string[],
+): Promise<ByIdentity<Record<string, unknown>>> {
   const rows = await db
     .selectFrom('authenticators')
     .select(['id', 'identityId', 'method', 'username', 'fingerprint'])
@@ -42,20 +52,25 @@ async function authenticatorsOf({ db }: Context, ids: readonly string[]): Promis
   return found
 }
 
-async function enrollmentsOf({ db }: Context, ids: readonly string[]): Promise<ByIdentity<Record<string, unknown>>> {
+async function enrollmentsOf(
+  { db, controller }: ReadContext,
+  ids: readonly string[],
+): Promise<ByIdentity<Record<string, unknown>>> {
   const rows = await db
     .selectFrom('enrollments')
-    .select(['id', 'identityId', 'method', 'token', 'jwt', 'expiresAt'])
+    .select(['id', 'identityId', 'method', 'token', 'expiresAt'])
     .where(isOneOf(db, 'identityId', ids))
     .execute()
+  const jwts = await Promise.all(rows.map((row) => controller.enrollments.jwtOf(row)))
   const found = new Map<string, Record<string, unknown>>()
-  for (const { id, identityId, method, token, jwt, expiresAt } of rows) {
-    found.set(identityId, { ...found.get(identityId), [method]: { expiresAt: isoTime(expiresAt), id, jwt, token } })
+  for (const [at, { id, identityId, method, token, expiresAt }] of rows.entries()) {
+    const shown = { expiresAt: isoTime(expiresAt), id, jwt: jwts[at], token }
+    found.set(identityId, { ...found.get(identityId), [method]: shown })
   }
   return found
 }
 
-async function signedInAmong({ db }: Context, ids: readonly string[]): Promise<ReadonlySet<string>> {
+async function signedInAmong({ db }: ReadContext, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await db
     .selectFrom('api_sessions')
     .select('identityId')

@@ -1,9 +1,9 @@
 // What a service looks like to one identity: its permissions, the configuration it asked for, its posture queries.
 import type { Access } from '../access/access.ts'
-import type { Context } from '../context.ts'
+import type { ReadContext } from '../context.ts'
 import type { Attributed } from '../policy/side.ts'
 import { RawJson } from '../records/raw-json.ts'
-import type { AnyRow, RecordView } from '../resources/define.ts'
+import type { Facts, LiveView } from '../resources/define.ts'
 
 type Permission = 'Bind' | 'Dial' | 'Invalid'
 
@@ -17,14 +17,14 @@ export interface ServiceView {
   readonly emptyConfig: null | Readonly<Record<string, never>>
 }
 
-export class ServiceViews implements RecordView {
+export class ServiceViews implements LiveView {
   readonly #access: Access
 
   constructor(access: Access) {
     this.#access = access
   }
 
-  async describe(context: Context, rows: readonly AnyRow[], view: unknown): Promise<Record<string, unknown>[]> {
+  async describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
     if (!view) return rows.map(() => ({ config: null, permissions: null, postureQueries: [] }))
     const { identity, isAdmin, configTypes, emptyConfig } = view as ServiceView
     const policies = this.#access.policiesOf(identity)
@@ -41,7 +41,7 @@ export class ServiceViews implements RecordView {
   }
 
   /** JSON text of `config` for each service that carries a config of the wanted types. */
-  async #configs({ db }: Context, rows: readonly AnyRow[], wanted: readonly string[]): Promise<Map<string, string>> {
+  async #configs({ db }: ReadContext, rows: readonly Facts[], wanted: readonly string[]): Promise<Map<string, string>> {
     const ids = new Set(rows.flatMap((row) => JSON.parse(row.configs as string) as string[]))
     if (ids.size === 0) return new Map()
     const found = await db

@@ -118,7 +118,6 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ['expiresAt', 'integer'],
       ['username', 'text', 'null'],
       ['token', 'text'],
-      ['jwt', 'text'],
     ],
     { unique: [['token'], ['identityId', 'method']], references: { identityId: 'identities' } },
   )

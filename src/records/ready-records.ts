@@ -1,0 +1,157 @@
+// Records made ready once and remembered: most reads then cost a look-up and a paste.
+import type { ReadContext } from '../context.ts'
+import type { AnyResource, AnyRow } from '../resources/define.ts'
+import { resourceOf, resources } from '../resources/index.ts'
+import type { Change } from '../store/changes.ts'
+import { isOneOf, untyped } from '../store/untyped.ts'
+import { linkColumns } from './links.ts'
+import { makeReady, type ReadyRecord } from './record.ts'
+
+// About what 15,000 identities take.
+const MOST_CHARACTERS = 32 * 1024 * 1024
+
+/** The remembered records of one resource, the longest unused first. */
+interface Shelf {
+  readonly byId: Map<string, ReadyRecord>
+  readonly byKey: Map<number, ReadyRecord>
+}
+
+export class ReadyRecords {
+  readonly #shelves = new Map<string, Shelf>()
+  readonly #dependants = dependants()
+  readonly #referring = referring()
+  #characters = 0
+  /** Counts commits: what was read before one is not remembered after it. */
+  #commits = 0
+
+  /** The record of that id, or undefined. */
+  async byId(context: ReadContext, resource: AnyResource, id: string): Promise<ReadyRecord | undefined> {
+    const known = this.#shelf(resource).byId.get(id)
+    if (known) return known
+    const rows = await untyped(context.db).selectFrom(resource.table).selectAll().where('id', '=', id).execute()
+    return (await this.#make(context, resource, rows as AnyRow[]))[0]
+  }
+
+  /** The records of those keys (`n`), in their order; keys without a record are passed over. */
+  async byKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<ReadyRecord[]> {
+    const { byKey } = this.#shelf(resource)
+    const missing = keys.filter((key) => !byKey.has(key))
+    const made = missing.length === 0 ? [] : await this.#load(context, resource, missing)
+    if (made.length === keys.length) return inOrder(keys, new Map(made.map((record) => [record.n, record])))
+    const fresh = new Map(made.map((record) => [record.n, record]))
+    return keys.flatMap((key) => fresh.get(key) ?? byKey.get(key) ?? [])
+  }
+
+  /** Forgets what a commit changed, and what depends on it. */
+  follow(changes: readonly Change[]): void {
+    this.#commits += 1
+    for (const { resource, id, before, after } of changes) {
+      this.#forget(resource, id)
+      for (const { owner, field } of this.#dependants.get(resource) ?? []) {
+        for (const values of [before, after]) {
+          const ownerId = values?.[field]
+          if (typeof ownerId === 'string') this.#forget(owner, ownerId)
+        }
+      }
+      if (before && after && this.#looksOther(resource, before, after)) {
+        for (const plural of this.#referring.get(resource) ?? []) this.#clear(plural)
+      }
+    }
+  }
+
+  /** Forgets all records of a resource. */
+  clear(plural: string): void {
+    this.#commits += 1
+    this.#clear(plural)
+  }
+
+  async #load(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<ReadyRecord[]> {
+    const query = untyped(context.db)
+      .selectFrom(resource.table)
+      .selectAll()
+      .where(isOneOf(context.db, 'n', keys))
+    return this.#make(context, resource, (await query.execute()) as AnyRow[])
+  }
+
+  async #make(context: ReadContext, resource: AnyResource, rows: readonly AnyRow[]): Promise<ReadyRecord[]> {
+    const before = this.#commits
+    const made = await makeReady(context, resource, rows)
+    if (this.#commits === before) for (const record of made) this.#remember(resource, record)
+    return made
+  }
+
+  #remember(resource: AnyResource, record: ReadyRecord): void {
+    const { byId, byKey } = this.#shelf(resource)
+    if (byKey.has(record.n)) return
+    byId.set(record.id, record)
+    byKey.set(record.n, record)
+    this.#characters += sizeOf(record)
+    for (const [id, oldest] of byId) {
+      if (this.#characters <= MOST_CHARACTERS || oldest === record) break
+      byId.delete(id)
+      byKey.delete(oldest.n)
+      this.#characters -= sizeOf(oldest)
+    }
+  }
+
+  #forget(plural: string, id: string): void {
+    const shelf = this.#shelves.get(plural)
+    const record = shelf?.byId.get(id)
+    if (!shelf || !record) return
+    shelf.byId.delete(id)
+    shelf.byKey.delete(record.n)
+    this.#characters -= sizeOf(record)
+  }
+
+  #clear(plural: string): void {
+    const shelf = this.#shelves.get(plural)
+    if (!shelf) return
+    for (const record of shelf.byId.values()) this.#characters -= sizeOf(record)
+    this.#shelves.delete(plural)
+  }
+
+  /** Whether references to the record read differently than before. */
+  #looksOther(plural: string, before: Change['before'], after: Change['after']): boolean {
+    return ['name', ...linkColumns(resourceOf(plural))].some((name) => before?.[name] !== after?.[name])
+  }
+
+  #shelf({ plural }: AnyResource): Shelf {
+    let shelf = this.#shelves.get(plural)
+    if (!shelf) {
+      shelf = { byId: new Map(), byKey: new Map() }
+      this.#shelves.set(plural, shelf)
+    }
+    return shelf
+  }
+}
+
+function inOrder(keys: readonly number[], byKey: ReadonlyMap<number, ReadyRecord>): ReadyRecord[] {
+  return keys.flatMap((key) => byKey.get(key) ?? [])
+}
+
+function sizeOf({ links, members }: ReadyRecord): number {
+  return links.length + members.length
+}
+
+/** By resource: the resources whose records change their look with it, and the field that says which record. */
+function dependants(): Map<string, { owner: string; field: string }[]> {
+  const found = new Map<string, { owner: string; field: string }[]>()
+  for (const { plural: owner, dependsOn } of resources as readonly AnyResource[]) {
+    for (const [resource, field] of Object.entries(dependsOn)) {
+      found.set(resource, [...(found.get(resource) ?? []), { owner, field }])
+    }
+  }
+  return found
+}
+
+/** By resource: the resources whose records show its records by name. */
+function referring(): Map<string, string[]> {
+  const found = new Map<string, string[]>()
+  for (const { plural, fields } of resources as readonly AnyResource[]) {
+    for (const { kind } of Object.values(fields)) {
+      const isShown = kind.roles || (kind.name === 'reference' && kind.reference?.as)
+      if (kind.target && isShown) found.set(kind.target, [...(found.get(kind.target) ?? []), plural])
+    }
+  }
+  return found
+}
