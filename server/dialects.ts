@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dialect } from '../src/config.ts'
 import { isUuid } from '../src/ids.ts'
+import type { TotpWords } from '../src/views/session-views.ts'
 import { version } from './version.ts'
 
 /** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */
@@ -22,16 +23,35 @@ export function sessionHeader(headers: IncomingHttpHeaders): {
   return { dialect: undefined, token: undefined }
 }
 
-/** The dialect that a client's report of itself decides, if it does. */
-export function dialectOfSdk(sdkInfo: Readonly<Record<string, unknown>> | undefined): Dialect | undefined {
+/** The dialect of a sign-in: by its session header like any request, else by what the client reports of itself. */
+export function dialectOfSignIn(
+  headers: IncomingHttpHeaders,
+  sdkInfo: Readonly<Record<string, unknown>> | undefined,
+  fallback: Dialect,
+): Dialect {
   const type = sdkInfo?.type
-  return typeof type === 'string' && type.startsWith(CLIENT_PREFIX) ? 'openziti' : undefined
+  const isPeer = typeof type === 'string' && type.startsWith(CLIENT_PREFIX)
+  return sessionHeader(headers).dialect ?? (isPeer ? 'openziti' : fallback)
 }
 
 /** What a sign-in returns beside its body: the token under both names. */
 export function sessionHeaders(token: string): Record<string, string> {
   return { [SESSION_HEADERS.native]: token, [SESSION_HEADERS.openziti]: token }
 }
+
+/** What a sign-in by a certificate returns beside its body, where its holder is asked to extend it. */
+export function extensionHeaders(dialect: Dialect, isExtendRequested: boolean): Record<string, string> {
+  return dialect === 'openziti' && isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}
+}
+
+/** How each dialect calls the second factor of the controller's own, and the form of its codes. */
+export const TOTP_WORDS = {
+  native: { provider: 'native', format: 'numeric' },
+  openziti: { provider: 'ziti', format: 'alphaNumeric' },
+} as const satisfies Record<Dialect, TotpWords>
+
+/** For whom the JWTs are that let clients trust a network. */
+export const NETWORK_AUDIENCE = 'openziti-enroller'
 
 /** Headers of every answer. */
 export function answerHeaders(dialect: Dialect, instanceId: string): Record<string, string> {

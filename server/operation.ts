@@ -14,7 +14,12 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
  * `partial`: also a session that still owes a second factor.
  */
 export type Access =
-  | { readonly permission: string; readonly grantedTo: 'administrator' | 'authenticated' | 'partial' }
+  | {
+      readonly permission: string
+      readonly grantedTo: 'administrator' | 'authenticated' | 'partial'
+      /** A full session without the right is told 403; without this the peer's 401, as for no session at all. */
+      readonly isForbidden?: true
+    }
   /** Everyone, for the reason given. */
   | { readonly public: string }
 
@@ -85,12 +90,19 @@ export function operation<B = undefined>(definition: Operation<B>): AnyOperation
   return definition
 }
 
+export interface BodyOptions {
+  readonly purpose?: Purpose
+  readonly isRequired?: boolean
+  /** Members that are passed over, because the record that is sent back has them. */
+  readonly tolerated?: readonly string[]
+}
+
 /** A JSON object with these fields; the operation gets their values by field name. */
 export function fieldsBody<B = Record<string, unknown>>(
   fields: Fields,
-  { purpose = 'create', isRequired = true }: { purpose?: Purpose; isRequired?: boolean } = {},
+  { purpose = 'create', isRequired = true, tolerated = [] }: BodyOptions = {},
 ): BodyReader<B> {
-  const shape = bodyShape(purpose, fields)
+  const shape = bodyShape(purpose, fields, tolerated)
   return {
     schema: shape.schema,
     isRequired,

@@ -1,10 +1,11 @@
 // Starts a controller on a data directory: lock, first-time work, sockets, background work.
 import { hostname } from 'node:os'
 import { type DestinationStream, pino } from 'pino'
+import { hasUsableAdministrator } from '../src/auth/recovery.ts'
 import { systemClock } from '../src/clock.ts'
 import { advertisedAddress, type Overrides, readConfig } from '../src/config.ts'
 import { type Controller, dataPaths, openController } from '../src/controller.ts'
-import { hasUsableAdministrator, initialise, isInitialised, newBootstrapToken } from '../src/initialise.ts'
+import { initialise, isInitialised, newBootstrapToken } from '../src/initialise.ts'
 import type { Log } from '../src/log.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'

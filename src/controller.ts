@@ -2,17 +2,22 @@
 import { join } from 'node:path'
 import { Access } from './access/access.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
+import { AuthPolicies } from './auth/auth-policies.ts'
+import { authenticatorRules } from './auth/authenticator-rules.ts'
+import { ClientTrust } from './auth/client-trust.ts'
 import { Passwords } from './auth/passwords.ts'
+import { Refusals } from './auth/refusals.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import type { Clock } from './clock.ts'
 import { type Config, certificateHosts } from './config.ts'
 import type { Caller, Context, Origin } from './context.ts'
+import { enrollmentRules } from './enrollment/enrollment-rules.ts'
 import { Enrollments } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
 import { Authority } from './pki/authority.ts'
 import { ReadyRecords } from './records/ready-records.ts'
 import { References } from './records/references.ts'
-import type { Derive, LiveView } from './resources/define.ts'
+import type { Derive, LiveView, OutsideRules } from './resources/define.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import type { Stamp, Store } from './store/store.ts'
@@ -29,7 +34,12 @@ export interface Controller {
   readonly authority: Authority
   readonly access: Access
   readonly sessions: ApiSessions
+  readonly authPolicies: AuthPolicies
   readonly passwords: Passwords
+  readonly clientTrust: ClientTrust
+  readonly refusals: Refusals
+  readonly authenticatorRules: OutsideRules
+  readonly enrollmentRules: OutsideRules
   readonly enrollments: Enrollments
   readonly references: References
   readonly readyRecords: ReadyRecords
@@ -75,11 +85,13 @@ export async function openController({ directory, config, clock, log }: OpenOpti
   const access = await Access.load(store.db, startedAt)
   const references = new References()
   const readyRecords = new ReadyRecords()
-  const sessions = new ApiSessions(tokens, config['session.timeout'])
+  const authPolicies = await AuthPolicies.load(store.db)
+  const sessions = await ApiSessions.load(store.db, tokens, config['session.timeout'], startedAt)
   store.onCommit((changes) => {
     references.forget(changes)
     readyRecords.follow(changes)
     access.follow(changes)
+    authPolicies.follow(changes)
     sessions.follow(changes)
   })
   const controller: Controller = {
@@ -90,6 +102,11 @@ export async function openController({ directory, config, clock, log }: OpenOpti
     authority,
     access,
     sessions,
+    authPolicies,
+    clientTrust: new ClientTrust(authority),
+    refusals: new Refusals(),
+    authenticatorRules,
+    enrollmentRules,
     references,
     readyRecords,
     passwords: new Passwords(config['limits.passwordQueue']),
@@ -99,7 +116,7 @@ export async function openController({ directory, config, clock, log }: OpenOpti
     identityViews: new IdentityViews(),
     deriveIdentities,
     deriveEnrollments,
-    sessionViews: new SessionViews(sessions),
+    sessionViews: new SessionViews(sessions, authPolicies),
     startedAt,
     context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
     async close() {

@@ -66,16 +66,23 @@ const CATALOGUE = {
   CAN_NOT_DELETE_REFERENCED_ENTITY: [409, 'This record is in use; the cause names what uses it.'],
   // ---- signing in ----
   UNAUTHORIZED: [401, 'Not allowed: sign in first, or with an identity that holds this right.'],
+  NOT_EXTENDABLE: [403, 'Only certificates can be asked to be extended.', 'FORBIDDEN'],
   FORBIDDEN: [403, 'This identity does not hold the right to do that.'],
   INVALID_AUTH: [401, 'Signing in failed.'],
+  USERNAME_TAKEN: [409, 'Another identity signs in by this username.', 'COULD_NOT_VALIDATE'],
+  MAX_AUTHENTICATOR_METHODS_REACHED: [409, 'The identity already has an authenticator of this method.'],
+  CAN_NOT_UPDATE_AUTHENTICATOR: [409, 'An authenticator of this method cannot be changed like that.'],
   INVALID_AUTH_METHOD: [400, 'This way of signing in does not exist.'],
   // ---- enrollment and certificates ----
   INVALID_ENROLLMENT_TOKEN: [400, 'The enrollment token is not valid, or no longer.'],
   ENROLLMENT_EXPIRED: [400, 'The time to use this enrollment has passed.'],
   INVALID_ENROLL_METHOD: [400, 'This enrollment cannot be completed by that method.'],
   ENROLLMENT_EXISTS: [409, 'The identity already has an outstanding enrollment of this method.'],
+  ENROLLMENT_NO_VALID_CAS: [400, 'No certificate authority is registered whose certificates can enroll.'],
   COULD_NOT_PROCESS_CSR: [400, 'The certificate signing request could not be accepted.'],
   MISSING_OR_INVALID_CSR: [400, 'A certificate signing request is missing or cannot be read.'],
+  COULD_NOT_PARSE_PEM_BLOCK: [400, 'The certificate is not PEM, or not just one.'],
+  CERTIFICATE_FAILED_VALIDATION: [400, 'The certificate does not lead to an authority that is trusted here.'],
   CERT_IN_USE: [409, 'This certificate already belongs to an identity.'],
   // ---- capacity ----
   SERVER_TOO_MANY_REQUESTS: [429, 'The controller is busy with requests of this kind; try again shortly.'],

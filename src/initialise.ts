@@ -1,7 +1,6 @@
 // The first start of a data directory: keys, certificates, database, settings and the first administrator.
 import { existsSync, readdirSync } from 'node:fs'
-import { foldUsername } from './auth/password-method.ts'
-import { Passwords } from './auth/passwords.ts'
+import { firstAdministrator, recoverAdministrator } from './auth/recovery.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import { writeBootstrap } from './client/bootstrap.ts'
 import type { Clock } from './clock.ts'
@@ -11,7 +10,6 @@ import { dataPaths, openController } from './controller.ts'
 import { silentLog } from './log.ts'
 import { Authority } from './pki/authority.ts'
 import { makePrivateDirectory, writePrivateFile } from './pki/files.ts'
-import { authenticators } from './resources/authenticators.ts'
 import { enrollments } from './resources/enrollments.ts'
 import { identities } from './resources/identities.ts'
 import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
@@ -82,52 +80,31 @@ export async function initialise({ directory, settings, clock, administrator }: 
 }
 
 async function makeFirstAdministrator(context: Context, administrator: Administrator | undefined): Promise<void> {
-  const passwordHash = administrator && (await new Passwords(1).hash(administrator.password))
   await context.write(async (tx) => {
     const found = await tx.db.selectFrom('identities').select('id').where('isDefaultAdmin', '=', 1).executeTakeFirst()
-    const identityId = found?.id ?? (await insert(tx, identities, firstIdentity(tx))).id
-    if (!administrator || !passwordHash) return
-    const { username } = administrator
-    const values = { identityId, method: 'updb', username, foldedUsername: foldUsername(username), passwordHash }
-    await insert(tx, authenticators, newEntity(tx, authenticators, values))
+    if (!found) await insert(tx, identities, firstIdentity(tx))
   })
+  if (administrator) await recoverAdministrator(context, administrator)
 }
 
 function firstIdentity(tx: Pick<Context, 'clock'>) {
   return newEntity(tx, identities, { name: DEFAULT_ADMIN, typeId: 'Default', isAdmin: true, isDefaultAdmin: true })
 }
 
-/** Whether some administrator could sign in: enabled, with a credential. */
-export async function hasUsableAdministrator({ db, clock }: Context): Promise<boolean> {
-  const row = await db
-    .selectFrom('identities')
-    .innerJoin('authenticators', 'authenticators.identityId', 'identities.id')
-    .select('identities.id')
-    .where('identities.isAdmin', '=', 1)
-    .where((eb) => eb.or([eb('disabledAt', 'is', null), eb('disabledUntil', '<=', clock.now())]))
-    .limit(1)
-    .executeTakeFirst()
-  return row !== undefined
-}
-
 /** A new bootstrap token for the first administrator; an earlier one is worth nothing from then on. */
 export async function newBootstrapToken(context: Context): Promise<string> {
   const { controller, clock } = context
-  const admin = await context.db
-    .selectFrom('identities')
-    .select('id')
-    .where('isDefaultAdmin', '=', 1)
-    .executeTakeFirstOrThrow()
+  const identityId = await firstAdministrator(context)
   const expiresAt = clock.now() + BOOTSTRAP_LIFETIME
   const { token } = await context.write(async (tx) => {
     const earlier = await tx.db
       .selectFrom('enrollments')
       .select('id')
-      .where('identityId', '=', admin.id)
+      .where('identityId', '=', identityId)
       .where('method', '=', 'updb')
       .executeTakeFirst()
     if (earlier) await removeIn(tx, enrollments, earlier.id)
-    return controller.enrollments.store(tx, admin.id, { method: 'updb', expiresAt })
+    return controller.enrollments.store(tx, { identityId, method: 'updb', expiresAt })
   })
   return writeBootstrap({
     url: `https://${advertisedAddress(controller.config)}`,

@@ -1,12 +1,21 @@
-// Enrollment over the client API: one-time tokens become credentials.
+// Enrollment over the client API: one-time tokens become credentials, and clients check the controller first.
 import { enroll } from '../../src/enrollment/enroll.ts'
-import { errors } from '../../src/errors.ts'
+import { answerChallenge, keySet } from '../../src/enrollment/key-set.ts'
+import { passwordLength, usernameLength } from '../../src/resources/authenticators.ts'
 import { f } from '../../src/schema/fields.ts'
-import { data } from '../answers.ts'
-import { type AnyOperation, type BodyReader, fieldsBody, operation } from '../operation.ts'
+import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import { data, raw } from '../answers.ts'
+import { assertAcceptsJson } from '../hooks/negotiate.ts'
+import { type AnyOperation, type BodyReader, fieldsBody, operation, type QueryParameter } from '../operation.ts'
 
+const COMMON = { apis: ['client'] as const, topic: 'enrollment' }
 const PUBLIC = { public: 'the token, or the certificate, is what lets a caller in' } as const
+const BEFORE_TRUST = { public: 'a client asks it before it trusts this controller' } as const
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain'] as const
+
+const string: JsonSchema = { type: 'string' }
+const ENROLLED = { kind: 'data', schema: { type: 'object', additionalProperties: string } } as const
+const token: QueryParameter = { schema: { ...string, format: 'uuid' }, isRequired: true }
 
 /** What counts of it depends on the method. */
 interface EnrollBody {
@@ -16,12 +25,10 @@ interface EnrollBody {
   readonly token?: string
 }
 
-const credentials = {
-  clientCsr: f.text({ summary: 'A PEM certificate signing request.' }),
-  username: f.text({ minLength: 4, maxLength: 100 }),
-  password: f.text({ minLength: 5, maxLength: 100, secret: true }),
-}
-const jsonBody = fieldsBody<EnrollBody>(credentials, { isRequired: false })
+const clientCsr = f.text({ summary: 'A PEM certificate signing request.' })
+const username = f.text(usernameLength)
+const secret = { ...passwordLength, secret: true } as const
+const jsonBody = fieldsBody<EnrollBody>({ clientCsr, username, password: f.text(secret) }, { isRequired: false })
 
 /** JSON, or a signing request as it is. */
 const enrollBody: BodyReader<EnrollBody> = {
@@ -41,49 +48,103 @@ function request(method: string, token: string | undefined, { clientCsr, usernam
   }
 }
 
-export const enrollOperations: readonly AnyOperation[] = [
+/** The paths that name their method; clients use the generic one. */
+const byMethod: readonly AnyOperation[] = [
   operation<EnrollBody>({
-    id: 'enroll',
-    apis: ['client'],
-    topic: 'enrollment',
-    method: 'POST',
-    path: '/enroll',
-    summary: 'Completes an enrollment of any method.',
-    access: PUBLIC,
-    query: { token: { schema: { type: 'string' } }, method: { schema: { type: 'string' } } },
-    body: enrollBody,
-    returns: { kind: 'data', schema: { type: 'object' } },
-    async run({ context, query, body }) {
-      const { token, method = 'ott' } = query as { token?: string; method?: string }
-      return data(await enroll(context, request(method, token, body)))
-    },
-  }),
-  operation<EnrollBody>({
+    ...COMMON,
     id: 'enrollOtt',
-    apis: ['client'],
-    topic: 'enrollment',
     method: 'POST',
     path: '/enroll/ott',
     summary: 'Turns a one-time token and a signing request into a client certificate.',
     access: PUBLIC,
-    body: fieldsBody<EnrollBody>({ ...credentials, token: f.text({ required: true }) }),
-    returns: { kind: 'data', schema: { type: 'object' } },
+    body: fieldsBody<EnrollBody>({ clientCsr, token: f.text({ required: true }) }),
+    returns: ENROLLED,
     run: async ({ context, body }) => data(await enroll(context, request('ott', body.token, body))),
   }),
   operation<EnrollBody>({
+    ...COMMON,
+    id: 'enrollOttCa',
+    method: 'POST',
+    path: '/enroll/ottca',
+    summary: "Turns a one-time token and a certificate of another authority into an identity's way in.",
+    access: PUBLIC,
+    body: fieldsBody<EnrollBody>({ token: f.text({ required: true }) }),
+    returns: ENROLLED,
+    run: async ({ context, body }) => data(await enroll(context, request('ottca', body.token, {}))),
+  }),
+  operation({
+    ...COMMON,
+    id: 'enrollCa',
+    method: 'POST',
+    path: '/enroll/ca',
+    summary: 'Turns a certificate of another authority into an identity.',
+    access: PUBLIC,
+    returns: ENROLLED,
+    run: async ({ context }) => data(await enroll(context, request('ca', undefined, {}))),
+  }),
+  operation<EnrollBody>({
+    ...COMMON,
     id: 'enrollUpdb',
-    apis: ['client'],
-    topic: 'enrollment',
     method: 'POST',
     path: '/enroll/updb',
     summary: 'Turns a one-time token into a username with a password.',
     access: PUBLIC,
-    query: { token: { schema: { type: 'string', format: 'uuid' }, isRequired: true } },
-    body: fieldsBody<EnrollBody>(credentials),
-    returns: { kind: 'data', schema: { type: 'object' } },
-    async run({ context, query, body }) {
-      if (!body.password) throw errors.COULD_NOT_VALIDATE({ field: 'password', reason: 'is required' })
-      return data(await enroll(context, request('updb', query.token as string, body)))
+    query: { token },
+    body: fieldsBody<EnrollBody>({ username, password: f.text({ ...secret, required: true }) }),
+    returns: ENROLLED,
+    run: async ({ context, query, body }) => data(await enroll(context, request('updb', query.token as string, body))),
+  }),
+]
+
+/** How a client checks the controller. Both answers have no envelope. */
+const challenge: readonly AnyOperation[] = [
+  operation<{ readonly keyId: string; readonly nonce: string }>({
+    ...COMMON,
+    id: 'enrollmentChallenge',
+    method: 'POST',
+    path: '/enroll/challenge',
+    summary: 'Proves that the controller holds a key that signs enrollment JWTs.',
+    access: BEFORE_TRUST,
+    body: fieldsBody({
+      keyId: f.text({ required: true, summary: 'The kid of a key in the key set, or of an enrollment JWT.' }),
+      nonce: f.text({ required: true, format: 'uuid', summary: 'A UUID; its text is what is signed.' }),
+    }),
+    returns: { kind: 'raw', contentType: 'application/json' },
+    run: ({ context, body }) => {
+      const answer = answerChallenge(context.controller.authority, body.keyId, body.nonce)
+      return raw('application/json', `${JSON.stringify(answer)}\n`)
     },
   }),
+  operation({
+    ...COMMON,
+    id: 'getEnrollmentJwks',
+    method: 'GET',
+    path: '/enroll/jwks',
+    summary: 'Lists the public keys that sign enrollment JWTs.',
+    access: BEFORE_TRUST,
+    returns: { kind: 'raw', contentType: 'application/json' },
+    run: ({ context }) => raw('application/json', `${JSON.stringify(keySet(context.controller.authority))}\n`),
+  }),
+]
+
+export const enrollOperations: readonly AnyOperation[] = [
+  operation<EnrollBody>({
+    ...COMMON,
+    id: 'enroll',
+    method: 'POST',
+    path: '/enroll',
+    summary: 'Completes an enrollment of any method.',
+    access: PUBLIC,
+    query: { token: { schema: string }, method: { schema: string } },
+    body: enrollBody,
+    returns: ENROLLED,
+    async run({ context, query, headers, body }) {
+      const { token, method = 'ott' } = query as { token?: string; method?: string }
+      const isPem = REQUEST_TYPES.some((type) => String(headers['content-type']).startsWith(type))
+      if (isPem) assertAcceptsJson(headers.accept as string | undefined)
+      return data(await enroll(context, request(method, token, body)))
+    },
+  }),
+  ...byMethod,
+  ...challenge,
 ]

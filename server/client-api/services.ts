@@ -1,6 +1,6 @@
 // The services that a caller may reach, and how it learns that they changed.
 import { attributesOf } from '../../src/access/access.ts'
-import { knownConfigTypes } from '../../src/auth/authenticate.ts'
+import { knownConfigTypes } from '../../src/auth/open-session.ts'
 import { isoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { notFound } from '../../src/errors.ts'

@@ -5,11 +5,10 @@ import { type ControllerError, errors } from '../../src/errors.ts'
 import { sessionHeader } from '../dialects.ts'
 import type { Access } from '../operation.ts'
 
-export async function authorize(request: FastifyRequest): Promise<void> {
+export function authorize(request: FastifyRequest, _reply: unknown, done: (refusal?: Error) => void): void {
   const { operation } = request.routeOptions.config
-  if (!operation || 'public' in operation.access) return
-  const refusal = refusalOf(operation.access, request.state.caller, request)
-  if (refusal) throw refusal
+  if (!operation || 'public' in operation.access) done()
+  else done(refusalOf(operation.access, request.state.caller, request))
 }
 
 type Granted = Extract<Access, { permission: string }>
@@ -25,7 +24,8 @@ function refusalOf(access: Granted, caller: Caller, request: FastifyRequest): Co
         return errors.UNAUTHORIZED({ code: 'SECOND_FACTOR_REQUIRED', message: 'the session owes a second factor' })
       }
       if (access.grantedTo === 'administrator' && !caller.isAdmin) {
-        return errors.UNAUTHORIZED({ code: 'PERMISSION_DENIED', message: `this needs ${access.permission}` })
+        const refuse = access.isForbidden ? errors.FORBIDDEN : errors.UNAUTHORIZED
+        return refuse({ code: 'PERMISSION_DENIED', message: `this needs ${access.permission}` })
       }
       return undefined
     default:

@@ -15,6 +15,11 @@ export async function negotiate(request: FastifyRequest): Promise<void> {
   request.state.query = readQuery(operation.query ?? {}, request.query as Record<string, string | string[]>)
 }
 
+/** @throws UNSUPPORTED_MEDIA where a caller who sends something other than JSON does not take JSON back */
+export function assertAcceptsJson(accept: string | undefined): void {
+  if (!accepts(accept, 'application/json')) throw errors.UNSUPPORTED_MEDIA()
+}
+
 function accepts(header: string | undefined, produced: string): boolean {
   if (header === undefined || header === '') return true
   const [family = ''] = produced.split('/')

@@ -1,62 +1,78 @@
-// Who is signed in: sessions as they are used, kept in memory beside the table that outlives the process.
+// Who is signed in: every live session in memory, beside the table that outlives the process.
+import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { newId } from '../ids.ts'
 import { apiSessions } from '../resources/api-sessions.ts'
 import type { Entity } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
+import type { Database } from '../store/database.ts'
 import { insert, newEntity, removeIn } from '../store/entities.ts'
+import { type LiveSession, LiveSessions, type SessionIdentity, sharedTypes } from './live-sessions.ts'
 import { type SessionTokens, tokenHash } from './session-tokens.ts'
-
-/** A session that was used since the start of this process. */
-export interface LiveSession {
-  readonly id: string
-  readonly identityId: string
-  readonly authenticatorId: string
-  readonly createdAt: Instant
-  readonly ipAddress: string
-  readonly configTypes: readonly string[]
-  readonly isMfaRequired: boolean
-  readonly isMfaComplete: boolean
-  readonly isCertExtendable: boolean
-  readonly improperClientCertChain: boolean
-  /** As it was last written, and as it really is. */
-  storedActivityAt: Instant
-  lastActivityAt: Instant
-  identity: SessionIdentity
-}
-
-/** What every request needs to know of the identity behind it. */
-export interface SessionIdentity {
-  readonly name: string
-  readonly isAdmin: boolean
-  readonly authPolicyId: string
-}
 
 /** What a sign-in found out. */
 export interface NewSession {
-  readonly identityId: string
+  /** The identity as the transaction sees it that stores the session. */
+  readonly identity: SessionIdentity
   readonly authenticatorId: string
   readonly ipAddress: string
+  /** Ids of config types, or `all` alone. */
   readonly configTypes: readonly string[]
-  readonly isMfaRequired?: boolean
+  readonly owesTotp?: boolean
   readonly isCertExtendable?: boolean
   readonly improperClientCertChain?: boolean
 }
 
-// How many overdue sessions one transaction takes away.
-const SWEEP_BATCH = 500
+/** Which sessions: those of an identity, or those that began with one of its authenticators. */
+export type SessionsOf = { readonly identityId: string } | { readonly authenticatorId: string }
+
+// How many sessions one transaction writes or takes away, so that no request waits long behind it.
+const BATCH = 250
 
 export class ApiSessions {
   readonly #tokens: SessionTokens
   readonly #timeout: number
-  readonly #byHash = new Map<string, LiveSession>()
-  readonly #byId = new Map<string, { hash: string; session: LiveSession }>()
-  readonly #byIdentity = new Map<string, Set<LiveSession>>()
+  readonly #live = new LiveSessions()
+  /** Those whose activity is not written yet. */
+  readonly #used = new Set<LiveSession>()
+  /** The identities of new sessions until their commit, by the record that the commit announces. */
+  readonly #made = new WeakMap<object, SessionIdentity>()
 
-  constructor(tokens: SessionTokens, timeout: number) {
+  private constructor(tokens: SessionTokens, timeout: number) {
     this.#tokens = tokens
     this.#timeout = timeout
+  }
+
+  /** All sessions that were used within `timeout` milliseconds before `now`. */
+  static async load(db: Kysely<Database>, tokens: SessionTokens, timeout: number, now: Instant): Promise<ApiSessions> {
+    const sessions = new ApiSessions(tokens, timeout)
+    const rows = await db
+      .selectFrom('api_sessions as session')
+      .innerJoin('identities as identity', 'identity.id', 'session.identityId')
+      .select(['session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
+      .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId'])
+      .where('lastActivityAt', '>', now - timeout)
+      .execute()
+    for (const row of rows) {
+      sessions.#live.add({
+        id: row.id,
+        tokenHash: row.tokenHash,
+        identity: {
+          id: row.identityId,
+          name: row.name,
+          isAdmin: row.isAdmin === 1,
+          authPolicyId: row.authPolicyId,
+        },
+        createdAt: row.createdAt,
+        configTypes: sharedTypes(JSON.parse(row.configTypes) as string[]),
+        owesTotp: row.owesTotp === 1,
+        isTotpComplete: row.isMfaComplete === 1,
+        storedActivityAt: row.lastActivityAt,
+        lastActivityAt: row.lastActivityAt,
+      })
+    }
+    return sessions
   }
 
   /** How long a session stays alive without being used, in milliseconds. */
@@ -69,48 +85,77 @@ export class ApiSessions {
   }
 
   /** The session behind a token, if it is alive; using it counts as activity. */
-  async use(context: Context, token: string): Promise<LiveSession | undefined> {
-    const hash = tokenHash(token)
-    const session = this.#byHash.get(hash) ?? (await this.#load(context, hash))
-    const now = context.clock.now()
+  use(token: string, now: Instant): LiveSession | undefined {
+    const session = this.#live.byToken(tokenHash(token))
     if (!session || session.lastActivityAt + this.#timeout <= now) return undefined
     session.lastActivityAt = now
+    this.#used.add(session)
     return session
   }
 
   get(apiSessionId: string): LiveSession | undefined {
-    return this.#byId.get(apiSessionId)?.session
+    return this.#live.get(apiSessionId)
   }
 
-  /** Stores a new session; part of the transaction of a sign-in. */
-  async insert(tx: WriteContext, found: NewSession): Promise<Entity<typeof apiSessions>> {
-    const id = newId()
-    const values = { isMfaRequired: false, isCertExtendable: false, improperClientCertChain: false, ...found }
+  // ---- inside transactions --------------------------------------------------------------------------------------------
+
+  /** Stores a new session. */
+  async insert(
+    tx: WriteContext,
+    { identity, ...found }: NewSession,
+    id = newId(),
+  ): Promise<Entity<typeof apiSessions>> {
     const draft = newEntity(tx, apiSessions, {
-      ...values,
+      owesTotp: false,
+      isCertExtendable: false,
+      improperClientCertChain: false,
+      ...found,
       id,
+      identityId: identity.id,
       configTypes: [...found.configTypes],
       tokenHash: tokenHash(this.#tokens.of(id)),
       isMfaComplete: false,
       lastActivityAt: tx.clock.now(),
     })
+    this.#made.set(draft, identity)
     return (await insert(tx, apiSessions, draft, undefined, 'event')) as Entity<typeof apiSessions>
   }
 
+  /** Ends sessions along with what they came from. Returns how many. */
+  async endAll(tx: WriteContext, of: SessionsOf): Promise<number> {
+    const all = tx.db.selectFrom('api_sessions').select('id')
+    const rows = await ('identityId' in of
+      ? all.where('identityId', '=', of.identityId)
+      : all.where('authenticatorId', '=', of.authenticatorId)
+    ).execute()
+    for (const { id } of rows) await removeIn(tx, apiSessions, id, 'event')
+    return rows.length
+  }
+
+  // ---- background -----------------------------------------------------------------------------------------------------
+
   /** Writes what memory knows of activity, for the sessions that were used since the last time. */
   async flush(context: Context): Promise<void> {
-    const used = [...this.#byHash.values()].filter((session) => session.lastActivityAt > session.storedActivityAt)
-    if (used.length === 0) return
+    const used = [...this.#used]
+    for (let at = 0; at < used.length; at += BATCH) await this.#write(context, used.slice(at, at + BATCH))
+  }
+
+  async #write(context: Context, sessions: readonly LiveSession[]): Promise<void> {
+    const known = sessions.map((session) => ({ session, at: session.lastActivityAt }))
     await context.write(async (tx) => {
-      for (const { id, lastActivityAt } of used) {
+      for (const { session, at } of known) {
         await tx.db
           .updateTable('api_sessions')
-          .set({ lastActivityAt, updatedAt: lastActivityAt })
-          .where('id', '=', id)
+          .set({ lastActivityAt: at, updatedAt: at })
+          .where('id', '=', session.id)
           .execute()
+        tx.record({ operation: 'update', audit: 'none', resource: apiSessions.plural, id: session.id, at })
       }
     })
-    for (const session of used) session.storedActivityAt = session.lastActivityAt
+    for (const { session, at } of known) {
+      session.storedActivityAt = at
+      if (session.lastActivityAt === at) this.#used.delete(session)
+    }
   }
 
   /** Takes away the sessions that were idle for too long. Returns how many went. */
@@ -118,11 +163,16 @@ export class ApiSessions {
     const overdue = context.clock.now() - this.#timeout
     const rows = await context.db
       .selectFrom('api_sessions')
-      .select(['id', 'tokenHash'])
+      .select('id')
       .where('lastActivityAt', '<=', overdue)
-      .limit(SWEEP_BATCH)
+      .orderBy('lastActivityAt')
+      .limit(BATCH)
       .execute()
-    const gone = rows.filter((row) => (this.#byHash.get(row.tokenHash)?.lastActivityAt ?? 0) <= overdue)
+    const isAlive = (id: string) => (this.#live.get(id)?.lastActivityAt ?? 0) > overdue
+    // What only looks overdue in the table would stand in the way of the next sweep.
+    const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live.get(id) ?? []) : []))
+    if (active.length > 0) await this.#write(context, active)
+    const gone = rows.filter(({ id }) => !isAlive(id))
     if (gone.length === 0) return 0
     await context.write(async (tx) => {
       for (const { id } of gone) {
@@ -133,59 +183,37 @@ export class ApiSessions {
     return gone.length
   }
 
-  /** Follows what commits changed: ended sessions, and identities that are others now. */
+  /** Follows what commits changed: sessions that began and ended, and identities that are others now. */
   follow(changes: readonly Change[]): void {
     for (const { resource, operation, id, after } of changes) {
-      if (resource === 'api-sessions' && operation === 'delete') this.#forget(id)
-      if (resource === 'identities' && after) {
-        for (const session of this.#byIdentity.get(id) ?? []) session.identity = sessionIdentity(after)
-      }
+      if (resource === 'identities' && after) this.#live.update(after as unknown as SessionIdentity)
+      if (resource !== apiSessions.plural) continue
+      if (operation === 'create') this.#add(after as unknown as Entity<typeof apiSessions>)
+      if (operation === 'delete') this.#remove(id)
     }
   }
 
-  #forget(apiSessionId: string): void {
-    const known = this.#byId.get(apiSessionId)
-    if (!known) return
-    this.#byId.delete(apiSessionId)
-    this.#byHash.delete(known.hash)
-    const ofIdentity = this.#byIdentity.get(known.session.identityId)
-    ofIdentity?.delete(known.session)
-    if (ofIdentity?.size === 0) this.#byIdentity.delete(known.session.identityId)
+  #add(entity: Entity<typeof apiSessions>): void {
+    const identity = this.#made.get(entity)
+    if (!identity) return
+    const { id, createdAt, configTypes, owesTotp, isMfaComplete: isTotpComplete, lastActivityAt } = entity
+    this.#live.add({
+      id,
+      tokenHash: entity.tokenHash,
+      identity,
+      createdAt,
+      configTypes: sharedTypes(configTypes),
+      owesTotp,
+      isTotpComplete,
+      storedActivityAt: lastActivityAt,
+      lastActivityAt,
+    })
   }
 
-  async #load({ db }: Context, hash: string): Promise<LiveSession | undefined> {
-    const row = await db
-      .selectFrom('api_sessions')
-      .innerJoin('identities', 'identities.id', 'api_sessions.identityId')
-      .selectAll('api_sessions')
-      .select(['identities.name', 'identities.isAdmin', 'identities.authPolicyId'])
-      .where('tokenHash', '=', hash)
-      .executeTakeFirst()
-    if (!row) return undefined
-    const session: LiveSession = {
-      id: row.id,
-      identityId: row.identityId,
-      authenticatorId: row.authenticatorId,
-      createdAt: row.createdAt,
-      ipAddress: row.ipAddress,
-      configTypes: JSON.parse(row.configTypes) as string[],
-      isMfaRequired: row.isMfaRequired === 1,
-      isMfaComplete: row.isMfaComplete === 1,
-      isCertExtendable: row.isCertExtendable === 1,
-      improperClientCertChain: row.improperClientCertChain === 1,
-      storedActivityAt: row.lastActivityAt,
-      lastActivityAt: row.lastActivityAt,
-      identity: { name: row.name, isAdmin: row.isAdmin === 1, authPolicyId: row.authPolicyId },
-    }
-    this.#byHash.set(hash, session)
-    this.#byId.set(session.id, { hash, session })
-    const ofIdentity = this.#byIdentity.get(session.identityId) ?? new Set()
-    this.#byIdentity.set(session.identityId, ofIdentity.add(session))
-    return session
+  #remove(id: string): void {
+    const session = this.#live.get(id)
+    if (!session) return
+    this.#used.delete(session)
+    this.#live.remove(id)
   }
-}
-
-function sessionIdentity(identity: Readonly<Record<string, unknown>>): SessionIdentity {
-  const { name, isAdmin, authPolicyId } = identity as unknown as SessionIdentity
-  return { name, isAdmin, authPolicyId }
 }

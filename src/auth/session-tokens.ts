@@ -1,5 +1,5 @@
 // The tokens of API sessions: derived from a key and the session's id, so that only their hashes need to be stored.
-import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { createHmac, hash, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { writePrivateFile } from '../pki/files.ts'
 
@@ -33,5 +33,5 @@ export class SessionTokens {
 
 /** What is stored of a token: its SHA-256, base64url. */
 export function tokenHash(token: string): string {
-  return createHash('sha256').update(token.toLowerCase()).digest('base64url')
+  return hash('sha256', token.toLowerCase(), 'base64url')
 }

@@ -1,9 +1,9 @@
 // Completing an enrollment: the token is consumed, and what the client brought becomes its credential.
-
-import { foldUsername } from '../auth/password-method.ts'
+import { certificateFacts, passwordHash } from '../auth/authenticator-rules.ts'
+import { letIn } from '../auth/recovery.ts'
+import { setPassword } from '../auth/set-password.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { errors, invalid } from '../errors.ts'
-import { certificatePem, fingerprint, fingerprint256, publicKeyPrint } from '../pki/certificates.ts'
 import { readSigningRequest } from '../pki/requests.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { enrollments } from '../resources/enrollments.ts'
@@ -23,85 +23,92 @@ export interface EnrollmentRequest {
 /** What the client gets: the members of the answer's `data`. */
 export type EnrollmentResult = Readonly<Record<string, string>>
 
-type Row = { id: string; identityId: string; method: EnrollmentMethod; expiresAt: number; username: string | null }
-
-const methods: Readonly<
-  Record<string, (context: Context, row: Row, request: EnrollmentRequest) => Promise<EnrollmentResult>>
-> = {
-  ott: enrollByCertificate,
-  updb: enrollByPassword,
+interface Outstanding {
+  readonly id: string
+  readonly identityId: string
+  readonly method: EnrollmentMethod
+  readonly expiresAt: number
+  readonly username: string | null
 }
 
-/** @throws INVALID_ENROLL_METHOD, INVALID_ENROLLMENT_TOKEN, ENROLLMENT_EXPIRED, and by method */
+type Completion = (context: Context, enrollment: Outstanding, request: EnrollmentRequest) => Promise<EnrollmentResult>
+
+/** What completes an enrollment of each method. */
+const completions: Readonly<Record<EnrollmentMethod, Completion>> = {
+  ott: becomeCertificate,
+  updb: becomePassword,
+  // By a certificate of another authority. Such authorities have no records yet, and without one no such enrollment is made.
+  ottca: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
+}
+
+/**
+ * @throws INVALID_ENROLL_METHOD, INVALID_ENROLLMENT_TOKEN, ENROLLMENT_EXPIRED, ENROLLMENT_NO_VALID_CAS, and what the
+ * method refuses
+ */
 export async function enroll(context: Context, request: EnrollmentRequest): Promise<EnrollmentResult> {
-  const complete = Object.hasOwn(methods, request.method) ? methods[request.method] : undefined
-  if (!complete) throw errors.INVALID_ENROLL_METHOD()
-  const row = request.token === undefined ? undefined : await findByToken(context, request.token)
-  if (!row) throw errors.INVALID_ENROLLMENT_TOKEN()
-  if (row.method !== request.method) throw errors.INVALID_ENROLL_METHOD()
-  if (row.expiresAt <= context.clock.now()) throw errors.ENROLLMENT_EXPIRED()
-  return complete(context, row, request)
+  // The one method without a token: there the certificate's own authority says who enrolls. None is registered yet.
+  if (request.method === 'ca') throw errors.ENROLLMENT_NO_VALID_CAS()
+  if (!isMethod(request.method)) throw errors.INVALID_ENROLL_METHOD()
+  const enrollment = request.token === undefined ? undefined : await findByToken(context, request.token)
+  if (!enrollment) throw errors.INVALID_ENROLLMENT_TOKEN()
+  if (enrollment.method !== request.method) throw errors.INVALID_ENROLL_METHOD()
+  if (enrollment.expiresAt <= context.clock.now()) throw errors.ENROLLMENT_EXPIRED()
+  return completions[request.method](context, enrollment, request)
 }
 
-function findByToken(context: Pick<Context, 'db'>, token: string): Promise<Row | undefined> {
-  return context.db
+function isMethod(method: string): method is EnrollmentMethod {
+  return Object.hasOwn(completions, method)
+}
+
+function findByToken({ db }: Pick<Context, 'db'>, token: string): Promise<Outstanding | undefined> {
+  return db
     .selectFrom('enrollments')
     .select(['id', 'identityId', 'method', 'expiresAt', 'username'])
     .where('token', '=', token)
     .executeTakeFirst()
 }
 
-/** `ott`: a signing request becomes a client certificate. */
-async function enrollByCertificate(context: Context, row: Row, { csr }: EnrollmentRequest): Promise<EnrollmentResult> {
+/** `ott`: a signing request becomes a client certificate, beside those that the identity may have already. */
+async function becomeCertificate(
+  context: Context,
+  enrollment: Outstanding,
+  { csr }: EnrollmentRequest,
+): Promise<EnrollmentResult> {
   const { authority } = context.controller
   const certificate = authority.issueClient(readSigningRequest(csr ?? ''), context.clock.now())
-  const chain = authority.clientChainPem(certificate)
+  const values = { ...certificateFacts(certificate), isIssuedByNetwork: true, lastAuthResolvedToRoot: true }
   await context.write(async (tx) => {
-    await consume(tx, row)
-    await insert(
-      tx,
-      authenticators,
-      newEntity(tx, authenticators, {
-        identityId: row.identityId,
-        method: 'cert',
-        certPem: certificatePem(certificate),
-        fingerprint: fingerprint(certificate),
-        fingerprint256: fingerprint256(certificate),
-        publicKeyPrint: publicKeyPrint(certificate),
-        isIssuedByNetwork: true,
-        extendLog: null,
-      }),
-    )
+    await consume(tx, enrollment)
+    const { identityId } = enrollment
+    await insert(tx, authenticators, newEntity(tx, authenticators, { identityId, method: 'cert', ...values }))
   })
-  return { cert: chain }
+  return { cert: authority.clientChainPem(certificate) }
 }
 
-/** `updb`: a password for the username of the enrollment; one without username takes the client's. */
-async function enrollByPassword(context: Context, row: Row, request: EnrollmentRequest): Promise<EnrollmentResult> {
-  const username = row.username ?? request.username
+/** `updb`: a password for the username of the enrollment. */
+async function becomePassword(
+  context: Context,
+  enrollment: Outstanding,
+  request: EnrollmentRequest,
+): Promise<EnrollmentResult> {
+  const { identityId } = enrollment
+  // Only the bootstrap token of an administrator leaves the username to whoever redeems it.
+  const isBootstrap = enrollment.username === null
+  const username = enrollment.username ?? request.username
   if (!username) throw invalid('username', 'is required')
   if (!request.password) throw invalid('password', 'is required')
-  const passwordHash = await context.controller.passwords.hash(request.password)
+  const hash = await passwordHash(context, identityId, request.password)
   await context.write(async (tx) => {
-    await consume(tx, row)
-    await insert(
-      tx,
-      authenticators,
-      newEntity(tx, authenticators, {
-        identityId: row.identityId,
-        method: 'updb',
-        username,
-        foldedUsername: foldUsername(username),
-        passwordHash,
-      }),
-    )
+    await consume(tx, enrollment)
+    await setPassword(tx, identityId, username, hash)
+    if (isBootstrap) await letIn(tx, identityId)
   })
   return { username }
 }
 
 /** Takes the enrollment away; of two clients with the same token only the first one gets here. */
-async function consume(tx: WriteContext, row: Row): Promise<void> {
-  const isThere = await tx.db.selectFrom('enrollments').select('id').where('id', '=', row.id).executeTakeFirst()
+async function consume(tx: WriteContext, { id }: Outstanding): Promise<void> {
+  const isThere = await tx.db.selectFrom('enrollments').select('id').where('id', '=', id).executeTakeFirst()
   if (!isThere) throw errors.INVALID_ENROLLMENT_TOKEN()
-  await removeIn(tx, enrollments, row.id)
+  await removeIn(tx, enrollments, id)
 }

@@ -1,14 +1,14 @@
-// One-time ways in: making the token that a client enrolls with, and the JWT that carries it.
+// One-time ways in: making the token that a client enrolls with, and the JWTs that carry it.
 import type { Instant } from '../clock.ts'
 import type { Config } from '../config.ts'
-import type { WriteContext } from '../context.ts'
-import { errors } from '../errors.ts'
+import type { Context, WriteContext } from '../context.ts'
+import { errors, invalid } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import type { Authority } from '../pki/authority.ts'
 import type { Entity } from '../resources/define.ts'
 import { enrollments } from '../resources/enrollments.ts'
-import { insert, newEntity } from '../store/entities.ts'
-import { enrollmentJwt } from './enrollment-jwt.ts'
+import { get, insert, newEntity, update } from '../store/entities.ts'
+import { enrollmentJwt, networkJwt } from './jwts.ts'
 
 export type Enrollment = Entity<typeof enrollments>
 export type EnrollmentMethod = Enrollment['method']
@@ -20,6 +20,10 @@ export interface WantedEnrollment {
   readonly updb?: string
 }
 
+/** An enrollment to be stored, with the members that its method needs. */
+export type NewEnrollment = Pick<Enrollment, 'identityId' | 'method' | 'expiresAt'> &
+  Partial<Pick<Enrollment, 'username' | 'caId'>>
+
 // Signing one costs more than everything else about a request; 20,000 of them take about 10 MB.
 const MOST_REMEMBERED = 20_000
 
@@ -27,6 +31,7 @@ export class Enrollments {
   readonly #config: Config
   readonly #authority: Authority
   readonly #jwts = new Map<string, Promise<string>>()
+  #networkJwt: Promise<string> | undefined
 
   constructor(config: Config, authority: Authority) {
     this.#config = config
@@ -36,18 +41,25 @@ export class Enrollments {
   /** Stores the enrollment that a new identity asks for; of several, the first in the order ott, ottca, updb. */
   async storeWanted(tx: WriteContext, identityId: string, wanted: WantedEnrollment): Promise<void> {
     const expiresAt = tx.clock.now() + this.#config['enrollment.identity']
-    if (wanted.ott) await this.store(tx, identityId, { method: 'ott', expiresAt })
+    if (wanted.ott) await this.store(tx, { identityId, method: 'ott', expiresAt })
     else if (wanted.ottca) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
-    else if (wanted.updb) await this.store(tx, identityId, { method: 'updb', expiresAt, username: wanted.updb })
+    else if (wanted.updb) await this.store(tx, { identityId, method: 'updb', expiresAt, username: wanted.updb })
   }
 
-  async store(
-    tx: WriteContext,
-    identityId: string,
-    values: { method: EnrollmentMethod; expiresAt: Instant; username?: string | null },
-  ): Promise<Enrollment> {
-    const draft = newEntity(tx, enrollments, { identityId, ...values, token: newToken() })
-    return (await insert(tx, enrollments, draft)) as Enrollment
+  /** Stores an enrollment with a token of its own. @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */
+  async store(tx: WriteContext, enrollment: NewEnrollment): Promise<Enrollment> {
+    return (await insert(tx, enrollments, newEntity(tx, enrollments, enrollment))) as Enrollment
+  }
+
+  /**
+   * Gives an enrollment a new token and a new end; from then on the old token, and the JWT that carries it, are worth
+   * nothing. @throws COULD_NOT_VALIDATE for a time that has passed, NOT_FOUND
+   */
+  async refresh(context: Context, id: string, expiresAt: Instant): Promise<void> {
+    if (expiresAt <= context.clock.now()) throw invalid('expiresAt', 'must be in the future')
+    await context.write(async (tx) => {
+      await update(tx, enrollments, await get(tx, enrollments, id), { expiresAt, token: newToken() })
+    })
   }
 
   /**
@@ -67,5 +79,11 @@ export class Enrollments {
     if (this.#jwts.size >= MOST_REMEMBERED) this.#jwts.delete(this.#jwts.keys().next().value ?? '')
     this.#jwts.set(token, jwt)
     return jwt
+  }
+
+  /** The JWT by which a client comes to trust this network before it has any token: the same for as long as it runs. */
+  networkJwt(audience: string): Promise<string> {
+    this.#networkJwt ??= networkJwt({ config: this.#config, authority: this.#authority }, audience)
+    return this.#networkJwt
   }
 }

@@ -1,7 +1,7 @@
 // From a leaf, over whatever else was sent, to a certificate that is trusted.
-import type { X509Certificate } from 'node:crypto'
+import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
-import { isWithinDates } from './certificates.ts'
+import { notAfter, notBefore } from './certificates.ts'
 
 export interface ChainOptions {
   readonly now: Instant
@@ -23,8 +23,11 @@ export function buildChain(
   anchors: readonly X509Certificate[],
   { now, ignoreLeafDates = false }: ChainOptions,
 ): X509Certificate[] | undefined {
-  if (!ignoreLeafDates && !isWithinDates(leaf, now)) return undefined
-  const usable = (certificate: X509Certificate) => certificate.ca && isWithinDates(certificate, now)
+  if (!ignoreLeafDates && !(notBefore(leaf) <= now && now <= notAfter(leaf))) return undefined
+  const usable = (certificate: X509Certificate) => {
+    const facts = authorityFacts(certificate)
+    return facts !== undefined && facts.notBefore <= now && now <= facts.notAfter
+  }
   const trusted = anchors.filter(usable)
   const bag = others.slice(0, MOST_CERTIFICATES).filter(usable)
   // Each certificate is tried once: what can be built above it does not depend on how it was reached.
@@ -45,8 +48,35 @@ export function buildChain(
   return extend([leaf])
 }
 
+/** What is asked of an authority again and again; reading it from the certificate takes longer than using it. */
+interface AuthorityFacts {
+  readonly notBefore: Instant
+  readonly notAfter: Instant
+  readonly publicKey: KeyObject
+  /** Whether it issued these other authorities. */
+  readonly issued: WeakMap<X509Certificate, boolean>
+}
+
+const knownFacts = new WeakMap<X509Certificate, AuthorityFacts>()
+
+/** Undefined for a certificate that is no authority. */
+function authorityFacts(certificate: X509Certificate): AuthorityFacts | undefined {
+  let facts = knownFacts.get(certificate)
+  if (!facts && certificate.ca) {
+    const { publicKey } = certificate
+    facts = { notBefore: notBefore(certificate), notAfter: notAfter(certificate), publicKey, issued: new WeakMap() }
+    knownFacts.set(certificate, facts)
+  }
+  return facts
+}
+
 function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
-  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+  const facts = authorityFacts(issuer)
+  const known = facts?.issued.get(certificate)
+  if (known !== undefined) return known
+  const isIssued = certificate.checkIssued(issuer) && certificate.verify(facts?.publicKey ?? issuer.publicKey)
+  facts?.issued.set(certificate, isIssued)
+  return isIssued
 }
 
 /** Signed by its own key. */

@@ -85,7 +85,7 @@ function makePlan(resource: AnyResource): Plan {
     members.push(plainMember(name, field))
     const { target, reference, roles } = field.kind
     if (target && reference?.as && field.kind.name === 'reference') {
-      members.push(referenceMember(name, reference.as, target))
+      members.push(referenceMember(name, reference.as, target, reference.withUrlName))
       targets.push({ resource: target, idsOf: (row) => (row[name] === null ? [] : [row[name] as string]) })
     }
     if (target && roles) {
@@ -112,9 +112,13 @@ function plainMember(name: string, field: AnyField): Member {
   }
 }
 
-function referenceMember(name: string, as: string, target: string): Member {
+function referenceMember(name: string, as: string, target: string, withUrlName = false): Member {
   const key = `,"${as}":`
-  return (row, named) => key + (named.get(target)?.get(row[name] as string)?.text ?? 'null')
+  const urlName = `,"urlName":"${target}"}`
+  return (row, named) => {
+    const text = named.get(target)?.get(row[name] as string)?.text ?? 'null'
+    return key + (withUrlName && text !== 'null' ? text.slice(0, -1) + urlName : text)
+  }
 }
 
 /** `…RolesDisplay`: each role with a name for people; an `@id` whose record is gone is left out. */

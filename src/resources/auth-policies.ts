@@ -1,11 +1,13 @@
 // How identities may sign in: which first factors are open to them, and which second factor they owe.
+import { errors } from '../errors.ts'
 import { f } from '../schema/fields.ts'
+import { passwordLength } from './authenticators.ts'
 import { defineResource } from './define.ts'
 
 const demanded = { required: true } as const
 
-/** The policy of identities that name none. */
-const everythingAllowed = {
+/** What the policy of identities that name none says: one factor of any kind is enough. */
+export const everythingAllowed = {
   primary: {
     cert: { allowed: true, allowExpiredCerts: true },
     extJwt: { allowed: true, allowedSigners: [] },
@@ -41,7 +43,7 @@ export const authPolicies = defineResource({
         updb: f.object(
           {
             allowed: f.bool({ ...demanded, filter: true }),
-            minPasswordLength: f.int({ ...demanded, filter: true }),
+            minPasswordLength: f.int({ ...demanded, max: passwordLength.maxLength, filter: true }),
             requireSpecialChar: f.bool({ ...demanded, filter: true }),
             requireNumberChar: f.bool({ ...demanded, filter: true }),
             requireMixedCase: f.bool({ ...demanded, filter: true }),
@@ -63,13 +65,22 @@ export const authPolicies = defineResource({
   },
   rules: {
     async check(_tx, next) {
-      const { updb } = next.primary
-      updb.minPasswordLength = Math.max(updb.minPasswordLength, 5)
+      const { updb, extJwt } = next.primary
+      updb.minPasswordLength = Math.max(updb.minPasswordLength, passwordLength.minLength)
       updb.maxAttempts = Math.max(updb.maxAttempts, 0)
       updb.lockoutDurationMinutes = Math.max(updb.lockoutDurationMinutes, 0)
+      // External signers have no records yet, so no id names one.
+      const [allowed] = extJwt.allowedSigners
+      if (allowed !== undefined) throw unknownSigner('primary.extJwt.allowedSigners', allowed)
+      const { requireExtJwtSigner } = next.secondary
+      if (requireExtJwtSigner !== null) throw unknownSigner('secondary.requireExtJwtSigner', requireExtJwtSigner)
     },
   },
   builtIn: [{ id: 'default', name: 'Default', ...everythingAllowed }],
   columns: ['id', 'name'],
   example: { create: { name: 'staff', ...everythingAllowed }, filter: 'primary.updb.allowed = true sort by name' },
 })
+
+function unknownSigner(field: string, id: string) {
+  return errors.NOT_FOUND({ field, reason: 'names an external signer that does not exist', value: id })
+}

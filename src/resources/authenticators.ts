@@ -3,6 +3,10 @@ import { f } from '../schema/fields.ts'
 import { typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
+/** The bounds of every username and password, in characters. */
+export const usernameLength = { minLength: 4, maxLength: 100 } as const
+export const passwordLength = { minLength: 5, maxLength: 100 } as const
+
 export const authenticators = defineResource({
   name: 'authenticator',
   plural: 'authenticators',
@@ -14,13 +18,34 @@ export const authenticators = defineResource({
       access: 'create',
       filter: 'identity',
       onDelete: 'cascade',
+      summary: 'Whose credential it is.',
     }),
-    method: f.choice(['cert', 'updb'], { required: 'create', access: 'create', filter: true }),
-    username: f.text({ nullable: true, omitNull: true, minLength: 4, maxLength: 100, filter: 'updbUsername' }),
-    // Usernames are unique regardless of case; this is the form that is compared.
+    method: f.choice(['cert', 'updb'], {
+      required: 'create',
+      access: 'create',
+      filter: true,
+      summary: 'cert: a client certificate. updb: a username with a password.',
+    }),
+    username: f.text({
+      required: 'replace',
+      nullable: true,
+      omitNull: true,
+      ...usernameLength,
+      filter: 'updbUsername',
+      summary: 'Of the method updb; unique in the network, regardless of case.',
+    }),
+    // The form in which usernames are compared.
     foldedUsername: f.text({ access: 'internal', nullable: true, unique: true, input: 'username' }),
     passwordHash: f.text({ access: 'internal', nullable: true, secret: true }),
-    certPem: f.text({ access: 'read', nullable: true, omitNull: true, filter: true }),
+    // Wrong passwords since the last right one; kept where the auth policy has a limit.
+    failedAttempts: f.int({ access: 'internal' }),
+    certPem: f.text({
+      access: 'create',
+      nullable: true,
+      omitNull: true,
+      filter: true,
+      summary: 'Of the method cert: one certificate, as PEM.',
+    }),
     fingerprint: f.text({ access: 'read', nullable: true, omitNull: true, filter: 'certFingerprint' }),
     fingerprint256: f.text({ access: 'internal', nullable: true, unique: true }),
     publicKeyPrint: f.text({ access: 'internal', nullable: true, filter: true }),
@@ -34,8 +59,26 @@ export const authenticators = defineResource({
       nullable: true,
     }),
   },
+  inputs: {
+    password: f.text({
+      required: 'replace',
+      nullable: true,
+      ...passwordLength,
+      secret: true,
+      summary: 'Of the method updb; the auth policy of the identity may demand more of it.',
+    }),
+  },
+  rules: {
+    prepare: (context, change, inputs) => context.controller.authenticatorRules.prepare(context, change, inputs),
+    check: (tx, next, previous, prepared) => tx.controller.authenticatorRules.check(tx, next, previous, prepared),
+    async beforeDelete(tx, { id }) {
+      await tx.controller.sessions.endAll(tx, { authenticatorId: id })
+    },
+  },
   links: [{ key: 'identities', to: { resource: 'identities', field: 'identityId' } }],
-  verbs: [],
   columns: ['id', 'method', 'identityId', 'username', 'fingerprint'],
-  example: { create: {}, filter: 'method = "cert"' },
+  example: {
+    create: { identityId: 'laptop', method: 'updb', username: 'alice', password: 'correct horse battery' },
+    filter: 'method = "cert"',
+  },
 })

@@ -91,6 +91,17 @@ export interface Rules<F extends Fields, I extends Fields, P> {
   beforeDelete?(tx: WriteContext, entity: EntityOf<F>): Promise<void>
 }
 
+/**
+ * Rules that need more than a definition may know live with the rest of their subject, and are reached by the controller.
+ * Untyped here, because the type of the definition comes from the definition that calls them.
+ */
+export interface OutsideRules {
+  // biome-ignore-start lint/suspicious/noExplicitAny: see above
+  prepare(context: Context, change: any, inputs: any): Promise<any>
+  check(tx: WriteContext, next: any, previous: any, prepared: any): Promise<void>
+  // biome-ignore-end lint/suspicious/noExplicitAny: see above
+}
+
 /** A change on its way: a new record whose id is already known, or the record as it will be, beside what it was. */
 export interface Draft<F extends Fields> {
   readonly next: EntityOf<F>
@@ -118,7 +129,10 @@ export interface Definition<
    * store, `details` in the code.
    */
   readonly variants?: Readonly<Record<string, Fields>>
-  /** Members a create accepts that are not stored as they come; `rules` act on them. */
+  /**
+   * Members a body accepts that are not stored as they come; `rules` act on them. Those with the access `create` are for
+   * new records only.
+   */
   readonly inputs?: I
   /** Members of the record that are computed from other tables. */
   readonly derived?: D

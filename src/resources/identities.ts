@@ -2,6 +2,7 @@
 import { errors, notFound } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { typed } from '../schema/json-schema.ts'
+import { usernameLength } from './authenticators.ts'
 import { defineResource } from './define.ts'
 import { identityTypeIds } from './identity-types.ts'
 
@@ -71,7 +72,7 @@ export const identities = defineResource({
   },
   inputs: {
     enrollment: f.object(
-      { ott: f.bool(), ottca: f.text(), updb: f.text() },
+      { ott: f.bool(), ottca: f.text(), updb: f.text(usernameLength) },
       { access: 'create', nullable: true, summary: 'The enrollment to make along with the identity.' },
     ),
   },
@@ -104,6 +105,7 @@ export const identities = defineResource({
     'services',
   ],
   relations: {
+    authenticators: { kind: 'referring', resource: 'authenticators', field: 'identityId' },
     enrollments: { kind: 'referring', resource: 'enrollments', field: 'identityId' },
     'service-policies': {
       kind: 'matched',
@@ -138,9 +140,15 @@ export const identities = defineResource({
     async created(tx, identity, enrollment) {
       if (enrollment) await tx.controller.enrollments.storeWanted(tx, identity.id, enrollment)
     },
-    async beforeDelete(_tx, identity) {
+    async updated(tx, identity, previous) {
+      if (identity.disabledAt !== null && identity.disabledAt !== previous.disabledAt) {
+        await tx.controller.sessions.endAll(tx, { identityId: identity.id })
+      }
+    },
+    async beforeDelete(tx, identity) {
       if (identity.isDefaultAdmin)
         throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
+      await tx.controller.sessions.endAll(tx, { identityId: identity.id })
     },
   },
   columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes'],

@@ -68,7 +68,9 @@ function shapeOf(resource: AnyResource, purpose: Purpose, typeId: string | undef
 }
 
 function inputFields(resource: AnyResource, purpose: Purpose, typeId: string | undefined): Fields {
-  const inputs = purpose === 'create' ? resource.inputs : {}
+  const inputs = Object.fromEntries(
+    Object.entries(resource.inputs).filter(([, { options }]) => purpose === 'create' || options.access !== 'create'),
+  )
   const ofVariant = typeId === undefined ? {} : resource.variants?.[typeId]
   return { ...resource.fields, ...inputs, ...ofVariant }
 }

@@ -31,6 +31,8 @@ export interface FieldOptions<V = unknown> {
   readonly unique?: boolean
   /** Goes in, never comes out; `***` in the audit. */
   readonly secret?: boolean
+  /** Shown to whoever may see the record, and yet `***` in the audit, which others read. */
+  readonly masked?: boolean
   /** Left out of the record while null, instead of being sent as null. */
   readonly omitNull?: boolean
   /** The member that carries it in request bodies, where that is not the field's own name. */
@@ -87,6 +89,8 @@ export interface Kind {
 export interface ReferenceOptions {
   /** The record member that shows the target as {_links, entity, id, name}. */
   readonly as?: string
+  /** That member also says what collection the target is in, as `urlName`. */
+  readonly withUrlName?: boolean
   /** What deleting the target does: refuse with 409, delete this record too, or set the field to null. */
   readonly onDelete?: 'restrict' | 'cascade' | 'clear'
   /** An unknown target is a 400 of this field; without it a 404, as clients expect of most references. */

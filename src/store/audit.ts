@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { resourceOf } from '../resources/index.ts'
+import type { AnyField } from '../schema/fields.ts'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 import type { Stamp } from './store.ts'
@@ -95,8 +96,12 @@ function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Sea
   }
 }
 
-/** A record's values as JSON, secrets masked. */
+/** A record's values as JSON, without what only its reader may know. */
 function valuesText(plural: string, values: Readonly<Record<string, unknown>>): string {
   const { fields } = resourceOf(plural)
-  return JSON.stringify(values, (key, value) => (fields[key]?.options.secret && value !== null ? '***' : value))
+  return JSON.stringify(values, (key, value) => (isMasked(fields[key]) && value !== null ? '***' : value))
+}
+
+function isMasked(field: AnyField | undefined): boolean {
+  return field?.options.secret === true || field?.options.masked === true
 }

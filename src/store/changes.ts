@@ -2,14 +2,15 @@
 import type { Instant } from '../clock.ts'
 
 export interface Change {
-  readonly operation: 'create' | 'update' | 'delete'
+  /** `refuse`: a sign-in came to nothing, and so nothing changed. */
+  readonly operation: 'create' | 'update' | 'delete' | 'refuse'
   /** What the audit keeps of it: the record before and after, only that it happened, or nothing. */
   readonly audit: 'values' | 'event' | 'none'
   /** The plural name of the resource. */
   readonly resource: string
   readonly id: string
   readonly at: Instant
-  /** The record before, as the code sees it; absent for a create. */
+  /** The record before, as the code sees it; absent for a create, and where nobody needs to know what it was. */
   readonly before?: Readonly<Record<string, unknown>>
   /** The record after; absent for a delete. */
   readonly after?: Readonly<Record<string, unknown>>

@@ -75,12 +75,12 @@ export function replace(
   id: string,
   values: Readonly<Record<string, unknown>>,
 ) {
-  return change(context, resource, id, (previous) => ({ ...previous, ...replaceable(resource, values) }))
+  return change(context, resource, id, values, (previous) => ({ ...previous, ...replaceable(resource, values) }))
 }
 
 /** Changes the fields that are named, and leaves the others. */
 export function patch(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
-  return change(context, resource, id, (previous) => {
+  return change(context, resource, id, values, (previous) => {
     const next = patched(resource.fields, previous, changeable(resource, values))
     const fields = resource.variants?.[previous.typeId as string]
     if (fields && values.details)
@@ -131,10 +131,12 @@ async function change(
   context: Context,
   resource: AnyResource,
   id: string,
+  values: Readonly<Record<string, unknown>>,
   apply: (previous: AnyEntity) => Record<string, unknown>,
 ): Promise<void> {
   const seen = (await get(context, resource, id)) as AnyEntity
-  const prepared = await resource.rules.prepare?.(context, { next: apply(seen) as never, previous: seen as never }, {})
+  const change = { next: apply(seen) as never, previous: seen as never }
+  const prepared = await resource.rules.prepare?.(context, change, values as never)
   await context.write(async (tx) => {
     // Read again: what was prepared does not depend on it, but another change may have come first.
     const previous = (await get(tx, resource, id)) as AnyEntity

@@ -1,5 +1,5 @@
 // The members of an identity record that other tables know: credentials, outstanding enrollments, sessions.
-import { type Disablable, isDisabled } from '../auth/authenticate.ts'
+import { type Disablable, isDisabled } from '../auth/disabling.ts'
 import { isoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import type { Derive, Facts, LiveView } from '../resources/define.ts'

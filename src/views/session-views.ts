@@ -1,41 +1,99 @@
-// The members of an API session that are not in its row: its token for its owner, and how long it still lives.
+// The members of an API session that are not in its row: its token for its owner, what it still owes, how long it lives.
 import type { ApiSessions } from '../auth/api-sessions.ts'
+import type { AuthPolicies } from '../auth/auth-policies.ts'
+import { type Outstanding, outstandingOf } from '../auth/second-factors.ts'
 import { isoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import type { Facts, LiveView } from '../resources/define.ts'
+import { isOneOf } from '../store/untyped.ts'
+
+/** How callers of a dialect call the second factor of this controller's own, and its codes. */
+export interface TotpWords {
+  readonly provider: string
+  readonly format: string
+}
 
 /** The session is shown to itself: with its token, what it still owes, and when it ends. */
 export interface OwnSessionView {
-  readonly isOwn: true
+  readonly totpWords: TotpWords
 }
+
+interface ExtensionFlags {
+  readonly isCertExtendRequested: boolean
+  readonly isCertKeyRollRequested: boolean
+}
+
+const NOT_REQUESTED: ExtensionFlags = { isCertExtendRequested: false, isCertKeyRollRequested: false }
 
 export class SessionViews implements LiveView {
   readonly #sessions: ApiSessions
+  readonly #policies: AuthPolicies
 
-  constructor(sessions: ApiSessions) {
+  constructor(sessions: ApiSessions, policies: AuthPolicies) {
     this.#sessions = sessions
+    this.#policies = policies
   }
 
-  async describe(_context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
-    const isOwn = (view as OwnSessionView | undefined)?.isOwn === true
-    return rows.map((row) => this.#members(row, isOwn))
+  async describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
+    const own = (view as OwnSessionView | undefined)?.totpWords
+    const extensions = await extensionFlags(context, rows)
+    return rows.map((row) => ({
+      ...this.#members(row, own),
+      ...(extensions.get(row.authenticatorId as string) ?? NOT_REQUESTED),
+      token: own || isCallersOwn(context, row) ? this.#sessions.tokenOf(row.id) : null,
+    }))
   }
 
-  #members(row: Facts, isOwn: boolean): Record<string, unknown> {
+  #members(row: Facts, own: TotpWords | undefined): Record<string, unknown> {
     const stored = row.lastActivityAt as number
-    const live = this.#sessions.get(row.id)
+    const session = this.#sessions.get(row.id)
+    const policy = session && this.#policies.get(session.identity.authPolicyId)
+    const owesTotp = row.owesTotp === 1
     const common = {
-      authQueries: [],
-      cachedLastActivityAt: isoTime(live?.lastActivityAt ?? stored),
-      isCertExtendRequested: false,
-      isCertKeyRollRequested: false,
+      isMfaRequired: owesTotp || policy?.secondary.requireTotp === true,
+      authQueries: [] as object[],
+      cachedLastActivityAt: isoTime(session?.lastActivityAt ?? stored),
     }
-    if (!isOwn) return { ...common, token: null }
+    if (!own) return common
+    const outstanding = policy && outstandingOf({ owesTotp, isTotpComplete: row.isMfaComplete === 1 }, policy)
     return {
       ...common,
-      token: this.#sessions.tokenOf(row.id),
+      authQueries: outstanding ? authQueries(outstanding, own) : [],
       expirationSeconds: Math.floor(this.#sessions.timeout / 1000),
       expiresAt: isoTime(stored + this.#sessions.timeout),
     }
   }
+}
+
+/** The one session of a list whose token the caller has already; of others nobody learns it here, not even its identity. */
+function isCallersOwn({ caller }: ReadContext, { id }: Facts): boolean {
+  return caller.kind === 'identity' && caller.apiSessionId === id
+}
+
+/** What is outstanding, in the form in which clients look for it. */
+function authQueries({ totp, signer }: Outstanding, { provider, format }: TotpWords): object[] {
+  const queries: object[] = []
+  if (totp) {
+    const answer = { httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }
+    queries.push({ typeId: 'MFA', provider, format, ...answer, scopes: [] })
+  }
+  if (signer !== undefined) queries.push({ typeId: 'EXT-JWT', provider: 'url', id: signer, scopes: [] })
+  return queries
+}
+
+/** By authenticator, for the sessions that began with a certificate of this controller's: what its holder is asked to do. */
+async function extensionFlags({ db }: ReadContext, rows: readonly Facts[]): Promise<Map<string, ExtensionFlags>> {
+  const ids = rows.filter((row) => row.isCertExtendable === 1).map((row) => row.authenticatorId as string)
+  if (ids.length === 0) return new Map()
+  const found = await db
+    .selectFrom('authenticators')
+    .select(['id', 'isExtendRequested', 'isKeyRollRequested'])
+    .where(isOneOf(db, 'id', ids))
+    .execute()
+  return new Map(
+    found.map(({ id, isExtendRequested, isKeyRollRequested }) => [
+      id,
+      { isCertExtendRequested: isExtendRequested === 1, isCertKeyRollRequested: isKeyRollRequested === 1 },
+    ]),
+  )
 }

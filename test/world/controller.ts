@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { buildApp } from '../../server/app.ts'
 import { type Listening, listen } from '../../server/listen.ts'
 import type { AnyOperation } from '../../server/operation.ts'
+import type { SessionIdentity } from '../../src/auth/live-sessions.ts'
 import { httpTransport } from '../../src/client/http-transport.ts'
 import { encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
 import type { Clock } from '../../src/clock.ts'
@@ -108,7 +109,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
       const entity = newEntity(tx, identities, { typeId: 'Default', isAdmin: false, ...values, name })
       await insert(tx, identities, entity)
       const session = await controller.sessions.insert(tx, {
-        identityId: entity.id,
+        identity: entity as unknown as SessionIdentity,
         authenticatorId: 'none',
         ipAddress: '127.0.0.1',
         configTypes: [],

@@ -3,9 +3,12 @@ import type { AnyResource } from '../../src/resources/define.ts'
 import { resourceOf } from '../../src/resources/index.ts'
 import { memberName } from '../../src/schema/fields.ts'
 import { isOneOf, untyped } from '../../src/store/untyped.ts'
-import type { TestController } from './controller.ts'
+import { MANAGEMENT, type TestController } from './controller.ts'
 
-/** The example of a resource with ids in place of names, and a name of its own. */
+/**
+ * The example of a resource with ids in place of names, and values of its own where no two records may share one. What it
+ * names and does not exist is made, anew for each example.
+ */
 export async function exampleBody(
   world: TestController,
   resource: AnyResource,
@@ -15,15 +18,17 @@ export async function exampleBody(
   if ('name' in resource.fields) body.name = name
   for (const [field, { kind, options }] of Object.entries(resource.fields)) {
     const member = memberName(field, resource.fields[field] as never)
+    if (options.unique && field !== 'name' && body[member] !== undefined) body[member] = `${body[member]} of ${name}`
     if (kind.name !== 'reference' || !kind.target || options.access === 'read' || body[member] === undefined) continue
-    body[member] = await idOf(world, kind.target, String(body[member]))
+    body[member] = await idOf(world, kind.target, String(body[member]), name)
   }
   return body
 }
 
-async function idOf({ controller }: TestController, plural: string, nameOrId: string): Promise<string> {
-  const { db } = controller.store
-  const { table, fields } = resourceOf(plural)
+async function idOf(world: TestController, plural: string, nameOrId: string, owner: string): Promise<string> {
+  const { db } = world.controller.store
+  const target = resourceOf(plural)
+  const { table, fields } = target
   const rows = await untyped(db)
     .selectFrom(table)
     .select('id')
@@ -33,5 +38,13 @@ async function idOf({ controller }: TestController, plural: string, nameOrId: st
         : (isOneOf(db, 'id', [nameOrId]) as never),
     )
     .execute()
-  return (rows[0]?.id as string | undefined) ?? nameOrId
+  if (rows[0]) return rows[0].id as string
+  const body = { ...target.example.create, name: `${nameOrId} of ${owner}` }
+  const made = await world.send({
+    method: 'POST',
+    path: `${MANAGEMENT}/${plural}`,
+    token: await world.admin(),
+    body,
+  })
+  return made.body.data.id as string
 }

@@ -1,0 +1,52 @@
+// Signing in. What is still owed afterwards, a second factor, is asked for by the session itself.
+import type { Method } from '../../src/auth/attempt.ts'
+import { methods } from '../../src/auth/attempt.ts'
+import { signIn } from '../../src/auth/flow.ts'
+import type { Reported } from '../../src/auth/open-session.ts'
+import { passwordLength, usernameLength } from '../../src/resources/authenticators.ts'
+import { envInfoSchema, sdkInfoSchema } from '../../src/resources/identities.ts'
+import { f } from '../../src/schema/fields.ts'
+import { type Answer, data } from '../answers.ts'
+import { dialectOfSignIn, extensionHeaders, sessionHeaders } from '../dialects.ts'
+import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
+import { ownSession } from './current-api-session.ts'
+
+interface AuthenticateBody extends Reported {
+  readonly username?: string
+  readonly password?: string
+}
+
+const authenticateFields = {
+  username: f.text(usernameLength),
+  password: f.text({ ...passwordLength, secret: true }),
+  configTypes: f.strings({
+    summary: 'Ids or names of config types whose data services shall carry; all of them by "all".',
+  }),
+  envInfo: f.json(envInfoSchema),
+  sdkInfo: f.json(sdkInfoSchema),
+}
+
+export const authenticationOperations: readonly AnyOperation[] = [
+  operation<AuthenticateBody>({
+    id: 'authenticate',
+    apis: ['client', 'management'],
+    topic: 'authentication',
+    method: 'POST',
+    path: '/authenticate',
+    summary: 'Signs in by password, client certificate or external token.',
+    access: { public: 'it is how a caller becomes known' },
+    query: { method: { schema: { type: 'string', enum: methods }, isRequired: true } },
+    body: fieldsBody<AuthenticateBody>(authenticateFields, { isRequired: false }),
+    returns: { kind: 'record', resource: 'api-sessions' },
+    async run({ context, query, body, certificates, headers, dialect }): Promise<Answer> {
+      const { username, password, ...reported } = body
+      const presented = { certificates, ...(username ? { username } : {}), ...(password ? { password } : {}) }
+      const { apiSessionId, isExtendRequested } = await signIn(context, query.method as Method, presented, reported)
+      const spoken = dialectOfSignIn(headers, reported.sdkInfo, dialect)
+      const token = context.controller.sessions.tokenOf(apiSessionId)
+      return data(await ownSession(context, apiSessionId, spoken), {
+        headers: { ...sessionHeaders(token), ...extensionHeaders(spoken, isExtendRequested) },
+      })
+    },
+  }),
+]

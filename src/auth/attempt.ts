@@ -1,0 +1,79 @@
+// One sign-in on its way through the steps: what was presented, and what the steps have found of it.
+import type { X509Certificate } from 'node:crypto'
+import type { Context } from '../context.ts'
+import type { Entity } from '../resources/define.ts'
+import type { identities } from '../resources/identities.ts'
+import type { AuthPolicy } from './auth-policies.ts'
+
+export const methods = ['password', 'cert', 'ext-jwt'] as const
+export type Method = (typeof methods)[number]
+
+/** What a caller presents. */
+export interface Presented {
+  readonly username?: string
+  readonly password?: string
+  /** The certificates of the TLS connection as they were sent, the proven leaf first. */
+  readonly certificates: readonly X509Certificate[]
+}
+
+/** The stored credential that what was presented leads to. */
+export interface FoundAuthenticator {
+  readonly id: string
+  readonly identityId: string
+  readonly passwordHash: string | null
+  readonly isIssuedByNetwork: boolean
+  readonly isExtendRequested: boolean
+  readonly lastAuthResolvedToRoot: boolean
+}
+
+/** One check. It notes what it found, or throws: a `Refusal`, or an error that is the caller's own doing. */
+export type Step = (attempt: Attempt) => void | Promise<void>
+
+/**
+ * The sign-in comes to nothing. The caller is told `INVALID_AUTH` whatever the reason: who exists, is locked or may not
+ * is for the log alone.
+ */
+export class Refusal extends Error {
+  /** Whether it counts towards locking the identity out. */
+  readonly isWrongPassword: boolean
+
+  constructor(reason: string, { isWrongPassword = false }: { isWrongPassword?: boolean } = {}) {
+    super(reason)
+    this.name = 'Refusal'
+    this.isWrongPassword = isWrongPassword
+  }
+}
+
+export class Attempt {
+  readonly context: Context
+  readonly method: Method
+  readonly presented: Presented
+  /** Undefined where nothing is known by what was presented. */
+  authenticator: FoundAuthenticator | undefined
+  isPasswordRight = false
+  /** The password anew, where its stored hash was made at a lower cost. */
+  strongerHash: string | undefined
+  /** The chain leads to a root by what was sent alone. */
+  isChainProper = true
+  #identity: Entity<typeof identities> | undefined
+
+  constructor(context: Context, method: Method, presented: Presented) {
+    this.context = context
+    this.method = method
+    this.presented = presented
+  }
+
+  set identity(identity: Entity<typeof identities>) {
+    this.#identity = identity
+  }
+
+  /** Whose credential it is, from the step on that finds it. */
+  get identity(): Entity<typeof identities> {
+    if (!this.#identity) throw new Error('no step has found the identity yet')
+    return this.#identity
+  }
+
+  get policy(): AuthPolicy {
+    return this.context.controller.authPolicies.get(this.identity.authPolicyId)
+  }
+}

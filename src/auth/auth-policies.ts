@@ -1,0 +1,37 @@
+// The auth policies in memory: what they demand is asked of every request, so an edit bites at the next one.
+import type { Kysely } from 'kysely'
+import { authPolicies } from '../resources/auth-policies.ts'
+import type { AnyRow, Entity } from '../resources/define.ts'
+import type { Change } from '../store/changes.ts'
+import type { Database } from '../store/database.ts'
+import { entityOf } from '../store/rows.ts'
+
+export type AuthPolicy = Entity<typeof authPolicies>
+
+export class AuthPolicies {
+  readonly #byId: Map<string, AuthPolicy>
+
+  private constructor(policies: readonly AuthPolicy[]) {
+    this.#byId = new Map(policies.map((policy) => [policy.id, policy]))
+  }
+
+  static async load(db: Kysely<Database>): Promise<AuthPolicies> {
+    const rows = await db.selectFrom('auth_policies').selectAll().execute()
+    return new AuthPolicies(rows.map((row) => entityOf(authPolicies, row as AnyRow) as AuthPolicy))
+  }
+
+  /** The policy of that id. An identity always has one that exists: a policy in use cannot be deleted. */
+  get(id: string): AuthPolicy {
+    const policy = this.#byId.get(id)
+    if (!policy) throw new Error(`there is no auth policy ${id}, although an identity names it`)
+    return policy
+  }
+
+  follow(changes: readonly Change[]): void {
+    for (const { resource, id, after } of changes) {
+      if (resource !== authPolicies.plural) continue
+      if (after) this.#byId.set(id, after as AuthPolicy)
+      else this.#byId.delete(id)
+    }
+  }
+}

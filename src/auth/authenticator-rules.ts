@@ -1,0 +1,151 @@
+// What holds for every authenticator, whoever makes or changes it: administrators, their owners, enrollments.
+import { X509Certificate } from 'node:crypto'
+import type { Context, ReadContext, WriteContext } from '../context.ts'
+import { errors, invalid } from '../errors.ts'
+import { certificatePem, fingerprint, fingerprint256, notBefore, publicKeyPrint } from '../pki/certificates.ts'
+import { onlyPemBlock } from '../pki/pem.ts'
+import type { authenticators } from '../resources/authenticators.ts'
+import type { Entity } from '../resources/define.ts'
+import { assertGoodPassword } from './password-rules.ts'
+import { assertUsernameFree, foldUsername } from './usernames.ts'
+
+export type Authenticator = Entity<typeof authenticators>
+
+/** What was worked out before the transaction, of a record that an administrator or its owner sends. */
+export interface PreparedAuthenticator {
+  readonly isNew: boolean
+  readonly passwordHash?: string
+  readonly certificate?: CertificateFacts
+}
+
+/** What an authenticator knows of its certificate. */
+export type CertificateFacts = Pick<Authenticator, 'certPem' | 'fingerprint' | 'fingerprint256' | 'publicKeyPrint'>
+
+export function certificateFacts(certificate: X509Certificate): CertificateFacts {
+  return {
+    certPem: certificatePem(certificate),
+    fingerprint: fingerprint(certificate),
+    fingerprint256: fingerprint256(certificate),
+    publicKeyPrint: publicKeyPrint(certificate),
+  }
+}
+
+export const authenticatorRules = {
+  /** @throws COULD_NOT_VALIDATE, MAX_AUTHENTICATOR_METHODS_REACHED, CAN_NOT_UPDATE_AUTHENTICATOR, and by method */
+  async prepare(
+    context: Context,
+    { next, previous }: { readonly next: Authenticator; readonly previous: Authenticator | undefined },
+    { password }: { readonly password?: string | null },
+  ): Promise<PreparedAuthenticator> {
+    if (previous?.method === 'cert' && (password || next.username !== null)) {
+      throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
+    }
+    if (!previous) await assertPossible(context, next, password)
+    if (next.method === 'cert' && !previous) {
+      return { isNew: true, certificate: certificateFacts(ownCertificate(context, next.certPem ?? '')) }
+    }
+    if (!password) return { isNew: !previous }
+    return { isNew: !previous, passwordHash: await passwordHash(context, next.identityId, password) }
+  },
+
+  /** @throws USERNAME_TAKEN, CERT_IN_USE, MAX_AUTHENTICATOR_METHODS_REACHED */
+  async check(
+    tx: WriteContext,
+    next: Authenticator,
+    previous: Authenticator | undefined,
+    prepared: PreparedAuthenticator | undefined,
+  ): Promise<void> {
+    if (prepared?.isNew) await assertMethodFree(tx, next)
+    if (prepared?.certificate) Object.assign(next, prepared.certificate)
+    if (prepared?.passwordHash) Object.assign(next, { passwordHash: prepared.passwordHash, failedAttempts: 0 })
+    if (next.username !== null && next.username !== previous?.username) {
+      await assertUsernameFree(tx, next.username, next.identityId)
+      next.foldedUsername = foldUsername(next.username)
+    }
+    if (next.fingerprint256 !== null && next.fingerprint256 !== previous?.fingerprint256) {
+      await assertCertificateFree(tx, next)
+    }
+  },
+}
+
+/**
+ * The hash of a password that the identity's auth policy finds good enough.
+ * @throws COULD_NOT_VALIDATE, SERVER_TOO_MANY_REQUESTS, NOT_FOUND
+ */
+export async function passwordHash(context: Context, identityId: string, password: string): Promise<string> {
+  const identity = await context.db
+    .selectFrom('identities')
+    .select('authPolicyId')
+    .where('id', '=', identityId)
+    .executeTakeFirst()
+  if (!identity) throw errors.NOT_FOUND({ field: 'identityId', reason: 'does not exist', value: identityId })
+  assertGoodPassword(password, context.controller.authPolicies.get(identity.authPolicyId))
+  return context.controller.passwords.hash(password)
+}
+
+/** Refuses what cannot come to anything, before anything is hashed. */
+async function assertPossible(context: Context, next: Authenticator, password: string | null | undefined) {
+  const row = await context.db
+    .selectFrom('identities')
+    .select('typeId')
+    .where('id', '=', next.identityId)
+    .executeTakeFirst()
+  if (!row) throw errors.NOT_FOUND({ field: 'identityId', reason: 'does not exist', value: next.identityId })
+  if (row.typeId === 'Router') {
+    throw invalid('identityId', 'is the identity of a router, which signs in by its own certificate', next.identityId)
+  }
+  if (next.method === 'updb') {
+    if (next.username === null) throw invalid('username', 'is required for the method updb')
+    if (!password) throw invalid('password', 'is required for the method updb')
+    if (next.certPem !== null) throw invalid('certPem', 'belongs to the method cert')
+  } else {
+    if (next.certPem === null) throw invalid('certPem', 'is required for the method cert')
+    if (next.username !== null) throw invalid('username', 'belongs to the method updb', next.username)
+    if (password) throw invalid('password', 'belongs to the method updb')
+  }
+  await assertMethodFree(context, next)
+}
+
+/** Administrators give an identity one authenticator of a method; enrolling can give it more certificates. */
+async function assertMethodFree({ db }: Pick<ReadContext, 'db'>, { identityId, method }: Authenticator): Promise<void> {
+  const other = await db
+    .selectFrom('authenticators')
+    .select('id')
+    .where('identityId', '=', identityId)
+    .where('method', '=', method)
+    .executeTakeFirst()
+  if (other) throw errors.MAX_AUTHENTICATOR_METHODS_REACHED({ field: 'method', reason: 'is taken', value: method })
+}
+
+async function assertCertificateFree(tx: WriteContext, { fingerprint256, fingerprint }: Authenticator): Promise<void> {
+  const other = await tx.db
+    .selectFrom('authenticators')
+    .select('id')
+    .where('fingerprint256', '=', fingerprint256)
+    .executeTakeFirst()
+  if (other) throw errors.CERT_IN_USE({ message: 'an authenticator has it already', data: { fingerprint } })
+}
+
+/** One certificate of the controller's own making, in force when it was issued; whether it still is, its policy minds. */
+function ownCertificate({ controller }: Context, pem: string): X509Certificate {
+  const certificate = parseCertificate(pem)
+  if (!controller.clientTrust.judge(certificate, [], notBefore(certificate))) {
+    throw errors.CERTIFICATE_FAILED_VALIDATION({
+      field: 'certPem',
+      reason: 'leads to no authority that is trusted here',
+    })
+  }
+  return certificate
+}
+
+function parseCertificate(pem: string): X509Certificate {
+  const block = onlyPemBlock(pem.trim())
+  const refused = (cause?: unknown) =>
+    errors.COULD_NOT_PARSE_PEM_BLOCK({ field: 'certPem', reason: 'must be exactly one certificate' }, { cause })
+  if (block?.label !== 'CERTIFICATE') throw refused()
+  try {
+    return new X509Certificate(block.bytes)
+  } catch (error) {
+    throw refused(error)
+  }
+}

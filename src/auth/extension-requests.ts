@@ -1,0 +1,39 @@
+// Asking for certificates to be extended before their time: the flags are set here, and the holder acts on them.
+import type { Context, WriteContext } from '../context.ts'
+import { errors } from '../errors.ts'
+import { authenticators } from '../resources/authenticators.ts'
+import { identities } from '../resources/identities.ts'
+import { get, update } from '../store/entities.ts'
+import type { Authenticator } from './authenticator-rules.ts'
+
+/** @throws NOT_FOUND, NOT_EXTENDABLE where it is no certificate */
+export async function requestExtension(context: Context, id: string, rollKeys: boolean): Promise<void> {
+  await context.write(async (tx) => {
+    const authenticator = await get(tx, authenticators, id)
+    if (authenticator.method !== 'cert') throw errors.NOT_EXTENDABLE({ message: 'the authenticator is a password' })
+    await flag(tx, authenticator, rollKeys)
+  })
+}
+
+/** The same for every certificate of an identity. @throws NOT_FOUND, NOT_EXTENDABLE where it has none */
+export async function requestExtensionOfAll(context: Context, identityId: string, rollKeys: boolean): Promise<void> {
+  await context.write(async (tx) => {
+    await get(tx, identities, identityId)
+    const rows = await tx.db
+      .selectFrom('authenticators')
+      .select('id')
+      .where('identityId', '=', identityId)
+      .where('method', '=', 'cert')
+      .execute()
+    if (rows.length === 0) throw errors.NOT_EXTENDABLE({ message: 'the identity has no certificate' })
+    for (const { id } of rows) await flag(tx, await get(tx, authenticators, id), rollKeys)
+  })
+}
+
+async function flag(tx: WriteContext, authenticator: Authenticator, rollKeys: boolean): Promise<void> {
+  await update(tx, authenticators, authenticator, {
+    isExtendRequested: true,
+    isKeyRollRequested: rollKeys,
+    extendRequestedAt: tx.clock.now(),
+  })
+}

@@ -1,0 +1,114 @@
+// The end of a sign-in: what was found out becomes a session, if it is still so when the session is stored.
+import type { Context, WriteContext } from '../context.ts'
+import { newId } from '../ids.ts'
+import { authenticators } from '../resources/authenticators.ts'
+import type { Entity } from '../resources/define.ts'
+import { identities } from '../resources/identities.ts'
+import { find, update } from '../store/entities.ts'
+import { isOneOf } from '../store/untyped.ts'
+import { type Attempt, type FoundAuthenticator, Refusal } from './attempt.ts'
+import { isDisabled } from './disabling.ts'
+
+/** What a client reports of itself along with its credentials. */
+export interface Reported {
+  readonly configTypes?: readonly string[]
+  readonly envInfo?: Record<string, unknown>
+  readonly sdkInfo?: Record<string, unknown>
+}
+
+/** Stores the session and returns its id. @throws Refusal where something has changed since the steps ran */
+export async function openSession(attempt: Attempt, reported: Reported): Promise<string> {
+  const { context, identity, authenticator } = attempt
+  if (!authenticator) throw new Error('no step has found the authenticator')
+  const configTypes = await knownConfigTypes(context, reported.configTypes ?? [])
+  const id = newId()
+  await asIdentity(attempt, id).write(async (tx) => {
+    const now = await stillAdmitted(tx, attempt, authenticator)
+    const info = changedInfo(now, reported)
+    if (info) await update(tx, identities, now, info, undefined, 'none')
+    await noteOnAuthenticator(tx, attempt, authenticator)
+    const { isChainProper, method } = attempt
+    const found = {
+      identity: now,
+      authenticatorId: authenticator.id,
+      ipAddress: context.origin.address ?? '',
+      configTypes,
+      // An identity with a verified TOTP owes it here; nobody can have one yet.
+      owesTotp: false,
+      isCertExtendable: method === 'cert' && authenticator.isIssuedByNetwork,
+      improperClientCertChain: !isChainProper,
+    }
+    await tx.controller.sessions.insert(tx, found, id)
+  })
+  return id
+
+  /** From here on it is the identity that acts: the audit says so. */
+  function asIdentity({ context: { controller, origin } }: Attempt, apiSessionId: string): Context {
+    const { id: identityId, name: identityName, isAdmin } = identity
+    return controller.context(
+      { kind: 'identity', identityId, identityName, isAdmin, apiSessionId, isPartial: false },
+      origin,
+    )
+  }
+}
+
+/**
+ * The identity as it is now. Between comparing a password and storing the session others may have come first: it was
+ * disabled, by a lockout too, or deleted; its authenticator is gone, or has another password.
+ */
+async function stillAdmitted(
+  tx: WriteContext,
+  { identity }: Attempt,
+  { id, passwordHash }: FoundAuthenticator,
+): Promise<Entity<typeof identities>> {
+  const now = await find(tx, identities, identity.id)
+  if (!now || isDisabled(now, tx.clock.now())) throw new Refusal(`identity ${identity.id} was disabled meanwhile`)
+  const row = await tx.db.selectFrom('authenticators').select('passwordHash').where('id', '=', id).executeTakeFirst()
+  if (!row || row.passwordHash !== passwordHash) throw new Refusal('the authenticator has changed meanwhile')
+  return now
+}
+
+/** What a sign-in leaves on the authenticator: no failures any more, a stronger hash, how its chain was resolved. */
+async function noteOnAuthenticator(
+  tx: WriteContext,
+  { method, strongerHash, isChainProper }: Attempt,
+  { id, isIssuedByNetwork, lastAuthResolvedToRoot }: FoundAuthenticator,
+): Promise<void> {
+  const own = tx.db.updateTable('authenticators').where('id', '=', id)
+  if (method === 'password') {
+    await own.set({ failedAttempts: 0 }).where('failedAttempts', '>', 0).execute()
+    if (strongerHash) await own.set({ passwordHash: strongerHash }).execute()
+  }
+  if (method === 'cert' && isIssuedByNetwork && lastAuthResolvedToRoot !== isChainProper) {
+    await own.set({ lastAuthResolvedToRoot: isChainProper ? 1 : 0 }).execute()
+    tx.record({ operation: 'update', audit: 'none', resource: authenticators.plural, id, at: tx.clock.now() })
+  }
+}
+
+/** Config types by id or name, as ids; `all` stands for every one; what does not exist is passed over. */
+export async function knownConfigTypes(context: Context, wanted: readonly string[]): Promise<string[]> {
+  if (wanted.includes('all')) return ['all']
+  if (wanted.length === 0) return []
+  const rows = await context.db
+    .selectFrom('config_types')
+    .select('id')
+    .where((eb) => eb.or([isOneOf(context.db, 'id', wanted), isOneOf(context.db, 'name', wanted)]))
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** What the client reports, where it is other than what is known. */
+function changedInfo(
+  identity: Entity<typeof identities>,
+  { envInfo, sdkInfo }: Reported,
+): Record<string, unknown> | undefined {
+  const changed: Record<string, unknown> = {}
+  if (envInfo && !isSame(envInfo, identity.envInfo)) changed.envInfo = envInfo
+  if (sdkInfo && !isSame(sdkInfo, identity.sdkInfo)) changed.sdkInfo = sdkInfo
+  return Object.keys(changed).length > 0 ? changed : undefined
+}
+
+function isSame(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
+  const sorted = (record: Readonly<Record<string, unknown>>) => JSON.stringify(Object.entries(record).sort())
+  return sorted(a) === sorted(b)
+}

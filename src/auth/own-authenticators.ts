@@ -1,0 +1,45 @@
+// What the owner of an authenticator may do with it: see it, and change its username and password.
+import type { Context } from '../context.ts'
+import { errors, notFound } from '../errors.ts'
+import { authenticators } from '../resources/authenticators.ts'
+import { find, patch, replace } from '../store/entities.ts'
+import type { Authenticator } from './authenticator-rules.ts'
+import { recordWrongPassword } from './refusals.ts'
+
+export interface OwnChange {
+  readonly username?: string
+  readonly password?: string
+  readonly tags?: Record<string, unknown>
+  readonly currentPassword: string
+}
+
+/** @throws NOT_FOUND also where it is another identity's */
+export async function ownAuthenticator(context: Context, identityId: string, id: string): Promise<Authenticator> {
+  const authenticator = await find(context, authenticators, id)
+  if (authenticator?.identityId !== identityId) throw notFound('authenticator', id)
+  return authenticator
+}
+
+/**
+ * Changes a password authenticator on behalf of its owner. Open sessions stay.
+ * @throws NOT_FOUND, CAN_NOT_UPDATE_AUTHENTICATOR, UNAUTHORIZED where the current password is wrong, and by the rules of
+ * usernames and passwords
+ */
+export async function changeOwnAuthenticator(
+  context: Context,
+  identityId: string,
+  id: string,
+  how: 'replace' | 'patch',
+  { currentPassword, ...values }: OwnChange,
+): Promise<void> {
+  const { method, passwordHash } = await ownAuthenticator(context, identityId, id)
+  if (method !== 'updb') {
+    throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
+  }
+  if (!(await context.controller.passwords.verify(passwordHash ?? undefined, currentPassword))) {
+    // Whoever holds a session may guess no more often than whoever signs in.
+    await recordWrongPassword(context, id)
+    throw errors.UNAUTHORIZED({ field: 'currentPassword', reason: 'is not the current password' })
+  }
+  await (how === 'replace' ? replace : patch)(context, authenticators, id, values)
+}

@@ -1,0 +1,102 @@
+// Administrators who cannot get in: whether there is one who can, and letting one in again.
+import type { Context, ReadContext, WriteContext } from '../context.ts'
+import { newId } from '../ids.ts'
+import { authPolicies, everythingAllowed } from '../resources/auth-policies.ts'
+import { identities } from '../resources/identities.ts'
+import { get, insert, newEntity, update } from '../store/entities.ts'
+import type { AuthPolicy } from './auth-policies.ts'
+import { passwordHash } from './authenticator-rules.ts'
+import { isDisabled } from './disabling.ts'
+import { isPartial } from './second-factors.ts'
+import { setPassword } from './set-password.ts'
+
+const RECOVERY_POLICY = 'Administrator recovery'
+
+/** Whether some administrator could sign in: enabled, with a credential that its auth policy takes as enough. */
+export async function hasUsableAdministrator({ db, clock, controller }: ReadContext): Promise<boolean> {
+  const rows = await db
+    .selectFrom('identities')
+    .innerJoin('authenticators', 'authenticators.identityId', 'identities.id')
+    .select(['method', 'authPolicyId'])
+    .distinct()
+    .where('isAdmin', '=', 1)
+    .where((eb) => eb.or([eb('disabledAt', 'is', null), eb('disabledUntil', '<=', clock.now())]))
+    .execute()
+  return rows.some(({ method, authPolicyId }) => {
+    const policy = controller.authPolicies.get(authPolicyId)
+    return method === 'updb' ? admitsPasswordAlone(policy) : policy.primary.cert.allowed && !owesMore(policy)
+  })
+}
+
+function admitsPasswordAlone(policy: AuthPolicy): boolean {
+  return policy.primary.updb.allowed && !owesMore(policy)
+}
+
+function owesMore(policy: AuthPolicy): boolean {
+  return isPartial({ owesTotp: false, isTotpComplete: false }, policy)
+}
+
+/** What was done to let somebody in, each as a sentence. */
+export interface Recovered {
+  readonly identityId: string
+  readonly identityName: string
+  readonly done: readonly string[]
+}
+
+/**
+ * Gives an identity username and password, and clears away whatever keeps it from administering by them.
+ * @param identityId the first administrator unless said otherwise
+ * @throws COULD_NOT_VALIDATE for a password that its auth policy finds too weak, USERNAME_TAKEN, NOT_FOUND
+ */
+export async function recoverAdministrator(
+  context: Context,
+  { username, password }: { readonly username: string; readonly password: string },
+  identityId?: string,
+): Promise<Recovered> {
+  const id = identityId ?? (await firstAdministrator(context))
+  const hash = await passwordHash(context, id, password)
+  return context.write(async (tx) => {
+    await setPassword(tx, id, username, hash)
+    const { name } = await get(tx, identities, id)
+    return { identityId: id, identityName: name, done: [`it signs in as ${username}`, ...(await letIn(tx, id))] }
+  })
+}
+
+/** The id of the administrator that every controller begins with, and that cannot be deleted. */
+export async function firstAdministrator({ db }: ReadContext): Promise<string> {
+  const query = db.selectFrom('identities').select('id').where('isDefaultAdmin', '=', 1)
+  return (await query.executeTakeFirstOrThrow()).id
+}
+
+/** Makes sure that an identity administers, is enabled, and needs no more than its password. Returns what it did. */
+export async function letIn(tx: WriteContext, identityId: string): Promise<string[]> {
+  const previous = await get(tx, identities, identityId)
+  const changed: Record<string, unknown> = {}
+  const done: string[] = []
+  if (isDisabled(previous, tx.clock.now())) {
+    Object.assign(changed, { disabledAt: null, disabledUntil: null })
+    done.push('it is enabled again')
+  }
+  if (!previous.isAdmin) {
+    changed.isAdmin = true
+    done.push('it administers again')
+  }
+  if (!admitsPasswordAlone(tx.controller.authPolicies.get(previous.authPolicyId))) {
+    changed.authPolicyId = await recoveryPolicy(tx)
+    done.push(`it has the auth policy "${RECOVERY_POLICY}", because its own is not met by a password alone`)
+  }
+  if (done.length > 0) await update(tx, identities, previous, changed)
+  return done
+}
+
+/** The id of an auth policy by which a password is enough; made where there is none of that name. */
+async function recoveryPolicy(tx: WriteContext): Promise<string> {
+  const found = await tx.db
+    .selectFrom('auth_policies')
+    .select('id')
+    .where('name', '=', RECOVERY_POLICY)
+    .executeTakeFirst()
+  if (found && admitsPasswordAlone(tx.controller.authPolicies.get(found.id))) return found.id
+  const name = found ? `${RECOVERY_POLICY} ${newId()}` : RECOVERY_POLICY
+  return (await insert(tx, authPolicies, newEntity(tx, authPolicies, { name, ...everythingAllowed }))).id
+}

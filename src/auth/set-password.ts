@@ -1,0 +1,28 @@
+// Giving an identity a way in by password, in place of one that was forgotten.
+import type { WriteContext } from '../context.ts'
+import { authenticators } from '../resources/authenticators.ts'
+import { insert, newEntity, removeIn } from '../store/entities.ts'
+
+/**
+ * Stores username and password hash of an identity as its one password authenticator. Sessions that began with an earlier
+ * one end. @throws USERNAME_TAKEN
+ */
+export async function setPassword(
+  tx: WriteContext,
+  identityId: string,
+  username: string,
+  passwordHash: string,
+): Promise<void> {
+  const earlier = await tx.db
+    .selectFrom('authenticators')
+    .select('id')
+    .where('identityId', '=', identityId)
+    .where('method', '=', 'updb')
+    .execute()
+  for (const { id } of earlier) await removeIn(tx, authenticators, id)
+  await insert(
+    tx,
+    authenticators,
+    newEntity(tx, authenticators, { identityId, method: 'updb', username, passwordHash }),
+  )
+}

@@ -1,0 +1,15 @@
+// Every method: the auth policy of the identity is open to it.
+
+import { type Method, Refusal, type Step } from '../attempt.ts'
+import type { AuthPolicy } from '../auth-policies.ts'
+
+/** The part of a policy that speaks of each method. */
+const parts: Readonly<Record<Method, keyof AuthPolicy['primary']>> = {
+  password: 'updb',
+  cert: 'cert',
+  'ext-jwt': 'extJwt',
+}
+
+export const allowedMethod: Step = ({ method, policy }) => {
+  if (!policy.primary[parts[method]].allowed) throw new Refusal(`auth policy ${policy.id} is closed to this method`)
+}

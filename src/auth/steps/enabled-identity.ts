@@ -1,0 +1,14 @@
+// Every method: the identity exists and is enabled.
+import { identities } from '../../resources/identities.ts'
+import { find } from '../../store/entities.ts'
+import { Refusal, type Step } from '../attempt.ts'
+import { isDisabled } from '../disabling.ts'
+
+export const enabledIdentity: Step = async (attempt) => {
+  const { context, authenticator } = attempt
+  if (!authenticator) throw new Refusal('nobody is known by these credentials')
+  const identity = await find(context, identities, authenticator.identityId)
+  if (!identity) throw new Refusal(`identity ${authenticator.identityId} is gone`)
+  if (isDisabled(identity, context.clock.now())) throw new Refusal(`identity ${identity.id} is disabled`)
+  attempt.identity = identity
+}

@@ -1,0 +1,6 @@
+// External token: a bearer token of a signer that the auth policy allows. Signers come with a later release.
+import { Refusal, type Step } from '../attempt.ts'
+
+export const externalToken: Step = () => {
+  throw new Refusal('there are no external signers')
+}

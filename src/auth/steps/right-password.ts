@@ -1,0 +1,6 @@
+// Password: it was the right one. Wrong ones count towards locking the identity out.
+import { Refusal, type Step } from '../attempt.ts'
+
+export const rightPassword: Step = ({ isPasswordRight }) => {
+  if (!isPasswordRight) throw new Refusal('the password is wrong', { isWrongPassword: true })
+}

@@ -1,0 +1,48 @@
+// What holds for every enrollment, whoever makes it: one of a method outstanding, in the future, for somebody.
+import { assertUsernameFree } from '../auth/usernames.ts'
+import type { Instant } from '../clock.ts'
+import type { Context, ReadContext, WriteContext } from '../context.ts'
+import { errors } from '../errors.ts'
+import { newToken } from '../ids.ts'
+import type { Enrollment } from './enrollments.ts'
+
+export const enrollmentRules = {
+  /** Of an enrollment that an administrator asks for. @throws REFERENCED_ENTITY_NOT_FOUND with the member that does not fit */
+  async prepare({ db, clock }: Context, { next }: { readonly next: Enrollment }): Promise<void> {
+    assertInFuture({ clock }, next.expiresAt)
+    const identity = await db.selectFrom('identities').select('id').where('id', '=', next.identityId).executeTakeFirst()
+    if (!identity) throw misfit('identityId', 'does not exist', next.identityId)
+    if (next.method === 'updb' && next.username === null) throw misfit('username', 'is required for the method updb')
+    // Certificate authorities of others have no records yet, so no id names one.
+    if (next.method === 'ottca' && next.caId === null) throw misfit('caId', 'is required for the method ottca')
+    if (next.method === 'ottca') throw misfit('caId', 'does not exist', next.caId)
+  },
+
+  /** @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */
+  async check(tx: WriteContext, next: Enrollment, previous: Enrollment | undefined): Promise<void> {
+    if (previous) return
+    if (next.method !== 'updb') next.username = null
+    if (next.method !== 'ottca') next.caId = null
+    if (next.token === '') next.token = newToken()
+    const outstanding = await tx.db
+      .selectFrom('enrollments')
+      .select('id')
+      .where('identityId', '=', next.identityId)
+      .where('method', '=', next.method)
+      .executeTakeFirst()
+    if (outstanding) {
+      const reason = `is outstanding already: refresh or delete the enrollment ${outstanding.id}`
+      throw errors.ENROLLMENT_EXISTS({ field: 'method', reason, value: next.method })
+    }
+    if (next.username !== null) await assertUsernameFree(tx, next.username, next.identityId)
+  },
+}
+
+/** @throws REFERENCED_ENTITY_NOT_FOUND: clients know this code for a time that has passed */
+export function assertInFuture({ clock }: Pick<ReadContext, 'clock'>, expiresAt: Instant): void {
+  if (expiresAt <= clock.now()) throw misfit('expiresAt', 'must be in the future', new Date(expiresAt).toISOString())
+}
+
+function misfit(field: string, reason: string, value?: unknown) {
+  return errors.REFERENCED_ENTITY_NOT_FOUND({ field, reason, value })
+}
