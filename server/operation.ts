@@ -18,7 +18,7 @@ export type Access =
       readonly permission: string
       readonly grantedTo: 'administrator' | 'authenticated' | 'partial'
       /** A full session without the right is told 403; without this the peer's 401, as for no session at all. */
-      readonly isForbidden?: true
+      readonly isForbidden?: boolean
     }
   /** Everyone, for the reason given. */
   | { readonly public: string }

@@ -1,0 +1,92 @@
+// `controller admin recover`: lets an administrator in again, for whoever can read the data directory.
+import { userInfo } from 'node:os'
+import { Args, Flags } from '@oclif/core'
+import { PrintingCommand } from './base.ts'
+import { dataDirectory, dataDirectoryFlag } from './data-directory.ts'
+import { CommandError, EXIT } from './exit-codes.ts'
+import { assertCredentials } from './init.ts'
+import type { Format } from './output/formats.ts'
+import { ask, password } from './prompts.ts'
+
+export class AdminRecover extends PrintingCommand {
+  static override summary =
+    'Let an administrator in again who is locked out: new username and password, enabled, under an auth policy they meet.'
+  static override description =
+    'Works on the data directory while no controller runs on it, and is audited with the name of the user of this machine.'
+  static override args = {
+    identity: Args.string({
+      description: 'Name or id of the identity; the first administrator unless said otherwise.',
+      name: 'NAME',
+    }),
+  }
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    username: Flags.string({ char: 'u', description: 'Username to sign in with from now on.' }),
+    'password-file': Flags.string({ description: 'File with the new password; - is stdin.' }),
+  }
+  static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data --username admin']
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(AdminRecover)
+    const directory = dataDirectory(flags['data-dir'])
+    const { isInitialised } = await import('../src/initialise.ts')
+    if (!isInitialised(directory)) {
+      throw new CommandError(
+        EXIT.notFound,
+        'NO_DATA_DIRECTORY',
+        `${directory} is not the data directory of a controller`,
+        {
+          hint: '--data-dir with another directory',
+        },
+      )
+    }
+    const username = flags.username ?? (await ask('Username', '--username'))
+    const administrator = { username, password: await password('Password', flags['password-file']) }
+    assertCredentials(administrator)
+    const { recoverDirectory } = await import('../src/recover.ts')
+    const { systemClock } = await import('../src/clock.ts')
+    const { identityId, identityName, done } = await recoverDirectory({
+      directory,
+      env: process.env,
+      clock: systemClock,
+      osUser: osUser(),
+      administrator,
+      ...(args.identity === undefined ? {} : { identity: args.identity }),
+    }).catch(explain(directory))
+    const sentence = [`${identityName} can administer again:`, ...done.map((one) => `  ${one}`)].join('\n')
+    const facts = { identityId, identityName, username, done }
+    await this.print({ kind: 'done', sentence, facts }, flags.output as Format | undefined)
+  }
+}
+
+function osUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    // A user id without an entry in the system's list of users, as in some containers.
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
+}
+
+interface Refused extends Error {
+  readonly code?: string
+  readonly status?: number
+  readonly publicCause?: { readonly field?: string; readonly reason?: string; readonly message?: string }
+}
+
+/** What was refused, by name and status: the classes behind them need not be loaded to be recognised. */
+function explain(directory: string) {
+  return (error: Refused): never => {
+    if (error.name === 'DirectoryLocked') {
+      throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, { hint: 'stop the controller first' })
+    }
+    if (error.name === 'ConfigError') {
+      throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
+    }
+    if (error.name !== 'ControllerError') throw error
+    const { field, reason, message } = error.publicCause ?? {}
+    const exitCode = { 404: EXIT.notFound, 409: EXIT.conflict }[error.status ?? 0] ?? EXIT.usage
+    const sentence = field && reason ? `the ${field} ${reason}` : (message ?? error.message)
+    throw new CommandError(exitCode, error.code ?? 'FAILED', sentence, field ? { field } : {})
+  }
+}
