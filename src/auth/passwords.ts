@@ -48,8 +48,8 @@ export class Passwords {
 
   /** Whether a hash was made at a lower cost than hashes are made at now. */
   isCheap(hash: string): boolean {
-    const [, memory = 0, passes = 0] = /\$m=(\d+),t=(\d+),/.exec(hash)?.map(Number) ?? []
-    return memory < this.#cost.memoryCost || passes < this.#cost.timeCost
+    const parameter = (name: string) => Number(new RegExp(`[$,]${name}=(\\d+)`).exec(hash)?.[1] ?? 0)
+    return parameter('m') < this.#cost.memoryCost || parameter('t') < this.#cost.timeCost
   }
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {

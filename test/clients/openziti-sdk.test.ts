@@ -3,6 +3,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Client } from '../../src/client/client.ts'
+import { httpTransport } from '../../src/client/http-transport.ts'
+import { everythingAllowed } from '../../src/resources/auth-policies.ts'
 import { cleanEnvironment, controller, freePort, run, type Served, serve } from '../world/binary.ts'
 
 const PACKAGE = 'openziti==0.6.0'
@@ -77,6 +80,28 @@ describe.skipIf(!found)('an unmodified C SDK', () => {
     return stderr + stdout
   }
 
+  /** Gets an identity disabled: by a lockout, after one wrong password under a policy that bears none. */
+  async function lockOut(name: string) {
+    const rootPem = readFileSync(join(data, 'pki/root.crt'), 'utf8')
+    const transport = httpTransport({ url: served.url, rootPem })
+    const signIn = (username: string, password: string) =>
+      new Client(transport).call('POST', '/authenticate?method=password', { username, password })
+    const { token } = (await signIn('admin', 'correct horse battery')).data as { token: string }
+    const admin = new Client(transport, { token })
+    const make = async (path: string, body: object) =>
+      ((await admin.call('POST', path, body)).data as { id: string }).id
+    const { cert, extJwt, updb } = everythingAllowed.primary
+    const primary = { cert, extJwt, updb: { ...updb, maxAttempts: 1 } }
+    const authPolicyId = await make('/auth-policies', { name: 'bears no mistake', ...everythingAllowed, primary })
+    const filter = encodeURIComponent(`name = "${name}"`)
+    const [identity] = (await admin.call('GET', `/identities?filter=${filter}`)).data as { id: string }[]
+    const identityId = identity?.id ?? ''
+    await admin.call('PATCH', `/identities/${identityId}`, { authPolicyId })
+    await make('/authenticators', { identityId, method: 'updb', username: name, password: 'correct horse battery' })
+    await signIn(name, 'wrong horse').catch(() => undefined)
+    await transport.close()
+  }
+
   it.each(['laptop', 'phone'])('enrolls the identity %s', async (name) => {
     await succeed(
       run(python, ['-m', 'openziti', 'enroll', '--jwt', file(`${name}.jwt`), '--identity', file(`${name}.json`)], env),
@@ -100,5 +125,24 @@ describe.skipIf(!found)('an unmodified C SDK', () => {
 
     expect(log).toMatch(/logged in successfully/)
     expect(log).toMatch(/received 0\/0 for paging request GET\[\/services\]/)
+  })
+
+  it('signs in again after the controller was restarted', async () => {
+    await served.stop()
+    served = await serve(['--data-dir', data], env)
+
+    const log = await sdkLog('laptop', /completed paging request GET\[\/services\]/)
+
+    expect(log).toMatch(/logged in successfully/)
+    expect(log).toMatch(/received 1\/1 for paging request GET\[\/services\]/)
+  })
+
+  it('is refused once its identity was disabled', async () => {
+    await lockOut('laptop')
+
+    const log = await sdkLog('laptop', /INVALID_AUTH|logged in successfully/)
+
+    expect(log).toMatch(/INVALID_AUTH/)
+    expect(log).not.toMatch(/logged in successfully/)
   })
 })

@@ -1,0 +1,555 @@
+// Authenticators: made and changed by administrators, changed by their owners, reverted, and asked to be extended.
+
+import { X509Certificate } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { certificatePem, fingerprint } from '../../src/pki/certificates.ts'
+import { pemBlocks } from '../../src/pki/pem.ts'
+import { readSigningRequest } from '../../src/pki/requests.ts'
+import { callOverTls, clientKey, x509 } from '../world/certificates.ts'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { PASSWORD, People } from '../world/people.ts'
+
+let world: TestController
+let at: { url: string; rootPem: string }
+let people: People
+
+beforeAll(async () => {
+  world = await testController()
+  at = await world.listen()
+  people = await People.in(world)
+})
+afterAll(() => world.close())
+
+const MINUTE = 60_000
+const inAnHour = () => new Date(world.clock.now() + 60 * MINUTE).toISOString()
+
+/** A certificate of this controller that no authenticator has yet. */
+async function looseCertificate() {
+  const key = await clientKey('loose')
+  const { authority } = world.controller
+  const certificate = authority.issueClient(readSigningRequest(key.csr), world.clock.now())
+  return { key, certificate, chain: authority.clientChainPem(certificate) }
+}
+
+async function foreignCertificate(): Promise<string> {
+  const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify'])
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: 'CN=foreign',
+    keys: keys as never,
+    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' } as never,
+  })
+  return `${certificate.toString('pem')}\n`
+}
+
+describe('an administrator', () => {
+  it('gives an identity a password, which is never shown', async () => {
+    const person = await people.person({ name: 'has a password' })
+
+    const { body, text } = await people.ask('GET', `/authenticators/${person.authenticatorId}`)
+
+    expect(body.data).toMatchObject({
+      _links: { identities: { href: `./identities/${person.id}` } },
+      identityId: person.id,
+      identity: { name: 'has a password', entity: 'identities' },
+      method: 'updb',
+      username: person.username,
+      extendLog: null,
+    })
+    for (const hidden of ['password', 'passwordHash', 'foldedUsername', 'failedAttempts', 'certPem', 'fingerprint']) {
+      expect(body.data).not.toHaveProperty(hidden)
+    }
+    expect(text).not.toContain('argon2')
+  })
+
+  it('gives an identity a certificate of this controller, which then signs in', async () => {
+    const id = await people.identity()
+    const { certificate, chain, key } = await looseCertificate()
+    const body = { identityId: id, method: 'cert', certPem: certificatePem(certificate) }
+
+    const made = await people.manage('POST', '/authenticators', body)
+
+    expect(await people.manage('GET', `/authenticators/${made.id}`)).toMatchObject({
+      fingerprint: fingerprint(certificate),
+      certPem: certificatePem(certificate),
+      isIssuedByNetwork: false,
+    })
+    const session = await people.signInBy(at, { chain, key })
+    expect(session.body.data).toMatchObject({ identityId: id, isCertExtendable: false })
+  })
+
+  const certificate = async () => certificatePem((await looseCertificate()).certificate)
+  const bodies: Readonly<Record<string, [body: () => Promise<object>, status: number, code: string, field?: string]>> =
+    {
+      'of another method': [async () => ({ method: 'magic' }), 400, 'COULD_NOT_VALIDATE', 'method'],
+      'for nobody': [
+        async () => ({ identityId: 'nobody', method: 'updb', username: 'somebody', password: PASSWORD }),
+        404,
+        'NOT_FOUND',
+        'identityId',
+      ],
+      'without username': [async () => ({ method: 'updb', password: PASSWORD }), 400, 'COULD_NOT_VALIDATE', 'username'],
+      'without password': [
+        async () => ({ method: 'updb', username: 'somebody' }),
+        400,
+        'COULD_NOT_VALIDATE',
+        'password',
+      ],
+      'with a short username': [
+        async () => ({ method: 'updb', username: 'abc', password: PASSWORD }),
+        400,
+        'COULD_NOT_VALIDATE',
+        'username',
+      ],
+      'with a certificate beside the password': [
+        async () => ({ method: 'updb', username: 'somebody', password: PASSWORD, certPem: await certificate() }),
+        400,
+        'COULD_NOT_VALIDATE',
+        'certPem',
+      ],
+      'without certificate': [async () => ({ method: 'cert' }), 400, 'COULD_NOT_VALIDATE', 'certPem'],
+      'with nonsense as certificate': [
+        async () => ({ method: 'cert', certPem: 'nonsense' }),
+        400,
+        'COULD_NOT_PARSE_PEM_BLOCK',
+        'certPem',
+      ],
+      'with a block that only looks like one': [
+        async () => ({ method: 'cert', certPem: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' }),
+        400,
+        'COULD_NOT_PARSE_PEM_BLOCK',
+        'certPem',
+      ],
+      'with two certificates': [
+        async () => ({ method: 'cert', certPem: (await certificate()) + (await certificate()) }),
+        400,
+        'COULD_NOT_PARSE_PEM_BLOCK',
+        'certPem',
+      ],
+      'with a certificate of another authority': [
+        async () => ({ method: 'cert', certPem: await foreignCertificate() }),
+        400,
+        'CERTIFICATE_FAILED_VALIDATION',
+        'certPem',
+      ],
+      'with a username beside the certificate': [
+        async () => ({ method: 'cert', certPem: await certificate(), username: 'somebody' }),
+        400,
+        'COULD_NOT_VALIDATE',
+        'username',
+      ],
+    }
+
+  it.each(Object.keys(bodies))('is refused an authenticator %s', async (what) => {
+    const [body, status, code, field] = bodies[what] as (typeof bodies)[string]
+    const identityId = await people.identity()
+
+    const answer = await people.ask('POST', '/authenticators', { identityId, ...(await body()) })
+
+    expect([answer.status, answer.body.error.code, answer.body.error.cause?.field]).toEqual([status, code, field])
+  })
+
+  it('is refused a second one of a method', async () => {
+    const person = await people.person()
+    const device = await people.device()
+    const updb = { identityId: person.id, method: 'updb', username: 'the second', password: PASSWORD }
+    const cert = { identityId: device.id, method: 'cert', certPem: await certificate() }
+
+    const answers = [
+      await people.ask('POST', '/authenticators', updb),
+      await people.ask('POST', '/authenticators', cert),
+    ]
+
+    expect(answers.map(({ status, body }) => [status, body.error.code])).toEqual([
+      [409, 'MAX_AUTHENTICATOR_METHODS_REACHED'],
+      [409, 'MAX_AUTHENTICATOR_METHODS_REACHED'],
+    ])
+  })
+
+  it('is refused one for the identity of a router', async () => {
+    const id = await people.identity({ type: 'Router' })
+
+    const answer = await people.ask('POST', '/authenticators', {
+      identityId: id,
+      method: 'updb',
+      username: 'of a router',
+      password: PASSWORD,
+    })
+
+    expect([answer.status, answer.body.error.cause.field]).toEqual([400, 'identityId'])
+  })
+
+  it('is refused a certificate that belongs to somebody', async () => {
+    const { chain } = await people.device()
+    const certPem = chain.split(/(?<=-----END CERTIFICATE-----\n)/)[0]
+
+    const answer = await people.ask('POST', '/authenticators', {
+      identityId: await people.identity(),
+      method: 'cert',
+      certPem,
+    })
+
+    expect([answer.status, answer.body.error.code]).toEqual([409, 'CERT_IN_USE'])
+    expect(answer.body.error.cause.data.fingerprint).toMatch(/^[0-9a-f]{40}$/)
+  })
+
+  it.each(['same', 'upper'])('is refused a username that is taken, in the %s case', async (how) => {
+    const { username } = await people.person()
+    const other = await people.person()
+    const taken = how === 'upper' ? username.toUpperCase() : username
+
+    const answers = [
+      await people.ask('POST', '/authenticators', {
+        identityId: await people.identity(),
+        method: 'updb',
+        username: taken,
+        password: PASSWORD,
+      }),
+      await people.ask('PATCH', `/authenticators/${other.authenticatorId}`, { username: taken }),
+      await people.ask('PUT', `/authenticators/${other.authenticatorId}`, { username: taken, password: PASSWORD }),
+      await people.ask('POST', '/identities', {
+        name: `wants ${taken}`,
+        type: 'User',
+        isAdmin: false,
+        enrollment: { updb: taken },
+      }),
+    ]
+
+    for (const { status, body } of answers) {
+      expect([status, body.error.cause]).toEqual([409, { field: 'username', reason: 'is taken', value: taken }])
+    }
+  })
+
+  it('gives two identities the same username at the same time, and one of them keeps it', async () => {
+    const identities = await Promise.all([people.identity(), people.identity(), people.identity()])
+
+    const answers = await Promise.all(
+      identities.map((identityId) =>
+        people.ask('POST', '/authenticators', {
+          identityId,
+          method: 'updb',
+          username: 'wanted by all',
+          password: PASSWORD,
+        }),
+      ),
+    )
+
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
+  })
+
+  it('changes the case of a username', async () => {
+    const { authenticatorId, username } = await people.person()
+
+    await people.manage('PATCH', `/authenticators/${authenticatorId}`, { username: username.toUpperCase() })
+
+    expect((await people.manage('GET', `/authenticators/${authenticatorId}`)).username).toBe(username.toUpperCase())
+  })
+
+  it('changes a password without knowing it, and sessions stay', async () => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+
+    await people.manage('PATCH', `/authenticators/${person.authenticatorId}`, { password: 'another password' })
+
+    const statuses = [await people.signIn(person), await people.signIn({ ...person, password: 'another password' })]
+    const session = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
+    expect([...statuses.map(({ status }) => status), session.status]).toEqual([401, 200, 200])
+  })
+
+  it('changes nothing about a certificate but its tags', async () => {
+    const { authenticatorId } = await people.device()
+    const path = `/authenticators/${authenticatorId}`
+
+    const answers = [
+      await people.ask('PATCH', path, { password: 'another password' }),
+      await people.ask('PATCH', path, { username: 'another name' }),
+      await people.ask('PUT', path, { username: 'another name', password: 'another password' }),
+      await people.ask('PATCH', path, { tags: { site: 'north' } }),
+    ]
+
+    expect(answers.map(({ status }) => status)).toEqual([409, 409, 409, 200])
+    expect(answers[0]?.body.error.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')
+    expect(await people.manage('GET', path)).toMatchObject({ tags: { site: 'north' } })
+  })
+
+  it.each(['passwordHash', 'foldedUsername', 'fingerprint256', 'updbPassword', 'updbSalt', 'password'])(
+    'cannot filter by %s',
+    async (name) => {
+      const filter = encodeURIComponent(`${name} != ""`)
+
+      const answer = await people.ask('GET', `/authenticators?filter=${filter}`)
+
+      expect(answer.body.error?.code).toBe('INVALID_FILTER')
+    },
+  )
+
+  it('finds authenticators by username, by fingerprint and by identity', async () => {
+    const person = await people.person()
+    const { id, chain } = await people.device()
+    const print = fingerprint(new X509Certificate(pemBlocks(chain)[0]?.bytes as Buffer))
+    const found = async (filter: string) =>
+      (await people.manage('GET', `/authenticators?filter=${encodeURIComponent(filter)}`)).map(
+        ({ identityId }: { identityId: string }) => identityId,
+      )
+
+    expect(await found(`updbUsername = "${person.username}"`)).toEqual([person.id])
+    expect(await found(`certFingerprint = "${print}"`)).toEqual([id])
+    expect(await found(`identity = "${id}" and method = "cert"`)).toEqual([id])
+    expect(await people.manage('GET', `/identities/${id}/authenticators`)).toHaveLength(1)
+  })
+})
+
+describe.each([
+  ['client', CLIENT],
+  ['management', MANAGEMENT],
+])('the owner of an authenticator, on the %s API', (_name, base) => {
+  const path = (id = '') => `${base}/current-identity/authenticators${id && `/${id}`}`
+
+  it('sees its own and no other', async () => {
+    const person = await people.person()
+    const other = await people.person()
+    const token = await people.sessionOf(person)
+
+    const list = await world.send({ method: 'GET', path: path(), token })
+    const one = await world.send({ method: 'GET', path: path(person.authenticatorId), token })
+    const foreign = await world.send({ method: 'GET', path: path(other.authenticatorId), token })
+    const sneaky = await world.send({
+      method: 'GET',
+      path: `${path()}?filter=${encodeURIComponent(`identity = "${other.id}"`)}`,
+      token,
+    })
+
+    expect(list.body.data.map(({ id }: { id: string }) => id)).toEqual([person.authenticatorId])
+    expect(one.body.data._links).toEqual({
+      self: { href: `./current-identity/authenticators/${person.authenticatorId}` },
+    })
+    expect(foreign.status).toBe(404)
+    expect(sneaky.body.data).toEqual([])
+  })
+
+  it('changes username and password with the current password, and stays signed in', async () => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+    const change = (method: string, body: object) =>
+      world.send({ method, path: path(person.authenticatorId), body, token })
+
+    const patched = await change('PATCH', { currentPassword: PASSWORD, password: 'second password', username: null })
+    const username = `renamed-${person.username}`
+    const replaced = await change('PUT', { currentPassword: 'second password', username, password: 'third password' })
+
+    const old = await people.signIn(person)
+    const fresh = await people.signIn({ username, password: 'third password' })
+    const session = await world.send({ method: 'GET', path: `${base}/current-api-session`, token })
+    expect([patched.status, replaced.status, old.status, fresh.status, session.status]).toEqual([
+      200, 200, 401, 200, 200,
+    ])
+    expect(replaced.body.data).toEqual({})
+  })
+
+  it.each(['PUT', 'PATCH'])('is refused by %s with a wrong current password, which is not repeated', async (method) => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+    const body = { currentPassword: 'not the current one', username: person.username, password: 'another password' }
+
+    const answer = await world.send({ method, path: path(person.authenticatorId), body, token })
+
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
+    expect(answer.body.error.cause).toMatchObject({ field: 'currentPassword', value: '' })
+    expect(answer.text).not.toContain('not the current one')
+    expect((await people.signIn(person)).status).toBe(200)
+  })
+
+  it.each([
+    ['PATCH', { password: 'another password' }, 'currentPassword'],
+    ['PUT', { currentPassword: PASSWORD, password: 'another password' }, 'username'],
+    ['PUT', { currentPassword: PASSWORD, username: 'somebody' }, 'password'],
+    ['PATCH', { currentPassword: PASSWORD, password: '1234' }, 'password'],
+    ['PATCH', { currentPassword: PASSWORD, username: 'abc' }, 'username'],
+  ])('is told by %s what is wrong with %j', async (method, body, field) => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+
+    const answer = await world.send({ method, path: path(person.authenticatorId), body, token })
+
+    expect([answer.status, answer.body.error.cause.field]).toEqual([400, field])
+  })
+
+  it('is refused for a certificate, for the authenticator of another, and for one that is not there', async () => {
+    const { id } = await people.device()
+    const device = await people.manage('GET', `/identities/${id}/authenticators`)
+    const person = await people.person()
+    await people.manage('POST', '/authenticators', {
+      identityId: id,
+      method: 'updb',
+      username: `of ${id}`,
+      password: PASSWORD,
+    })
+    const token = await people.sessionOf({ ...person, username: `of ${id}` })
+    const change = (target: string) =>
+      world.send({
+        method: 'PATCH',
+        path: path(target),
+        body: { currentPassword: PASSWORD, password: 'x'.repeat(9) },
+        token,
+      })
+
+    const answers = [await change(device[0].id), await change(person.authenticatorId), await change('nothing')]
+
+    expect(answers.map(({ status }) => status)).toEqual([409, 404, 404])
+    expect(answers[0]?.body.error.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')
+  })
+
+  it('neither makes nor deletes them', async () => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+
+    const made = await world.send({ method: 'POST', path: path(), body: {}, token })
+    const deleted = await world.send({ method: 'DELETE', path: path(person.authenticatorId), token })
+
+    expect([made.status, deleted.status]).toEqual([405, 405])
+  })
+})
+
+describe('reverting an authenticator to an enrollment', () => {
+  const reEnroll = (id: string, expiresAt = inAnHour()) =>
+    people.ask('POST', `/authenticators/${id}/re-enroll`, { expiresAt })
+
+  it('gives a password the enrollment of its username, and ends its sessions', async () => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+
+    const answer = await reEnroll(person.authenticatorId)
+
+    const { id } = answer.body.data
+    const enrollment = await people.manage('GET', `/enrollments/${id}`)
+    const session = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
+    expect([answer.status, answer.body.data._links.self.href]).toEqual([201, `./enrollments/${id}`])
+    expect(enrollment).toMatchObject({ method: 'updb', username: person.username, identityId: person.id })
+    expect([session.status, (await people.signIn(person)).status]).toEqual([401, 401])
+    const path = `${CLIENT}/enroll/updb?token=${enrollment.token}`
+    const enrolled = await world.send({ method: 'POST', path, body: { password: 'a fresh start' } })
+    expect(enrolled.body.data).toEqual({ username: person.username })
+    expect((await people.signIn({ ...person, password: 'a fresh start' })).body.data.identityId).toBe(person.id)
+  })
+
+  it('gives a certificate a one-time enrollment', async () => {
+    const device = await people.device()
+
+    const { body } = await reEnroll(device.authenticatorId)
+
+    const { method, token } = await people.manage('GET', `/enrollments/${body.data.id}`)
+    expect([method, (await people.signInBy(at, device)).status]).toEqual(['ott', 401])
+    const key = await clientKey('again')
+    const chain = (await people.enroll(token, key.csr)).body.data.cert
+    expect((await people.signInBy(at, { chain, key })).body.data.identityId).toBe(device.id)
+  })
+
+  it.each([
+    ['an authenticator that is not there', async () => 'nothing', inAnHour, 404, 'NOT_FOUND'],
+    [
+      'a time that has passed',
+      async () => (await people.person()).authenticatorId,
+      () => '2001-01-01T00:00:00Z',
+      400,
+      'REFERENCED_ENTITY_NOT_FOUND',
+    ],
+  ])('is refused for %s', async (_what, id, expiresAt, status, code) => {
+    const answer = await reEnroll(await id(), expiresAt())
+
+    expect([answer.status, answer.body.error.code]).toEqual([status, code])
+  })
+
+  it('is refused, and changes nothing, where such an enrollment is outstanding', async () => {
+    const device = await people.device()
+    await people.manage('POST', '/enrollments', { identityId: device.id, method: 'ott', expiresAt: inAnHour() })
+
+    const answer = await reEnroll(device.authenticatorId)
+
+    expect([answer.status, answer.body.error.code]).toEqual([409, 'ENROLLMENT_EXISTS'])
+    expect((await people.signInBy(at, device)).status).toBe(200)
+  })
+})
+
+describe('asking for an extension', () => {
+  it('marks a certificate, and its sessions show it', async () => {
+    const device = await people.device()
+    const { token } = (await people.signInBy(at, device)).body.data
+    const session = () => world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
+    const before = (await session()).body.data
+
+    await people.manage('POST', `/authenticators/${device.authenticatorId}/request-extend`, { rollKeys: true })
+
+    expect(before).toMatchObject({
+      isCertExtendable: true,
+      isCertExtendRequested: false,
+      isCertKeyRollRequested: false,
+    })
+    expect((await session()).body.data).toMatchObject({ isCertExtendRequested: true, isCertKeyRollRequested: true })
+    expect(await people.manage('GET', `/authenticators/${device.authenticatorId}`)).toMatchObject({
+      isExtendRequested: true,
+      isKeyRollRequested: true,
+      extendRequestedAt: new Date(world.clock.now()).toISOString(),
+    })
+  })
+
+  it('is told to the clients of the peer when they sign in', async () => {
+    const device = await people.device()
+    const before = await people.signInBy(at, device)
+    await people.manage('POST', `/authenticators/${device.authenticatorId}/request-extend`, {})
+    const path = `${CLIENT}/authenticate?method=cert`
+    const { url, rootPem } = at
+    const tls = { method: 'POST', path, cert: device.chain, key: device.key.keyPem }
+
+    const peer = await callOverTls(url, rootPem, { ...tls, body: { sdkInfo: { type: 'ziti-sdk-c' } } })
+    const native = await callOverTls(url, rootPem, { ...tls, body: {} })
+
+    const header = 'ziti-authenticator-extend-requested'
+    expect([before.headers[header], peer.headers[header], native.headers[header]]).toEqual([
+      undefined,
+      'true',
+      undefined,
+    ])
+  })
+
+  it('marks all certificates of an identity', async () => {
+    const device = await people.device()
+    const { id } = await people.manage('POST', '/enrollments', {
+      identityId: device.id,
+      method: 'ott',
+      expiresAt: inAnHour(),
+    })
+    const { token } = await people.manage('GET', `/enrollments/${id}`)
+    await people.enroll(token, (await clientKey('second')).csr)
+
+    const answer = await people.ask('POST', `/identities/${device.id}/request-extend`, { rollKeys: false })
+
+    const all = await people.manage('GET', `/identities/${device.id}/authenticators`)
+    expect(answer.body.data).toEqual({})
+    expect(
+      all.map(({ isExtendRequested, isKeyRollRequested }: Record<string, unknown>) => [
+        isExtendRequested,
+        isKeyRollRequested,
+      ]),
+    ).toEqual([
+      [true, false],
+      [true, false],
+    ])
+  })
+
+  it('is refused for passwords, and for what is not there', async () => {
+    const person = await people.person()
+
+    const answers = [
+      await people.ask('POST', `/authenticators/${person.authenticatorId}/request-extend`, {}),
+      await people.ask('POST', `/identities/${person.id}/request-extend`, {}),
+      await people.ask('POST', '/authenticators/nothing/request-extend', {}),
+      await people.ask('POST', '/identities/nobody/request-extend', {}),
+    ]
+
+    expect(answers.map(({ status, body }) => [status, body.error.code])).toEqual([
+      [403, 'FORBIDDEN'],
+      [403, 'FORBIDDEN'],
+      [404, 'NOT_FOUND'],
+      [404, 'NOT_FOUND'],
+    ])
+  })
+})

@@ -1,0 +1,310 @@
+// Passwords: how many are compared at once, what their hashes cost, what an auth policy demands, and when it locks.
+import argon2 from 'argon2'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Passwords } from '../../src/auth/passwords.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { PASSWORD, People, type Person } from '../world/people.ts'
+
+let world: TestController
+let people: People
+
+beforeAll(async () => {
+  world = await testController()
+  people = await People.in(world)
+})
+afterAll(() => world.close())
+
+const MINUTE = 60_000
+const CHEAP = { memoryCost: 1024, timeCost: 1, parallelism: 1 } as const
+
+describe('hashing', () => {
+  it('costs at least what OWASP recommends', async () => {
+    const hash = await new Passwords(1).hash('some password')
+
+    expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,p=1,t=2\$/)
+  })
+
+  it('lets so many wait, and tells the others to try again', async () => {
+    const passwords = new Passwords(3, CHEAP)
+
+    const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => passwords.hash('some password')))
+
+    const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
+    expect(refused).toHaveLength(5)
+    expect(refused[0]).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS', status: 429, retryAfterSeconds: 2 })
+    await expect(passwords.verify(await passwords.hash('x'), 'x')).resolves.toBe(true)
+  })
+
+  it('takes up the work again after being refused', async () => {
+    const passwords = new Passwords(1, CHEAP)
+    await Promise.allSettled(Array.from({ length: 9 }, () => passwords.verify(undefined, 'some password')))
+
+    await expect(passwords.verify(undefined, 'some password')).resolves.toBe(false)
+  })
+
+  it('says no where there is no hash, by comparing with one all the same', async () => {
+    await expect(new Passwords(1, CHEAP).verify(undefined, 'anything')).resolves.toBe(false)
+  })
+
+  it.each([
+    ['less memory', { ...CHEAP, memoryCost: 512 }, true],
+    ['fewer passes', { ...CHEAP, timeCost: 1 }, true],
+    ['the same', { ...CHEAP, timeCost: 2 }, false],
+    ['more', { memoryCost: 2048, timeCost: 3, parallelism: 1 }, false],
+  ])('knows a hash that cost %s', async (_what, cost, isCheap) => {
+    const hash = await argon2.hash('some password', cost)
+
+    expect(new Passwords(1, { ...CHEAP, timeCost: 2 }).isCheap(hash)).toBe(isCheap)
+  })
+})
+
+describe('a sign-in', () => {
+  async function hashOf({ authenticatorId }: Person): Promise<string | null> {
+    const row = await world.controller.store.db
+      .selectFrom('authenticators')
+      .select('passwordHash')
+      .where('id', '=', authenticatorId)
+      .executeTakeFirstOrThrow()
+    return row.passwordHash
+  }
+
+  async function setHash({ authenticatorId }: Person, passwordHash: string) {
+    await world.system.write(({ db }) =>
+      db.updateTable('authenticators').set({ passwordHash }).where('id', '=', authenticatorId).execute(),
+    )
+  }
+
+  it('hashes anew what was hashed at a lower cost, and only then', async () => {
+    const person = await people.person()
+    const strong = await hashOf(person)
+    await people.sessionOf(person)
+    const unchanged = await hashOf(person)
+    await setHash(person, await argon2.hash(PASSWORD, CHEAP))
+
+    await people.sessionOf(person)
+
+    expect(unchanged).toBe(strong)
+    expect(await hashOf(person)).toMatch(/m=19456,p=1,t=2/)
+    expect((await people.signIn(person)).status).toBe(200)
+    expect((await people.signIn({ ...person, password: 'wrong horse' })).status).toBe(401)
+  })
+
+  it('by the old password comes to nothing where it is changed while it is compared', async () => {
+    const person = await people.person()
+    const stored = await argon2.hash('another password', CHEAP)
+
+    const [answer] = await Promise.all([people.signIn(person), setHash(person, stored)])
+
+    expect(answer.status).toBe(401)
+  })
+
+  it('is told to come back later where too many wait', async () => {
+    const busy = await testController({ settings: { 'limits.passwordQueue': 1 } })
+    const theirs = await People.in(busy)
+    const person = await theirs.person()
+
+    const answers = await Promise.all(Array.from({ length: 8 }, () => theirs.signIn(person)))
+
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(refused).toHaveLength(5)
+    expect(refused[0]?.body.error.code).toBe('SERVER_TOO_MANY_REQUESTS')
+    expect(refused[0]?.headers['retry-after']).toBe('2')
+    expect((await theirs.signIn(person)).status).toBe(200)
+    await busy.close()
+  })
+})
+
+describe('an auth policy', () => {
+  const rules = [
+    ['short', { minPasswordLength: 12 }, 'elevenchars', 'twelve chars', 'must be at least 12 characters long'],
+    [
+      'in one case',
+      { requireMixedCase: true },
+      'lower case',
+      'Lower Case',
+      'must hold upper-case and lower-case letters',
+    ],
+    ['without digit', { requireNumberChar: true }, 'no digits', 'digit 1', 'must hold a digit'],
+    [
+      'of letters and digits alone',
+      { requireSpecialChar: true },
+      'letters and 1',
+      'letters & 1',
+      'must hold a character that is neither letter, digit nor space',
+    ],
+  ] as const
+
+  async function under(updb: object) {
+    const authPolicyId = await people.policy({ updb })
+    return { authPolicyId, id: await people.identity({ authPolicyId }) }
+  }
+
+  it.each(rules)('refuses a password that is %s, wherever one is set', async (_what, updb, bad, good, reason) => {
+    const { authPolicyId, id } = await under(updb)
+    const username = `user of ${id}`
+    const make = (password: string) =>
+      people.ask('POST', '/authenticators', { identityId: id, method: 'updb', username, password })
+    const enrolling = await people.identity({ authPolicyId, enrollment: { updb: `enrolls ${id}` } })
+    const { enrollment } = await people.manage('GET', `/identities/${enrolling}`)
+    const enroll = (password: string) =>
+      world.send({
+        method: 'POST',
+        path: `/edge/client/v1/enroll/updb?token=${enrollment.updb.token}`,
+        body: { password },
+      })
+
+    const created = [await make(bad), await make(good)]
+    const authenticatorId = created[1]?.body.data.id
+    const token = await people.sessionOf({ id, authenticatorId, username, password: good })
+    const changed = await people.ask('PATCH', `/authenticators/${authenticatorId}`, { password: bad })
+    const replaced = await people.ask('PUT', `/authenticators/${authenticatorId}`, { username, password: bad })
+    const ownChange = await world.send({
+      method: 'PATCH',
+      path: `/edge/client/v1/current-identity/authenticators/${authenticatorId}`,
+      body: { currentPassword: good, password: bad },
+      token,
+    })
+    const enrolled = [await enroll(bad), await enroll(good)]
+
+    for (const refused of [created[0], changed, replaced, ownChange, enrolled[0]]) {
+      expect(refused?.status).toBe(400)
+      expect(refused?.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'password', reason } })
+      expect(JSON.stringify(refused?.body)).not.toContain(bad)
+    }
+    expect([created[1]?.status, enrolled[1]?.status]).toEqual([201, 200])
+  })
+
+  it('counts characters, not the units of their encoding', async () => {
+    const { id } = await under({ minPasswordLength: 6 })
+
+    const answer = await people.ask('POST', '/authenticators', {
+      identityId: id,
+      method: 'updb',
+      username: 'of five emoji',
+      password: '🐎🔋📎🐎🔋',
+    })
+
+    expect(answer.body.error?.cause?.reason).toBe('must be at least 6 characters long')
+  })
+})
+
+describe('a lockout', () => {
+  async function lockable(updb: { maxAttempts: number; lockoutDurationMinutes?: number }) {
+    const person = await people.person({ authPolicyId: await people.policy({ updb }) })
+    const tries = async (...passwords: string[]) => {
+      const statuses: number[] = []
+      for (const password of passwords) statuses.push((await people.signIn({ ...person, password })).status)
+      return statuses
+    }
+    return { person, tries, shown: () => people.manage('GET', `/identities/${person.id}`) }
+  }
+
+  it('comes with the last failure that is allowed, and not before', async () => {
+    const { tries, shown } = await lockable({ maxAttempts: 3 })
+
+    const before = await tries('wrong 1', 'wrong 2')
+    const stillEnabled = (await shown()).disabled
+    const after = await tries('wrong 3', PASSWORD)
+
+    expect([before, stillEnabled, after]).toEqual([[401, 401], false, [401, 401]])
+    expect(await shown()).toMatchObject({ disabled: true, disabledAt: new Date(world.clock.now()).toISOString() })
+  })
+
+  it('does not come for successes, which reset the count', async () => {
+    const { tries } = await lockable({ maxAttempts: 3 })
+
+    const statuses = await tries(
+      PASSWORD,
+      PASSWORD,
+      PASSWORD,
+      PASSWORD,
+      'wrong',
+      'wrong',
+      PASSWORD,
+      'wrong',
+      'wrong',
+      PASSWORD,
+    )
+
+    expect(statuses.filter((status) => status === 200)).toHaveLength(6)
+  })
+
+  it('does not come without a limit', async () => {
+    const { tries } = await lockable({ maxAttempts: 0 })
+
+    const statuses = await tries('wrong', 'wrong', 'wrong', 'wrong', PASSWORD)
+
+    expect(statuses.at(-1)).toBe(200)
+  })
+
+  it('ends by itself after its time, and begins to count anew', async () => {
+    const { tries, shown } = await lockable({ maxAttempts: 2, lockoutDurationMinutes: 5 })
+    await tries('wrong', 'wrong')
+    const { disabledUntil } = await shown()
+    world.clock.advance(5 * MINUTE - 1)
+    const early = await tries(PASSWORD)
+    world.clock.advance(1)
+
+    const late = await tries('wrong', PASSWORD)
+
+    expect(disabledUntil).toBe(new Date(world.clock.now()).toISOString())
+    expect([early, late]).toEqual([[401], [401, 200]])
+    people = await People.in(world)
+  })
+
+  it('ends with the sessions of the identity, however it signed in', async () => {
+    const { person, tries } = await lockable({ maxAttempts: 1 })
+    const token = await people.sessionOf(person)
+
+    await tries('wrong')
+
+    const answer = await world.send({ method: 'GET', path: '/edge/client/v1/current-api-session', token })
+    expect(answer.body.error.cause.code).toBe('SESSION_UNKNOWN')
+  })
+
+  it('holds against many guesses at the same time, the right one among them', async () => {
+    const { person } = await lockable({ maxAttempts: 3 })
+    const guesses = ['wrong 1', 'wrong 2', 'wrong 3', 'wrong 4', 'wrong 5', PASSWORD, 'wrong 6', PASSWORD]
+
+    const answers = await Promise.all(guesses.map((password) => people.signIn({ ...person, password })))
+
+    expect(answers.map(({ status }) => status)).toEqual(guesses.map(() => 401))
+  })
+
+  it('survives a restart half way', async () => {
+    const world = await testController()
+    const theirs = await People.in(world)
+    const person = await theirs.person({ authPolicyId: await theirs.policy({ updb: { maxAttempts: 2 } }) })
+    await theirs.signIn({ ...person, password: 'wrong' })
+    await world.stop()
+
+    const again = await testController({ directory: world.directory, clock: world.clock })
+    const back = await People.in(again, 'administers again')
+    await back.signIn({ ...person, password: 'wrong' })
+
+    expect((await back.manage('GET', `/identities/${person.id}`)).disabled).toBe(true)
+    await again.close()
+  })
+
+  it('comes from guessing the current password within a session, too', async () => {
+    const { person } = await lockable({ maxAttempts: 2 })
+    const token = await people.sessionOf(person)
+    const path = `/edge/client/v1/current-identity/authenticators/${person.authenticatorId}`
+    const guess = () =>
+      world.send({ method: 'PATCH', path, body: { currentPassword: 'wrong', password: 'whatever' }, token })
+
+    const statuses = [(await guess()).status, (await guess()).status]
+
+    expect(statuses).toEqual([401, 401])
+    expect((await people.manage('GET', `/identities/${person.id}`)).disabled).toBe(true)
+  })
+
+  it('does not come while the policy is closed to passwords anyway', async () => {
+    const authPolicyId = await people.policy({ updb: { maxAttempts: 1, allowed: false } })
+    const person = await people.person({ authPolicyId })
+
+    await people.signIn({ ...person, password: 'wrong' })
+
+    expect((await people.manage('GET', `/identities/${person.id}`)).disabled).toBe(false)
+  })
+})

@@ -1,0 +1,383 @@
+// The life of a session: used, idle, ended by its owner, by administrators, and along with what it came from.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { disable, enable } from '../../src/auth/disabling.ts'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { People } from '../world/people.ts'
+
+let world: TestController
+let at: { url: string; rootPem: string }
+let people: People
+
+beforeAll(async () => {
+  world = await testController()
+  at = await world.listen()
+  people = await People.in(world)
+})
+afterAll(() => world.close())
+
+const MINUTE = 60_000
+
+function own(token: string, at = world) {
+  return at.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
+}
+
+async function isAlive(token: string): Promise<boolean> {
+  return (await own(token)).status === 200
+}
+
+describe('a session', () => {
+  it('is shown to itself with its token and its end', async () => {
+    const { id, token } = await world.signIn({ name: 'looks at itself' })
+
+    const { body } = await own(token)
+
+    const now = new Date(world.clock.now()).toISOString()
+    expect(body.data).toMatchObject({
+      _links: { self: { href: `./api-sessions/${body.data.id}` }, sessions: {} },
+      identity: { id, name: 'looks at itself', entity: 'identities' },
+      identityId: id,
+      token,
+      ipAddress: '127.0.0.1',
+      configTypes: [],
+      authQueries: [],
+      isMfaRequired: false,
+      isMfaComplete: false,
+      lastActivityAt: now,
+      cachedLastActivityAt: now,
+      expirationSeconds: 1800,
+      expiresAt: new Date(world.clock.now() + 30 * MINUTE).toISOString(),
+    })
+    expect(body.data).not.toHaveProperty('owesTotp')
+    expect(body.data).not.toHaveProperty('tokenHash')
+  })
+
+  it('lives as long as it is used', async () => {
+    const world = await testController()
+    const { token } = await world.signIn()
+    const alive: boolean[] = []
+
+    for (const minutes of [29, 29, 29, 30]) {
+      world.clock.advance(minutes * MINUTE)
+      alive.push((await own(token, world)).status === 200)
+    }
+
+    expect(alive).toEqual([true, true, true, false])
+    await world.close()
+  })
+
+  it('shows its activity at once, and as stored once it is written', async () => {
+    const { token } = await world.signIn()
+    const begun = (await own(token)).body.data
+    world.clock.advance(MINUTE)
+
+    const used = (await own(token)).body.data
+    await world.controller.sessions.flush(world.system)
+    const written = (await own(token)).body.data
+
+    const now = new Date(world.clock.now()).toISOString()
+    expect(used).toMatchObject({ cachedLastActivityAt: now, lastActivityAt: begun.lastActivityAt })
+    expect(written).toMatchObject({ cachedLastActivityAt: now, lastActivityAt: now, updatedAt: now })
+    expect(written.expiresAt).toBe(new Date(world.clock.now() + 30 * MINUTE).toISOString())
+  })
+
+  it('ends with a sign-out, and no other does', async () => {
+    const person = await people.person()
+    const [left, kept] = [await people.sessionOf(person), await people.sessionOf(person)]
+
+    const answer = await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token: left })
+
+    expect(answer.body.data).toEqual({})
+    expect([await isAlive(left), await isAlive(kept)]).toEqual([false, true])
+  })
+
+  it('outlives the process, with what was known of it', async () => {
+    const world = await testController()
+    const theirs = await People.in(world)
+    const token = await theirs.sessionOf(await theirs.person())
+    world.clock.advance(MINUTE)
+    const before = (await own(token, world)).body.data
+    await world.stop()
+
+    const again = await testController({ directory: world.directory, clock: world.clock })
+    const after = await own(token, again)
+    again.clock.advance(30 * MINUTE)
+    const idle = await own(token, again)
+
+    expect(after.status).toBe(200)
+    expect(after.body.data.lastActivityAt).toBe(before.cachedLastActivityAt)
+    expect(idle.status).toBe(401)
+    await again.close()
+  })
+
+  it('that was idle over a restart is not taken up again', async () => {
+    const world = await testController()
+    const { token } = await world.signIn()
+    await world.stop()
+    world.clock.advance(31 * MINUTE)
+
+    const again = await testController({ directory: world.directory, clock: world.clock })
+
+    expect((await own(token, again)).status).toBe(401)
+    await again.close()
+  })
+})
+
+describe('taking away idle sessions', () => {
+  it('leaves those that were used, written or not', async () => {
+    const world = await testController()
+    const idle = await world.signIn()
+    const used = await world.signIn()
+    world.clock.advance(20 * MINUTE)
+    await own(used.token, world)
+    world.clock.advance(20 * MINUTE)
+
+    const gone = await world.controller.sessions.sweep(world.system)
+
+    const rows = await world.controller.store.db.selectFrom('api_sessions').select('identityId').execute()
+    expect(gone).toBe(1)
+    expect(rows).toEqual([{ identityId: used.id }])
+    expect([(await own(idle.token, world)).status, (await own(used.token, world)).status]).toEqual([401, 200])
+    await world.close()
+  })
+
+  it('gets through however many are used and not written', async () => {
+    const world = await testController({ settings: { 'session.timeout': '1m', 'session.activityFlush': '1h' } })
+    const used = await Promise.all(Array.from({ length: 260 }, () => world.signIn()))
+    const idle = await world.signIn()
+    world.clock.advance(MINUTE - 1000)
+    for (const { token } of used) await own(token, world)
+    world.clock.advance(1000)
+
+    await world.controller.sessions.sweep(world.system)
+    const gone = await world.controller.sessions.sweep(world.system)
+
+    expect(gone).toBe(1)
+    expect((await own(idle.token, world)).status).toBe(401)
+    expect((await own(used[0]?.token ?? '', world)).status).toBe(200)
+    await world.close()
+  })
+})
+
+describe('the sessions of an identity', () => {
+  const ends: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+    'is disabled': (id) => world.system.write((tx) => disable(tx, id, 0)),
+    'is disabled for a while': (id) => world.system.write((tx) => disable(tx, id, 5)),
+    'is deleted': (id) => people.manage('DELETE', `/identities/${id}`),
+  }
+
+  it.each(Object.keys(ends))('end at once when it %s', async (what) => {
+    const person = await people.person()
+    const tokens = [await people.sessionOf(person), await people.sessionOf(person)]
+    const stranger = await people.sessionOf(await people.person())
+
+    await ends[what]?.(person.id)
+
+    expect([await isAlive(tokens[0] ?? ''), await isAlive(tokens[1] ?? ''), await isAlive(stranger)]).toEqual([
+      false,
+      false,
+      true,
+    ])
+    const left = await world.controller.store.db
+      .selectFrom('api_sessions')
+      .select('id')
+      .where('identityId', '=', person.id)
+      .execute()
+    expect(left).toEqual([])
+  })
+
+  it('do not come back when it is enabled again', async () => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+    await world.system.write((tx) => disable(tx, person.id, 0))
+
+    await world.system.write((tx) => enable(tx, person.id))
+
+    expect(await isAlive(token)).toBe(false)
+    expect((await people.signIn(person)).status).toBe(200)
+  })
+
+  it('know at once what it has become', async () => {
+    const { id, token } = await world.signIn()
+    const list = () => world.send({ method: 'GET', path: `${MANAGEMENT}/identities`, token })
+    const before = (await list()).status
+    await people.manage('PATCH', `/identities/${id}`, { isAdmin: true, name: 'promoted' })
+    const after = (await list()).status
+    await people.manage('PATCH', `/identities/${id}`, { isAdmin: false })
+
+    expect([before, after, (await list()).status]).toEqual([401, 200, 401])
+  })
+
+  it('that began with an authenticator end with it, and no other do', async () => {
+    const person = await people.person()
+    const { key, chain, authenticatorId } = await people.device()
+    const [byPassword, byCertificate] = [
+      await people.sessionOf(person),
+      (await people.signInBy(at, { chain, key })).body.data.token,
+    ]
+
+    await people.manage('DELETE', `/authenticators/${person.authenticatorId}`)
+    const first = [await isAlive(byPassword), await isAlive(byCertificate)]
+    await people.manage('DELETE', `/authenticators/${authenticatorId}`)
+
+    expect([...first, await isAlive(byCertificate)]).toEqual([false, true, false])
+  })
+})
+
+describe('an auth policy', () => {
+  it('that demands TOTP makes live sessions partial at their next request, and full again', async () => {
+    const authPolicyId = await people.policy({})
+    const token = await people.sessionOf(await people.person({ authPolicyId }))
+    const identity = () => world.send({ method: 'GET', path: `${CLIENT}/current-identity`, token })
+    const before = (await identity()).status
+    await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { secondary: { requireTotp: true } })
+    const demanded = await identity()
+    const shown = (await own(token)).body.data
+    await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { secondary: { requireTotp: false } })
+
+    expect([before, demanded.status, (await identity()).status]).toEqual([200, 401, 200])
+    expect(demanded.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
+    expect(shown).toMatchObject({ isMfaRequired: true, isMfaComplete: false, authQueries: [{ typeId: 'MFA' }] })
+  })
+
+  it('that is closed to a method leaves the sessions that began by it', async () => {
+    const authPolicyId = await people.policy({})
+    const person = await people.person({ authPolicyId })
+    const token = await people.sessionOf(person)
+
+    await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { primary: { updb: { allowed: false } } })
+
+    expect(await isAlive(token)).toBe(true)
+    expect((await people.signIn(person)).status).toBe(401)
+  })
+
+  it('takes effect when an identity is given another one', async () => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+
+    await people.manage('PATCH', `/identities/${person.id}`, {
+      authPolicyId: await people.policy({ requireTotp: true }),
+    })
+
+    const answer = await world.send({ method: 'GET', path: `${CLIENT}/services`, token })
+    expect(answer.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
+  })
+})
+
+describe('the query for the second factor', () => {
+  const common = { typeId: 'MFA', httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }
+  const native = { ...common, provider: 'native', format: 'numeric', scopes: [] }
+  const openziti = { ...common, provider: 'ziti', format: 'alphaNumeric', scopes: [] }
+
+  it.each([
+    ['net-session', native],
+    ['zt-session', openziti],
+  ])('is in the words of whoever sends %s', async (header, query) => {
+    const authPolicyId = await people.policy({ requireTotp: true })
+    const { body } = await people.signIn(await people.person({ authPolicyId }))
+    const headers = { [header]: body.data.token }
+
+    const answer = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, headers })
+
+    expect(answer.body.data.authQueries).toEqual([query])
+  })
+
+  it.each([
+    ['nothing', {}, {}, native],
+    ['a client of the peer', {}, { sdkInfo: { type: 'ziti-sdk-golang' } }, openziti],
+    ['another client', {}, { sdkInfo: { type: 'some-sdk' } }, native],
+    ['a session header that says otherwise', { 'net-session': 'x' }, { sdkInfo: { type: 'ziti-sdk-c' } }, native],
+  ])('is, at sign-in, in the words of %s', async (_what, headers, info, query) => {
+    const { username, password } = await people.person({ authPolicyId: await people.policy({ requireTotp: true }) })
+    const path = `${CLIENT}/authenticate?method=password`
+
+    const answer = await world.send({ method: 'POST', path, headers, body: { username, password, ...info } })
+
+    expect(answer.body.data.authQueries).toEqual([query])
+  })
+
+  it('is, without either, in the words of the listener', async () => {
+    const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'openziti' }]
+    const world = await testController({ settings: { listeners } })
+    const theirs = await People.in(world)
+    const at = await world.listen()
+    const device = await theirs.device({ authPolicyId: await theirs.policy({ requireTotp: true }) })
+
+    const { body, headers } = await theirs.signInBy(at, device)
+
+    expect(body.data.authQueries).toEqual([openziti])
+    expect(headers.server).toMatch(/^ziti-controller/)
+    await world.close()
+  })
+})
+
+describe('the list of sessions', () => {
+  const list = (token: string, filter = '') =>
+    world.send({ method: 'GET', path: `${MANAGEMENT}/api-sessions?limit=500&filter=${filter}`, token })
+
+  it('shows administrators all of them, without any token but their own', async () => {
+    const admin = await world.admin()
+    const { id } = await world.signIn()
+
+    const { body } = await list(admin)
+
+    const shown = new Map(body.data.map((session: { identityId: string }) => [session.identityId, session]))
+    expect(shown.get(id)).toMatchObject({ token: null, authQueries: [], isMfaRequired: false })
+    const tokens = body.data.flatMap(({ token }: { token: string | null }) => token ?? [])
+    expect(tokens).toEqual([admin])
+  })
+
+  it('shows others their own', async () => {
+    const person = await people.person()
+    const [first, second] = [await people.sessionOf(person), await people.sessionOf(person)]
+
+    const { body } = await list(first)
+
+    expect(body.data.map(({ identityId }: { identityId: string }) => identityId)).toEqual([person.id, person.id])
+    expect(body.meta.pagination.totalCount).toBe(2)
+    expect(JSON.stringify(body)).not.toContain(second)
+  })
+
+  it('hides that of another as if it were not there', async () => {
+    const { token } = await world.signIn()
+    const other = await own((await world.signIn()).token)
+
+    const hidden = await world.send({
+      method: 'GET',
+      path: `${MANAGEMENT}/api-sessions/${other.body.data.id}`,
+      token,
+    })
+
+    expect(hidden.status).toBe(404)
+  })
+
+  it.each(['token', 'tokenHash'])('cannot be asked about %s', async (name) => {
+    const answer = await list(people.token, encodeURIComponent(`${name} != ""`))
+
+    expect(answer.body.error.code).toBe('INVALID_FILTER')
+  })
+
+  it('can be asked for those of one identity', async () => {
+    const { id } = await world.signIn()
+
+    const { body } = await list(people.token, encodeURIComponent(`identity = "${id}"`))
+
+    expect(body.data).toHaveLength(1)
+  })
+})
+
+describe('ending the session of another', () => {
+  it('is for administrators', async () => {
+    const victim = await world.signIn()
+    const { id } = (await own(victim.token)).body.data
+    const path = `${MANAGEMENT}/api-sessions/${id}`
+    const { token } = await world.signIn()
+
+    const refused = await world.send({ method: 'DELETE', path, token })
+    const before = await isAlive(victim.token)
+    const ended = await world.send({ method: 'DELETE', path, token: people.token })
+    const again = await world.send({ method: 'DELETE', path, token: people.token })
+
+    expect([refused.status, refused.body.error.code]).toEqual([403, 'FORBIDDEN'])
+    expect([before, ended.status, await isAlive(victim.token), again.status]).toEqual([true, 200, false, 404])
+  })
+})

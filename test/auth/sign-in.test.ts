@@ -1,0 +1,324 @@
+// Who gets in: every method, under every flag of an auth policy, in every state of an identity.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { disable } from '../../src/auth/disabling.ts'
+import { flow } from '../../src/auth/flow.ts'
+import { clientKey } from '../world/certificates.ts'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { PASSWORD, People, type PolicyWords } from '../world/people.ts'
+
+let world: TestController
+let at: { url: string; rootPem: string }
+let people: People
+
+beforeAll(async () => {
+  world = await testController()
+  at = await world.listen()
+  people = await People.in(world)
+})
+afterAll(() => world.close())
+
+const MINUTE = 60_000
+
+const policies: Readonly<Record<string, PolicyWords>> = {
+  'that allows everything': {},
+  'closed to passwords': { updb: { allowed: false } },
+  'closed to certificates': { cert: { allowed: false } },
+  'closed to external tokens': { extJwt: { allowed: false } },
+  'that minds expired certificates': { cert: { allowExpiredCerts: false } },
+  'that locks after one failure': { updb: { maxAttempts: 1 } },
+  'that demands TOTP': { requireTotp: true },
+}
+
+const states: Readonly<Record<string, { apply(id: string): Promise<unknown>; isIn: boolean }>> = {
+  enabled: { apply: async () => {}, isIn: true },
+  disabled: { apply: (id) => world.system.write((tx) => disable(tx, id, 0)), isIn: false },
+  'disabled for a while': { apply: (id) => world.system.write((tx) => disable(tx, id, 5)), isIn: false },
+  'disabled until a while ago': {
+    apply: async (id) => {
+      await world.system.write((tx) => disable(tx, id, 1))
+      world.clock.advance(MINUTE)
+    },
+    isIn: true,
+  },
+  deleted: { apply: (id) => people.manage('DELETE', `/identities/${id}`), isIn: false },
+}
+
+const methods = {
+  async password(authPolicyId: string) {
+    const person = await people.person({ authPolicyId })
+    return { id: person.id, signIn: () => people.signIn(person) }
+  },
+  async cert(authPolicyId: string) {
+    const device = await people.device({ authPolicyId })
+    return { id: device.id, signIn: () => people.signInBy(at, device) }
+  },
+  async 'ext-jwt'(authPolicyId: string) {
+    const id = await people.identity({ authPolicyId })
+    const headers = { authorization: 'Bearer some.external.token' }
+    const path = `${CLIENT}/authenticate?method=ext-jwt`
+    return { id, signIn: () => world.send({ method: 'POST', path, body: {}, headers }) }
+  },
+} as const
+
+function isOpen(method: string, policy: string): boolean {
+  if (method === 'password') return policy !== 'closed to passwords'
+  return method === 'cert' && policy !== 'closed to certificates'
+}
+
+const cases = Object.keys(methods).flatMap((method) =>
+  Object.keys(policies).flatMap((policy) => Object.keys(states).map((state) => [method, policy, state] as const)),
+)
+
+describe('signing in', () => {
+  it.each(cases)('by %s under a policy %s, as an identity that is %s', async (method, policy, state) => {
+    const authPolicyId = await people.policy(policies[policy] ?? {})
+    const { id, signIn } = await methods[method as keyof typeof methods](authPolicyId)
+    await states[state]?.apply(id)
+    const isAdmitted = isOpen(method, policy) && states[state]?.isIn === true
+
+    const answer = await signIn()
+
+    expect(answer.status).toBe(isAdmitted ? 200 : 401)
+    if (!isAdmitted) {
+      expect(answer.body.error).toEqual({
+        code: 'INVALID_AUTH',
+        message: 'Signing in failed.',
+        requestId: expect.any(String),
+      })
+    } else {
+      const owesTotp = policy === 'that demands TOTP'
+      expect(answer.body.data).toMatchObject({ identityId: id, isMfaRequired: owesTotp, isMfaComplete: false })
+      expect(answer.body.data.authQueries).toHaveLength(owesTotp ? 1 : 0)
+    }
+  })
+
+  it('has a step for every method that says whether the policy is open to it', () => {
+    const always = Object.values(flow).map((steps) => steps.map((step) => step.name))
+
+    expect(Object.keys(flow)).toEqual(['password', 'cert', 'ext-jwt'])
+    for (const names of always) expect(names).toEqual(expect.arrayContaining(['enabledIdentity', 'allowedMethod']))
+  })
+
+  it('by a demand for tokens of an external signer lets nobody in, and says why in the log', async () => {
+    const lines: Record<string, unknown>[] = []
+    const note = (fields: Readonly<Record<string, unknown>>) => lines.push({ ...fields })
+    const other = await testController({ log: { debug: note, info: note, warn: note, error: note } })
+    const theirs = await People.in(other)
+    const person = await theirs.person({ authPolicyId: await theirs.policy({}) })
+    const device = await theirs.device({
+      authPolicyId: (await theirs.manage('GET', `/identities/${person.id}`)).authPolicyId,
+    })
+    const live = await theirs.sessionOf(person)
+    await demandSigner(other)
+    const overTls = await other.listen()
+
+    const answers = [await theirs.signIn(person), await theirs.signInBy(overTls, device)]
+    const path = `${CLIENT}/current-identity`
+    const withLiveSession = await other.send({ method: 'GET', path, token: live })
+
+    expect(answers.map(({ status }) => status)).toEqual([401, 401])
+    expect(lines.map(({ reason }) => reason)).toContainEqual(
+      expect.stringMatching(/demands tokens of the external signer/),
+    )
+    expect(withLiveSession.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
+    await other.close()
+  })
+
+  /** What the API refuses, because there are no signers: written as if a later version had. */
+  async function demandSigner({ controller }: TestController) {
+    const secondary = { requireTotp: false, requireExtJwtSigner: 'some-signer' }
+    const [newest] = await controller.store.db
+      .selectFrom('auth_policies')
+      .selectAll()
+      .orderBy('n', 'desc')
+      .limit(1)
+      .execute()
+    const policy = controller.authPolicies.get(newest?.id ?? '')
+    controller.authPolicies.follow([
+      {
+        operation: 'update',
+        audit: 'none',
+        resource: 'auth-policies',
+        id: policy.id,
+        at: 0,
+        after: { ...policy, secondary },
+      },
+    ])
+  }
+})
+
+describe('a refused sign-in', () => {
+  it('reads the same whatever was wrong', async () => {
+    const known = await people.person()
+    const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
+    const disabled = await people.person()
+    await world.system.write((tx) => disable(tx, disabled.id, 0))
+
+    const answers = await Promise.all([
+      people.signIn({ username: 'nobody-at-all', password: PASSWORD }),
+      people.signIn({ ...known, password: 'wrong horse' }),
+      people.signIn(closed),
+      people.signIn(disabled),
+    ])
+
+    const errors = answers.map(({ body }) => ({ ...body.error, requestId: '' }))
+    expect(new Set(errors.map((error) => JSON.stringify(error))).size).toBe(1)
+    expect(answers.map(({ headers }) => headers['net-session'])).toEqual(answers.map(() => undefined))
+  })
+
+  it.each([
+    ['without method', '', {}, 'method'],
+    ['by a method that does not exist', '?method=magic', {}, 'method'],
+    ['without body', '?method=password', undefined, 'username'],
+    ['without password', '?method=password', { username: 'somebody' }, 'password'],
+    ['without username', '?method=password', { password: 'something' }, 'username'],
+    ['with a short username', '?method=password', { username: 'abc', password: 'something' }, 'username'],
+    ['with a long username', '?method=password', { username: 'a'.repeat(101), password: 'something' }, 'username'],
+    ['with a short password', '?method=password', { username: 'somebody', password: '1234' }, 'password'],
+    ['with a long password', '?method=password', { username: 'somebody', password: 'a'.repeat(101) }, 'password'],
+  ])('%s is told what is missing', async (_what, query, body, field) => {
+    for (const base of [CLIENT, MANAGEMENT]) {
+      const request = { method: 'POST', path: `${base}/authenticate${query}` }
+      const answer = await world.send(body === undefined ? request : { ...request, body })
+
+      expect(answer.status).toBe(400)
+      expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
+      if (field === 'password') expect(answer.body.error.cause.value ?? '').toBe('')
+    }
+  })
+
+  it.each([
+    ['a number as username', { username: 5, password: 'something' }],
+    ['a list as body', [1]],
+    ['environment that is no object', { username: 'somebody', password: 'something', envInfo: 'linux' }],
+  ])('with %s cannot be read', async (_what, body) => {
+    const answer = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=password`, body })
+
+    expect(answer.status).toBe(400)
+    expect(answer.body.error.code).toBe('COULD_NOT_PARSE_BODY')
+  })
+
+  it('by certificate needs one', async () => {
+    const answer = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=cert` })
+
+    expect(answer.status).toBe(401)
+    expect(answer.body.error.code).toBe('INVALID_AUTH')
+  })
+})
+
+describe('signing in by username', () => {
+  it('disregards its case', async () => {
+    const person = await people.person()
+
+    const answer = await people.signIn({ ...person, username: person.username.toUpperCase() })
+
+    expect(answer.status).toBe(200)
+  })
+
+  it('says nothing of certificates', async () => {
+    const { body } = await people.signIn(await people.person())
+
+    expect(body.data).toMatchObject({ isCertExtendable: false, improperClientCertChain: false, authQueries: [] })
+  })
+})
+
+describe('a sign-in', () => {
+  it('stores what the client reports of itself, and the config types it asks for by name as ids', async () => {
+    const person = await people.person()
+    const reported = {
+      envInfo: { os: 'linux', arch: 'amd64' },
+      sdkInfo: { type: 'some-sdk', version: '1' },
+      configTypes: ['intercept.v1', 'no such type'],
+    }
+
+    const { body } = await people.signIn(person, reported)
+
+    expect(body.data.configTypes).toEqual(['g7cIWbcGg'])
+    expect(await people.manage('GET', `/identities/${person.id}`)).toMatchObject({
+      envInfo: reported.envInfo,
+      sdkInfo: reported.sdkInfo,
+      hasApiSession: true,
+    })
+  })
+
+  it('takes all config types by one word, whatever stands beside it', async () => {
+    const { body } = await people.signIn(await people.person(), { configTypes: ['all', 'intercept.v1'] })
+
+    expect(body.data.configTypes).toEqual(['all'])
+  })
+
+  it('is good on both APIs', async () => {
+    const token = await people.sessionOf(await people.person())
+
+    for (const base of [CLIENT, MANAGEMENT]) {
+      const answer = await world.send({ method: 'GET', path: `${base}/current-identity`, token })
+      expect(answer.status).toBe(200)
+    }
+  })
+
+  it('does not look at the session that is sent along', async () => {
+    const person = await people.person()
+    const path = `${CLIENT}/authenticate?method=password`
+    const { username, password } = person
+
+    const answer = await world.send({
+      method: 'POST',
+      path,
+      token: '00000000-0000-4000-8000-000000000000',
+      body: { username, password },
+    })
+
+    expect(answer.status).toBe(200)
+  })
+})
+
+describe('a certificate', () => {
+  it('that has expired gets in where the policy does not mind', async () => {
+    const later = await testController()
+    const overTls = await later.listen()
+    const theirs = await People.in(later)
+    const open = await theirs.device({ authPolicyId: await theirs.policy({}) })
+    const strict = await theirs.device({ authPolicyId: await theirs.policy({ cert: { allowExpiredCerts: false } }) })
+    const before = [await theirs.signInBy(overTls, open), await theirs.signInBy(overTls, strict)]
+    later.clock.advance(366 * 24 * 60 * MINUTE)
+
+    const after = [await theirs.signInBy(overTls, open), await theirs.signInBy(overTls, strict)]
+
+    expect(before.map(({ status }) => status)).toEqual([200, 200])
+    expect(after.map(({ status }) => status)).toEqual([200, 401])
+    await later.close()
+  })
+
+  it('ends to be a way in with its authenticator', async () => {
+    const device = await people.device()
+    await people.manage('DELETE', `/authenticators/${device.authenticatorId}`)
+
+    const answer = await people.signInBy(at, device)
+
+    expect(answer.status).toBe(401)
+  })
+
+  it('is one of many that an identity can have', async () => {
+    const first = await people.device()
+    const expiresAt = new Date(world.clock.now() + MINUTE).toISOString()
+    const { id } = await people.manage('POST', '/enrollments', { identityId: first.id, method: 'ott', expiresAt })
+    const { token } = await people.manage('GET', `/enrollments/${id}`)
+    const key = await clientKey('second')
+    const chain = (await people.enroll(token, key.csr)).body.data.cert
+
+    const answers = [await people.signInBy(at, first), await people.signInBy(at, { chain, key })]
+
+    expect(answers.map(({ body }) => body.data.identityId)).toEqual([first.id, first.id])
+  })
+
+  it.each(['P-256', 'P-384', 'P-521', 'RSA-2048'] as const)('may have a key of the kind %s', async (kind) => {
+    const id = await people.identity({ enrollment: { ott: true } })
+    const { enrollment } = await people.manage('GET', `/identities/${id}`)
+    const key = await clientKey(id, kind)
+    const chain = (await people.enroll(enrollment.ott.token, key.csr)).body.data.cert
+
+    const answer = await people.signInBy(at, { chain, key })
+
+    expect(answer.status).toBe(200)
+  })
+})

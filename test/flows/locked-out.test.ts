@@ -1,0 +1,169 @@
+// Every administrator is locked out: a restart offers a token, and whoever has the data directory lets one in again.
+import { writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { disable } from '../../src/auth/disabling.ts'
+import { hasUsableAdministrator } from '../../src/auth/recovery.ts'
+import { readBootstrap } from '../../src/client/bootstrap.ts'
+import { newBootstrapToken } from '../../src/initialise.ts'
+import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
+import { cleanEnvironment, controller } from '../world/binary.ts'
+import { ADMIN, CLIENT, type TestController, testController } from '../world/controller.ts'
+import { People } from '../world/people.ts'
+
+let world: TestController
+
+beforeEach(async () => {
+  world = await testController()
+})
+afterEach(() => world.close())
+
+async function firstAdministrator(): Promise<string> {
+  const query = world.controller.store.db.selectFrom('identities').select('id').where('isDefaultAdmin', '=', 1)
+  return (await query.executeTakeFirstOrThrow()).id
+}
+
+async function signIn(credentials: { username: string; password: string }, at = world): Promise<number> {
+  const { username, password } = credentials
+  const path = `${CLIENT}/authenticate?method=password`
+  return (await at.send({ method: 'POST', path, body: { username, password } })).status
+}
+
+/** Ways in which no administrator can get in any more. */
+const disasters: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+  'is disabled': (id) => world.system.write((tx) => disable(tx, id, 0)),
+  'has lost its password': async (id) => {
+    const { db } = world.controller.store
+    const row = await db
+      .selectFrom('authenticators')
+      .select('id')
+      .where('identityId', '=', id)
+      .executeTakeFirstOrThrow()
+    const people = await People.in(world)
+    await people.manage('DELETE', `/authenticators/${row.id}`)
+    await people.manage('DELETE', '/current-api-session')
+  },
+  'is under a policy closed to passwords': async (id) => underPolicy(id, { updb: { allowed: false } }),
+  'is under a policy that demands TOTP': async (id) => underPolicy(id, { requireTotp: true }),
+  'administers no more': async (id) =>
+    (await People.in(world)).manage('PATCH', `/identities/${id}`, { isAdmin: false }),
+}
+
+async function underPolicy(id: string, words: Parameters<People['policy']>[0]) {
+  const people = await People.in(world)
+  await people.manage('PATCH', `/identities/${id}`, { authPolicyId: await people.policy(words) })
+}
+
+describe.each(Object.keys(disasters))('the only administrator %s', (disaster) => {
+  it('and a restart offers a token by which it gets in again', async () => {
+    const usableBefore = await hasUsableAdministrator(world.system)
+    await disasters[disaster]?.(await firstAdministrator())
+    const usable = await hasUsableAdministrator(world.system)
+    const { token } = readBootstrap(await newBootstrapToken(world.system)) ?? {}
+
+    const path = `${CLIENT}/enroll?method=updb&token=${token}`
+    const answer = await world.send({
+      method: 'POST',
+      path,
+      body: { username: 'back again', password: 'a fresh start' },
+    })
+
+    expect([usableBefore, usable, answer.status, await hasUsableAdministrator(world.system)]).toEqual([
+      true,
+      false,
+      200,
+      true,
+    ])
+    const session = await world.send({
+      method: 'POST',
+      path: `${CLIENT}/authenticate?method=password`,
+      body: { username: 'back again', password: 'a fresh start' },
+    })
+    const { body } = await world.send({
+      method: 'GET',
+      path: '/edge/management/v1/identities',
+      token: session.body.data.token,
+    })
+    expect(body.error).toBeUndefined()
+  })
+})
+
+describe('controller admin recover', () => {
+  function recover(...args: string[]) {
+    const file = join(world.directory, '../password')
+    writeFileSync(file, 'a fresh start\n')
+    const given = ['--data-dir', world.directory, '--password-file', file, ...args]
+    return controller(['admin', 'recover', ...given], cleanEnvironment())
+  }
+
+  it('lets the first administrator in, and writes down who did it', async () => {
+    await disasters['is disabled']?.(await firstAdministrator())
+    await world.stop()
+
+    const { code, stdout, stderr } = await recover('--username', 'back again')
+
+    const again = await testController({ directory: world.directory })
+    const records = await again.controller.store.db
+      .selectFrom('audit_records')
+      .select(['actorKind', 'actorName', 'operation', 'resource'])
+      .where('actorKind', '=', 'local')
+      .execute()
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/Default Admin can administer again/)
+    expect(stdout).toMatch(/it is enabled again/)
+    expect([
+      await signIn(ADMIN, again),
+      await signIn({ username: 'back again', password: 'a fresh start' }, again),
+    ]).toEqual([401, 200])
+    expect(new Set(records.map(({ actorName }) => actorName))).toEqual(new Set([userInfo().username]))
+    expect(records.map(({ operation, resource }) => `${operation} ${resource}`)).toEqual([
+      'delete authenticators',
+      'create authenticators',
+      'update identities',
+    ])
+    await again.stop()
+  })
+
+  it('lets another identity in by its name', async () => {
+    const people = await People.in(world)
+    const { id } = await people.person({ name: 'second in command' })
+    await world.stop()
+
+    const { code, stdout } = await recover('second in command', '--username', 'second', '-o', 'json')
+
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ identityId: id, identityName: 'second in command', username: 'second' })
+  })
+
+  it('waits for nobody: it is refused while a controller runs', async () => {
+    const unlock = lockDirectory(world.directory)
+
+    const { code, stderr } = await recover('--username', 'back again')
+
+    unlock()
+    expect([code, stderr]).toEqual([8, expect.stringMatching(/stop the controller first/)])
+  })
+
+  it.each([
+    ['a short username', ['--username', 'abc'], 2],
+    ['an identity that is not there', ['nobody', '--username', 'back again'], 5],
+    ['no username where nobody can be asked', [], 2],
+  ])('is refused with %s', async (_what, args, expected) => {
+    await world.stop()
+
+    const { code, stdout } = await recover(...args)
+
+    expect([code, stdout]).toEqual([expected, ''])
+  })
+
+  it('is refused a username that somebody else has', async () => {
+    const people = await People.in(world)
+    const { username } = await people.person()
+    await world.stop()
+
+    const { code, stderr } = await recover('--username', username)
+
+    expect([code, stderr]).toEqual([6, expect.stringMatching(/username is taken/)])
+  })
+})

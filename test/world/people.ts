@@ -1,0 +1,123 @@
+// People and devices with a way in, made as administrators make them.
+import { expect } from 'vitest'
+import { everythingAllowed } from '../../src/resources/auth-policies.ts'
+import { type ClientKey, callOverTls, clientKey } from './certificates.ts'
+import { type Answered, CLIENT, MANAGEMENT, type TestController } from './controller.ts'
+
+export const PASSWORD = 'correct horse battery'
+
+export interface Person {
+  readonly id: string
+  readonly authenticatorId: string
+  readonly username: string
+  readonly password: string
+}
+
+export interface Device {
+  readonly id: string
+  readonly authenticatorId: string
+  /** The certificate with what stands between it and the root, as PEM. */
+  readonly chain: string
+  readonly key: ClientKey
+}
+
+/** What an auth policy says, where it differs from one that allows everything. */
+export interface PolicyWords {
+  readonly cert?: Partial<(typeof everythingAllowed)['primary']['cert']>
+  readonly updb?: Partial<(typeof everythingAllowed)['primary']['updb']>
+  readonly extJwt?: { readonly allowed?: boolean }
+  readonly requireTotp?: boolean
+}
+
+let made = 0
+
+/** An administrator at work, over the API. */
+export class People {
+  readonly #world: TestController
+  readonly token: string
+
+  private constructor(world: TestController, token: string) {
+    this.#world = world
+    this.token = token
+  }
+
+  /** @param name of the administrator, in a world that had others before */
+  static async in(world: TestController, name?: string): Promise<People> {
+    const { token } = await world.signIn({ isAdmin: true, ...(name === undefined ? {} : { name }) })
+    return new People(world, token)
+  }
+
+  ask(method: string, path: string, body?: unknown): Promise<Answered> {
+    const common = { method, path: MANAGEMENT + path, token: this.token }
+    return this.#world.send(body === undefined ? common : { ...common, body })
+  }
+
+  /** The data of an answer that must be a success. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into whatever was answered
+  async manage(method: string, path: string, body?: unknown): Promise<any> {
+    const answer = await this.ask(method, path, body)
+    expect(answer.body.error).toBeUndefined()
+    return answer.body.data
+  }
+
+  async identity(values: Record<string, unknown> = {}): Promise<string> {
+    const body = { name: `somebody ${++made}`, type: 'Device', isAdmin: false, ...values }
+    return (await this.manage('POST', '/identities', body)).id
+  }
+
+  async policy({ cert = {}, updb = {}, extJwt = {}, requireTotp = false }: PolicyWords): Promise<string> {
+    const { primary } = everythingAllowed
+    const body = {
+      name: `policy ${++made}`,
+      primary: {
+        cert: { ...primary.cert, ...cert },
+        extJwt: { ...primary.extJwt, ...extJwt },
+        updb: { ...primary.updb, ...updb },
+      },
+      secondary: { requireTotp },
+    }
+    return (await this.manage('POST', '/auth-policies', body)).id
+  }
+
+  /** An identity with a username and a password. */
+  async person(values: Record<string, unknown> = {}, password = PASSWORD): Promise<Person> {
+    const id = await this.identity(values)
+    const username = `person-${++made}`
+    const body = { identityId: id, method: 'updb', username, password }
+    return { id, username, password, authenticatorId: (await this.manage('POST', '/authenticators', body)).id }
+  }
+
+  /** An identity that has enrolled for a certificate. */
+  async device(values: Record<string, unknown> = {}): Promise<Device> {
+    const id = await this.identity({ ...values, enrollment: { ott: true } })
+    const { enrollment } = await this.manage('GET', `/identities/${id}`)
+    const key = await clientKey(id)
+    const chain = (await this.enroll(enrollment.ott.token, key.csr)).body.data.cert
+    const { authenticators } = await this.manage('GET', `/identities/${id}`)
+    return { id, key, chain, authenticatorId: authenticators.cert.id }
+  }
+
+  enroll(token: string, csr: string): Promise<Answered> {
+    const headers = { 'content-type': 'application/x-pem-file' }
+    const path = `${CLIENT}/enroll?method=ott&token=${token}`
+    return this.#world.send({ method: 'POST', path, body: csr, headers })
+  }
+
+  signIn({ username, password }: { username: string; password: string }, body: object = {}): Promise<Answered> {
+    const path = `${CLIENT}/authenticate?method=password`
+    return this.#world.send({ method: 'POST', path, body: { username, password, ...body } })
+  }
+
+  /** The token of a session that must come about. */
+  async sessionOf(person: Person): Promise<string> {
+    const { body } = await this.signIn(person)
+    expect(body.error).toBeUndefined()
+    return body.data.token
+  }
+
+  /** Signs in over TLS, presenting a certificate. */
+  signInBy(at: { url: string; rootPem: string }, { chain, key }: Pick<Device, 'chain' | 'key'>): Promise<Answered> {
+    const path = `${CLIENT}/authenticate?method=cert`
+    return callOverTls(at.url, at.rootPem, { method: 'POST', path, body: {}, cert: chain, key: key.keyPem })
+  }
+}
