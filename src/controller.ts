@@ -5,6 +5,7 @@ import { ApiSessions } from './auth/api-sessions.ts'
 import { AuthPolicies } from './auth/auth-policies.ts'
 import { authenticatorRules } from './auth/authenticator-rules.ts'
 import { ClientTrust } from './auth/client-trust.ts'
+import { ExtensionRequests } from './auth/extension-requests.ts'
 import { Passwords } from './auth/passwords.ts'
 import { Refusals } from './auth/refusals.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
@@ -86,12 +87,14 @@ export async function openController({ directory, config, clock, log }: OpenOpti
   const references = new References()
   const readyRecords = new ReadyRecords()
   const authPolicies = await AuthPolicies.load(store.db)
+  const extensionRequests = await ExtensionRequests.load(store.db)
   const sessions = await ApiSessions.load(store.db, tokens, config['session.timeout'], startedAt)
   store.onCommit((changes) => {
     references.forget(changes)
     readyRecords.follow(changes)
     access.follow(changes)
     authPolicies.follow(changes)
+    extensionRequests.follow(changes)
     sessions.follow(changes)
   })
   const controller: Controller = {
@@ -116,7 +119,7 @@ export async function openController({ directory, config, clock, log }: OpenOpti
     identityViews: new IdentityViews(),
     deriveIdentities,
     deriveEnrollments,
-    sessionViews: new SessionViews(sessions, authPolicies),
+    sessionViews: new SessionViews(sessions, authPolicies, extensionRequests),
     startedAt,
     context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
     async close() {

@@ -1,8 +1,11 @@
 // Asking for certificates to be extended before their time: the flags are set here, and the holder acts on them.
+import type { Kysely } from 'kysely'
 import type { Context, WriteContext } from '../context.ts'
 import { errors } from '../errors.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { identities } from '../resources/identities.ts'
+import type { Change } from '../store/changes.ts'
+import type { Database } from '../store/database.ts'
 import { get, update } from '../store/entities.ts'
 import type { Authenticator } from './authenticator-rules.ts'
 
@@ -36,4 +39,37 @@ async function flag(tx: WriteContext, authenticator: Authenticator, rollKeys: bo
     isKeyRollRequested: rollKeys,
     extendRequestedAt: tx.clock.now(),
   })
+}
+
+/** The certificates whose holders are asked, in memory: every look of a session at itself wants to know. */
+export class ExtensionRequests {
+  /** By authenticator: whether a new key is asked for, too. */
+  readonly #rollKeys: Map<string, boolean>
+
+  private constructor(rollKeys: Map<string, boolean>) {
+    this.#rollKeys = rollKeys
+  }
+
+  static async load(db: Kysely<Database>): Promise<ExtensionRequests> {
+    const rows = await db
+      .selectFrom('authenticators')
+      .select(['id', 'isKeyRollRequested'])
+      .where('isExtendRequested', '=', 1)
+      .execute()
+    return new ExtensionRequests(new Map(rows.map(({ id, isKeyRollRequested }) => [id, isKeyRollRequested === 1])))
+  }
+
+  /** What the holder of a certificate is asked to do. */
+  of(authenticatorId: string): { isCertExtendRequested: boolean; isCertKeyRollRequested: boolean } {
+    const rollKeys = this.#rollKeys.get(authenticatorId)
+    return { isCertExtendRequested: rollKeys !== undefined, isCertKeyRollRequested: rollKeys === true }
+  }
+
+  follow(changes: readonly Change[]): void {
+    for (const { resource, operation, id, after } of changes) {
+      if (resource !== authenticators.plural) continue
+      if (after?.isExtendRequested) this.#rollKeys.set(id, after.isKeyRollRequested === true)
+      else if (after || operation === 'delete') this.#rollKeys.delete(id)
+    }
+  }
 }

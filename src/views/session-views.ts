@@ -1,11 +1,11 @@
 // The members of an API session that are not in its row: its token for its owner, what it still owes, how long it lives.
 import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { AuthPolicies } from '../auth/auth-policies.ts'
+import type { ExtensionRequests } from '../auth/extension-requests.ts'
 import { type Outstanding, outstandingOf } from '../auth/second-factors.ts'
 import { isoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import type { Facts, LiveView } from '../resources/define.ts'
-import { isOneOf } from '../store/untyped.ts'
 
 /** How callers of a dialect call the second factor of this controller's own, and its codes. */
 export interface TotpWords {
@@ -18,28 +18,22 @@ export interface OwnSessionView {
   readonly totpWords: TotpWords
 }
 
-interface ExtensionFlags {
-  readonly isCertExtendRequested: boolean
-  readonly isCertKeyRollRequested: boolean
-}
-
-const NOT_REQUESTED: ExtensionFlags = { isCertExtendRequested: false, isCertKeyRollRequested: false }
-
 export class SessionViews implements LiveView {
   readonly #sessions: ApiSessions
   readonly #policies: AuthPolicies
+  readonly #extensions: ExtensionRequests
 
-  constructor(sessions: ApiSessions, policies: AuthPolicies) {
+  constructor(sessions: ApiSessions, policies: AuthPolicies, extensions: ExtensionRequests) {
     this.#sessions = sessions
     this.#policies = policies
+    this.#extensions = extensions
   }
 
   async describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
     const own = (view as OwnSessionView | undefined)?.totpWords
-    const extensions = await extensionFlags(context, rows)
     return rows.map((row) => ({
       ...this.#members(row, own),
-      ...(extensions.get(row.authenticatorId as string) ?? NOT_REQUESTED),
+      ...this.#extensions.of(row.isCertExtendable === 1 ? (row.authenticatorId as string) : ''),
       token: own || isCallersOwn(context, row) ? this.#sessions.tokenOf(row.id) : null,
     }))
   }
@@ -79,21 +73,4 @@ function authQueries({ totp, signer }: Outstanding, { provider, format }: TotpWo
   }
   if (signer !== undefined) queries.push({ typeId: 'EXT-JWT', provider: 'url', id: signer, scopes: [] })
   return queries
-}
-
-/** By authenticator, for the sessions that began with a certificate of this controller's: what its holder is asked to do. */
-async function extensionFlags({ db }: ReadContext, rows: readonly Facts[]): Promise<Map<string, ExtensionFlags>> {
-  const ids = rows.filter((row) => row.isCertExtendable === 1).map((row) => row.authenticatorId as string)
-  if (ids.length === 0) return new Map()
-  const found = await db
-    .selectFrom('authenticators')
-    .select(['id', 'isExtendRequested', 'isKeyRollRequested'])
-    .where(isOneOf(db, 'id', ids))
-    .execute()
-  return new Map(
-    found.map(({ id, isExtendRequested, isKeyRollRequested }) => [
-      id,
-      { isCertExtendRequested: isExtendRequested === 1, isCertKeyRollRequested: isKeyRollRequested === 1 },
-    ]),
-  )
 }
