@@ -13,22 +13,33 @@ import { ownIdentityId } from './current-identity.ts'
 const COMMON = { apis: ['client', 'management'] as const, topic: 'current-identity' }
 const ONE = '/current-identity/authenticators/:id'
 const READ = { permission: 'current-identity.read', grantedTo: 'authenticated' } as const
-const UPDATE = { permission: 'current-identity.update', grantedTo: 'authenticated' } as const
 
 const own: Presentation = {
   links: ({ id }) => `{"self":{"href":"./current-identity/authenticators/${id}"}}`,
 }
 const presentation = async () => own
 
-/** What the owner may change; on a patch all but the current password may be left out. */
-function ownBody(required: boolean) {
+/** On a patch everything but the current password may be left out. */
+function changeOperation(how: 'replace' | 'patch', words: Pick<AnyOperation, 'id' | 'method' | 'summary'>) {
+  const required = how === 'replace'
   const fields = {
     username: f.text({ required, ...usernameLength }),
     password: f.text({ required, ...passwordLength, secret: true }),
     currentPassword: f.text({ required: true, ...passwordLength, secret: true }),
     tags: f.tags(),
   }
-  return fieldsBody<OwnChange>(fields, { tolerated: recordMembers(authenticators) })
+  return operation<OwnChange>({
+    ...COMMON,
+    ...words,
+    path: ONE,
+    access: { permission: 'current-identity.update', grantedTo: 'authenticated' },
+    body: fieldsBody<OwnChange>(fields, { tolerated: recordMembers(authenticators) }),
+    returns: { kind: 'empty' },
+    async run({ context, params, body }) {
+      await changeOwnAuthenticator(context, ownIdentityId(context), params.id ?? '', how, body)
+      return empty()
+    },
+  })
 }
 
 export const ownAuthenticatorOperations: readonly AnyOperation[] = [
@@ -60,32 +71,14 @@ export const ownAuthenticatorOperations: readonly AnyOperation[] = [
       return answerRecord(call, authenticators, id, { presentation })
     },
   }),
-  operation<OwnChange>({
-    ...COMMON,
+  changeOperation('replace', {
     id: 'updateCurrentIdentityAuthenticator',
     method: 'PUT',
-    path: ONE,
     summary: "Replaces username and password of one of the caller's own authenticators.",
-    access: UPDATE,
-    body: ownBody(true),
-    returns: { kind: 'empty' },
-    async run({ context, params, body }) {
-      await changeOwnAuthenticator(context, ownIdentityId(context), params.id ?? '', 'replace', body)
-      return empty()
-    },
   }),
-  operation<OwnChange>({
-    ...COMMON,
+  changeOperation('patch', {
     id: 'patchCurrentIdentityAuthenticator',
     method: 'PATCH',
-    path: ONE,
     summary: "Changes username, password or both of one of the caller's own authenticators.",
-    access: UPDATE,
-    body: ownBody(false),
-    returns: { kind: 'empty' },
-    async run({ context, params, body }) {
-      await changeOwnAuthenticator(context, ownIdentityId(context), params.id ?? '', 'patch', body)
-      return empty()
-    },
   }),
 ]

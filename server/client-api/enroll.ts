@@ -38,7 +38,7 @@ const enrollBody: BodyReader<EnrollBody> = {
   read: (sent, unknown) => (typeof sent === 'string' ? { clientCsr: sent } : jsonBody.read(sent, unknown)),
 }
 
-function request(method: string, token: string | undefined, { clientCsr, username, password }: EnrollBody) {
+function request(method: string | undefined, token: string | undefined, { clientCsr, username, password }: EnrollBody) {
   return {
     method,
     token,
@@ -139,7 +139,7 @@ export const enrollOperations: readonly AnyOperation[] = [
     body: enrollBody,
     returns: ENROLLED,
     async run({ context, query, headers, body }) {
-      const { token, method = 'ott' } = query as { token?: string; method?: string }
+      const { token, method } = query as { token?: string; method?: string }
       const isPem = REQUEST_TYPES.some((type) => String(headers['content-type']).startsWith(type))
       if (isPem) assertAcceptsJson(headers.accept as string | undefined)
       return data(await enroll(context, request(method, token, body)))

@@ -8,13 +8,21 @@ import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
 const COMMON = { apis: ['management'] as const, topic: 'authenticators', method: 'POST' as const }
 const UPDATE = { permission: 'authenticator.update', grantedTo: 'administrator' } as const
 
-interface ExtendBody {
-  readonly rollKeys?: boolean
-}
+type Extend = typeof requestExtension
 
-const extendBody = fieldsBody<ExtendBody>({
-  rollKeys: f.bool({ summary: 'Whether the holder is asked for a new key, too.' }),
-})
+function extendOperation(extend: Extend, words: Pick<AnyOperation, 'id' | 'path' | 'summary'>) {
+  return operation<{ readonly rollKeys?: boolean }>({
+    ...COMMON,
+    ...words,
+    access: UPDATE,
+    body: fieldsBody({ rollKeys: f.bool({ summary: 'Whether the holder is asked for a new key, too.' }) }),
+    returns: { kind: 'empty' },
+    async run({ context, params, body }) {
+      await extend(context, params.id ?? '', body.rollKeys === true)
+      return empty()
+    },
+  })
+}
 
 export const authenticatorOperations: readonly AnyOperation[] = [
   operation<{ readonly expiresAt: number }>({
@@ -28,30 +36,14 @@ export const authenticatorOperations: readonly AnyOperation[] = [
     run: async ({ context, params, body }) =>
       created('enrollments', await reEnroll(context, params.id ?? '', body.expiresAt)),
   }),
-  operation<ExtendBody>({
-    ...COMMON,
+  extendOperation(requestExtension, {
     id: 'requestExtendAuthenticator',
     path: '/authenticators/:id/request-extend',
     summary: 'Asks the holder of a certificate to extend it early.',
-    access: UPDATE,
-    body: extendBody,
-    returns: { kind: 'empty' },
-    async run({ context, params, body }) {
-      await requestExtension(context, params.id ?? '', body.rollKeys === true)
-      return empty()
-    },
   }),
-  operation<ExtendBody>({
-    ...COMMON,
+  extendOperation(requestExtensionOfAll, {
     id: 'requestExtendAllCertAuthenticators',
     path: '/identities/:id/request-extend',
     summary: 'Asks an identity to extend all of its certificates early.',
-    access: UPDATE,
-    body: extendBody,
-    returns: { kind: 'empty' },
-    async run({ context, params, body }) {
-      await requestExtensionOfAll(context, params.id ?? '', body.rollKeys === true)
-      return empty()
-    },
   }),
 ]

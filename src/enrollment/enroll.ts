@@ -12,8 +12,8 @@ import type { EnrollmentMethod } from './enrollments.ts'
 
 /** What a client brings: which of it counts depends on the method. */
 export interface EnrollmentRequest {
-  /** The method the client names; it must be that of the token. */
-  readonly method: string
+  /** The method the client names, if it does; it must be that of the token. */
+  readonly method: string | undefined
   readonly token: string | undefined
   readonly csr?: string
   readonly username?: string
@@ -46,18 +46,15 @@ const completions: Readonly<Record<EnrollmentMethod, Completion>> = {
  * method refuses
  */
 export async function enroll(context: Context, request: EnrollmentRequest): Promise<EnrollmentResult> {
+  const { method, token } = request
   // The one method without a token: there the certificate's own authority says who enrolls. None is registered yet.
-  if (request.method === 'ca') throw errors.ENROLLMENT_NO_VALID_CAS()
-  if (!isMethod(request.method)) throw errors.INVALID_ENROLL_METHOD()
-  const enrollment = request.token === undefined ? undefined : await findByToken(context, request.token)
+  if (method === 'ca') throw errors.ENROLLMENT_NO_VALID_CAS()
+  if (method !== undefined && !Object.hasOwn(completions, method)) throw errors.INVALID_ENROLL_METHOD()
+  const enrollment = token === undefined ? undefined : await findByToken(context, token)
   if (!enrollment) throw errors.INVALID_ENROLLMENT_TOKEN()
-  if (enrollment.method !== request.method) throw errors.INVALID_ENROLL_METHOD()
+  if (method !== undefined && enrollment.method !== method) throw errors.INVALID_ENROLL_METHOD()
   if (enrollment.expiresAt <= context.clock.now()) throw errors.ENROLLMENT_EXPIRED()
-  return completions[request.method](context, enrollment, request)
-}
-
-function isMethod(method: string): method is EnrollmentMethod {
-  return Object.hasOwn(completions, method)
+  return completions[enrollment.method](context, enrollment, request)
 }
 
 function findByToken({ db }: Pick<Context, 'db'>, token: string): Promise<Outstanding | undefined> {

@@ -360,6 +360,14 @@ describe('a token', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, code])
   })
 
+  it('says by itself of which method it is, where the client does not', async () => {
+    const { token } = await enrollment({ method: 'updb', username: 'of no named method' })
+
+    const answer = await post(`/enroll?token=${token}`, { password: PASSWORD })
+
+    expect(answer.body.data).toEqual({ username: 'of no named method' })
+  })
+
   it.each(['ott', 'ottca', 'updb'])('that is unknown, or none, is refused for the method %s', async (method) => {
     const answers = [
       await post(`/enroll?method=${method}&token=${randomUUID()}`, {}),
