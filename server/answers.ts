@@ -1,7 +1,7 @@
 // What operations answer with: the envelope of both APIs, and the few answers that have none.
 import type { Readable } from 'node:stream'
 import { jsonText } from '../src/records/raw-json.ts'
-import type { Page } from '../src/store/lists.ts'
+import type { Window } from '../src/store/lists.ts'
 
 /** What is sent: a body as text or stream, with a status and a content type. */
 export interface Answer {
@@ -42,12 +42,8 @@ export function created(plural: string, id: string): Answer {
   return answer(201, `{"_links":{"self":{"href":"./${plural}/${id}"}},"id":${JSON.stringify(id)}}`)
 }
 
-/** A page of records, each as JSON text. */
-export function list(
-  records: readonly string[],
-  page: Omit<Page, 'keys'>,
-  filterableFields: readonly string[],
-): Answer {
+/** A page of records or values, each as JSON text. */
+export function list(records: readonly string[], page: Window, filterableFields: readonly string[]): Answer {
   return {
     status: 200,
     contentType: JSON_TYPE,
@@ -56,7 +52,7 @@ export function list(
 }
 
 /** The meta of a list; a list without a limit reports −1. */
-export function listMeta({ limit, offset, total }: Omit<Page, 'keys'>, filterableFields: readonly string[]): string {
+export function listMeta({ limit, offset, total }: Window, filterableFields: readonly string[]): string {
   const shown = limit === 'none' ? -1 : limit
   const pagination = `"pagination":{"limit":${shown},"offset":${offset},"totalCount":${total}}`
   return `"meta":{${VERSIONS},"filterableFields":${JSON.stringify(filterableFields)},${pagination}}`
