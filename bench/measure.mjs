@@ -45,7 +45,7 @@ try {
 } finally {
   server.kill('SIGINT')
   await new Promise((resolve) => server.on('close', resolve))
-  if (options.profile) console.error(`profiles are in ${directory}`)
+  if (options.profile) process.stderr.write(`profiles are in ${directory}\n`)
   else rmSync(directory, { recursive: true, force: true })
 }
 
