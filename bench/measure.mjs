@@ -148,7 +148,7 @@ async function load(token) {
   await drive(target, 8, (at) => post('service-policies', policy(at)), { count: model.policies })
   await drive(target, 1, () => requestBytes({ path: `${MANAGEMENT}/version` }), { count: 2_000 })
   process.stdout.write(
-    `resident after loading: ${Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) / 1024)} MiB`,
+    `resident after loading: ${Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) / 1024)} MiB\n`,
   )
 }
 
@@ -255,6 +255,6 @@ function report(name, rate, cpu, budget, latencies = []) {
   const quantile = (q) => (sorted.length ? sorted[Math.floor(sorted.length * q)].toFixed(2) : '-')
   const verdict = budget === undefined ? '' : `of ${budget}${cpu > budget ? '  OVER' : ''}`
   process.stdout.write(
-    `${name.padEnd(38)} ${rate.toFixed(0).padStart(7)}/s  p50 ${quantile(0.5).padStart(6)}  p99 ${quantile(0.99).padStart(6)} ms  cpu ${cpu.toFixed(0).padStart(5)} µs ${verdict}`,
+    `${name.padEnd(38)} ${rate.toFixed(0).padStart(7)}/s  p50 ${quantile(0.5).padStart(6)}  p99 ${quantile(0.99).padStart(6)} ms  cpu ${cpu.toFixed(0).padStart(5)} µs ${verdict}\n`,
   )
 }

@@ -42,13 +42,23 @@ export function created(plural: string, id: string): Answer {
   return answer(201, `{"_links":{"self":{"href":"./${plural}/${id}"}},"id":${JSON.stringify(id)}}`)
 }
 
-/** A page of records or values, each as JSON text. */
-export function list(records: readonly string[], page: Window, filterableFields: readonly string[]): Answer {
-  return {
-    status: 200,
-    contentType: JSON_TYPE,
-    body: `{"data":[${records.join(',')}],${listMeta(page, filterableFields)}}\n`,
-  }
+/** A page of values or records, each as JSON text, or all of them as pieces of bytes with their commas. */
+export function list(
+  records: readonly string[] | readonly Buffer[],
+  page: Window,
+  filterableFields: readonly string[],
+): Answer {
+  const tail = `],${listMeta(page, filterableFields)}}\n`
+  const body = isBytes(records)
+    ? Buffer.concat([LIST_HEAD, ...records, Buffer.from(tail)])
+    : `{"data":[${records.join(',')}${tail}`
+  return { status: 200, contentType: JSON_TYPE, body }
+}
+
+const LIST_HEAD = Buffer.from('{"data":[')
+
+function isBytes(records: readonly string[] | readonly Buffer[]): records is readonly Buffer[] {
+  return typeof records[0] === 'object'
 }
 
 /** The meta of a list; a list without a limit reports −1. */

@@ -4,7 +4,7 @@ import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { notFound } from '../src/errors.ts'
 import { filterableFields, sourceOf } from '../src/filter/symbols.ts'
-import { finish, finishRows, type Presentation } from '../src/records/present.ts'
+import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
 import { RawJson } from '../src/records/raw-json.ts'
 import type { AnyResource, AnyRow, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
@@ -236,7 +236,7 @@ export async function answerList(
   if (plan.limit === 'none') return streamList(context, resource, plan, restrictions, how)
   const page = await list(context, resource, plan, restrictions)
   const records = await context.controller.readyRecords.byKeys(context, resource, page.keys)
-  return listAnswer(await finish(context, resource, records, how), page, filterableFields(sourceOf(resource)))
+  return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(sourceOf(resource)))
 }
 
 // How many records of an unlimited list are made ready at a time.
