@@ -1,14 +1,14 @@
 // Pages of records: filter, order, window and total, by statements whose cost follows what they return.
-import { type Expression, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { FilterCompiler, type Order } from '../filter/compile.ts'
 import { type FilterSource, sourceOf } from '../filter/symbols.ts'
 import type { Predicate } from '../filter/tree.ts'
-import type { AnyResource, Scope } from '../resources/define.ts'
+import type { AnyResource, AnyRow, Scope } from '../resources/define.ts'
 import { asSortParameter, type ListPlan } from './list-plan.ts'
 import { isNarrow, roleFilterSide, sidesCondition } from './role-conditions.ts'
 import { setTableName } from './rows.ts'
-import { isOneOf, type UntypedDatabase, untyped } from './untyped.ts'
+import { isOneOf } from './untyped.ts'
 
 type Reading = Pick<Context, 'db' | 'controller'>
 
@@ -42,16 +42,17 @@ export async function list(
   return pageOf(context, sourceOf(resource), plan, conditions, tables)
 }
 
-/** All rows of a list, for a stream. */
+/** All rows of a list as a query, for a stream. */
 export async function allRows(
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
-) {
+): Promise<Compilable<AnyRow>> {
   const tables = new Set<string>()
   const conditions = await conditionsOf(context, resource, plan, restrictions, tables)
-  return (await statementsOf(context, sourceOf(resource), plan, conditions, tables)).matching.selectAll()
+  const { matching, window } = await statementsOf(context, sourceOf(resource), plan, conditions, tables)
+  return { compile: () => sql<AnyRow>`select * ${matching} ${window}`.compile(context.db) }
 }
 
 /** One page of a table that fits the plan and the conditions, which read `tables`. */
@@ -62,18 +63,28 @@ export async function pageOf(
   conditions: readonly Expression<SqlBool>[] = [],
   tables: ReadonlySet<string> = new Set(),
 ): Promise<Page> {
-  const statements = await statementsOf(context, source, plan, conditions, tables)
+  const { matching, window, read } = await statementsOf(context, source, plan, conditions, tables)
   const { limit, offset } = plan
-  const found = await statements.matching.select('n').execute()
-  const isWhole = offset === 0 && (limit === 'none' || found.length < limit)
-  const total = isWhole ? found.length : await context.controller.store.total(statements.count, statements.tables)
-  return { keys: found.map(({ n }) => n as number), total, limit, offset }
+  // The keys alone: walking an index, or sorting, with whole rows in hand costs three times as much, and most records are
+  // remembered anyway.
+  const { rows } = await sql<{ n: number }>`select n ${matching} ${window}`.execute(context.db)
+  const isWhole = offset === 0 && (limit === 'none' || rows.length < limit)
+  const count = { compile: () => sql<{ n: number }>`select count(*) as n ${matching}`.compile(context.db) }
+  const total = isWhole ? rows.length : await context.controller.store.total(count, read)
+  return { keys: rows.map(({ n }) => n), total, limit, offset }
 }
 
-/**
- * The statements of a list. A page takes the keys alone: walking an index, or sorting, with whole rows in hand costs three
- * times as much, and most records are remembered anyway.
- */
+/** How many records of a resource fit the plan and the restrictions, whatever the window. */
+export async function countAll(
+  context: Reading,
+  resource: AnyResource,
+  plan: ListPlan,
+  restrictions: readonly Restriction[] = [],
+): Promise<number> {
+  return (await list(context, resource, { ...plan, limit: 1 }, restrictions)).total
+}
+
+/** What the statements of a list have in common: which rows, in which order and window, and the tables that they read. */
 async function statementsOf(
   context: Reading,
   source: FilterSource,
@@ -84,33 +95,28 @@ async function statementsOf(
   const compiler = new FilterCompiler(context.db, source, await narrowTests(context, source, plan.predicate))
   const filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
   const conditions = filter ? [filter.condition, ...given] : given
-  const all = untyped(context.db).selectFrom(source.table)
-  const matching = conditions.reduce((query, condition) => query.where(condition), all)
+  const where = conditions.length === 0 ? NOTHING : sql` where ${sql.join(conditions, AND)}`
+  const order = orderOf(compiler, plan).map(({ expression, isDescending }) =>
+    isDescending ? sql`${expression} desc` : sql`${expression} asc`,
+  )
   return {
-    matching: windowed(ordered(matching, orderOf(compiler, plan)), plan),
-    count: matching.select((eb) => eb.fn.countAll<number>().as('n')),
-    tables: [...new Set([source.table, ...read, ...(filter?.tables ?? [])])],
+    matching: sql`from ${sql.table(source.table)}${where}`,
+    window: sql`order by ${sql.join(order)}${windowOf(plan)}`,
+    read: [...new Set([source.table, ...read, ...(filter?.tables ?? [])])],
   }
+}
+
+const NOTHING = sql``
+const AND = sql` and `
+
+function windowOf({ limit, offset }: ListPlan) {
+  if (limit !== 'none') return sql` limit ${limit} offset ${offset}`
+  return offset === 0 ? NOTHING : sql` limit ${Number.MAX_SAFE_INTEGER} offset ${offset}`
 }
 
 /** What a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, depending on where the order was asked for */
 export function orderOf(compiler: FilterCompiler, { order: { keys, isParameter } }: ListPlan): Order[] {
   return isParameter ? asSortParameter(() => compiler.order(keys)) : compiler.order(keys)
-}
-
-type Query = SelectQueryBuilder<UntypedDatabase, string, object>
-
-function ordered(query: Query, order: readonly Order[]): Query {
-  return order.reduce(
-    (sorted, { expression, isDescending }) =>
-      sorted.orderBy(sql`${expression} ${sql.raw(isDescending ? 'desc' : 'asc')}`),
-    query,
-  )
-}
-
-function windowed(query: Query, { limit, offset }: ListPlan): Query {
-  if (limit !== 'none') return query.limit(limit).offset(offset)
-  return offset === 0 ? query : query.limit(Number.MAX_SAFE_INTEGER).offset(offset)
 }
 
 /** The set equalities, among the terms that all must hold, which few records pass. */

@@ -34,7 +34,7 @@ export interface Store {
   /** Writes a consistent copy to `file`, beside running writes. */
   backup(file: string): Promise<void>
   /** Refreshes what the database knows of its tables; worth a moment every few hours. */
-  tend(): void
+  tend(): Promise<void>
   stats(): StoreStats
   /** Lets what waits commit, then closes. */
   close(): Promise<void>

@@ -18,11 +18,13 @@ import { openForWriting, type SqliteDatabase } from './connection.ts'
 import { SqliteExecutor } from './executor.ts'
 import { type Committed, GroupCommit } from './group-commit.ts'
 import { Statements } from './statements.ts'
+import { tendTables } from './statistics.ts'
 import { Streams } from './streams.ts'
 import { unusableDialect, unusableDriver } from './transaction.ts'
 
 const STREAM_MILLISECONDS = 60_000
 const LONGEST_QUEUE = 1_000
+const TEND_AFTER = 1_000
 // Pages a step of a backup copies before other work gets a turn.
 const BACKUP_PAGES = 200
 
@@ -54,6 +56,8 @@ class SqliteStore implements Store {
   readonly #listeners = new Set<CommitListener>()
   readonly #report: SqliteOptions['report']
   #commits = 0
+  /** How many transactions there had been when the tables were last looked at. */
+  #tended = 0
   #isClosed = false
 
   constructor(file: string, connection: SqliteDatabase, { report, longestQueue = LONGEST_QUEUE }: SqliteOptions) {
@@ -106,10 +110,9 @@ class SqliteStore implements Store {
     await this.#connection.backup(file, { progress: () => BACKUP_PAGES })
   }
 
-  tend(): void {
-    // Looks at a sample of each index whose statistics are missing or old; without a bound it would read them whole.
-    this.#connection.pragma('analysis_limit = 400')
-    this.#connection.pragma('optimize')
+  async tend(): Promise<void> {
+    const isFinished = await tendTables(this.#connection, () => this.#isClosed)
+    if (isFinished) this.#tended = this.#queue.stats.transactions
   }
 
   stats(): StoreStats {
@@ -121,13 +124,21 @@ class SqliteStore implements Store {
     this.#isClosed = true
     await this.#queue.drained()
     this.#streams.close()
-    this.tend()
     this.#connection.close()
+  }
+
+  /** After each doubling: a database that was just filled would be read by plans made for an empty one. */
+  #tendWhenGrown(): void {
+    const { transactions } = this.#queue.stats
+    if (transactions < Math.max(TEND_AFTER, 2 * this.#tended)) return
+    this.#tended = transactions
+    void this.tend().catch(this.#report)
   }
 
   #announce({ changes, tables }: Committed): void {
     this.#commits += 1
     this.#totals.touched(tables)
+    this.#tendWhenGrown()
     for (const ofOne of changes) {
       if (ofOne.length === 0) continue
       for (const listener of this.#listeners) {
