@@ -10,6 +10,9 @@ import { type FilterSource, type FilterSymbol, sourceOf } from './symbols.ts'
 import { tagCondition, tagKey } from './tags.ts'
 import type { Predicate, Query, SetArgument, SortKey, SymbolNode } from './tree.ts'
 
+// Each is a query of its own over all that a policy may match.
+const MOST_MATCHED = 16
+
 const TRUE = sql<SqlBool>`1 = 1`
 const FALSE = sql<SqlBool>`1 = 0`
 
@@ -36,6 +39,7 @@ export class FilterCompiler {
   readonly #source: FilterSource
   readonly #narrow: ReadonlySet<Predicate>
   readonly #tables = new Set<string>()
+  #matched = 0
 
   constructor(db: Kysely<Database>, source: FilterSource, narrow: ReadonlySet<Predicate> = new Set()) {
     this.#db = db
@@ -53,10 +57,13 @@ export class FilterCompiler {
   order(keys: readonly SortKey[]): Order[] {
     const order: Order[] = []
     const { key } = this.#source
+    const seen = new Set<FilterSymbol>()
     for (const { symbol: node, isDescending } of keys) {
       const symbol = this.#symbol(node)
       if (symbol.set || symbol.type === 'tags') throw filterFault(`lists cannot be sorted by "${node.name}",`, node.at)
-      if (symbol.constant !== undefined) continue
+      // What all records have in common, or were sorted by already, puts nothing before anything else.
+      if (symbol.constant !== undefined || seen.has(symbol)) continue
+      seen.add(symbol)
       order.push({ expression: this.#column(symbol), isDescending })
       if (symbol.column === key.column) return order
     }
@@ -156,6 +163,14 @@ export class FilterCompiler {
   #setSymbol(node: SymbolNode, takes: string): SetSymbol {
     const symbol = this.#symbol(node)
     if (!symbol.set) throw filterFault(`"${node.name}" is no set, and ${takes} takes sets,`, node.at)
+    if (symbol.set.kind === 'matched') {
+      this.#matched += 1
+      if (this.#matched > MOST_MATCHED)
+        throw filterFault(
+          `a query may ask ${MOST_MATCHED} times what policies match, this one asks more often,`,
+          node.at,
+        )
+    }
     return symbol as SetSymbol
   }
 
