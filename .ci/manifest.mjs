@@ -1,10 +1,15 @@
-// Writes oclif.manifest.json, from which the command line learns its commands without loading them.
+// Writes what the command line is made from: dist/api.json, the operations of the API, and oclif.manifest.json, from which it
+// learns its commands without loading them.
 import { writeFileSync } from 'node:fs'
 import { Plugin } from '@oclif/core'
 
-const root = new URL('..', import.meta.url).pathname
+const root = new URL('..', import.meta.url)
+
+const { describeApi } = await import('../dist/server/api-description.js')
+writeFileSync(new URL('dist/api.json', root), JSON.stringify(describeApi()))
+
 const plugin = new Plugin({
-  root,
+  root: root.pathname,
   type: 'core',
   ignoreManifest: true,
   errorOnManifestCreate: true,
@@ -12,8 +17,9 @@ const plugin = new Plugin({
 })
 await plugin.load()
 const { commands, version } = plugin.manifest
-const sorted = Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1)))
-writeFileSync(
-  new URL('../oclif.manifest.json', import.meta.url),
-  `${JSON.stringify({ commands: sorted, version }, null, 2)}\n`,
-)
+const { topics } = await import('../dist/cli/topics.js')
+// A line a command: small to read at every start, and a change shows where it is.
+const lines = Object.keys(commands)
+  .sort()
+  .map((id) => `${JSON.stringify(id)}: ${JSON.stringify(commands[id])}`)
+writeFileSync(new URL('oclif.manifest.json', root), `{"version": ${JSON.stringify(version)}, "topics": ${JSON.stringify(topics(Object.keys(commands)))}, "commands": {\n${lines.join(',\n')}\n}}\n`)
