@@ -6,12 +6,16 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** What is only loaded by some commands stays as it is: the server, the store, and every library but oclif. */
 function isLoadedLater(id) {
-  if (/^\.\.?\//.test(id)) return /^\.\.\/(server\/|src\/(initialise|store\/))/.test(id)
+  if (/^\.\.?\//.test(id)) return /^\.\.\/(server\/|src\/(initialise|controller|store\/))/.test(id)
   return !id.startsWith('/') && !id.startsWith('\0') && !id.startsWith('@oclif/')
 }
 
 const bundle = await rolldown({
-  input: { main: `${root}dist/commands/main.js`, index: `${root}dist/commands/index.js`, topics: `${root}dist/commands/topics.js` },
+  input: {
+    main: `${root}dist/commands/main.js`,
+    index: `${root}dist/commands/index.js`,
+    topics: `${root}dist/commands/topics.js`,
+  },
   platform: 'node',
   external: (id, importer) => isLoadedLater(id) && !(importer ?? '').includes('node_modules'),
   logLevel: 'warn',

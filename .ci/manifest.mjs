@@ -22,4 +22,7 @@ const { topics } = await import('../dist/cli/topics.js')
 const lines = Object.keys(commands)
   .sort()
   .map((id) => `${JSON.stringify(id)}: ${JSON.stringify(commands[id])}`)
-writeFileSync(new URL('oclif.manifest.json', root), `{"version": ${JSON.stringify(version)}, "topics": ${JSON.stringify(topics(Object.keys(commands)))}, "commands": {\n${lines.join(',\n')}\n}}\n`)
+writeFileSync(
+  new URL('oclif.manifest.json', root),
+  `{"version": ${JSON.stringify(version)}, "topics": ${JSON.stringify(topics(Object.keys(commands)))}, "commands": {\n${lines.join(',\n')}\n}}\n`,
+)

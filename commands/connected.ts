@@ -31,12 +31,14 @@ export interface CommandDescription {
   readonly example: string
   /** Whether it needs no session. */
   readonly isPublic?: boolean
+  /** What its paths stand below; the management API unless said otherwise. */
+  readonly base?: string
   run(run: Run): Promise<void>
 }
 
 /** A command that talks to a controller, over HTTPS or offline. */
 export function connectedCommand(description: CommandDescription): CommandClass {
-  const { summary, aliases = [], args = {}, flags = {}, example, isPublic = false } = description
+  const { summary, aliases = [], args = {}, flags = {}, example, isPublic = false, base } = description
   const made = class extends PrintingCommand {
     static override summary = summary
     static override aliases = aliases
@@ -49,7 +51,7 @@ export function connectedCommand(description: CommandDescription): CommandClass 
       const parsed = await this.parse(made)
       const given = parsed.flags as unknown as GivenFlags
       const notice = (text: string) => this.notice(text)
-      const client = await connect(given, { version: this.config.version, isPublic, notice })
+      const client = await connect(given, { version: this.config.version, isPublic, base, notice })
       try {
         await description.run({
           client,

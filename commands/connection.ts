@@ -24,8 +24,13 @@ export const profileFlag = Flags.string({
   helpGroup: 'GLOBAL',
 })
 
+export const controllerFlag = Flags.string({
+  description: 'URL of the controller, in place of a profile.',
+  helpGroup: 'GLOBAL',
+})
+
 export const connectionFlags: Interfaces.FlagInput = {
-  controller: Flags.string({ description: 'URL of the controller, in place of a profile.', helpGroup: 'GLOBAL' }),
+  controller: controllerFlag,
   profile: profileFlag,
   offline: Flags.boolean({
     description: 'Work on the data directory itself, while no controller runs on it.',
@@ -42,26 +47,34 @@ export interface ConnectOptions {
   /** Of this command line, for the controller's log. */
   readonly version: string
   /** Whether the request needs no session. */
-  readonly isPublic?: boolean
+  readonly isPublic: boolean
+  /** What paths stand below; the management API unless said otherwise. */
+  readonly base: string | undefined
   /** Where `--show-request` writes. */
   notice(text: string): void
 }
 
 /** A client of the controller that the flags choose. @throws CommandError where there is none, or it is not free */
 export async function connect(flags: ConnectionFlags, options: ConnectOptions): Promise<Client> {
+  const { version, isPublic, base } = options
   const show = (transport: Transport) => (flags['show-request'] ? announced(transport, options.notice) : transport)
   if (flags.offline) {
-    return new Client(show(await openOffline(dataDirectory(flags['data-dir']), userName())))
+    return new Client(show(await openOffline(dataDirectory(flags['data-dir']), userName())), { base })
   }
   const { name, profile } = chosenProfile(flags)
-  if (profile.token === undefined && !options.isPublic) {
-    throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `${profile.url}: nobody is signed in with the profile ${name}`, {
-      hint: `controller login ${profile.url} --profile ${name}`,
-    })
+  if (profile.token === undefined && !isPublic) {
+    throw new CommandError(
+      EXIT.signInFirst,
+      'NOT_SIGNED_IN',
+      `${profile.url}: nobody is signed in with the profile ${name}`,
+      {
+        hint: `controller login ${profile.url} --profile ${name}`,
+      },
+    )
   }
   const { url, rootPem, token } = profile
-  const headers = { 'user-agent': `controller/${options.version} (${hostname()})` }
-  return new Client(show(httpTransport({ url, rootPem, headers })), token === undefined ? {} : { token })
+  const headers = { 'user-agent': `controller/${version} (${hostname()})` }
+  return new Client(show(httpTransport({ url, rootPem, headers })), { base, token })
 }
 
 /** Who works on this machine, for the audit. */
@@ -88,7 +101,11 @@ export function chosenProfile({ controller, profile }: ConnectionFlags): { name:
 /** Several profiles may lead to one controller: the one that is named, else the current one, else the first. */
 function profileOfUrl(profiles: Profiles, url: string, named: string | undefined): { name: string; profile: Profile } {
   const wanted = normalUrl(url)
-  const names = [...(named === undefined ? [] : [named]), ...(profiles.currentName === undefined ? [] : [profiles.currentName]), ...profiles.names]
+  const names = [
+    ...(named === undefined ? [] : [named]),
+    ...(profiles.currentName === undefined ? [] : [profiles.currentName]),
+    ...profiles.names,
+  ]
   for (const name of names) {
     const profile = profiles.get(name)
     if (profile?.url === wanted) return { name, profile }

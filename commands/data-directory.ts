@@ -35,13 +35,15 @@ export async function assertInitialised(directory: string): Promise<void> {
   })
 }
 
+const LEAVE_IT = 'leave out --offline to speak to the controller that runs, or stop it first'
+
 /** What it means when a directory cannot be opened. */
-export function explainOpening(directory: string) {
+export function explainOpening(directory: string, whenLocked = LEAVE_IT) {
   return (error: Error): never => {
     // By name: the server's modules are not those of this command line.
     if (error.name === 'DirectoryLocked') {
       throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, {
-        hint: 'leave out --offline to speak to the controller that runs, or stop it first',
+        hint: whenLocked,
       })
     }
     if (error.name === 'ConfigError') {

@@ -15,8 +15,8 @@ export function writeFailure(failure: Failure, argv: readonly string[]): void {
   process.stderr.write(wantsJson(argv) ? `${safeJson(JSON.stringify(failure))}\n` : text(failure))
 }
 
-function text({ message, field, hint, requestId }: Failure): string {
-  const lines = [field ? `${field}: ${message}` : message]
+function text({ message, hint, requestId }: Failure): string {
+  const lines = [message]
   if (hint) lines.push(`Try: ${hint}`)
   if (requestId) lines.push(`Request: ${requestId}`)
   return `${safeLines(lines.join('\n'))}\n`

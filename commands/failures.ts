@@ -48,7 +48,7 @@ async function describe(error: Error, attempt: Attempt): Promise<Failure> {
 
 function describeRefusal(refusal: RequestFailed): Failure {
   const { target, code, message, reason, field, requestId } = refusal
-  const why = field && reason ? reason : reason ? `${message} (${reason})` : message
+  const why = field && reason ? `${field} ${reason}` : reason ? `${message} (${reason})` : message
   const hint = hintFor(refusal)
   return {
     code,
@@ -63,6 +63,7 @@ function hintFor({ target, status, causeCode, code, value }: RequestFailed): str
   const isOnline = target.startsWith('https://')
   switch (status) {
     case 401:
+      if (code === 'INVALID_AUTH') return 'check the username and the password'
       if (!isOnline) return 'leave out --offline: a data directory has no identity of its own'
       return causeCode === 'PERMISSION_DENIED'
         ? `controller login ${target} as an administrator`
@@ -150,6 +151,8 @@ function describeUsage(error: ParserError, { command, flags }: Attempt): Failure
   }
   // Sentences of the parser that need no other words: expected values, bounds, flags that need each other.
   const lines = error.message.split('\n').map((line) => line.trim())
-  const sentence = lines.filter((line) => line !== '' && !line.startsWith('See more help') && line !== 'The following error occurred:')
+  const sentence = lines.filter(
+    (line) => line !== '' && !line.startsWith('See more help') && line !== 'The following error occurred:',
+  )
   return { code: 'USAGE', message: sentence.join(' '), hint: help }
 }

@@ -1,12 +1,31 @@
 // Every command by its id: those that people need more of are written by hand, all others follow from the API.
 import { apiDescription } from './api/description.ts'
 import { operationCommands } from './api/operation-commands.ts'
+import { apiRequest } from './api-request.ts'
+import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
+import { DbCheck, DbMigrate } from './db.ts'
 import { Init } from './init.ts'
 import { Login } from './login.ts'
+import { Logout } from './logout.ts'
+import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
 import { Serve } from './serve.ts'
+import { whoami } from './whoami.ts'
 
-const written = { init: Init, serve: Serve, login: Login }
+const written = {
+  serve: Serve,
+  init: Init,
+  login: Login,
+  logout: Logout,
+  whoami,
+  'profile:list': ProfileList,
+  'profile:use': ProfileUse,
+  'profile:delete': ProfileDelete,
+  api: apiRequest,
+  completion: Completion,
+  'db:check': DbCheck,
+  'db:migrate': DbMigrate,
+}
 
 // Defined one by one: the commands of operations are made when they are looked up.
 export const COMMANDS: Readonly<Record<string, CommandClass>> = Object.defineProperties(

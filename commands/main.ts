@@ -7,11 +7,16 @@ import { nearest } from './nearest.ts'
 /** Runs a command line to its end; the result is the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   process.stdout.on('error', endQuietly)
+  if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
   const words = flagsLast(argv)
   const ids = commandIds(manifest())
   const named = namedIn(words)
   try {
-    if (words[0] === 'help' || isHelpAsked(words)) return await showHelp(named.filter((word) => word !== 'help'), ids)
+    if (words[0] === 'help' || isHelpAsked(words))
+      return await showHelp(
+        named.filter((word) => word !== 'help'),
+        ids,
+      )
     const count = longestKnown(named, ids)
     const id = ids.get(named.slice(0, count).join(':'))
     if (id === undefined) return await showHelp(named, ids)
@@ -23,6 +28,13 @@ export async function main(argv: readonly string[]): Promise<number> {
     writeFailure({ code, message, ...(hint ? { hint } : {}) }, words)
     return exitCode
   }
+}
+
+/** For the shells; see `controller completion`. */
+async function writeCompletions(argv: readonly string[]): Promise<number> {
+  const { complete } = await import('./completion/complete.ts')
+  process.stdout.write(await complete(argv))
+  return EXIT.done
 }
 
 /** Whoever reads has seen enough, `| head` as a rule: no reason to complain. */

@@ -58,7 +58,10 @@ async function nearestNames(client: Client, plural: string, given: string): Prom
   const halves = [given.slice(0, middle), given.slice(middle)].filter((half) => half !== '')
   const condition = halves.map((half) => `name icontains ${quoted(half)}`).join(' or ')
   const found = await search(client, plural, `${condition} sort by name`, MOST_CANDIDATES)
-  return nearest(given, found.flatMap(({ name }) => name ?? []))
+  return nearest(
+    given,
+    found.flatMap(({ name }) => name ?? []),
+  )
 }
 
 function quoted(text: string): string {

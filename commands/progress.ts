@@ -30,7 +30,11 @@ export async function* counted(
     for await (const item of items) {
       count++
       if (performance.now() >= next) {
-        if (!isDrawn) void total().then((known) => (most = known), () => undefined)
+        if (!isDrawn)
+          void total().then(
+            (known) => (most = known),
+            () => undefined,
+          )
         isDrawn = true
         process.stderr.write(`\r\u001b[K${barText(noun, count, most)}`)
         next = performance.now() + REDRAW_MILLISECONDS

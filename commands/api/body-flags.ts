@@ -67,7 +67,9 @@ function merged(alternatives: readonly JsonSchema[]): BodyFlag[] {
 /** What the alternatives are called, in their order: the values that tell them apart. */
 function kindNames(alternatives: readonly JsonSchema[]): readonly string[] {
   const [first] = alternatives
-  const discriminating = Object.values(first?.properties ?? {}).find((schema) => schema.enum?.length === alternatives.length)
+  const discriminating = Object.values(first?.properties ?? {}).find(
+    (schema) => schema.enum?.length === alternatives.length,
+  )
   return (discriminating?.enum ?? []).map(String)
 }
 
@@ -78,16 +80,31 @@ function membersOf(schema: JsonSchema, above: readonly string[], isAboveRequired
     const path = [...above, name]
     const isRequired = isAboveRequired && required.has(name)
     if (member.properties && member['x-command-default'] === undefined) return membersOf(member, path, isRequired)
-    if (member.properties) return withStandards(membersOf(member, path, isRequired), member['x-command-default'], path.length)
+    if (member.properties)
+      return withStandards(membersOf(member, path, isRequired), member['x-command-default'], path.length)
     const standard = member['x-command-default'] ?? (isRequired ? STANDARDS[name] : undefined)
     const refersTo = (member['x-refers-to'] as string | undefined) ?? REFERENCES[path.join('.')]
-    return [{ flag: flagName(path, refersTo !== undefined), path, schema: member, form: formOf(name, member), isRequired, standard, only: [], refersTo }]
+    return [
+      {
+        flag: flagName(path, refersTo !== undefined),
+        path,
+        schema: member,
+        form: formOf(name, member),
+        isRequired,
+        standard,
+        only: [],
+        refersTo,
+      },
+    ]
   })
 }
 
 /** Standards given for a whole object, handed to its members. */
 function withStandards(members: readonly BodyFlag[], standards: unknown, depth: number): BodyFlag[] {
-  return members.map((member) => ({ ...member, standard: valueAt(standards, member.path.slice(depth)) ?? member.standard }))
+  return members.map((member) => ({
+    ...member,
+    standard: valueAt(standards, member.path.slice(depth)) ?? member.standard,
+  }))
 }
 
 /** What stands at a path of a value, if anything does. */
@@ -152,7 +169,11 @@ function oclifFlag(member: BodyFlag): Interfaces.Flag<unknown> {
   const helpValue = HELP_VALUES[form]
   // The member's full name does, too.
   const aliases = flag === kebab(path) ? [] : [kebab(path)]
-  const common = { description: describe(member), ...(helpValue ? { helpValue } : {}), ...(aliases.length > 0 ? { aliases } : {}) }
+  const common = {
+    description: describe(member),
+    ...(helpValue ? { helpValue } : {}),
+    ...(aliases.length > 0 ? { aliases } : {}),
+  }
   const make = (): unknown => {
     switch (form) {
       case 'switch':

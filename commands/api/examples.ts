@@ -18,7 +18,10 @@ function exampleName(resource: ResourceDescription | undefined): string {
 }
 
 function wordsFor({ method, path, query, body, returns }: OperationDescription, api: ApiDescription): string[] {
-  const resource = returns.kind === 'data' || returns.kind === 'empty' || returns.kind === 'raw' ? undefined : api.resources[returns.resource]
+  const resource =
+    returns.kind === 'data' || returns.kind === 'empty' || returns.kind === 'raw'
+      ? undefined
+      : api.resources[returns.resource]
   if (method === 'GET') {
     const isWholeList = returns.kind === 'list' && resource && !path.includes(':')
     if (isWholeList && query?.filter) return ['--filter', resource.example.filter]
@@ -36,14 +39,20 @@ function wordsFor({ method, path, query, body, returns }: OperationDescription, 
 }
 
 /** The flags that make the example record; a name is an argument, and what is assumed anyway is left out. */
-function exampleFlags(members: readonly BodyFlag[], example: Readonly<Record<string, unknown>>, api: ApiDescription): string[] {
+function exampleFlags(
+  members: readonly BodyFlag[],
+  example: Readonly<Record<string, unknown>>,
+  api: ApiDescription,
+): string[] {
   const { name } = example
   const words = typeof name === 'string' && members.some(({ flag }) => flag === 'name') ? [name] : []
   for (const member of members) {
     if (member.flag === 'name') continue
     const value = valueAt(example, member.path)
-    if (value === undefined && member.isRequired && member.standard === undefined) words.push(...sampleWords(member, api))
-    else if (value !== undefined && JSON.stringify(value) !== JSON.stringify(member.standard)) words.push(...valueWords(member, value))
+    if (value === undefined && member.isRequired && member.standard === undefined)
+      words.push(...sampleWords(member, api))
+    else if (value !== undefined && JSON.stringify(value) !== JSON.stringify(member.standard))
+      words.push(...valueWords(member, value))
   }
   return words
 }

@@ -8,7 +8,12 @@ import { segments, singular } from '../naming.ts'
  * Every sub-list of the record that is not empty, with how many it holds: `2 service policies`. What a deletion takes along
  * and whose access ends with it is more than links tell; a controller that can say that answers in their place.
  */
-export async function linkedWith(client: Client, { plural }: ResourceDescription, id: string, api: ApiDescription): Promise<string[]> {
+export async function linkedWith(
+  client: Client,
+  { plural }: ResourceDescription,
+  id: string,
+  api: ApiDescription,
+): Promise<string[]> {
   const lists = api.operations.filter(({ method, path, returns, query }) => {
     const [head, parameter, word, ...rest] = segments(path)
     const isSubList = head === plural && parameter === ':id' && word !== undefined && rest.length === 0

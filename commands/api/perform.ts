@@ -3,8 +3,18 @@ import type { Run } from '../connected.ts'
 import { usageError } from '../exit-codes.ts'
 import { resolveId, resolveRole, spoken } from '../names.ts'
 import { isListed, segments } from '../naming.ts'
+import { canAsk } from '../prompts.ts'
 import { filledPath, pathArguments, referredBy } from './arguments.ts'
-import { type BodyFlag, bodyFrom, type FlagValues, jsonFrom, missingFlags, setAt, textFrom, valueAt } from './body-flags.ts'
+import {
+  type BodyFlag,
+  bodyFrom,
+  type FlagValues,
+  jsonFrom,
+  missingFlags,
+  setAt,
+  textFrom,
+  valueAt,
+} from './body-flags.ts'
 import { linkedWith } from './impact.ts'
 import { showList } from './listing.ts'
 import { queryFlag, type Task } from './operation-commands.ts'
@@ -119,7 +129,7 @@ async function resolveReferences({ members, api }: Task, body: unknown, { client
 // ---- deleting --------------------------------------------------------------------------------------------------------
 
 async function confirmDeletion(task: Task, { ids }: Prepared, run: Run): Promise<void> {
-  if (run.flags.yes) return
+  if (run.flags.yes || !canAsk()) return run.confirm('Delete?')
   const { operation, api } = task
   const [first] = pathArguments(operation, api)
   const given = first ? run.args[first.argument] : undefined
@@ -132,4 +142,3 @@ async function confirmDeletion(task: Task, { ids }: Prepared, run: Run): Promise
   }
   await run.confirm(`${operation.summary.replace(/\.$/, '')}${given === undefined ? '' : ` (${given})`}?`)
 }
-

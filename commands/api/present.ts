@@ -55,13 +55,29 @@ async function showDone(task: Task, { ids, assumed }: Prepared, run: Run): Promi
   await showRecord(task, resource, record, run)
 }
 
-function sentenceFor(operation: OperationDescription, { api }: Task, resource: ResourceDescription | undefined, given: string | undefined): string {
+function sentenceFor(
+  operation: OperationDescription,
+  { api }: Task,
+  resource: ResourceDescription | undefined,
+  given: string | undefined,
+): string {
   const [noun = '', verb = ''] = commandId(operation, api).split(':')
   const subject = `${spoken(resource?.name ?? noun)}${given === undefined ? '' : ` ${given}`}`
   return isVerb(verb) ? `${participle(verb)} ${subject}` : `Done: ${spoken(verb)} of ${subject}`
 }
 
-const VERBS = new Set(['create', 'replace', 'update', 'delete', 'enable', 'disable', 'refresh', 'verify', 're-enroll', 'trace'])
+const VERBS = new Set([
+  'create',
+  'replace',
+  'update',
+  'delete',
+  'enable',
+  'disable',
+  'refresh',
+  'verify',
+  're-enroll',
+  'trace',
+])
 
 function isVerb(word: string): boolean {
   return VERBS.has(word)
@@ -74,21 +90,32 @@ function participle(verb: string): string {
 }
 
 /** The record as it is now; nothing where the API does not show single records of the kind. */
-async function fetchRecord({ api }: Task, { plural }: ResourceDescription, id: string, { client }: Run): Promise<Entity | undefined> {
+async function fetchRecord(
+  { api }: Task,
+  { plural }: ResourceDescription,
+  id: string,
+  { client }: Run,
+): Promise<Entity | undefined> {
   const path = `/${plural}/:id`
   if (!api.operations.some((operation) => operation.method === 'GET' && operation.path === path)) return undefined
   const { data } = await client.call('GET', path.replace(':id', encodeURIComponent(id)))
   return data as Entity
 }
 
-async function showRecord({ carriesJwt }: Task, resource: ResourceDescription | undefined, record: Entity, run: Run): Promise<void> {
+async function showRecord(
+  { carriesJwt }: Task,
+  resource: ResourceDescription | undefined,
+  record: Entity,
+  run: Run,
+): Promise<void> {
   const { flags, notice } = run
   const result: Result = { kind: 'record', record, ...(resource ? { columns: resource.columns } : {}) }
   if (!carriesJwt) return run.print(result)
   const file = flags['jwt-file'] as string | undefined
   if (file === undefined && !flags.qr) return run.print(result)
   const jwt = jwtOf(record)
-  if (jwt === undefined) throw new CommandError(EXIT.notFound, 'NO_JWT', 'there is no JWT here: nothing waits to be enrolled')
+  if (jwt === undefined)
+    throw new CommandError(EXIT.notFound, 'NO_JWT', 'there is no JWT here: nothing waits to be enrolled')
   if (flags.qr) {
     const { qrText } = await import('../output/qr.ts')
     notice(await qrText(jwt))

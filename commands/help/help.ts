@@ -29,7 +29,9 @@ function rootText({ commands, topics, version }: Manifest): string {
   const summaryOf = (id: string): [string, string] => [id, commands[id]?.summary ?? '']
   const grouped = Object.entries(topics)
   const listed = (isResource: boolean) =>
-    grouped.filter(([, topic]) => topic.isResource === isResource).map(([name, { summary }]): [string, string] => [name, summary])
+    grouped
+      .filter(([, topic]) => topic.isResource === isResource)
+      .map(([name, { summary }]): [string, string] => [name, summary])
   return page(
     `The controller of a zero-trust overlay network, version ${version}.`,
     '',
@@ -42,7 +44,9 @@ function rootText({ commands, topics, version }: Manifest): string {
     ...columns(listed(true)),
     '',
     'More commands',
-    ...columns([...alone.filter(({ id }) => !first.includes(id)).map(({ id }) => summaryOf(id)), ...listed(false)].sort()),
+    ...columns(
+      [...alone.filter(({ id }) => !first.includes(id)).map(({ id }) => summaryOf(id)), ...listed(false)].sort(),
+    ),
     '',
     'Help',
     ...columns([
@@ -72,7 +76,9 @@ function commandText(command: ManifestCommand): string {
   const flags = Object.values(command.flags).filter(({ hidden }) => !hidden)
   const own = flags.filter(({ helpGroup }) => helpGroup !== 'GLOBAL')
   const common = flags.filter(({ helpGroup }) => helpGroup === 'GLOBAL')
-  const words = Object.values(args).map(({ name, required }) => (required ? name.toUpperCase() : `[${name.toUpperCase()}]`))
+  const words = Object.values(args).map(({ name, required }) =>
+    required ? name.toUpperCase() : `[${name.toUpperCase()}]`,
+  )
   const section = (title: string, rows: readonly (readonly [string, string])[]) =>
     rows.length === 0 ? [] : ['', title, ...columns(rows)]
   return page(
@@ -80,13 +86,18 @@ function commandText(command: ManifestCommand): string {
     ...(description ? ['', ...wrapped(description)] : []),
     '',
     `Usage: ${['controller', ...id.split(':'), ...words].join(' ')} [flags]`,
-    ...section('Arguments', Object.values(args).map(({ name, description = '' }) => [name.toUpperCase(), description])),
+    ...section(
+      'Arguments',
+      Object.values(args).map(({ name, description = '' }) => [name.toUpperCase(), description]),
+    ),
     ...section('Flags', own.map(flagRow)),
     ...section('Flags of all commands', common.map(flagRow)),
     '',
     examples.length > 1 ? 'Examples' : 'Example',
     ...examples.map((text) => `  ${exampleText(text, id)}`),
-    ...(aliases.length > 0 ? ['', `Also: ${aliases.map((alias) => `controller ${alias.replaceAll(':', ' ')}`).join(', ')}`] : []),
+    ...(aliases.length > 0
+      ? ['', `Also: ${aliases.map((alias) => `controller ${alias.replaceAll(':', ' ')}`).join(', ')}`]
+      : []),
   )
 }
 

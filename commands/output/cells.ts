@@ -37,11 +37,13 @@ function plain(value: unknown, screen: Screen): string {
   return String(value)
 }
 
-/** The name of a reference to a record, or of the entry of a policy's display list. */
+// What references to records consist of, and the entries of display lists.
+const REFERENCE_MEMBERS = new Set(['_links', 'entity', 'id', 'name', 'role', 'urlName'])
+
+/** The name of a reference to a record, or of an entry of a display list; nothing for what holds more than that. */
 export function nameOf(value: Entity): string | undefined {
-  const { name, id } = value
-  if (typeof name === 'string') return name
-  return typeof id === 'string' ? id : undefined
+  if (Object.keys(value).some((member) => !REFERENCE_MEMBERS.has(member))) return undefined
+  return [value.name, value.id].find((text): text is string => typeof text === 'string')
 }
 
 /** What a column shows of a record; roles with names in place of ids. */

@@ -145,7 +145,12 @@ async function printJwts(result: NoText, output: Output): Promise<void> {
 /** The enrollment JWT of a record, wherever it carries one. */
 export function jwtOf(record: Entity): string | undefined {
   const outstanding = Object.values((record.enrollment ?? {}) as Record<string, unknown>)
-  const candidates = [record.jwt, record.enrollmentJwt, record.token, ...outstanding.map((one) => (one as Entity | null)?.jwt)]
+  const candidates = [
+    record.jwt,
+    record.enrollmentJwt,
+    record.token,
+    ...outstanding.map((one) => (one as Entity | null)?.jwt),
+  ]
   return candidates.find((text): text is string => typeof text === 'string' && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text))
 }
 
@@ -166,10 +171,13 @@ async function listTable({ items, columns }: List, output: Output): Promise<stri
   if (columns.length > 0) return tableText(items as AsyncIterable<Entity>, columns, output)
   // Items of no resource: whatever members they have.
   const rows = (await collected(items)).map((item) => (isEntity(item) ? item : { value: item }))
-  const members = new Set(rows.flatMap((row) => Object.keys(row)))
-  members.delete('_links')
-  return tableText(rows, [...members], output)
+  const members = new Set(['id', 'name', ...rows.flatMap((row) => Object.keys(row))])
+  const shown = [...members].filter((name) => !OF_NO_INTEREST.has(name) && rows.some((row) => name in row))
+  return tableText(rows, shown, output)
 }
+
+// What every record has, and a table of records needs least.
+const OF_NO_INTEREST = new Set(['_links', 'createdAt', 'updatedAt', 'tags'])
 
 function isEntity(item: unknown): item is Entity {
   return typeof item === 'object' && item !== null && !Array.isArray(item)

@@ -50,7 +50,15 @@ async function aligned(columns: readonly string[], rows: readonly string[][]): P
   const lines = [columns.map((name) => words(name, '-').toUpperCase()), ...rows]
   const widthOf = await widthMeter(lines)
   const widths = columns.map((_, at) => lines.reduce((most, line) => Math.max(most, widthOf(line[at] ?? '')), 0))
-  return lines.map((line) => `${line.map((text, at) => padded(text, (widths[at] ?? 0) - widthOf(text))).join('  ').trimEnd()}\n`).join('')
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((text, at) => padded(text, (widths[at] ?? 0) - widthOf(text)))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
 }
 
 function padded(text: string, missing: number): string {
@@ -69,7 +77,10 @@ async function widthMeter(lines: readonly (readonly string[])[]): Promise<(text:
 export function recordText(record: Entity, screen: Screen): string {
   const lines = linesOf(record, '', screen)
   const width = Math.max(0, ...lines.map(({ label }) => label.length))
-  return lines.map(({ label, value }) => `${label.padEnd(width)}  ${value}`.trimEnd()).join('\n').concat('\n')
+  return lines
+    .map(({ label, value }) => `${label.padEnd(width)}  ${value}`.trimEnd())
+    .join('\n')
+    .concat('\n')
 }
 
 interface Line {

@@ -60,7 +60,10 @@ export class Client {
   readonly #base: string
   readonly #headers: Readonly<Record<string, string>>
 
-  constructor(transport: Transport, { base = MANAGEMENT_PATH, token }: { base?: string; token?: string } = {}) {
+  constructor(
+    transport: Transport,
+    { base = MANAGEMENT_PATH, token }: { base?: string | undefined; token?: string | undefined } = {},
+  ) {
     this.#transport = transport
     this.#base = base
     this.#headers = token === undefined ? {} : { 'net-session': token }

@@ -31,7 +31,11 @@ function rootPath(directory: string): string {
 }
 
 /** The first of the candidates, else of the remembered ones, that belongs to the controller with this root certificate. */
-export function directoryOf(rootPem: string, candidates: readonly string[], env: NodeJS.ProcessEnv): string | undefined {
+export function directoryOf(
+  rootPem: string,
+  candidates: readonly string[],
+  env: NodeJS.ProcessEnv,
+): string | undefined {
   try {
     const wanted = new X509Certificate(rootPem).fingerprint256
     return [...candidates, ...remembered(env)].find((directory) => {
