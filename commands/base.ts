@@ -1,7 +1,8 @@
 // What every command has: how it prints, how it asks, and how it fails.
-import { Command, Flags, type Interfaces } from '@oclif/core'
+import { Command, Config, Flags, type Interfaces } from '@oclif/core'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { reportFailure } from './failures.ts'
+import { manifest } from './manifest.ts'
 import { typed } from './naming.ts'
 import { type Format, formats, printResult, type Result } from './output/formats.ts'
 import { stdoutOutput } from './output/stdout.ts'
@@ -17,9 +18,20 @@ const outputFlag = Flags.option({
 
 export const printingFlags: Interfaces.FlagInput = { output: outputFlag }
 
+/** This program as oclif knows it: no plugins and no hooks, so there is nothing to load; loading takes longer than most commands. */
+class OwnConfig extends Config {
+  override version = manifest().version
+  override runHook = async () => ({ successes: [], failures: [] })
+}
+
 /** A command whose result can be printed in any form. */
 export abstract class PrintingCommand extends Command {
   static override baseFlags = printingFlags
+
+  /** Runs the command to its end. @throws ExitError with the exit code where it failed */
+  static start(this: new (argv: string[], config: Config) => PrintingCommand, argv: readonly string[]): Promise<void> {
+    return new this([...argv], new OwnConfig({ root: '' }))._run()
+  }
 
   /** Prints a result to stdout: in the form asked for, else as a table. */
   protected print(result: Result, output: unknown): Promise<void> {

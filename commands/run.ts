@@ -1,21 +1,22 @@
 // Runs a command by oclif, which reads its flags and arguments.
-import { fileURLToPath } from 'node:url'
-import { Config, Errors } from '@oclif/core'
+import { Errors } from '@oclif/core'
+import type { PrintingCommand } from './base.ts'
 import { EXIT } from './exit-codes.ts'
-import { reportFailure } from './failures.ts'
-
-/** The folder of package.json, from which oclif takes its configuration. */
-const root = fileURLToPath(new URL('../..', import.meta.url))
+import { COMMANDS } from './index.ts'
 
 /** Runs the command to its end; the result is the exit code. */
 export async function runCommand(id: string, argv: readonly string[]): Promise<number> {
-  process.once('SIGINT', () => process.exit(EXIT.interrupted))
+  const command = COMMANDS[id] as unknown as typeof PrintingCommand
+  command.id = id
+  const interrupt = () => process.exit(EXIT.interrupted)
+  process.once('SIGINT', interrupt)
   try {
-    const config = await Config.load({ root })
-    await config.runCommand(id, [...argv])
+    await command.start.call(command as never, argv)
     return EXIT.done
   } catch (error) {
     if (error instanceof Errors.ExitError) return error.oclif.exit ?? EXIT.failed
-    return reportFailure(error as Error, { command: id.replaceAll(':', ' '), argv, flags: [] })
+    throw error
+  } finally {
+    process.off('SIGINT', interrupt)
   }
 }

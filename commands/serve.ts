@@ -59,8 +59,15 @@ function explain(directory: string) {
   }
 }
 
+/** Settles at the first signal that asks for an end; the second one of the kind ends it at once, as everywhere. */
 function untilStopped(): Promise<void> {
+  const others = process.listeners('SIGINT')
+  for (const listener of others) process.off('SIGINT', listener as () => void)
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+    process.once('SIGTERM', () => resolve())
+    process.once('SIGINT', () => {
+      for (const listener of others) process.on('SIGINT', listener as () => void)
+      resolve()
+    })
   })
 }

@@ -220,9 +220,9 @@ export async function bodyFrom(
   const assumed: string[] = []
   for (const member of members) {
     const given = flags[typedFlag(member)]
-    if (given !== undefined) setAt(body, member.path, await valueOf(member, given))
+    if (given !== undefined) setAt(body, member.path, await givenValue(member, given))
     else if (member.standard !== undefined && valueAt(body, member.path) === undefined) {
-      setAt(body, member.path, await valueOf(member, member.standard))
+      setAt(body, member.path, await givenValue(member, member.standard))
       // Those inside of a member are more than a person wants to read.
       if (member.path.length === 1) assumed.push(`${member.flag} ${spokenValue(member.standard)}`)
     }
@@ -247,7 +247,7 @@ export function setAt(body: Record<string, unknown>, path: readonly string[], va
   inner[path.at(-1) ?? ''] = value
 }
 
-async function valueOf(member: BodyFlag, given: unknown): Promise<unknown> {
+async function givenValue(member: BodyFlag, given: unknown): Promise<unknown> {
   const flag = typedFlag(member)
   if (typeof given !== 'string' && !Array.isArray(given)) return given
   switch (member.form) {

@@ -1,6 +1,6 @@
 // A transport over HTTPS that trusts one root and nothing else.
 import type { IncomingMessage } from 'node:http'
-import { Agent, request as httpsRequest } from 'node:https'
+import type { Agent } from 'node:https'
 import { collect, encodeBody, type Request, type Stream, type Transport } from './transport.ts'
 
 /** The controller did not answer, or is not the one that was expected. */
@@ -55,11 +55,14 @@ export interface HttpOptions {
 
 export function httpTransport({ url, rootPem, headers: common = {} }: HttpOptions): Transport {
   const trust = rootPem === undefined ? { rejectUnauthorized: false } : { ca: rootPem }
-  const agent = new Agent({ ...trust, keepAlive: true })
-  const stream = (request: Request): Promise<Stream> => {
+  let agent: Agent | undefined
+  const stream = async (request: Request): Promise<Stream> => {
     const { text, headers } = encodeBody(request)
+    // Loaded for the first request: most of what a command line can get wrong is told before it.
+    const https = await import('node:https')
+    agent ??= new https.Agent({ ...trust, keepAlive: true })
     return new Promise((resolve, reject) => {
-      const outgoing = httpsRequest(
+      const outgoing = https.request(
         new URL(request.path, url),
         { method: request.method, agent, headers: { ...common, ...headers }, timeout: TIMEOUT_MILLISECONDS },
         (incoming) =>
@@ -74,7 +77,7 @@ export function httpTransport({ url, rootPem, headers: common = {} }: HttpOption
     target: url,
     stream,
     send: async (request) => collect(await stream(request)),
-    close: async () => agent.destroy(),
+    close: async () => agent?.destroy(),
   }
 }
 
