@@ -8,7 +8,7 @@ import { usageError } from './exit-codes.ts'
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 export const apiRequest = connectedCommand({
-  summary: 'Send any request to the API, and print what it answers.',
+  summary: 'Sends any request to the API, and prints what it answers.',
   args: {
     method: Args.string({ required: true, description: `One of ${METHODS.join(', ')}.` }),
     path: Args.string({

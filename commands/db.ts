@@ -5,7 +5,7 @@ import { assertInitialised, dataDirectory, dataDirectoryFlag, explainOpening } f
 import { EXIT } from './exit-codes.ts'
 
 export class DbCheck extends PrintingCommand {
-  static override summary = 'Look whether a database is whole: its pages, its references, the chain of its audit.'
+  static override summary = 'Looks whether a database is whole: its pages, its references, the chain of its audit.'
   static override flags = { 'data-dir': dataDirectoryFlag }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
 
@@ -26,7 +26,7 @@ export class DbCheck extends PrintingCommand {
 }
 
 export class DbMigrate extends PrintingCommand {
-  static override summary = 'Bring a database to the newest schema; starting the controller does the same.'
+  static override summary = 'Brings a database to the newest schema; starting the controller does the same.'
   static override flags = {
     'data-dir': dataDirectoryFlag,
     'dry-run': Flags.boolean({

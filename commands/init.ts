@@ -27,7 +27,7 @@ export function networkSettings({ listen, advertise }: { listen?: string; advert
 }
 
 export class Init extends PrintingCommand {
-  static override summary = 'Make the data directory of a new controller: keys, certificates, database and settings.'
+  static override summary = 'Makes the data directory of a new controller: keys, certificates, database and settings.'
   static override flags = {
     'data-dir': dataDirectoryFlag,
     ...networkFlags,

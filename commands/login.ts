@@ -20,7 +20,7 @@ interface LoginFlags {
 }
 
 export class Login extends PrintingCommand {
-  static override summary = 'Sign in to a controller and make it the current one.'
+  static override summary = 'Signs in to a controller and makes it the current one.'
   static override args = {
     url: Args.string({ description: 'URL of the controller; the current one unless said otherwise.' }),
   }

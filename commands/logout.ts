@@ -7,7 +7,7 @@ import { PrintingCommand } from './base.ts'
 import { chosenProfile, controllerFlag, profileFlag } from './connection.ts'
 
 export class Logout extends PrintingCommand {
-  static override summary = 'Sign out: end the session, and forget it here.'
+  static override summary = 'Signs out: ends the session, and forgets it here.'
   static override flags = { controller: controllerFlag, profile: profileFlag }
   static override examples = [
     '<%= config.bin %> <%= command.id %>',

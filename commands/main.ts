@@ -7,6 +7,14 @@ import { nearest } from './nearest.ts'
 /** Runs a command line to its end; the result is the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   process.stdout.on('error', endQuietly)
+  try {
+    return await attend(argv)
+  } finally {
+    process.stdout.off('error', endQuietly)
+  }
+}
+
+async function attend(argv: readonly string[]): Promise<number> {
   if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
   const words = flagsLast(argv)
   const ids = commandIds(manifest())

@@ -9,7 +9,7 @@ import { nearest } from './nearest.ts'
 const profileArgument = { profile: Args.string({ required: true, description: 'Name of the profile.' }) }
 
 export class ProfileList extends PrintingCommand {
-  static override summary = 'List the profiles: controllers, and as whom you work with them.'
+  static override summary = 'Lists the profiles: controllers, and as whom you work with them.'
   static override aliases = ['profiles:list']
   static override examples = ['<%= config.bin %> <%= command.id %>']
 
@@ -25,7 +25,7 @@ export class ProfileList extends PrintingCommand {
 }
 
 export class ProfileUse extends PrintingCommand {
-  static override summary = 'Make a profile the current one.'
+  static override summary = 'Makes a profile the current one.'
   static override args = profileArgument
   static override examples = ['<%= config.bin %> <%= command.id %> 127.0.0.1:1280']
 
@@ -40,7 +40,7 @@ export class ProfileUse extends PrintingCommand {
 }
 
 export class ProfileDelete extends PrintingCommand {
-  static override summary = 'Forget a profile: its address, its root certificate and its session.'
+  static override summary = 'Forgets a profile: its address, its root certificate and its session.'
   static override args = profileArgument
   static override examples = ['<%= config.bin %> <%= command.id %> 127.0.0.1:1280']
 

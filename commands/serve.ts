@@ -7,7 +7,7 @@ import { CommandError, EXIT } from './exit-codes.ts'
 import { networkFlags, networkSettings } from './init.ts'
 
 export class Serve extends PrintingCommand {
-  static override summary = 'Run the controller. In an empty data directory it makes everything it needs first.'
+  static override summary = 'Runs the controller. In an empty data directory it makes everything it needs first.'
   static override flags = { 'data-dir': dataDirectoryFlag, ...networkFlags }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
 

@@ -17,11 +17,12 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   'well-known-ca': 'The authorities by which the controller is recognised.',
 }
 
-/** Every topic of these commands: resources in the order of the API, then the others by name. */
+/** Every topic of these commands, by name: resources first. */
 export function topics(ids: readonly string[]): Record<string, { summary: string; isResource: boolean }> {
   const found = new Set(ids.flatMap((id) => (id.includes(':') ? [id.split(':')[0] ?? ''] : [])))
   const all: Record<string, { summary: string; isResource: boolean }> = {}
-  for (const { name, summary } of Object.values(apiDescription().resources)) {
+  const resources = Object.values(apiDescription().resources).sort((a, b) => (a.name < b.name ? -1 : 1))
+  for (const { name, summary } of resources) {
     if (found.delete(name)) all[name] = { summary, isResource: true }
   }
   for (const name of [...found].sort()) all[name] = { summary: SUMMARIES[name] ?? '', isResource: false }

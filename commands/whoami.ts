@@ -10,7 +10,7 @@ interface OwnSession {
 }
 
 export const whoami = connectedCommand({
-  summary: 'Show who you are signed in as, where, and until when.',
+  summary: 'Shows as whom you are signed in, where, and until when.',
   example: '-o json',
   async run({ client, flags, print }) {
     const { data } = await client.call('GET', '/current-api-session')

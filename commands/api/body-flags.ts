@@ -210,13 +210,22 @@ function spokenValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
+/** In a record that is sent back as it was read, references stand as objects: their ids are what is meant. */
+function withoutObjects(members: readonly BodyFlag[], body: Record<string, unknown>): Record<string, unknown> {
+  for (const { path, schema } of members) {
+    const value = valueAt(body, path) as { id?: unknown } | undefined
+    if (schema.type === 'string' && typeof value?.id === 'string') setAt(body, path, value.id)
+  }
+  return body
+}
+
 /** The body that the flags describe, and what was filled in for the person without being asked. */
 export async function bodyFrom(
   members: readonly BodyFlag[],
   flags: FlagValues,
   begun: Readonly<Record<string, unknown>> = {},
 ): Promise<{ body: Record<string, unknown>; assumed: string[] }> {
-  const body = structuredClone(begun) as Record<string, unknown>
+  const body = withoutObjects(members, structuredClone(begun) as Record<string, unknown>)
   const assumed: string[] = []
   for (const member of members) {
     const given = flags[typedFlag(member)]

@@ -1,5 +1,6 @@
 // Examples that work: for each command a line to paste, from the example of its resource and the schemas of the API.
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import { segments } from '../naming.ts'
 import { shellWord } from '../shell-words.ts'
 import { pathArguments } from './arguments.ts'
 import { type BodyFlag, bodyFlags, typedFlag, valueAt } from './body-flags.ts'
@@ -31,7 +32,11 @@ function wordsFor({ method, path, query, body, returns }: OperationDescription, 
   if (!body.contentTypes.includes('application/json')) return ['--data', '@FILE']
   const members = bodyFlags(body.schema)
   if (resource && path === `/${resource.plural}`) return exampleFlags(members, resource.example.create, api)
-  if (method === 'PUT') return ['--data', '@FILE']
+  // The record as `get -o json` shows it; a record with data of its own says it by flags.
+  const named = api.resources[segments(path)[0] ?? '']
+  if (method === 'PUT' && !members.some(({ flag }) => flag === 'data')) return ['--data', '@FILE']
+  if (method === 'PUT' && named)
+    return ['--name', named.exampleName, ...exampleFlags(members, named.example.create, api).slice(1)]
   const required = members.filter(({ isRequired, standard }) => isRequired && standard === undefined)
   const tag = members.find(({ flag }) => flag === 'tag')
   const shown = required.length > 0 ? required : [tag ?? members[0] ?? []].flat()

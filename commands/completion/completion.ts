@@ -4,7 +4,7 @@ import { PrintingCommand } from '../base.ts'
 import { type Shell, scripts, shells } from './scripts.ts'
 
 export class Completion extends PrintingCommand {
-  static override summary = 'Print the script that makes a shell complete commands, flags and names.'
+  static override summary = 'Prints the script that makes a shell complete commands, flags and names.'
   static override args = {
     shell: Args.string({ required: true, options: [...shells], description: `One of ${shells.join(', ')}.` }),
   }
