@@ -11,11 +11,7 @@ function isLoadedLater(id) {
 }
 
 const bundle = await rolldown({
-  input: {
-    main: `${root}dist/commands/main.js`,
-    index: `${root}dist/commands/index.js`,
-    topics: `${root}dist/commands/topics.js`,
-  },
+  input: Object.fromEntries(['main', 'index', 'generated'].map((name) => [name, `${root}dist/commands/${name}.js`])),
   platform: 'node',
   external: (id, importer) => isLoadedLater(id) && !(importer ?? '').includes('node_modules'),
   logLevel: 'warn',

@@ -1,18 +1,18 @@
 // `controller api`: any request, for what no command does yet.
-import { Args, Flags } from '@oclif/core'
+import { Flags } from '@oclif/core'
 import { CLIENT_PATH, MANAGEMENT_PATH } from '../src/client/client.ts'
-import { jsonFrom, textFrom } from './api/body-flags.ts'
+import { requiredArgument } from './arguments.ts'
 import { connectedCommand } from './connected.ts'
 import { usageError } from './exit-codes.ts'
+import { jsonFrom, textFrom } from './input.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 export const apiRequest = connectedCommand({
   summary: 'Sends any request to the API, and prints what it answers.',
   args: {
-    method: Args.string({ required: true, description: `One of ${METHODS.join(', ')}.` }),
-    path: Args.string({
-      required: true,
+    method: requiredArgument({ description: `One of ${METHODS.join(', ')}.` }),
+    path: requiredArgument({
       description: `Path and query, below ${MANAGEMENT_PATH}; one that begins with /edge is taken as it is.`,
     }),
   },
@@ -22,7 +22,7 @@ export const apiRequest = connectedCommand({
       helpValue: 'JSON|@FILE',
     }),
     'content-type': Flags.string({ description: 'Type of a body that is no JSON.' }),
-    header: Flags.string({ description: 'A further header, NAME: VALUE.', multiple: true }),
+    header: Flags.string({ description: 'A further header, NAME: VALUE.', multiple: true, multipleNonGreedy: true }),
   },
   example: "GET '/identities?limit=1'",
   async run({ client, args, flags, print }) {
@@ -32,7 +32,8 @@ export const apiRequest = connectedCommand({
     if (!path.startsWith('/')) throw usageError('a path begins with /', { hint: `/${path}` })
     const type = flags['content-type'] as string | undefined
     const data = flags.data as string | undefined
-    const body = data === undefined ? undefined : type === undefined ? jsonFrom('data', data) : textFrom('data', data)
+    const body =
+      data === undefined ? undefined : await (type === undefined ? jsonFrom('data', data) : textFrom('data', data))
     const headers = Object.fromEntries(((flags.header as string[] | undefined) ?? []).map(headerFrom))
     const typed = type === undefined ? headers : { ...headers, 'content-type': type }
     const { reply } = await client.call(method, isWhole(path) ? path : MANAGEMENT_PATH + path, body, typed)

@@ -51,7 +51,7 @@ export abstract class PrintingCommand extends Command {
 
   override async catch(error: Error): Promise<void> {
     const { id = '', flags, baseFlags } = this.ctor
-    const known = [...Object.keys(flags), ...Object.keys(baseFlags ?? {})]
+    const known = [...Object.keys(flags ?? {}), ...Object.keys(baseFlags ?? {})]
     this.exit(await reportFailure(error, { command: typed(id), argv: this.argv, flags: known }))
   }
 }

@@ -13,6 +13,7 @@ export const networkFlags = {
     description: 'Name under which clients reach the controller; may be given several times.',
     helpValue: 'NAME:PORT',
     multiple: true,
+    multipleNonGreedy: true,
   }),
 }
 

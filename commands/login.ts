@@ -1,11 +1,12 @@
 // `controller login`: signs in, pins the controller's root, and remembers both in a profile.
 import { readFileSync } from 'node:fs'
-import { Args, Flags } from '@oclif/core'
+import { Flags } from '@oclif/core'
 import { type Bootstrap, readBootstrap } from '../src/client/bootstrap.ts'
 import { CLIENT_PATH, Client } from '../src/client/client.ts'
 import { httpTransport } from '../src/client/http-transport.ts'
 import { Profiles, profileName } from '../src/client/profiles.ts'
 import { type FoundRoot, offeredRoot, rootFromPem } from '../src/client/trust.ts'
+import { argument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { normalUrl, profileFlag } from './connection.ts'
 import { CommandError, EXIT, usageError } from './exit-codes.ts'
@@ -22,7 +23,7 @@ interface LoginFlags {
 export class Login extends PrintingCommand {
   static override summary = 'Signs in to a controller and makes it the current one.'
   static override args = {
-    url: Args.string({ description: 'URL of the controller; the current one unless said otherwise.' }),
+    url: argument({ description: 'URL of the controller; the current one unless said otherwise.' }),
   }
   static override flags = {
     bootstrap: Flags.string({

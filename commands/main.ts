@@ -6,36 +6,30 @@ import { nearest } from './nearest.ts'
 
 /** Runs a command line to its end; the result is the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
-  process.stdout.on('error', endQuietly)
+  if (!process.stdout.listeners('error').includes(endQuietly)) process.stdout.on('error', endQuietly)
+  if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
+  const words = flagsLast(argv)
   try {
-    return await attend(argv)
-  } finally {
-    process.stdout.off('error', endQuietly)
+    return await attend(words)
+  } catch (error) {
+    const { code, message, hint } = error instanceof CommandError ? error : { ...unforeseen, message: String(error) }
+    writeFailure({ code, message, ...(hint ? { hint } : {}) }, words)
+    return error instanceof CommandError ? error.exitCode : EXIT.failed
   }
 }
 
-async function attend(argv: readonly string[]): Promise<number> {
-  if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
-  const words = flagsLast(argv)
+const unforeseen = { code: 'FAILED', hint: 'npm run build, where this is a clone of the sources' }
+
+async function attend(words: readonly string[]): Promise<number> {
   const ids = commandIds(manifest())
   const named = namedIn(words)
-  try {
-    if (words[0] === 'help' || isHelpAsked(words))
-      return await showHelp(
-        named.filter((word) => word !== 'help'),
-        ids,
-      )
-    const count = longestKnown(named, ids)
-    const id = ids.get(named.slice(0, count).join(':'))
-    if (id === undefined) return await showHelp(named, ids)
-    const { runCommand } = await import('./run.ts')
-    return await runCommand(id, words.slice(count))
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error
-    const { exitCode, code, message, hint } = error
-    writeFailure({ code, message, ...(hint ? { hint } : {}) }, words)
-    return exitCode
-  }
+  if (named[0] === 'help') return showHelp(named.slice(1), ids)
+  if (isHelpAsked(words)) return showHelp(named, ids)
+  const count = longestKnown(named, ids)
+  const id = ids.get(named.slice(0, count).join(':'))
+  if (id === undefined) return showHelp(named, ids)
+  const { runCommand } = await import('./run.ts')
+  return runCommand(id, words.slice(count))
 }
 
 /** For the shells; see `controller completion`. */

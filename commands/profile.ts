@@ -1,12 +1,13 @@
 // `controller profile …`: the controllers that a person works with.
-import { Args } from '@oclif/core'
+
 import { type Profile, Profiles } from '../src/client/profiles.ts'
 import { rootFromPem } from '../src/client/trust.ts'
+import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { nearest } from './nearest.ts'
 
-const profileArgument = { profile: Args.string({ required: true, description: 'Name of the profile.' }) }
+const profileArgument = { profile: requiredArgument({ description: 'Name of the profile.' }) }
 
 export class ProfileList extends PrintingCommand {
   static override summary = 'Lists the profiles: controllers, and as whom you work with them.'

@@ -1,6 +1,6 @@
 // Questions to the person at the terminal, on stderr. Everything that is asked here is also a flag, and nothing waits without a terminal.
-import { readFileSync } from 'node:fs'
 import { CommandError, EXIT, usageError } from './exit-codes.ts'
+import { secretFrom } from './input.ts'
 
 /** Whether somebody could answer. */
 export function canAsk(): boolean {
@@ -18,7 +18,7 @@ export async function ask(question: string, flag: string): Promise<string> {
 
 /** A password: from a file, from stdin by `-`, or typed unseen. Never from an argument. */
 export async function password(question: string, file: string | undefined): Promise<string> {
-  if (file !== undefined) return readSecret(file)
+  if (file !== undefined) return secretFrom('password-file', file)
   return (await prompted({ type: 'password', message: question, mask: '*' }, '--password-file')) as string
 }
 
@@ -42,14 +42,5 @@ async function prompted(question: Question, flag: string): Promise<unknown> {
     // Ctrl-C, by the name that the library gives it.
     if ((error as Error).name !== 'ExitPromptError') throw error
     throw new CommandError(EXIT.interrupted, 'INTERRUPTED', 'interrupted: nothing was changed')
-  }
-}
-
-function readSecret(file: string): string {
-  try {
-    // The line end that editors and `echo` put at the end is not part of it.
-    return readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n$/, '')
-  } catch (error) {
-    throw usageError(`the file with the secret cannot be read: ${(error as Error).message}`)
   }
 }

@@ -1,6 +1,7 @@
 // Arguments from the parameters of a path: which record each of them means.
-import { Args, type Interfaces } from '@oclif/core'
+import type { Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import { requiredArgument } from '../arguments.ts'
 import { spoken } from '../names.ts'
 import { segments, singular } from '../naming.ts'
 
@@ -37,8 +38,7 @@ export function oclifArguments(found: readonly PathArgument[]): Interfaces.ArgIn
   return Object.fromEntries(
     found.map(({ argument, resource }) => [
       argument,
-      Args.string({
-        required: true,
+      requiredArgument({
         description: resource
           ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${spoken(resource.name)}.`
           : `Which ${spoken(argument)}.`,

@@ -1,9 +1,8 @@
 // Flags from the schema of a request body: how its members are given on a command line, and how they become a body again.
-import { readFileSync } from 'node:fs'
 import { Flags, type Interfaces } from '@oclif/core'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { usageError } from '../exit-codes.ts'
-import { password } from '../prompts.ts'
+import { jsonFrom, secretFrom, textFrom } from '../input.ts'
 import { instantFrom } from '../times.ts'
 
 /** How the value of a flag is written. */
@@ -186,7 +185,7 @@ function oclifFlag(member: BodyFlag): Interfaces.Flag<unknown> {
         })
       case 'set':
       case 'pairs':
-        return Flags.string({ ...common, multiple: true })
+        return Flags.string({ ...common, multiple: true, multipleNonGreedy: true })
       default:
         return Flags.string({ ...common, ...(schema.enum ? { options: schema.enum.map(String) } : {}) })
     }
@@ -271,7 +270,7 @@ async function givenValue(member: BodyFlag, given: unknown): Promise<unknown> {
     case 'instant':
       return instantFrom(flag, given as string)
     case 'secret':
-      return password(flag, given as string)
+      return secretFrom(flag, given as string)
     default:
       return given
   }
@@ -292,24 +291,4 @@ function keyValue(flag: string, pair: string): [string, unknown] {
 function plainValue(text: string): unknown {
   if (/^(true|false|null|-?(0|[1-9]\d*)(\.\d+)?|"(?:[^"\\]|\\.)*")$/.test(text)) return JSON.parse(text)
   return text
-}
-
-/** JSON as it is typed, from a file by `@FILE`, or from stdin by `-`. */
-export function jsonFrom(flag: string, given: string): unknown {
-  const text = textFrom(flag, given)
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw usageError(`--${flag} is not valid JSON: ${(error as Error).message}`, { field: flag })
-  }
-}
-
-/** Text as it is typed, from a file by `@FILE`, or from stdin by `-`. */
-export function textFrom(flag: string, given: string): string {
-  if (given !== '-' && !given.startsWith('@')) return given
-  try {
-    return readFileSync(given === '-' ? 0 : given.slice(1), 'utf8')
-  } catch (error) {
-    throw usageError(`--${flag} cannot be read: ${(error as Error).message}`, { field: flag })
-  }
 }

@@ -1,6 +1,7 @@
 // From the operations of the API to the commands that do them: one mechanism for all, those of resources included.
-import { Args, Flags, type Interfaces } from '@oclif/core'
+import { Flags, type Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
+import { argument } from '../arguments.ts'
 import { type CommandClass, connectedCommand } from '../connected.ts'
 import { commandId, HAND_WRITTEN, segments } from '../naming.ts'
 import { oclifArguments, pathArguments } from './arguments.ts'
@@ -86,7 +87,7 @@ export function taskOf(operation: OperationDescription, api: ApiDescription): Ta
 }
 
 function argumentsOf({ operation, api, isNamedByArgument }: Task): Interfaces.ArgInput {
-  const name = Args.string({ description: 'Name of the new record.' })
+  const name = argument({ description: 'Name of the new record.' })
   return { ...oclifArguments(pathArguments(operation, api)), ...(isNamedByArgument ? { name } : {}) }
 }
 
@@ -136,7 +137,10 @@ function queryFlags({ query = {} }: OperationDescription): Interfaces.FlagInput 
       if (schema.type === 'integer') return [queryFlag(parameter), Flags.integer(common)]
       const options = schema.enum ? { options: schema.enum.map(String) } : {}
       const text = { ...common, ...options }
-      return [queryFlag(parameter), isMultiple ? Flags.string({ ...text, multiple: true }) : Flags.string(text)]
+      return [
+        queryFlag(parameter),
+        isMultiple ? Flags.string({ ...text, multiple: true, multipleNonGreedy: true }) : Flags.string(text),
+      ]
     }),
   ) as Interfaces.FlagInput
 }

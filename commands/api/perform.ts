@@ -1,20 +1,12 @@
 // What the command of an operation does: finds records by their names, builds the request, sends it, shows the answer.
 import type { Run } from '../connected.ts'
 import { usageError } from '../exit-codes.ts'
+import { jsonFrom, textFrom } from '../input.ts'
 import { resolveId, resolveRole, spoken } from '../names.ts'
 import { isListed, segments } from '../naming.ts'
 import { canAsk } from '../prompts.ts'
 import { filledPath, pathArguments, referredBy } from './arguments.ts'
-import {
-  type BodyFlag,
-  bodyFrom,
-  type FlagValues,
-  jsonFrom,
-  missingFlags,
-  setAt,
-  textFrom,
-  valueAt,
-} from './body-flags.ts'
+import { type BodyFlag, bodyFrom, type FlagValues, missingFlags, setAt, valueAt } from './body-flags.ts'
 import { linkedWith } from './impact.ts'
 import { showList } from './listing.ts'
 import { queryFlag, type Task } from './operation-commands.ts'
@@ -74,9 +66,9 @@ async function readBody(task: Task, { args, flags }: Run): Promise<{ body: unkno
   const data = takesData ? (flags.data as string | undefined) : undefined
   if (isText) {
     if (data === undefined) throw usageError('--data is missing', { field: 'data' })
-    return { body: textFrom('data', data), assumed: [] }
+    return { body: await textFrom('data', data), assumed: [] }
   }
-  const begun = data === undefined ? {} : jsonFrom('data', data)
+  const begun = data === undefined ? {} : await jsonFrom('data', data)
   if (Array.isArray(begun)) return { body: begun, assumed: [] }
   if (typeof begun !== 'object' || begun === null) throw usageError('--data is no JSON object', { field: 'data' })
   const isCreate = operation.method === 'POST' || operation.method === 'PUT'

@@ -1,12 +1,12 @@
 // `controller completion SHELL`: the script by which a shell completes the words of this program.
-import { Args } from '@oclif/core'
+import { requiredArgument } from '../arguments.ts'
 import { PrintingCommand } from '../base.ts'
 import { type Shell, scripts, shells } from './scripts.ts'
 
 export class Completion extends PrintingCommand {
   static override summary = 'Prints the script that makes a shell complete commands, flags and names.'
   static override args = {
-    shell: Args.string({ required: true, options: [...shells], description: `One of ${shells.join(', ')}.` }),
+    shell: requiredArgument({ options: [...shells], description: `One of ${shells.join(', ')}.` }),
   }
   static override examples = ['source <(<%= config.bin %> <%= command.id %> bash)']
 
