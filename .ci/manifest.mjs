@@ -1,19 +1,41 @@
-// Writes oclif.manifest.json, from which the command line learns its commands without loading them.
-import { writeFileSync } from 'node:fs'
+// Writes what follows from the operations and the commands: dist/api.json, from which commands are made; oclif.manifest.json, by
+// which they are found without loading them; docs/cli.md, the reference. With --check it only says whether they are current.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Plugin } from '@oclif/core'
 
-const root = new URL('..', import.meta.url).pathname
+const root = new URL('..', import.meta.url)
+const isCheck = process.argv.includes('--check')
+
+function write(name, text) {
+  const file = new URL(name, root)
+  if (!isCheck) {
+    mkdirSync(new URL('.', file), { recursive: true })
+    writeFileSync(file, text)
+  } else if (readFileSync(file, 'utf8') !== text) {
+    process.stderr.write(`${name} is not current: npm run build\n`)
+    process.exitCode = 1
+  }
+}
+
+const { describeApi } = await import('../dist/server/api-description.js')
+write('dist/api.json', JSON.stringify(describeApi()))
+
 const plugin = new Plugin({
-  root,
+  root: root.pathname,
   type: 'core',
   ignoreManifest: true,
   errorOnManifestCreate: true,
   respectNoCacheDefault: true,
 })
 await plugin.load()
-const { commands, version } = plugin.manifest
-const sorted = Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1)))
-writeFileSync(
-  new URL('../oclif.manifest.json', import.meta.url),
-  `${JSON.stringify({ commands: sorted, version }, null, 2)}\n`,
+const { topics, referenceText } = await import('../dist/cli/generated.js')
+const { version } = plugin.manifest
+const commands = Object.fromEntries(Object.entries(plugin.manifest.commands).sort(([a], [b]) => (a < b ? -1 : 1)))
+const manifest = { version, topics: topics(Object.keys(commands)), commands }
+// A line a command: quick to read at every start, and a change shows where it is.
+const lines = Object.entries(commands).map(([id, command]) => `${JSON.stringify(id)}: ${JSON.stringify(command)}`)
+write(
+  'oclif.manifest.json',
+  `{"version": "${version}",\n"topics": ${JSON.stringify(manifest.topics)},\n"commands": {\n${lines.join(',\n')}\n}}\n`,
 )
+write('docs/cli.md', referenceText(JSON.parse(JSON.stringify(manifest))))

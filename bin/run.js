@@ -6,6 +6,6 @@ if (process.argv.length === 3 && process.argv[2] === '--version') {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   process.stdout.write(`controller/${version} node-${process.version}\n`)
 } else {
-  const { main } = await import('../dist/commands/main.js')
-  await main(process.argv.slice(2))
+  const { main } = await import('../dist/cli/main.js')
+  process.exitCode = await main(process.argv.slice(2))
 }

@@ -1,11 +1,10 @@
 // `controller admin recover`: lets an administrator in again, for whoever can read the data directory.
-import { userInfo } from 'node:os'
 import { Args, Flags } from '@oclif/core'
 import { PrintingCommand } from './base.ts'
-import { dataDirectory, dataDirectoryFlag } from './data-directory.ts'
+import { userName } from './connection.ts'
+import { assertInitialised, dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
-import type { Format } from './output/formats.ts'
 import { ask, password } from './prompts.ts'
 
 export class AdminRecover extends PrintingCommand {
@@ -29,17 +28,7 @@ export class AdminRecover extends PrintingCommand {
   async run(): Promise<void> {
     const { args, flags } = await this.parse(AdminRecover)
     const directory = dataDirectory(flags['data-dir'])
-    const { isInitialised } = await import('../src/initialise.ts')
-    if (!isInitialised(directory)) {
-      throw new CommandError(
-        EXIT.notFound,
-        'NO_DATA_DIRECTORY',
-        `${directory} is not the data directory of a controller`,
-        {
-          hint: '--data-dir with another directory',
-        },
-      )
-    }
+    await assertInitialised(directory)
     const username = flags.username ?? (await ask('Username', '--username'))
     const administrator = { username, password: await password('Password', flags['password-file']) }
     assertCredentials(administrator)
@@ -49,22 +38,13 @@ export class AdminRecover extends PrintingCommand {
       directory,
       env: process.env,
       clock: systemClock,
-      osUser: osUser(),
+      osUser: userName(),
       administrator,
       ...(args.identity === undefined ? {} : { identity: args.identity }),
     }).catch(explain(directory))
     const sentence = [`${identityName} can administer again:`, ...done.map((one) => `  ${one}`)].join('\n')
     const facts = { identityId, identityName, username, done }
-    await this.print({ kind: 'done', sentence, facts }, flags.output as Format | undefined)
-  }
-}
-
-function osUser(): string {
-  try {
-    return userInfo().username
-  } catch {
-    // A user id without an entry in the system's list of users, as in some containers.
-    return `uid ${process.getuid?.() ?? 'unknown'}`
+    await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
 }
 
@@ -77,13 +57,7 @@ interface Refused extends Error {
 /** What was refused, by name and status: the classes behind them need not be loaded to be recognised. */
 function explain(directory: string) {
   return (error: Refused): never => {
-    if (error.name === 'DirectoryLocked') {
-      throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, { hint: 'stop the controller first' })
-    }
-    if (error.name === 'ConfigError') {
-      throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
-    }
-    if (error.name !== 'ControllerError') throw error
+    if (error.name !== 'ControllerError') explainOpening(directory, 'stop the controller first')(error)
     const { field, reason, message } = error.publicCause ?? {}
     const exitCode = { 404: EXIT.notFound, 409: EXIT.conflict }[error.status ?? 0] ?? EXIT.usage
     const sentence = field && reason ? `the ${field} ${reason}` : (message ?? error.message)

@@ -1,7 +1,8 @@
 // Makes command classes from plain descriptions: what varies is said, connecting and closing is not.
 import type { Command, Interfaces } from '@oclif/core'
 import type { Client } from '../src/client/client.ts'
-import { ConnectedCommand, type ConnectionFlags } from './base.ts'
+import { PrintingCommand, printingFlags } from './base.ts'
+import { type ConnectionFlags, connect, connectionFlags } from './connection.ts'
 import type { Format, Result } from './output/formats.ts'
 
 export type CommandClass = Command.Class
@@ -16,40 +17,49 @@ export interface Run {
   readonly flags: GivenFlags
   print(result: Result): Promise<void>
   /** Says something to the person, beside the result. */
-  notice(sentence: string): void
+  notice(text: string): void
   /** Asks before something is destroyed. @throws CommandError where the answer is no */
   confirm(question: string): Promise<void>
 }
 
 export interface CommandDescription {
   readonly summary: string
-  readonly aliases: string[]
+  readonly aliases?: string[]
   readonly args?: Interfaces.ArgInput
   readonly flags?: Interfaces.FlagInput
+  /** The rest of a command line that works. */
   readonly example: string
+  /** Whether it needs no session. */
+  readonly isPublic?: boolean
+  /** What its paths stand below; the management API unless said otherwise. */
+  readonly base?: string
   run(run: Run): Promise<void>
 }
 
+/** A command that talks to a controller, over HTTPS or offline. */
 export function connectedCommand(description: CommandDescription): CommandClass {
-  const made = class extends ConnectedCommand {
-    static override summary = description.summary
-    static override aliases = description.aliases
-    static override args = description.args ?? {}
-    static override flags = description.flags ?? {}
-    static override examples = [`<%= config.bin %> <%= command.id %> ${description.example}`.trim()]
+  const { summary, aliases = [], args = {}, flags = {}, example, isPublic = false, base } = description
+  const made = class extends PrintingCommand {
+    static override summary = summary
+    static override aliases = aliases
+    static override args = args
+    static override flags = flags
+    static override baseFlags = { ...printingFlags, ...connectionFlags }
+    static override examples = [`<%= config.bin %> <%= command.id %> ${example}`.trim()]
 
     async run(): Promise<void> {
       const parsed = await this.parse(made)
-      const flags = parsed.flags as unknown as GivenFlags
-      const client = this.connect(flags)
+      const given = parsed.flags as unknown as GivenFlags
+      const notice = (text: string) => this.notice(text)
+      const client = await connect(given, { version: this.config.version, isPublic, base, notice })
       try {
         await description.run({
           client,
           args: parsed.args as Record<string, string | undefined>,
-          flags,
-          print: (result) => this.print(result, flags.output),
-          notice: (sentence) => this.notice(sentence),
-          confirm: (question) => this.confirm(flags, question),
+          flags: given,
+          print: (result) => this.print(result, given.output),
+          notice,
+          confirm: (question) => this.confirm(given, question),
         })
       } finally {
         await client.close()

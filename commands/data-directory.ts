@@ -1,7 +1,10 @@
-// Which data directory a command works on.
+// Which data directory a command works on, and how it is opened while no controller runs.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Flags } from '@oclif/core'
+import { rememberDirectory } from '../src/client/known-directories.ts'
+import type { Transport } from '../src/client/transport.ts'
+import { CommandError, EXIT } from './exit-codes.ts'
 
 export const dataDirectoryFlag = Flags.string({
   description:
@@ -12,4 +15,40 @@ export const dataDirectoryFlag = Flags.string({
 /** The directory that a flag or the environment names, else the one of this user. */
 export function dataDirectory(given: string | undefined, env: NodeJS.ProcessEnv = process.env): string {
   return resolve(given ?? join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'controller'))
+}
+
+/** A way into the directory without a controller. @throws CommandError where it is none, or somebody works on it */
+export async function openOffline(directory: string, osUser: string): Promise<Transport> {
+  await assertInitialised(directory)
+  const { offlineTransport } = await import('../server/in-process.ts')
+  const transport = await offlineTransport(directory, osUser, process.env).catch(explainOpening(directory))
+  rememberDirectory(directory, process.env)
+  return transport
+}
+
+/** @throws CommandError with exit code 5 where no controller was made yet */
+export async function assertInitialised(directory: string): Promise<void> {
+  const { isInitialised } = await import('../src/initialise.ts')
+  if (isInitialised(directory)) return
+  throw new CommandError(EXIT.notFound, 'NO_DATA_DIRECTORY', `${directory} is not the data directory of a controller`, {
+    hint: `--data-dir with another directory, or controller init --data-dir ${directory}`,
+  })
+}
+
+const LEAVE_IT = 'leave out --offline to speak to the controller that runs, or stop it first'
+
+/** What it means when a directory cannot be opened. */
+export function explainOpening(directory: string, whenLocked = LEAVE_IT) {
+  return (error: Error): never => {
+    // By name: the server's modules are not those of this command line.
+    if (error.name === 'DirectoryLocked') {
+      throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, {
+        hint: whenLocked,
+      })
+    }
+    if (error.name === 'ConfigError') {
+      throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
+    }
+    throw error
+  }
 }

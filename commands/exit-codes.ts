@@ -1,6 +1,4 @@
 // What the exit code of a command says; the same for every command.
-import { RequestFailed } from '../src/client/client.ts'
-import { Unreachable } from '../src/client/http-transport.ts'
 
 export const EXIT = {
   done: 0,
@@ -51,15 +49,21 @@ export class CommandError extends Error {
   }
 }
 
-export function exitCodeOf(error: unknown): number {
-  if (error instanceof CommandError) return error.exitCode
-  if (error instanceof Unreachable) return EXIT.tryLater
-  if (error instanceof RequestFailed) return ofRequest(error)
-  const oclifCode = (error as { oclif?: { exit?: number } }).oclif?.exit
-  return typeof oclifCode === 'number' ? oclifCode : EXIT.failed
+/** The command line itself is wrong: exit code 2. */
+export function usageError(message: string, more: { hint?: string; field?: string } = {}): CommandError {
+  return new CommandError(EXIT.usage, 'USAGE', message, more)
 }
 
-function ofRequest({ status, causeCode, field, reason }: RequestFailed): number {
+/** What an answer of the API says of a request that was refused. */
+interface Refusal {
+  readonly status: number
+  readonly causeCode: string | undefined
+  readonly field: string | undefined
+  readonly reason: string | undefined
+}
+
+/** The exit code for a request that the controller refused. */
+export function exitCodeOfRefusal({ status, causeCode, field, reason }: Refusal): number {
   switch (status) {
     case 401:
       return causeCode === 'PERMISSION_DENIED' ? EXIT.notPermitted : EXIT.signInFirst

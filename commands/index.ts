@@ -1,17 +1,36 @@
-// Every command by its id. Cheap to load: what a command works with is loaded when it runs.
-import type { Resource } from '../src/resources/define.ts'
-import { resources } from '../src/resources/index.ts'
+// Every command by its id: those that people need more of are written by hand, all others follow from the API.
 import { AdminRecover } from './admin-recover.ts'
+import { apiDescription } from './api/description.ts'
+import { operationCommands } from './api/operation-commands.ts'
+import { apiRequest } from './api-request.ts'
+import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
+import { DbCheck, DbMigrate } from './db.ts'
 import { Init } from './init.ts'
 import { Login } from './login.ts'
-import { resourceCommands } from './resource-commands.ts'
+import { Logout } from './logout.ts'
+import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
 import { Serve } from './serve.ts'
+import { whoami } from './whoami.ts'
 
-export const COMMANDS: Readonly<Record<string, CommandClass>> = {
-  init: Init as unknown as CommandClass,
-  serve: Serve as unknown as CommandClass,
-  login: Login as unknown as CommandClass,
-  'admin:recover': AdminRecover as unknown as CommandClass,
-  ...Object.assign({}, ...(resources as readonly Resource[]).map(resourceCommands)),
+const written = {
+  serve: Serve,
+  init: Init,
+  login: Login,
+  logout: Logout,
+  whoami,
+  'profile:list': ProfileList,
+  'profile:use': ProfileUse,
+  'profile:delete': ProfileDelete,
+  api: apiRequest,
+  completion: Completion,
+  'admin:recover': AdminRecover,
+  'db:check': DbCheck,
+  'db:migrate': DbMigrate,
 }
+
+// Defined one by one: the commands of operations are made when they are looked up.
+export const COMMANDS: Readonly<Record<string, CommandClass>> = Object.defineProperties(
+  operationCommands(apiDescription()),
+  Object.getOwnPropertyDescriptors(written as unknown as Record<string, CommandClass>),
+)

@@ -1,10 +1,10 @@
 // `controller init`: makes a data directory without starting a controller.
 import { Flags } from '@oclif/core'
+import { rememberDirectory } from '../src/client/known-directories.ts'
 import type { Overrides } from '../src/config.ts'
 import { PrintingCommand } from './base.ts'
-import { dataDirectory, dataDirectoryFlag } from './data-directory.ts'
-import { CommandError, EXIT } from './exit-codes.ts'
-import type { Format } from './output/formats.ts'
+import { dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
+import { CommandError, EXIT, usageError } from './exit-codes.ts'
 import { password } from './prompts.ts'
 
 export const networkFlags = {
@@ -13,6 +13,7 @@ export const networkFlags = {
     description: 'Name under which clients reach the controller; may be given several times.',
     helpValue: 'NAME:PORT',
     multiple: true,
+    multipleNonGreedy: true,
   }),
 }
 
@@ -27,7 +28,7 @@ export function networkSettings({ listen, advertise }: { listen?: string; advert
 }
 
 export class Init extends PrintingCommand {
-  static override summary = 'Make the data directory of a new controller: keys, certificates, database and settings.'
+  static override summary = 'Makes the data directory of a new controller: keys, certificates, database and settings.'
   static override flags = {
     'data-dir': dataDirectoryFlag,
     ...networkFlags,
@@ -50,14 +51,9 @@ export class Init extends PrintingCommand {
     const { initialise, isInitialised, isUsable } = await import('../src/initialise.ts')
     const { systemClock } = await import('../src/clock.ts')
     if (isInitialised(directory)) {
-      throw new CommandError(
-        EXIT.conflict,
-        'ALREADY_INITIALISED',
-        `${directory} is a controller's data directory already`,
-        {
-          hint: `controller serve --data-dir ${directory}`,
-        },
-      )
+      const message = `${directory} is a controller's data directory already`
+      const hint = `controller serve --data-dir ${directory}`
+      throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint })
     }
     if (!isUsable(directory)) {
       throw new CommandError(EXIT.conflict, 'NOT_EMPTY', `${directory} holds other files`, {
@@ -75,14 +71,15 @@ export class Init extends PrintingCommand {
       settings: networkSettings(flags),
       clock: systemClock,
       ...(administrator ? { administrator } : {}),
-    })
+    }).catch(explainOpening(directory, 'wait until it is done'))
     const sentence = [
       `Made a controller in ${directory}:`,
       ...files.map((file) => `  ${file}`),
       '',
       `Next: controller serve --data-dir ${directory}`,
     ].join('\n')
-    await this.print({ kind: 'done', sentence, facts: { directory, files } }, flags.output as Format | undefined)
+    rememberDirectory(directory, process.env)
+    await this.print({ kind: 'done', sentence, facts: { directory, files } }, flags.output)
   }
 }
 
@@ -91,9 +88,9 @@ export function assertCredentials(credentials: { username: string; password: str
   if (!credentials) return
   const { username, password: secret } = credentials
   if (username.length < 4 || username.length > 100) {
-    throw new CommandError(EXIT.usage, 'USAGE', 'a username has 4 to 100 characters', { field: 'username' })
+    throw usageError('a username has 4 to 100 characters', { field: 'username' })
   }
   if (secret.length < 5 || secret.length > 100) {
-    throw new CommandError(EXIT.usage, 'USAGE', 'a password has 5 to 100 characters', { field: 'password' })
+    throw usageError('a password has 5 to 100 characters', { field: 'password' })
   }
 }

@@ -1,44 +1,45 @@
 // `controller login`: signs in, pins the controller's root, and remembers both in a profile.
 import { readFileSync } from 'node:fs'
-import { Args, Flags } from '@oclif/core'
+import { Flags } from '@oclif/core'
 import { type Bootstrap, readBootstrap } from '../src/client/bootstrap.ts'
 import { CLIENT_PATH, Client } from '../src/client/client.ts'
 import { httpTransport } from '../src/client/http-transport.ts'
 import { Profiles, profileName } from '../src/client/profiles.ts'
 import { type FoundRoot, offeredRoot, rootFromPem } from '../src/client/trust.ts'
+import { argument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
-import { CommandError, EXIT } from './exit-codes.ts'
+import { normalUrl, profileFlag } from './connection.ts'
+import { CommandError, EXIT, usageError } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
-import type { Format } from './output/formats.ts'
 import { ask, canAsk, confirm, password } from './prompts.ts'
+import { spokenTime } from './times.ts'
 
 interface LoginFlags {
-  readonly controller?: string | undefined
-  readonly profile?: string | undefined
-  readonly username?: string | undefined
-  readonly 'password-file'?: string | undefined
   readonly 'ca-file'?: string | undefined
   readonly fingerprint?: string | undefined
   readonly yes?: boolean
 }
 
 export class Login extends PrintingCommand {
-  static override summary = 'Sign in to a controller and make it the current one.'
-  static override args = { url: Args.string({ description: 'URL of the controller.', name: 'URL' }) }
+  static override summary = 'Signs in to a controller and makes it the current one.'
+  static override args = {
+    url: argument({ description: 'URL of the controller; the current one unless said otherwise.' }),
+  }
   static override flags = {
     bootstrap: Flags.string({
       description: 'The token that a new controller printed: makes the first administrator.',
       helpValue: 'TOKEN',
     }),
     controller: Flags.string({ description: 'The same as the argument URL.' }),
-    profile: Flags.string({
-      description: 'Name of the profile; host and port unless said otherwise.',
-      env: 'CONTROLLER_PROFILE',
-    }),
+    profile: { ...profileFlag, description: 'Name of the profile; host and port unless said otherwise.' },
     username: Flags.string({ char: 'u', description: 'Username.' }),
-    'password-file': Flags.string({ description: 'File with the password; - is stdin.' }),
-    'ca-file': Flags.string({ description: 'File with the root certificate of the controller, as PEM.' }),
-    fingerprint: Flags.string({ description: 'SHA-256 of the root certificate.' }),
+    'password-file': Flags.string({ description: 'File with the password; - is stdin.', helpValue: 'FILE' }),
+    'mfa-code': Flags.string({ description: 'Code of the second factor, where one is owed.', helpValue: 'CODE' }),
+    'ca-file': Flags.string({
+      description: 'File with the root certificate of the controller, as PEM.',
+      helpValue: 'FILE',
+    }),
+    fingerprint: Flags.string({ description: 'SHA-256 of the root certificate.', helpValue: 'SHA-256' }),
     yes: Flags.boolean({ char: 'y', description: 'Trust the root certificate that the controller offers.' }),
   }
   static override examples = [
@@ -52,62 +53,69 @@ export class Login extends PrintingCommand {
     const profiles = Profiles.open(process.env)
     const url = normalUrl(bootstrap?.url ?? args.url ?? flags.controller ?? currentUrl(profiles, flags.profile))
     const root = await this.#trustedRoot(url, flags, bootstrap?.fingerprint)
+    const known = flags.profile === undefined ? undefined : profiles.get(flags.profile)?.username
     const username =
-      flags.username ?? (await ask(bootstrap ? 'Username of the new administrator' : 'Username', '--username'))
+      flags.username ?? known ?? (await ask(bootstrap ? 'Username of the new administrator' : 'Username', '--username'))
     const secret = await password('Password', flags['password-file'])
     assertCredentials({ username, password: secret })
     if (bootstrap) await redeem(url, root, bootstrap, username, secret)
-    const session = await signIn(url, root, username, secret)
+    const session = await signIn(url, root, username, secret, flags['mfa-code'])
     const name = flags.profile ?? profileName(url)
-    profiles.save(name, { url, rootPem: root.pem, username, token: session.token })
+    const signedInAt = new Date().toISOString()
+    profiles.save(name, { url, rootPem: root.pem, username, token: session.token, signedInAt })
     const { identity, expiresAt } = session
-    await this.print(
-      {
-        kind: 'done',
-        sentence: `Signed in to ${url} as ${identity.name} (profile ${name}); the session ends when it is not used until ${expiresAt}.`,
-        facts: {
-          profile: name,
-          url,
-          fingerprint: root.fingerprint,
-          identityId: identity.id,
-          identityName: identity.name,
-          expiresAt,
-        },
-      },
-      flags.output as Format | undefined,
-    )
+    const facts = {
+      profile: name,
+      url,
+      fingerprint: root.fingerprint,
+      identityId: identity.id,
+      identityName: identity.name,
+      expiresAt,
+    }
+    const sentence = `Signed in to ${url} as ${identity.name} (profile ${name}). Unused, the session ends ${spokenTime(expiresAt)}, at ${expiresAt}.`
+    await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
 
   /** The root by which this controller is recognised from now on. */
   async #trustedRoot(url: string, flags: LoginFlags, expected: string | undefined): Promise<FoundRoot> {
     if (flags['ca-file'] !== undefined) return rootOfFile(flags['ca-file'])
     const offered = await offeredRoot(url)
-    if (!offered)
-      throw new CommandError(EXIT.failed, 'NO_CONTROLLER', `${url} is not a controller: it offers no root certificate`)
-    const wanted = (expected ?? flags.fingerprint)?.replaceAll(':', '').toLowerCase()
-    if (wanted !== undefined) {
-      if (offered.fingerprint === wanted) return offered
+    if (!offered) {
       throw new CommandError(
         EXIT.failed,
-        'UNTRUSTED',
-        `${url} has another root certificate than expected: ${offered.fingerprint}, not ${wanted}`,
+        'NO_CONTROLLER',
+        `${url} is not a controller: it offers no root certificate`,
+        {
+          hint: 'controller login with another URL',
+        },
       )
     }
-    if (flags.yes === true || isPinned(url, offered)) return offered
+    const wanted = (expected ?? flags.fingerprint)?.replaceAll(':', '').toLowerCase()
+    if (wanted !== undefined) return assertExpected(url, offered, wanted)
+    const pinned = pinnedFingerprints(url)
+    if (pinned.includes(offered.fingerprint)) return offered
+    this.notice(`The root certificate of ${url} has the SHA-256 ${offered.fingerprint}`)
+    if (pinned.length > 0) this.notice(`This is another controller than before: that one had ${pinned.join(', ')}`)
+    if (flags.yes === true) return offered
     if (!canAsk()) {
-      throw new CommandError(EXIT.usage, 'USAGE', `the root certificate of ${url} is not known`, {
+      throw usageError(`the root certificate of ${url} is not known`, {
         hint: '--fingerprint SHA-256, --ca-file FILE, or --yes',
       })
     }
-    this.notice(`The root certificate of ${url} has the SHA-256 ${offered.fingerprint}`)
     if (await confirm('Is that the one you expect?', '--yes')) return offered
     throw new CommandError(EXIT.interrupted, 'INTERRUPTED', 'the root certificate was not accepted')
   }
 }
 
+function assertExpected(url: string, offered: FoundRoot, wanted: string): FoundRoot {
+  if (offered.fingerprint === wanted) return offered
+  const message = `${url} has another root certificate than expected: ${offered.fingerprint}, not ${wanted}`
+  throw new CommandError(EXIT.failed, 'UNTRUSTED', message, { hint: 'compare with what "controller serve" printed' })
+}
+
 function parseBootstrap(text: string): Bootstrap {
   const bootstrap = readBootstrap(text)
-  if (!bootstrap) throw new CommandError(EXIT.usage, 'USAGE', 'that is not a bootstrap token', { field: 'bootstrap' })
+  if (!bootstrap) throw usageError('that is not a bootstrap token', { field: 'bootstrap' })
   return bootstrap
 }
 
@@ -115,31 +123,29 @@ function currentUrl(profiles: Profiles, profile: string | undefined): string {
   const name = profile ?? profiles.currentName
   const url = name === undefined ? undefined : profiles.get(name)?.url
   if (url) return url
-  throw new CommandError(EXIT.usage, 'USAGE', 'say which controller', { hint: 'controller login https://HOST:PORT' })
-}
-
-function normalUrl(given: string): string {
-  const text = given.includes('://') ? given : `https://${given}`
-  if (!URL.canParse(text) || !text.startsWith('https://')) {
-    throw new CommandError(EXIT.usage, 'USAGE', `${given} is not the URL of a controller`, {
-      hint: 'https://HOST:PORT',
-    })
-  }
-  return new URL(text).origin
+  throw usageError('say which controller', { hint: 'controller login https://HOST:PORT' })
 }
 
 function rootOfFile(file: string): FoundRoot {
-  const root = rootFromPem(readFileSync(file, 'utf8'))
-  if (!root) throw new CommandError(EXIT.usage, 'USAGE', `${file} holds no root certificate`, { field: 'ca-file' })
+  const root = rootFromPem(readText(file))
+  if (!root) throw usageError(`${file} holds no root certificate`, { field: 'ca-file' })
   return root
 }
 
-/** Known already from an earlier sign-in. */
-function isPinned(url: string, { fingerprint }: FoundRoot): boolean {
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw usageError(`${file} cannot be read: ${(error as Error).message}`, { field: 'ca-file' })
+  }
+}
+
+/** The roots by which earlier sign-ins know this URL. */
+function pinnedFingerprints(url: string): string[] {
   const profiles = Profiles.open(process.env)
-  return profiles.names.some((name) => {
+  return profiles.names.flatMap((name) => {
     const profile = profiles.get(name)
-    return profile?.url === url && rootFromPem(profile.rootPem)?.fingerprint === fingerprint
+    return profile?.url === url ? (rootFromPem(profile.rootPem)?.fingerprint ?? []) : []
   })
 }
 
@@ -162,14 +168,33 @@ interface Session {
   readonly token: string
   readonly expiresAt: string
   readonly identity: { readonly id: string; readonly name: string }
+  readonly authQueries?: readonly { readonly typeId?: string }[]
 }
 
-async function signIn(url: string, root: FoundRoot, username: string, secret: string): Promise<Session> {
-  const client = new Client(httpTransport({ url, rootPem: root.pem }))
+async function signIn(
+  url: string,
+  root: FoundRoot,
+  username: string,
+  secret: string,
+  code: string | undefined,
+): Promise<Session> {
+  const transport = httpTransport({ url, rootPem: root.pem })
   try {
-    const { data } = await client.call('POST', '/authenticate?method=password', { username, password: secret })
-    return data as Session
+    const { data } = await new Client(transport).call('POST', '/authenticate?method=password', {
+      username,
+      password: secret,
+    })
+    const session = data as Session
+    if (!owesCode(session)) return session
+    const given = code ?? (await ask('Code of the second factor', '--mfa-code'))
+    const client = new Client(transport, { token: session.token })
+    await client.call('POST', '/authenticate/mfa', { code: given.trim() })
+    return (await client.call('GET', '/current-api-session')).data as Session
   } finally {
-    await client.close()
+    await transport.close()
   }
+}
+
+function owesCode({ authQueries = [] }: Session): boolean {
+  return authQueries.some(({ typeId }) => typeId === 'MFA' || typeId === 'TOTP')
 }

@@ -1,18 +1,95 @@
-// Runs oclif, and answers for what goes wrong before a command is found.
-import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { Errors, run } from '@oclif/core'
-import { EXIT } from './exit-codes.ts'
+// Finds the command that was typed. Help, and what is wrong before there is a command, need nothing that is slow to load.
+import { CommandError, EXIT, usageError } from './exit-codes.ts'
+import { writeFailure } from './failure-text.ts'
+import { commandIds, manifest } from './manifest.ts'
+import { nearest } from './nearest.ts'
 
-/** The folder of package.json, from which oclif takes its configuration. */
-const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
-
-export async function main(argv: string[]): Promise<void> {
+/** Runs a command line to its end; the result is the exit code. */
+export async function main(argv: readonly string[]): Promise<number> {
+  if (!process.stdout.listeners('error').includes(endQuietly)) process.stdout.on('error', endQuietly)
+  if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
+  const words = flagsLast(argv)
   try {
-    await run(argv, { root })
+    return await attend(words)
   } catch (error) {
-    const exit = (error as { oclif?: { exit?: number } }).oclif?.exit
-    if (!(error instanceof Errors.ExitError)) process.stderr.write(`${(error as Error).message}\n`)
-    process.exitCode = error instanceof Errors.ExitError ? (exit ?? EXIT.failed) : EXIT.usage
+    const { code, message, hint } = error instanceof CommandError ? error : { ...unforeseen, message: String(error) }
+    writeFailure({ code, message, ...(hint ? { hint } : {}) }, words)
+    return error instanceof CommandError ? error.exitCode : EXIT.failed
   }
+}
+
+const unforeseen = { code: 'FAILED', hint: 'npm run build, where this is a clone of the sources' }
+
+async function attend(words: readonly string[]): Promise<number> {
+  const ids = commandIds(manifest())
+  const named = namedIn(words)
+  if (named[0] === 'help') return showHelp(named.slice(1), ids)
+  if (isHelpAsked(words)) return showHelp(named, ids)
+  const count = longestKnown(named, ids)
+  const id = ids.get(named.slice(0, count).join(':'))
+  if (id === undefined) return showHelp(named, ids)
+  const { runCommand } = await import('./run.ts')
+  return runCommand(id, words.slice(count))
+}
+
+/** For the shells; see `controller completion`. */
+async function writeCompletions(argv: readonly string[]): Promise<number> {
+  const { complete } = await import('./completion/complete.ts')
+  process.stdout.write(await complete(argv))
+  return EXIT.done
+}
+
+/** Whoever reads has seen enough, `| head` as a rule: no reason to complain. */
+function endQuietly(error: Error & { code?: string }): void {
+  if (error.code === 'EPIPE') process.exit(EXIT.done)
+  throw error
+}
+
+const WITH_VALUE = new Set(['-o', '--output', '--controller', '--profile', '--data-dir'])
+
+/** Flags before the command are taken as if they stood behind it. */
+function flagsLast(argv: readonly string[]): string[] {
+  let at = 0
+  while (argv[at]?.startsWith('-') && argv[at] !== '--') at += WITH_VALUE.has(argv[at] ?? '') ? 2 : 1
+  return [...argv.slice(at), ...argv.slice(0, at)]
+}
+
+/** The words before the first flag. */
+function namedIn(words: readonly string[]): string[] {
+  const end = words.findIndex((word) => word.startsWith('-'))
+  return end === -1 ? [...words] : words.slice(0, end)
+}
+
+function isHelpAsked(words: readonly string[]): boolean {
+  const end = words.indexOf('--')
+  return (end === -1 ? words : words.slice(0, end)).some((word) => word === '--help' || word === '-h')
+}
+
+/** How many words name a command. */
+function longestKnown(named: readonly string[], ids: ReadonlyMap<string, string>): number {
+  for (let count = named.length; count > 0; count--) if (ids.has(named.slice(0, count).join(':'))) return count
+  return 0
+}
+
+/** The page that the words name; nothing named is the whole program. @throws CommandError where there is no such page */
+async function showHelp(named: readonly string[], ids: ReadonlyMap<string, string>): Promise<number> {
+  const { helpText } = await import('./help/help.ts')
+  const count = longestKnown(named, ids)
+  const text = count > 0 ? helpText([ids.get(named.slice(0, count).join(':')) ?? '']) : helpText(named)
+  if (text === undefined) throw unknownCommand(named, ids)
+  process.stdout.write(text)
+  return EXIT.done
+}
+
+function unknownCommand(named: readonly string[], ids: ReadonlyMap<string, string>): CommandError {
+  const [noun = '', verb = ''] = named
+  const known = [...ids.keys()]
+  const verbs = known.flatMap((id) => (id.startsWith(`${noun}:`) ? id.slice(noun.length + 1) : []))
+  const nouns = known.map((id) => id.split(':')[0] ?? '')
+  const near =
+    verbs.length > 0 && verb !== ''
+      ? nearest(verb, verbs).map((word) => `controller ${noun} ${word}`)
+      : nearest(noun, nouns).map((word) => ['controller', word, ...named.slice(1)].join(' '))
+  const fallback = verbs.length > 0 ? `controller ${noun} --help` : 'controller --help'
+  return usageError(`there is no command "${named.join(' ')}"`, { hint: near.length > 0 ? near.join(', ') : fallback })
 }

@@ -1,11 +1,13 @@
 // `controller serve`: runs both APIs, making the data directory at the first start.
+
+import { rememberDirectory } from '../src/client/known-directories.ts'
 import { PrintingCommand } from './base.ts'
-import { dataDirectory, dataDirectoryFlag } from './data-directory.ts'
+import { dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { networkFlags, networkSettings } from './init.ts'
 
 export class Serve extends PrintingCommand {
-  static override summary = 'Run the controller. In an empty data directory it makes everything it needs first.'
+  static override summary = 'Runs the controller. In an empty data directory it makes everything it needs first.'
   static override flags = { 'data-dir': dataDirectoryFlag, ...networkFlags }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
 
@@ -15,6 +17,7 @@ export class Serve extends PrintingCommand {
     const { startController } = await import('../server/start.ts')
     const settings = networkSettings(flags)
     const running = await startController({ directory, settings, env: process.env }).catch(explain(directory))
+    rememberDirectory(directory, process.env)
     process.stdout.write(`${announcement(running).join('\n')}\n`)
     await untilStopped()
     this.notice('Stopping: letting running requests finish.')
@@ -45,26 +48,26 @@ function announcement({ url, addresses, fingerprint, written, bootstrapToken }: 
 }
 
 function explain(directory: string) {
+  const explainDirectory = explainOpening(directory, 'stop it first, or use another --data-dir')
   return (error: Error & { code?: string }): never => {
-    if (error.name === 'DirectoryLocked') {
-      throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, {
-        hint: 'stop it first, or use another --data-dir',
-      })
-    }
-    if (error.name === 'ConfigError') {
-      throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
-    }
     if (error.code === 'EADDRINUSE' || error.code === 'EACCES' || error.code === 'EADDRNOTAVAIL') {
       throw new CommandError(EXIT.tryLater, 'CANNOT_LISTEN', `the address cannot be used: ${error.message}`, {
         hint: '--listen with another address',
       })
     }
-    throw error
+    return explainDirectory(error)
   }
 }
 
+/** Settles at the first signal that asks for an end; the second one of the kind ends it at once, as everywhere. */
 function untilStopped(): Promise<void> {
+  const others = process.listeners('SIGINT')
+  for (const listener of others) process.off('SIGINT', listener as () => void)
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+    process.once('SIGTERM', () => resolve())
+    process.once('SIGINT', () => {
+      for (const listener of others) process.on('SIGINT', listener as () => void)
+      resolve()
+    })
   })
 }

@@ -1,7 +1,7 @@
 // What operations answer with: the envelope of both APIs, and the few answers that have none.
 import type { Readable } from 'node:stream'
 import { jsonText } from '../src/records/raw-json.ts'
-import type { Page } from '../src/store/lists.ts'
+import type { Window } from '../src/store/lists.ts'
 
 /** What is sent: a body as text or stream, with a status and a content type. */
 export interface Answer {
@@ -42,21 +42,27 @@ export function created(plural: string, id: string): Answer {
   return answer(201, `{"_links":{"self":{"href":"./${plural}/${id}"}},"id":${JSON.stringify(id)}}`)
 }
 
-/** A page of records, each as JSON text. */
+/** A page of values or records, each as JSON text, or all of them as pieces of bytes with their commas. */
 export function list(
-  records: readonly string[],
-  page: Omit<Page, 'keys'>,
+  records: readonly string[] | readonly Buffer[],
+  page: Window,
   filterableFields: readonly string[],
 ): Answer {
-  return {
-    status: 200,
-    contentType: JSON_TYPE,
-    body: `{"data":[${records.join(',')}],${listMeta(page, filterableFields)}}\n`,
-  }
+  const tail = `],${listMeta(page, filterableFields)}}\n`
+  const body = isBytes(records)
+    ? Buffer.concat([LIST_HEAD, ...records, Buffer.from(tail)])
+    : `{"data":[${records.join(',')}${tail}`
+  return { status: 200, contentType: JSON_TYPE, body }
+}
+
+const LIST_HEAD = Buffer.from('{"data":[')
+
+function isBytes(records: readonly string[] | readonly Buffer[]): records is readonly Buffer[] {
+  return typeof records[0] === 'object'
 }
 
 /** The meta of a list; a list without a limit reports −1. */
-export function listMeta({ limit, offset, total }: Omit<Page, 'keys'>, filterableFields: readonly string[]): string {
+export function listMeta({ limit, offset, total }: Window, filterableFields: readonly string[]): string {
   const shown = limit === 'none' ? -1 : limit
   const pagination = `"pagination":{"limit":${shown},"offset":${offset},"totalCount":${total}}`
   return `"meta":{${VERSIONS},"filterableFields":${JSON.stringify(filterableFields)},${pagination}}`

@@ -1,7 +1,11 @@
 // A transport into an application of this very process: what offline commands and many tests speak through.
-import { encodeBody, type Transport } from '../src/client/transport.ts'
+import { encodeBody, type Request, type Transport } from '../src/client/transport.ts'
+import { systemClock } from '../src/clock.ts'
+import { readConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
-import type { Controller } from '../src/controller.ts'
+import { type Controller, dataPaths, openController } from '../src/controller.ts'
+import { silentLog } from '../src/log.ts'
+import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 
 /**
@@ -10,20 +14,53 @@ import { buildApp } from './app.ts'
  */
 export async function inProcessTransport(controller: Controller, target: string, caller?: Caller): Promise<Transport> {
   const app = await buildApp(controller, caller ? { trustedCaller: caller } : {})
+  const injected = (request: Request) => {
+    const { text, headers } = encodeBody(request)
+    return {
+      method: request.method as 'GET',
+      url: request.path,
+      headers,
+      ...(text === undefined ? {} : { payload: text }),
+    }
+  }
   return {
     target,
     async send(request) {
-      const { text, headers } = encodeBody(request)
-      const reply = await app.inject({
-        method: request.method as 'GET',
-        url: request.path,
-        headers,
-        ...(text === undefined ? {} : { payload: text }),
-      })
+      const reply = await app.inject(injected(request))
       return { status: reply.statusCode, headers: reply.headers as Record<string, string>, text: reply.payload }
+    },
+    async stream(request) {
+      const reply = await app.inject({ ...injected(request), payloadAsStream: true })
+      return { status: reply.statusCode, headers: reply.headers as Record<string, string>, body: reply.stream() }
     },
     async close() {
       await app.close()
     },
+  }
+}
+
+/**
+ * Opens the controller of a data directory in this process, for whoever can read the directory.
+ * Nothing else works on the directory until the transport is closed.
+ * @param osUser who is noted in the audit
+ * @throws DirectoryLocked, ConfigError
+ */
+export async function offlineTransport(directory: string, osUser: string, env: NodeJS.ProcessEnv): Promise<Transport> {
+  const unlock = lockDirectory(directory)
+  try {
+    const config = readConfig(dataPaths(directory).config, env)
+    const controller = await openController({ directory, config, clock: systemClock, log: silentLog })
+    const transport = await inProcessTransport(controller, directory, { kind: 'local-operator', osUser })
+    return {
+      ...transport,
+      async close() {
+        await transport.close()
+        await controller.close()
+        unlock()
+      },
+    }
+  } catch (error) {
+    unlock()
+    throw error
   }
 }

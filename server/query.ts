@@ -2,7 +2,7 @@
 import { errors, invalid } from '../src/errors.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import { firstProblem } from '../src/schema/validate.ts'
-import type { ListParameters } from '../src/store/lists.ts'
+import type { ListParameters } from '../src/store/list-plan.ts'
 import type { QueryParameter } from './operation.ts'
 
 const integer: JsonSchema = { type: 'integer' }

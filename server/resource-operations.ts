@@ -3,15 +3,16 @@ import { Readable } from 'node:stream'
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { notFound } from '../src/errors.ts'
-import { filterableFields } from '../src/filter/symbols.ts'
-import { finish, finishRows, type Presentation } from '../src/records/present.ts'
+import { filterableFields, sourceOf } from '../src/filter/symbols.ts'
+import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
 import { RawJson } from '../src/records/raw-json.ts'
 import type { AnyResource, AnyRow, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
-import { allRows, type ListParameters, list, planList, type Restriction } from '../src/store/lists.ts'
+import { type ListParameters, planList } from '../src/store/list-plan.ts'
+import { allRows, list, type Restriction } from '../src/store/lists.ts'
 import { type Answer, created, data, empty, list as listAnswer, listMeta, raw } from './answers.ts'
 import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
 import { listParameters, listQuery, roleQuery } from './query.ts'
@@ -235,7 +236,7 @@ export async function answerList(
   if (plan.limit === 'none') return streamList(context, resource, plan, restrictions, how)
   const page = await list(context, resource, plan, restrictions)
   const records = await context.controller.readyRecords.byKeys(context, resource, page.keys)
-  return listAnswer(await finish(context, resource, records, how), page, filterableFields(resource))
+  return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(sourceOf(resource)))
 }
 
 // How many records of an unlimited list are made ready at a time.
@@ -267,7 +268,7 @@ async function streamList(
       if (batch.length >= STREAM_BATCH) yield await flush()
     }
     if (batch.length > 0) yield await flush()
-    yield `],${listMeta({ limit: 'none', offset: plan.offset, total }, filterableFields(resource))}}\n`
+    yield `],${listMeta({ limit: 'none', offset: plan.offset, total }, filterableFields(sourceOf(resource)))}}\n`
   }
 }
 

@@ -54,6 +54,10 @@ const settings = {
   'limits.headerTime': duration('10s', 'How long the headers of a request may take to arrive.'),
   'limits.requestTime': duration('30s', 'How long a whole request may take to arrive.'),
   'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
+  'limits.writeQueue': count(
+    1_000,
+    "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
+  ),
   'limits.passwordQueue': count(100, 'How many password sign-ins may wait for their turn; more are refused with 429.'),
   'log.level': {
     explain: 'How much is logged: debug, info, warn, error or silent.',

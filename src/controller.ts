@@ -82,7 +82,10 @@ export async function openController({ directory, config, clock, log }: OpenOpti
   const startedAt = clock.now()
   const authority = Authority.load(paths.pki, certificateHosts(config), startedAt)
   const tokens = SessionTokens.open(paths.tokenKey)
-  const store = await openSqliteStore(paths.database, clock, (error) => log.error({ err: error }, 'a listener failed'))
+  const store = await openSqliteStore(paths.database, clock, {
+    report: (error) => log.error({ err: error }, 'the store met a problem'),
+    longestQueue: config['limits.writeQueue'],
+  })
   const access = await Access.load(store.db, startedAt)
   const references = new References()
   const readyRecords = new ReadyRecords()
@@ -159,7 +162,8 @@ class ControllerContext implements Context {
 }
 
 function stampOf(caller: Caller, { requestId, address }: Origin): Stamp {
-  return { actor: actorOf(caller), requestId, address: address ?? null }
+  const isFavoured = caller.kind === 'identity' ? caller.isAdmin : caller.kind !== 'anonymous'
+  return { actor: actorOf(caller), requestId, address: address ?? null, isFavoured }
 }
 
 function actorOf(caller: Caller): Stamp['actor'] {

@@ -1,65 +1,184 @@
 // The forms in which a result is printed: stdout carries it, and nothing else.
-import { type Column, tableText } from './table.ts'
+import { CommandError, EXIT } from '../exit-codes.ts'
+import type { Entity, Screen } from './cells.ts'
+import { recordText, tableText } from './table.ts'
+import { isUnsafe, safe, safeJson } from './text.ts'
 
 export const formats = ['table', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
 export type Format = (typeof formats)[number]
 
-type Entity = Readonly<Record<string, unknown>>
-
 /** What a command found or made. */
 export type Result =
-  | { readonly kind: 'entity'; readonly entity: Entity; readonly columns: readonly Column[] }
+  | { readonly kind: 'record'; readonly record: Entity; readonly columns?: readonly string[] }
+  /** `name` is what `kind` says in JSON. Items that are no objects are shown as they are. */
   | {
       readonly kind: 'list'
-      readonly resource: string
-      readonly items: readonly Entity[]
-      readonly columns: readonly Column[]
+      readonly name: string
+      readonly items: AsyncIterable<unknown> | Iterable<unknown>
+      readonly columns: readonly string[]
     }
   /** A sentence for people, with what a program would want to know. */
   | { readonly kind: 'done'; readonly sentence: string; readonly facts: Entity }
+  /** Text that is a document of its own. */
+  | { readonly kind: 'text'; readonly text: string }
 
-/** The text of a result; ends with a line end where it is not empty. */
-export async function formatResult(result: Result, format: Format, isTerminal: boolean): Promise<string> {
+/** Where a result goes. `write` settles once there is room for more. */
+export interface Output extends Screen {
+  write(text: string): Promise<void>
+}
+
+export async function printResult(result: Result, format: Format, output: Output): Promise<void> {
+  if (result.kind === 'text') return output.write(result.text.endsWith('\n') ? result.text : `${result.text}\n`)
   switch (format) {
     case 'json':
-      return `${JSON.stringify(plain(result), null, 2)}\n`
+      return result.kind === 'list' ? printJsonList(result, output) : output.write(`${json(plain(result), 2)}\n`)
     case 'jsonl':
-      return items(result)
-        .map((item) => `${JSON.stringify(item)}\n`)
-        .join('')
-    case 'yaml': {
-      const { stringify } = await import('yaml')
-      return stringify(plain(result))
-    }
+      return printLines(items(result), (item) => json(item), output)
+    case 'yaml':
+      return output.write(await yaml(result))
     case 'name':
-      return items(result)
-        .map((item) => `${String(item.name ?? item.id ?? '')}\n`)
-        .join('')
+      return printLines(items(result), (item) => nameLine(item, output), output)
     case 'jwt':
-      return items(result).map(jwtOf).join('')
+      return printJwts(result, output)
     case 'table':
-      return table(result, isTerminal)
+      return printTable(result, output)
   }
 }
 
-function plain(result: Result): unknown {
-  if (result.kind === 'list') return { apiVersion: 'v1', kind: result.resource, items: result.items }
-  return result.kind === 'entity' ? result.entity : result.facts
+type List = Extract<Result, { kind: 'list' }>
+type NoText = Exclude<Result, { kind: 'text' }>
+
+function plain(result: Exclude<NoText, List>): Entity {
+  return result.kind === 'record' ? result.record : result.facts
 }
 
-function items(result: Result): readonly Entity[] {
-  if (result.kind === 'list') return result.items
-  return [result.kind === 'entity' ? result.entity : result.facts]
+function items(result: NoText): AsyncIterable<unknown> | Iterable<unknown> {
+  return result.kind === 'list' ? result.items : [plain(result)]
 }
 
-function jwtOf(entity: Entity): string {
-  const outstanding = Object.values((entity.enrollment ?? {}) as Record<string, { jwt?: string }>)
-  const jwt = (entity.jwt as string | undefined) ?? outstanding.find((enrollment) => enrollment?.jwt)?.jwt
-  return jwt === undefined ? '' : `${jwt}\n`
+function json(value: unknown, indent?: number): string {
+  return safeJson(JSON.stringify(value, null, indent))
 }
 
-async function table(result: Result, isTerminal: boolean): Promise<string> {
-  if (result.kind === 'done') return `${result.sentence}\n`
-  const rows = result.kind === 'list' ? result.items : [result.entity]
-  return tableText(rows, result.columns, isTerminal)
+const API_VERSION = 'v1'
+
+async function printJsonList({ name, items }: List, output: Output): Promise<void> {
+  const head = `{\n  "apiVersion": ${json(API_VERSION)},\n  "kind": ${json(name)},\n  "items": [`
+  let separator = '\n    '
+  let isEmpty = true
+  await output.write(head)
+  await printLines(
+    items,
+    (item) => {
+      const text = separator + json(item, 2).replaceAll('\n', '\n    ')
+      separator = ',\n    '
+      isEmpty = false
+      return text
+    },
+    output,
+    '',
+  )
+  await output.write(isEmpty ? ']\n}\n' : '\n  ]\n}\n')
+}
+
+// Large enough that writing costs nothing beside making the text, small enough to be nothing in memory.
+const CHUNK = 65_536
+
+/** One item after the other, in pieces: a list of any length needs no more memory than one piece. */
+async function printLines(
+  items: AsyncIterable<unknown> | Iterable<unknown>,
+  text: (item: unknown) => string,
+  output: Output,
+  end = '\n',
+): Promise<void> {
+  let waiting = ''
+  for await (const item of items) {
+    waiting += text(item) + end
+    if (waiting.length < CHUNK) continue
+    await output.write(waiting)
+    waiting = ''
+  }
+  if (waiting !== '') await output.write(waiting)
+}
+
+async function yaml(result: NoText): Promise<string> {
+  const { Document, visit } = await import('yaml')
+  const value =
+    result.kind === 'list'
+      ? { apiVersion: API_VERSION, kind: result.name, items: await collected(result.items) }
+      : plain(result)
+  const document = new Document(value)
+  // Inside double quotes, what a terminal would act on can be escaped.
+  visit(document, {
+    Scalar(_key, node) {
+      if (typeof node.value === 'string' && isUnsafe(node.value.replace(/[\n\t]/g, ''))) node.type = 'QUOTE_DOUBLE'
+    },
+  })
+  return safeJson(document.toString())
+}
+
+async function collected(items: AsyncIterable<unknown> | Iterable<unknown>): Promise<unknown[]> {
+  const all: unknown[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
+/** A program gets the very name; on a terminal it is made harmless. */
+function nameLine(item: unknown, { isTerminal }: Output): string {
+  const { name, id } = (typeof item === 'object' && item !== null ? item : { name: item }) as Entity
+  const text = String(name ?? id ?? '')
+  return isTerminal ? safe(text) : text
+}
+
+async function printJwts(result: NoText, output: Output): Promise<void> {
+  let found = 0
+  for await (const item of items(result)) {
+    const jwt = jwtOf(item as Entity)
+    if (jwt === undefined) continue
+    found++
+    await output.write(`${jwt}\n`)
+  }
+  if (found > 0) return
+  throw new CommandError(EXIT.notFound, 'NO_JWT', 'there is no JWT here: nothing waits to be enrolled')
+}
+
+/** The enrollment JWT of a record, wherever it carries one. */
+export function jwtOf(record: Entity): string | undefined {
+  const outstanding = Object.values((record.enrollment ?? {}) as Record<string, unknown>)
+  const candidates = [
+    record.jwt,
+    record.enrollmentJwt,
+    record.token,
+    ...outstanding.map((one) => (one as Entity | null)?.jwt),
+  ]
+  return candidates.find((text): text is string => typeof text === 'string' && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text))
+}
+
+async function printTable(result: NoText, output: Output): Promise<void> {
+  switch (result.kind) {
+    case 'done':
+      return output.write(`${result.sentence}\n`)
+    case 'record':
+      return output.write(
+        result.columns ? await tableText([result.record], result.columns, output) : recordText(result.record, output),
+      )
+    case 'list':
+      return output.write(await listTable(result, output))
+  }
+}
+
+async function listTable({ items, columns }: List, output: Output): Promise<string> {
+  if (columns.length > 0) return tableText(items as AsyncIterable<Entity>, columns, output)
+  // Items of no resource: whatever members they have.
+  const rows = (await collected(items)).map((item) => (isEntity(item) ? item : { value: item }))
+  const members = new Set(['id', 'name', ...rows.flatMap((row) => Object.keys(row))])
+  const shown = [...members].filter((name) => !OF_NO_INTEREST.has(name) && rows.some((row) => name in row))
+  return tableText(rows, shown, output)
+}
+
+// What every record has, and a table of records needs least.
+const OF_NO_INTEREST = new Set(['_links', 'createdAt', 'updatedAt', 'tags'])
+
+function isEntity(item: unknown): item is Entity {
+  return typeof item === 'object' && item !== null && !Array.isArray(item)
 }

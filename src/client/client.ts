@@ -1,5 +1,6 @@
 // Speaks to a controller through any transport: paths of the management API in, data or a failure out.
-import type { Reply, Transport } from './transport.ts'
+import { listItems } from './list-items.ts'
+import { collect, type Reply, type Request, type Transport } from './transport.ts'
 
 export const MANAGEMENT_PATH = '/edge/management/v1'
 export const CLIENT_PATH = '/edge/client/v1'
@@ -22,11 +23,13 @@ export class RequestFailed extends Error {
   readonly causeCode: string | undefined
   readonly field: string | undefined
   readonly reason: string | undefined
+  /** The value that was refused, as text; for a record in use, the ids of what uses it. */
+  readonly value: string | undefined
   readonly requestId: string | undefined
 
   constructor(target: string, reply: Reply) {
     const { error } = (parse(reply.text) ?? {}) as { error?: ErrorBody }
-    super(error?.message ?? `the controller answered with status ${reply.status}`)
+    super(error?.message ?? `the answer has status ${reply.status} and is not that of a controller`)
     this.name = 'RequestFailed'
     this.target = target
     this.status = reply.status
@@ -34,6 +37,7 @@ export class RequestFailed extends Error {
     this.causeCode = error?.cause?.code
     this.field = error?.cause?.field
     this.reason = error?.cause?.reason ?? error?.cause?.message
+    this.value = error?.cause?.value
     this.requestId = error?.requestId
   }
 }
@@ -47,6 +51,7 @@ interface ErrorBody {
     readonly field?: string
     readonly reason?: string
     readonly message?: string
+    readonly value?: string
   }
 }
 
@@ -55,7 +60,10 @@ export class Client {
   readonly #base: string
   readonly #headers: Readonly<Record<string, string>>
 
-  constructor(transport: Transport, { base = MANAGEMENT_PATH, token }: { base?: string; token?: string } = {}) {
+  constructor(
+    transport: Transport,
+    { base = MANAGEMENT_PATH, token }: { base?: string | undefined; token?: string | undefined } = {},
+  ) {
     this.#transport = transport
     this.#base = base
     this.#headers = token === undefined ? {} : { 'net-session': token }
@@ -72,15 +80,29 @@ export class Client {
     body?: unknown,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Answered> {
-    const reply = await this.#transport.send({
+    const reply = await this.#transport.send(this.#request(method, path, headers, body))
+    if (reply.status >= 400) throw new RequestFailed(this.target, reply)
+    const parsed = parse(reply.text) as { data?: unknown; meta?: PageMeta } | undefined
+    return { data: parsed?.data, meta: parsed?.meta ?? {}, reply }
+  }
+
+  /**
+   * The items of a list while they arrive, however many there are.
+   * @throws RequestFailed, Unreachable
+   */
+  async *items(path: string, onMeta?: (meta: PageMeta) => void): AsyncIterable<unknown> {
+    const { body, ...head } = await this.#transport.stream(this.#request('GET', path))
+    if (head.status >= 400) throw new RequestFailed(this.target, await collect({ body, ...head }))
+    yield* listItems(body, onMeta)
+  }
+
+  #request(method: string, path: string, headers: Readonly<Record<string, string>> = {}, body?: unknown): Request {
+    return {
       method,
       path: this.#base + path,
       headers: { ...this.#headers, ...headers },
       ...(body === undefined ? {} : { body }),
-    })
-    if (reply.status >= 400) throw new RequestFailed(this.target, reply)
-    const parsed = parse(reply.text) as { data?: unknown; meta?: PageMeta } | undefined
-    return { data: parsed?.data, meta: parsed?.meta ?? {}, reply }
+    }
   }
 
   close(): Promise<void> {

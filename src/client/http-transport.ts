@@ -1,6 +1,7 @@
 // A transport over HTTPS that trusts one root and nothing else.
-import { Agent, request as httpsRequest } from 'node:https'
-import { encodeBody, type Reply, type Request, type Transport } from './transport.ts'
+import type { IncomingMessage } from 'node:http'
+import type { Agent } from 'node:https'
+import { collect, encodeBody, type Request, type Stream, type Transport } from './transport.ts'
 
 /** The controller did not answer, or is not the one that was expected. */
 export class Unreachable extends Error {
@@ -32,6 +33,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'it did not answer in time',
   ECONNRESET: 'it closed the connection',
   EHOSTUNREACH: 'there is no way to that host',
+  EPROTO: 'what listens there does not speak TLS',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
 }
 
@@ -53,34 +55,37 @@ export interface HttpOptions {
 
 export function httpTransport({ url, rootPem, headers: common = {} }: HttpOptions): Transport {
   const trust = rootPem === undefined ? { rejectUnauthorized: false } : { ca: rootPem }
-  const agent = new Agent({ ...trust, keepAlive: true })
+  let agent: Agent | undefined
+  const stream = async (request: Request): Promise<Stream> => {
+    const { text, headers } = encodeBody(request)
+    // Loaded for the first request: most of what a command line can get wrong is told before it.
+    const https = await import('node:https')
+    agent ??= new https.Agent({ ...trust, keepAlive: true })
+    return new Promise((resolve, reject) => {
+      const outgoing = https.request(
+        new URL(request.path, url),
+        { method: request.method, agent, headers: { ...common, ...headers }, timeout: TIMEOUT_MILLISECONDS },
+        (incoming) =>
+          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: whole(url, incoming) }),
+      )
+      outgoing.on('timeout', () => outgoing.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })))
+      outgoing.on('error', (error) => reject(new Unreachable(url, error)))
+      outgoing.end(text)
+    })
+  }
   return {
     target: url,
-    send(request: Request): Promise<Reply> {
-      const { text, headers } = encodeBody(request)
-      return new Promise((resolve, reject) => {
-        const fail = (error: Error) => reject(new Unreachable(url, error))
-        const outgoing = httpsRequest(
-          new URL(request.path, url),
-          { method: request.method, agent, headers: { ...common, ...headers }, timeout: TIMEOUT_MILLISECONDS },
-          (incoming) => {
-            const chunks: Buffer[] = []
-            incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
-            incoming.on('error', fail)
-            incoming.on('end', () =>
-              resolve({
-                status: incoming.statusCode ?? 0,
-                headers: incoming.headers,
-                text: Buffer.concat(chunks).toString('utf8'),
-              }),
-            )
-          },
-        )
-        outgoing.on('timeout', () => outgoing.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })))
-        outgoing.on('error', fail)
-        outgoing.end(text)
-      })
-    },
-    close: async () => agent.destroy(),
+    stream,
+    send: async (request) => collect(await stream(request)),
+    close: async () => agent?.destroy(),
+  }
+}
+
+/** The body of an answer; one that breaks off is no answer. */
+async function* whole(url: string, incoming: IncomingMessage): AsyncIterable<Buffer> {
+  try {
+    yield* incoming
+  } catch (error) {
+    throw new Unreachable(url, error as Error)
   }
 }

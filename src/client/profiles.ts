@@ -11,11 +11,21 @@ export interface Profile {
   readonly username?: string
   /** The token of the session; it ends by itself when it is not used. */
   readonly token?: string
+  /** When the session began, RFC 3339. */
+  readonly signedInAt?: string
 }
 
 interface ProfilesFile {
   readonly current?: string
   readonly profiles: Readonly<Record<string, Profile>>
+}
+
+/** The file holds something else than profiles. */
+export class ProfilesUnreadable extends Error {
+  constructor(path: string, cause: unknown) {
+    super(`${path} cannot be read: ${(cause as Error).message}`, { cause })
+    this.name = 'ProfilesUnreadable'
+  }
 }
 
 export class Profiles {
@@ -27,15 +37,10 @@ export class Profiles {
     this.#content = content
   }
 
-  /** The profiles of this user; none where there is no file yet. */
+  /** The profiles of this user; none where there is no file yet. @throws ProfilesUnreadable */
   static open(env: NodeJS.ProcessEnv): Profiles {
     const path = join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'controller', 'profiles.json')
-    const content = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as ProfilesFile) : { profiles: {} }
-    return new Profiles(path, content)
-  }
-
-  get path(): string {
-    return this.#path
+    return new Profiles(path, read(path))
   }
 
   get currentName(): string | undefined {
@@ -47,21 +52,49 @@ export class Profiles {
   }
 
   get(name: string): Profile | undefined {
-    return this.#content.profiles[name]
+    return Object.hasOwn(this.#content.profiles, name) ? this.#content.profiles[name] : undefined
   }
 
   /** Stores a profile and makes it the current one. */
   save(name: string, profile: Profile): void {
-    this.#write({ current: name, profiles: { ...this.#content.profiles, [name]: profile } })
+    this.#change(({ profiles }) => ({ current: name, profiles: { ...profiles, [name]: profile } }))
   }
 
   use(name: string): void {
-    this.#write({ ...this.#content, current: name })
+    this.#change((content) => ({ ...content, current: name }))
   }
 
-  #write(content: ProfilesFile): void {
-    writePrivateFile(this.#path, `${JSON.stringify(content, null, 2)}\n`)
-    this.#content = content
+  /** Forgets the session of a profile, and keeps the rest of it. */
+  signOut(name: string): void {
+    this.#change(({ profiles, ...content }) => {
+      const { token, signedInAt, ...rest } = profiles[name] as Profile
+      return { ...content, profiles: { ...profiles, [name]: rest } }
+    })
+  }
+
+  /** Forgets a profile; when it was the current one, none is. */
+  delete(name: string): void {
+    this.#change(({ current, profiles: { [name]: _gone, ...profiles } }) => ({
+      ...(current === undefined || current === name ? {} : { current }),
+      profiles,
+    }))
+  }
+
+  /** The file is read again first: another command may have changed it meanwhile. */
+  #change(change: (content: ProfilesFile) => ProfilesFile): void {
+    this.#content = change(read(this.#path))
+    writePrivateFile(this.#path, `${JSON.stringify(this.#content, null, 2)}\n`)
+  }
+}
+
+function read(path: string): ProfilesFile {
+  if (!existsSync(path)) return { profiles: {} }
+  try {
+    const content = JSON.parse(readFileSync(path, 'utf8')) as Partial<ProfilesFile> | null
+    if (typeof content?.profiles !== 'object') throw new Error('it holds no profiles')
+    return content as ProfilesFile
+  } catch (error) {
+    throw new ProfilesUnreadable(path, error)
   }
 }
 

@@ -16,10 +16,17 @@ export interface Reply {
   readonly text: string
 }
 
+/** A reply whose body is still on its way. */
+export interface Stream extends Omit<Reply, 'text'> {
+  readonly body: AsyncIterable<Buffer>
+}
+
 export interface Transport {
   /** Where requests go, as people know it: a URL, or a directory. */
   readonly target: string
   send(request: Request): Promise<Reply>
+  /** Like `send`, for answers of any length: settles with the first of it. */
+  stream(request: Request): Promise<Stream>
   close(): Promise<void>
 }
 
@@ -32,4 +39,11 @@ export function encodeBody({ body, headers = {} }: Request): {
   const isText = typeof body === 'string' && headers['content-type'] !== undefined
   const text = isText ? body : JSON.stringify(body)
   return { text, headers: { 'content-type': 'application/json', ...headers } }
+}
+
+/** The whole of a reply. */
+export async function collect({ body, ...head }: Stream): Promise<Reply> {
+  const chunks: Buffer[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  return { ...head, text: Buffer.concat(chunks).toString('utf8') }
 }

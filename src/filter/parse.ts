@@ -111,24 +111,31 @@ class Parser {
 
   /** `and` and `or` have the same precedence and group to the right, as the peer's clients know it. */
   #predicate(): Predicate {
-    this.#depth += 1
-    if (this.#depth > DEEPEST) throw filterFault('nested too deeply', this.#current.at)
+    const depth = this.#depth
+    this.#deepen()
     const terms = [this.#term()]
     const operators: ('and' | 'or')[] = []
     for (;;) {
       const token = this.#current
       if (token.kind !== 'keyword' || (token.word !== 'and' && token.word !== 'or')) break
       this.#apartKeyword(token.word)
+      // What follows another operator belongs to its right side, one level further in.
+      if (operators.length > 0 && operators.at(-1) !== token.word) this.#deepen()
       operators.push(token.word)
       terms.push(this.#term())
     }
-    this.#depth -= 1
+    this.#depth = depth
     return operators.reduceRight<Predicate>((right, operator, at) => {
       const left = terms[at] as Predicate
       return right.kind === operator
         ? { kind: operator, terms: [left, ...right.terms] }
         : { kind: operator, terms: [left, right] }
     }, terms.at(-1) as Predicate)
+  }
+
+  #deepen(): void {
+    this.#depth += 1
+    if (this.#depth > DEEPEST) throw filterFault('nested too deeply', this.#current.at)
   }
 
   #term(): Predicate {

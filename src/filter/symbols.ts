@@ -1,6 +1,7 @@
-// The names that a resource's lists can be filtered and sorted by, and the columns behind them.
+// The names that lists can be filtered and sorted by, and the columns behind them.
 import type { AnyResource } from '../resources/define.ts'
 import type { AnyField, Fields } from '../schema/fields.ts'
+import { setTableName } from '../store/rows.ts'
 
 export interface FilterSymbol {
   readonly name: string
@@ -10,46 +11,88 @@ export interface FilterSymbol {
   readonly path?: readonly string[]
   readonly isNullable: boolean
   /** A set: usable in `anyOf`, `allOf`, `count` and `isEmpty` only. */
-  readonly isSet: boolean
-  /** For sets of ids: the resource that a sub-query may ask about. */
-  readonly linked?: string
+  readonly set?: SymbolSet
   /** What literals stand for, where that is not themselves. */
   readonly values?: Readonly<Record<string | number, readonly string[]>>
   /** Every record has this one value. */
   readonly constant?: boolean
 }
 
-const tables = new WeakMap<AnyResource, ReadonlyMap<string, FilterSymbol>>()
+/** Where the elements of a set are found, and the resource (plural) whose records they name, if any. */
+export type SymbolSet =
+  /** In a JSON column, and in a table of their own that is ordered by value. */
+  | { readonly kind: 'members'; readonly table: string; readonly linked?: string }
+  /** Ids of the records that match the roles of a policy; nothing stores them. */
+  | { readonly kind: 'matched'; readonly linked: string }
 
-/** The symbols of a resource by name; `tags` stands for every `tags.…`. */
-export function symbolsOf(resource: AnyResource): ReadonlyMap<string, FilterSymbol> {
-  let symbols = tables.get(resource)
-  if (!symbols) {
-    symbols = new Map(collect(resource).map((symbol) => [symbol.name, symbol]))
-    tables.set(resource, symbols)
-  }
-  return symbols
+/** What a list is about, as far as filters and orders see it: a table, and the names of its columns. */
+export interface FilterSource {
+  readonly table: string
+  readonly symbols: ReadonlyMap<string, FilterSymbol>
+  /** The order of a list that asks for none, and of what is equal in the order it asks for; unique among the rows. */
+  readonly key: { readonly column: string; readonly isDescending: boolean }
 }
 
-/** The names as list answers show them. */
-export function filterableFields(resource: AnyResource): string[] {
-  return [...symbolsOf(resource).keys()].sort()
+const sources = new WeakMap<AnyResource, FilterSource>()
+
+/** A resource as filters see it. */
+export function sourceOf(resource: AnyResource): FilterSource {
+  let source = sources.get(resource)
+  if (!source) {
+    source = { table: resource.table, symbols: byName(collect(resource)), key: { column: 'id', isDescending: false } }
+    sources.set(resource, source)
+  }
+  return source
+}
+
+/** The symbols of fields that no resource describes. */
+export function symbolsOf(fields: Fields): ReadonlyMap<string, FilterSymbol> {
+  return byName(plainSymbols(undefined, fields))
+}
+
+const nameLists = new WeakMap<FilterSource, readonly string[]>()
+
+/** The names as list answers show them; `tags` stands for every `tags.…`. */
+export function filterableFields(source: FilterSource): readonly string[] {
+  let names = nameLists.get(source)
+  if (!names) {
+    names = [...source.symbols.keys()].sort()
+    nameLists.set(source, names)
+  }
+  return names
+}
+
+function byName(symbols: readonly FilterSymbol[]): ReadonlyMap<string, FilterSymbol> {
+  return new Map(symbols.map((symbol) => [symbol.name, symbol]))
 }
 
 function collect(resource: AnyResource): FilterSymbol[] {
   const found: FilterSymbol[] = []
   if (!('isSystem' in resource.fields)) {
-    found.push({ name: 'isSystem', type: 'boolean', column: 'id', isNullable: false, isSet: false, constant: false })
+    found.push({ name: 'isSystem', type: 'boolean', column: 'id', isNullable: false, constant: false })
   }
-  for (const [name, field] of Object.entries(resource.fields)) {
-    if (field.kind.members) found.push(...memberSymbols(name, [], field.kind.members))
-    else if (field.options.filter && isPublic(field)) found.push(fieldSymbol(name, field))
+  found.push(...plainSymbols(resource, resource.fields))
+  for (const fields of Object.values(resource.variants ?? {})) {
+    for (const symbol of memberSymbols('details', [], fields)) found.push({ ...symbol, name: symbol.path?.[0] ?? '' })
   }
   for (const [name, alias] of Object.entries(resource.symbols)) {
     const field = resource.fields[alias.field]
-    if (field) found.push({ ...fieldSymbol(alias.field, field), name, values: alias.values })
+    if (field) found.push({ ...fieldSymbol(resource, alias.field, field), name, values: alias.values })
+  }
+  for (const [name, relation] of Object.entries(resource.relations)) {
+    // A name with a dash could not be written in a filter.
+    if (relation.kind !== 'side' || name.includes('-')) continue
+    const set = { kind: 'matched', linked: relation.resource } as const
+    found.push({ name, type: 'string', column: relation.field, isNullable: false, set })
   }
   return found
+}
+
+function plainSymbols(resource: AnyResource | undefined, fields: Fields): FilterSymbol[] {
+  return Object.entries(fields).flatMap(([name, field]) => {
+    if (field.kind.members) return memberSymbols(name, [], field.kind.members)
+    return field.options.filter && isPublic(field) ? [fieldSymbol(resource, name, field)] : []
+  })
 }
 
 /** Sets that exist for the controller's own sake are found by, but not by callers. */
@@ -57,16 +100,16 @@ function isPublic(field: AnyField): boolean {
   return field.options.access !== 'internal' || field.kind.name !== 'set'
 }
 
-function fieldSymbol(name: string, field: AnyField): FilterSymbol {
-  const { kind, options } = field
-  const isSet = kind.name === 'set'
+function fieldSymbol(resource: AnyResource | undefined, name: string, { kind, options }: AnyField): FilterSymbol {
+  const linked = kind.target && !kind.roles ? { linked: kind.target } : {}
   return {
     name: typeof options.filter === 'string' ? options.filter : name,
     type: kind.filterType ?? 'string',
     column: name,
     isNullable: options.nullable === true,
-    isSet,
-    ...(isSet && kind.target && !kind.roles ? { linked: kind.target } : {}),
+    ...(resource && kind.name === 'set'
+      ? { set: { kind: 'members', table: setTableName(resource, name), ...linked } as const }
+      : {}),
   }
 }
 
@@ -75,7 +118,7 @@ function memberSymbols(column: string, path: readonly string[], members: Fields)
     const inner = [...path, name]
     if (field.kind.members) return memberSymbols(column, inner, field.kind.members)
     if (!field.options.filter) return []
-    const symbol = fieldSymbol(name, field)
+    const symbol = fieldSymbol(undefined, name, field)
     return [{ ...symbol, name: [column, ...inner].join('.'), column, path: inner, isNullable: true }]
   })
 }

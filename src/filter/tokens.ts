@@ -83,6 +83,7 @@ function nextToken(
   if (word !== undefined) return wordToken(word, at, isApart)
   const number = take(NUMBER)?.[0]
   if (number !== undefined) {
+    if (!Number.isFinite(Number(number))) throw filterFault(`${clip(number)} is too large a number`, at)
     return {
       kind: 'literal',
       literal: { kind: 'number', value: Number(number), text: number },

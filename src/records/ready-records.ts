@@ -8,7 +8,7 @@ import { linkColumns } from './links.ts'
 import { makeReady, type ReadyRecord } from './record.ts'
 
 // About what 15,000 identities take.
-const MOST_CHARACTERS = 32 * 1024 * 1024
+const MOST_BYTES = 32 * 1024 * 1024
 
 /** The remembered records of one resource, the longest unused first. */
 interface Shelf {
@@ -20,7 +20,7 @@ export class ReadyRecords {
   readonly #shelves = new Map<string, Shelf>()
   readonly #dependants = dependants()
   readonly #referring = referring()
-  #characters = 0
+  #bytes = 0
   /** Counts commits: what was read before one is not remembered after it. */
   #commits = 0
 
@@ -85,12 +85,12 @@ export class ReadyRecords {
     if (byKey.has(record.n)) return
     byId.set(record.id, record)
     byKey.set(record.n, record)
-    this.#characters += sizeOf(record)
+    this.#bytes += sizeOf(record)
     for (const [id, oldest] of byId) {
-      if (this.#characters <= MOST_CHARACTERS || oldest === record) break
+      if (this.#bytes <= MOST_BYTES || oldest === record) break
       byId.delete(id)
       byKey.delete(oldest.n)
-      this.#characters -= sizeOf(oldest)
+      this.#bytes -= sizeOf(oldest)
     }
   }
 
@@ -100,13 +100,13 @@ export class ReadyRecords {
     if (!shelf || !record) return
     shelf.byId.delete(id)
     shelf.byKey.delete(record.n)
-    this.#characters -= sizeOf(record)
+    this.#bytes -= sizeOf(record)
   }
 
   #clear(plural: string): void {
     const shelf = this.#shelves.get(plural)
     if (!shelf) return
-    for (const record of shelf.byId.values()) this.#characters -= sizeOf(record)
+    for (const record of shelf.byId.values()) this.#bytes -= sizeOf(record)
     this.#shelves.delete(plural)
   }
 
@@ -129,8 +129,9 @@ function inOrder(keys: readonly number[], byKey: ReadonlyMap<number, ReadyRecord
   return keys.flatMap((key) => byKey.get(key) ?? [])
 }
 
-function sizeOf({ links, members }: ReadyRecord): number {
-  return links.length + members.length
+/** What a record takes, with what it takes to find it. */
+function sizeOf({ bytes }: ReadyRecord): number {
+  return bytes.length + 500
 }
 
 /** By resource: the resources whose records change their look with it, and the field that says which record. */

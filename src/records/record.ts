@@ -13,10 +13,10 @@ import type { Reference } from './references.ts'
 export interface ReadyRecord {
   readonly n: number
   readonly id: string
-  /** JSON text of `_links`. */
-  readonly links: string
-  /** The members after `_links`, each with a comma before it. */
-  readonly members: string
+  /** JSON in UTF-8 from the opening brace on: as bytes, because lists then copy it instead of building and encoding text. */
+  readonly bytes: Buffer
+  /** Where, in `bytes`, the members after `_links` begin; each has a comma before it. */
+  readonly membersAt: number
   /** The columns that live members are computed from. */
   readonly facts: Facts
 }
@@ -31,13 +31,11 @@ export async function makeReady(
   const plan = planOf(resource)
   const named = await loadNamed(context, plan, rows)
   const derived = await resource.derive?.(context, rows)
-  return rows.map((row, at) => ({
-    n: row.n,
-    id: row.id,
-    links: plan.links(row),
-    members: writeMembers(plan, row, named, derived?.[at]),
-    facts: factsOf(resource, row),
-  }))
+  return rows.map((row, at) => {
+    const links = `{"_links":${plan.links(row)}`
+    const bytes = Buffer.from(links + writeMembers(plan, row, named, derived?.[at]))
+    return { n: row.n, id: row.id, bytes, membersAt: Buffer.byteLength(links), facts: factsOf(resource, row) }
+  })
 }
 
 function factsOf(resource: AnyResource, row: AnyRow): Facts {

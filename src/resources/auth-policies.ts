@@ -53,14 +53,14 @@ export const authPolicies = defineResource({
           demanded,
         ),
       },
-      { required: true, summary: 'The first factors.' },
+      { required: true, commandDefault: everythingAllowed.primary, summary: 'The first factors.' },
     ),
     secondary: f.object(
       {
         requireTotp: f.bool({ ...demanded, filter: true }),
         requireExtJwtSigner: f.text({ nullable: true, blank: null, omitNull: true, filter: true }),
       },
-      { required: true, summary: 'The second factor, if any.' },
+      { required: true, commandDefault: everythingAllowed.secondary, summary: 'The second factor, if any.' },
     ),
   },
   rules: {

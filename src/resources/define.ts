@@ -203,10 +203,9 @@ export type AnyResource = Resource
 
 export type Entity<R> = R extends Resource<string, string, infer F, Fields> ? EntityOf<F> : never
 export type Row<R> = R extends Resource<string, string, infer F, Fields> ? RowOf<F> : never
+/** What makes a record: its fields by their own names, and what the definition's `inputs` take. */
 export type Create<R> =
-  R extends Resource<string, string, infer F, infer I>
-    ? CreateInput<F> & Partial<Values<I>> & { tags?: Values<BaseFields>['tags'] }
-    : never
+  R extends Resource<string, string, infer F, infer I> ? Partial<EntityOf<F>> & Partial<Values<I>> : never
 
 export function defineResource<
   const Name extends string,

@@ -72,7 +72,14 @@ export const identities = defineResource({
   },
   inputs: {
     enrollment: f.object(
-      { ott: f.bool(), ottca: f.text(), updb: f.text(usernameLength) },
+      {
+        ott: f.bool({ summary: 'Make a one-time token, by which a device gets a certificate.' }),
+        ottca: f.text({ summary: 'The same, for a certificate of this certificate authority.' }),
+        updb: f.text({
+          ...usernameLength,
+          summary: 'Make a one-time token, by which somebody gets a password for this username.',
+        }),
+      },
       { access: 'create', nullable: true, summary: 'The enrollment to make along with the identity.' },
     ),
   },

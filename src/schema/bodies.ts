@@ -59,9 +59,23 @@ export function objectSchema(fields: Fields, purpose: Purpose): JsonSchema {
 }
 
 function valueSchema(field: AnyField, purpose: Purpose): JsonSchema {
-  const { kind, options } = field
-  const schema = kind.members ? objectSchema(kind.members, purpose) : compact(kind.schema)
-  return options.summary ? { ...schema, description: options.summary } : schema
+  const { members, schema } = field.kind
+  return { ...(members ? objectSchema(members, purpose) : compact(schema)), ...notes(field, purpose) }
+}
+
+/** What a member is beyond its form; documents say it to people, and commands are made from it. */
+function notes({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
+  const { target, roles, reference } = kind
+  return compact({
+    description: options.summary,
+    // Accepted so that a record can be sent back as it was read, and left alone.
+    readOnly: (options.access === 'create' && purpose !== 'create') || undefined,
+    writeOnly: options.secret || undefined,
+    // Ids of these records; in roles behind an @.
+    'x-refers-to': reference?.choices ? undefined : target,
+    'x-roles': roles,
+    'x-command-default': options.commandDefault,
+  })
 }
 
 /**

@@ -2,15 +2,32 @@
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { resourceOf } from '../resources/index.ts'
-import type { AnyField } from '../schema/fields.ts'
+import { maskOf } from './audit-masks.ts'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
+import { kept, type Parameter } from './kept.ts'
 import type { Stamp } from './store.ts'
 
 /** The hash that stands before the first record. */
 export const CHAIN_START = '0'.repeat(64)
 
-/** A record without its own number: what its hash is made of, in this order. */
+/** The members of a record that its hash is made of, in this order. */
+export const SEALED = [
+  'at',
+  'actorKind',
+  'actorId',
+  'actorName',
+  'address',
+  'requestId',
+  'operation',
+  'resource',
+  'entityId',
+  'entityName',
+  'before',
+  'after',
+] as const
+
+/** A record without its own number. */
 export interface Sealed {
   readonly at: number
   readonly actorKind: string
@@ -21,27 +38,22 @@ export interface Sealed {
   readonly operation: string
   readonly resource: string
   readonly entityId: string
+  readonly entityName: string | null
   readonly before: string | null
   readonly after: string | null
 }
 
 /** SHA-256, hex, of the hash before and the record's members as a JSON array. */
 export function seal(previousHash: string, record: Sealed): string {
-  const members = [
-    record.at,
-    record.actorKind,
-    record.actorId,
-    record.actorName,
-    record.address,
-    record.requestId,
-    record.operation,
-    record.resource,
-    record.entityId,
-    record.before,
-    record.after,
-  ]
-  return createHash('sha256').update(previousHash).update(JSON.stringify(members)).digest('hex')
+  const members = JSON.stringify(SEALED.map((name) => record[name]))
+  return createHash('sha256').update(previousHash).update(members).digest('hex')
 }
+
+const columns = [...SEALED, 'previousHash', 'hash'] as const
+
+const insertRecord = kept((db, ...values: Parameter[]) =>
+  db.insertInto('audit_records').values(Object.fromEntries(columns.map((name, at) => [name, values[at] as Parameter]))),
+)
 
 /** The writing end of the chain. `mark` and `reset` let the store take back what a rollback took back. */
 export class Audit {
@@ -61,26 +73,21 @@ export class Audit {
 
   /** Adds one record for each change that is audited; part of the transaction that made them. */
   async append(db: Kysely<Database>, changes: readonly Change[], stamp: Stamp): Promise<void> {
-    const audited = changes.filter((change) => change.audit !== 'none')
-    if (audited.length === 0) return
-    const rows = audited.map((change) => {
+    for (const change of changes) {
+      if (change.audit === 'none') continue
       const record = sealedRecord(change, stamp)
       const previousHash = this.#head
       this.#head = seal(previousHash, record)
-      return { ...record, previousHash, hash: this.#head }
-    })
-    await db.insertInto('audit_records').values(rows).execute()
+      await insertRecord(db, ...SEALED.map((name) => record[name]), previousHash, this.#head)
+    }
   }
 }
 
-/** The hash of the newest record, from which a chain is continued after a start. */
-export async function chainHead(db: Kysely<Database>): Promise<string> {
-  const newest = await db.selectFrom('audit_records').select('hash').orderBy('n', 'desc').limit(1).executeTakeFirst()
-  return newest?.hash ?? CHAIN_START
-}
+type Values = Readonly<Record<string, unknown>>
 
 function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Sealed {
-  const isFull = change.audit === 'values'
+  const { before, after } = change.audit === 'values' ? shownValues(change) : { before: null, after: null }
+  const name = (change.after ?? change.before)?.name
   return {
     at: change.at,
     actorKind: actor.kind,
@@ -91,17 +98,31 @@ function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Sea
     operation: change.operation,
     resource: change.resource,
     entityId: change.id,
-    before: isFull && change.before ? valuesText(change.resource, change.before) : null,
-    after: isFull && change.after ? valuesText(change.resource, change.after) : null,
+    entityName: typeof name === 'string' ? name : null,
+    before,
+    after,
   }
 }
 
-/** A record's values as JSON, without what only its reader may know. */
-function valuesText(plural: string, values: Readonly<Record<string, unknown>>): string {
-  const { fields } = resourceOf(plural)
-  return JSON.stringify(values, (key, value) => (isMasked(fields[key]) && value !== null ? '***' : value))
+/** What the audit keeps: of a new or deleted record all members, of a changed one those that are others now. */
+function shownValues({ resource, before, after }: Change): { before: string | null; after: string | null } {
+  const mask = maskOf(resourceOf(resource))
+  if (!before || !after) return { before: before ? text(mask(before)) : null, after: after ? text(mask(after)) : null }
+  const changed = Object.keys(after).filter((name) => name !== 'updatedAt' && isOther(before[name], after[name]))
+  const [old, now] = [mask(before), mask(after)]
+  return { before: text(only(changed, old)), after: text(only(changed, now)) }
 }
 
-function isMasked(field: AnyField | undefined): boolean {
-  return field?.options.secret === true || field?.options.masked === true
+function only(names: readonly string[], values: Values): Values {
+  return Object.fromEntries(names.map((name) => [name, values[name]]))
+}
+
+/** Unchanged values are the very same object as a rule; where they are not, what they say decides. */
+function isOther(before: unknown, after: unknown): boolean {
+  if (before === after) return false
+  return typeof before !== 'object' || typeof after !== 'object' || text(before) !== text(after)
+}
+
+function text(value: unknown): string {
+  return JSON.stringify(value)
 }

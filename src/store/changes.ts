@@ -2,8 +2,8 @@
 import type { Instant } from '../clock.ts'
 
 export interface Change {
-  /** `refuse`: a sign-in came to nothing, and so nothing changed. */
-  readonly operation: 'create' | 'update' | 'delete' | 'refuse'
+  /** `refuse`: a sign-in came to nothing, and so nothing changed. `cut`: old audit records were taken away. */
+  readonly operation: 'create' | 'update' | 'delete' | 'refuse' | 'cut'
   /** What the audit keeps of it: the record before and after, only that it happened, or nothing. */
   readonly audit: 'values' | 'event' | 'none'
   /** The plural name of the resource. */

@@ -7,7 +7,8 @@ import type { AnyResource, AnyRow, Create, Entity } from '../resources/define.ts
 import { resourceOf, resources } from '../resources/index.ts'
 import { patched, withFallbacks } from '../schema/bodies.ts'
 import { type AnyField, memberName } from '../schema/fields.ts'
-import { changedValues, entityOf, indexedSets, rowValues, setRows, setTableName } from './rows.ts'
+import { recordTable } from './record-tables.ts'
+import { changedValues, entityOf, rowValues, setTableName } from './rows.ts'
 import { NotUnique } from './store.ts'
 import { isOneOf, untyped } from './untyped.ts'
 
@@ -26,8 +27,7 @@ export async function findRow(
   resource: AnyResource,
   id: string,
 ): Promise<AnyRow | undefined> {
-  const row = await untyped(context.db).selectFrom(resource.table).selectAll().where('id', '=', id).executeTakeFirst()
-  return row as AnyRow | undefined
+  return recordTable(resource).byId(context.db, id)
 }
 
 /** A record as the code sees it, or undefined. */
@@ -156,16 +156,9 @@ export async function insert(
 ): Promise<AnyEntity> {
   await checkTargets(tx, resource, entity, undefined)
   await resource.rules.check?.(tx, entity as never, undefined, prepared)
-  const { n } = await namingField(resource, entity, () =>
-    untyped(tx.db)
-      .insertInto(resource.table)
-      .values(rowValues(resource, entity))
-      .returning('n')
-      .executeTakeFirstOrThrow(),
-  )
-  for (const { table, rows } of setRows(resource, entity, n as number)) {
-    await untyped(tx.db).insertInto(table).values(rows).execute()
-  }
+  const table = recordTable(resource)
+  const n = await namingField(resource, entity, () => table.insert(tx.db, rowValues(resource, entity)))
+  for (const set of table.sets) await table.writeMembers(tx.db, set, n, [], entity[set.field] as string[])
   tx.record({
     operation: 'create',
     audit,
@@ -191,15 +184,14 @@ export async function update(
   const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
   await checkTargets(tx, resource, next, previous)
   await resource.rules.check?.(tx, next as never, previous as never, prepared)
-  const { n } = await namingField(resource, next, () =>
-    untyped(tx.db)
-      .updateTable(resource.table)
-      .set(changedValues(resource, previous, next))
-      .where('id', '=', next.id)
-      .returning('n')
-      .executeTakeFirstOrThrow(),
+  const table = recordTable(resource)
+  const n = await namingField(resource, next, () =>
+    table.update(tx.db, next.id, changedValues(resource, previous, next)),
   )
-  await updateSets(tx, resource, previous, next, n as number)
+  for (const set of table.sets) {
+    const [old, now] = [previous[set.field], next[set.field]] as [string[], string[]]
+    if (now !== old) await table.writeMembers(tx.db, set, n, old, now)
+  }
   const at = next.updatedAt
   tx.record({ operation: 'update', audit, resource: resource.plural, id: next.id, at, before: previous, after: next })
   await resource.rules.updated?.(tx, next as never, previous as never, prepared)
@@ -219,49 +211,10 @@ export async function removeIn(
   if (entity.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_DELETED()
   await resource.rules.beforeDelete?.(tx, entity as never)
   for (const mention of mentionsOf(resource.plural)) await release(tx, mention, resource, id)
-  for (const field of indexedSets(resource)) await writeSet(tx, resource, field, entity[field] as string[], [], row.n)
-  await untyped(tx.db).deleteFrom(resource.table).where('n', '=', row.n).execute()
+  const table = recordTable(resource)
+  for (const set of table.sets) await table.writeMembers(tx.db, set, row.n, entity[set.field] as string[], [])
+  await table.remove(tx.db, row.n)
   tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
-}
-
-async function updateSets(
-  tx: WriteContext,
-  resource: AnyResource,
-  previous: AnyEntity,
-  next: AnyEntity,
-  n: number,
-): Promise<void> {
-  for (const field of indexedSets(resource)) {
-    if (next[field] !== previous[field]) {
-      await writeSet(tx, resource, field, previous[field] as string[], next[field] as string[], n)
-    }
-  }
-}
-
-/** Brings the table of a set from the old members to the new ones. */
-async function writeSet(
-  tx: WriteContext,
-  resource: AnyResource,
-  field: string,
-  old: readonly string[],
-  now: readonly string[],
-  n: number,
-): Promise<void> {
-  const table = setTableName(resource, field)
-  const gone = old.filter((value) => !now.includes(value))
-  const come = now.filter((value) => !old.includes(value))
-  if (gone.length > 0)
-    await untyped(tx.db)
-      .deleteFrom(table)
-      .where(isOneOf(tx.db, 'value', gone))
-      .where('n', '=', n)
-      .execute()
-  if (come.length > 0) {
-    await untyped(tx.db)
-      .insertInto(table)
-      .values(come.map((value) => ({ value, n })))
-      .execute()
-  }
 }
 
 // ---- references ------------------------------------------------------------------------------------------------------
@@ -296,10 +249,9 @@ async function checkTargets(
   next: AnyEntity,
   previous: AnyEntity | undefined,
 ): Promise<void> {
-  for (const [name, field] of Object.entries(resource.fields)) {
-    const { target } = field.kind
+  for (const { name, field, target } of recordTable(resource).namings) {
     const value = next[name]
-    if (!target || value === null || value === undefined || value === previous?.[name]) continue
+    if (value === null || value === undefined || value === previous?.[name]) continue
     const ids = namedIds(field, value)
     const missing = await missingIds(tx, target, ids)
     if (missing.length > 0) throw unknownTarget(name, field, target, missing)
@@ -314,7 +266,9 @@ function namedIds(field: AnyField, value: unknown): readonly string[] {
 }
 
 async function missingIds(tx: WriteContext, plural: string, ids: readonly string[]): Promise<string[]> {
-  if (ids.length === 0) return []
+  const [only] = ids
+  if (only === undefined) return []
+  if (ids.length === 1) return (await recordTable(resourceOf(plural)).exists(tx.db, only)) ? [] : [only]
   const rows = await untyped(tx.db)
     .selectFrom(resourceOf(plural).table)
     .select('id')

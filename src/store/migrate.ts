@@ -9,13 +9,10 @@ import { seed } from './seed.ts'
 const migrations = [{ name: '0001-initial', up: initial }] as const
 
 /**
- * Runs what has not run yet. A migration that fails is rolled back with everything it did.
+ * The migrations that have not run yet, in order.
  * @throws where the database was made by a newer version than this one
  */
-export async function migrate(connection: SqliteDatabase, clock: Clock): Promise<readonly string[]> {
-  // The stock dialect on the same connection, for the schema builder; never destroyed, because that would close it.
-  const db = new Kysely<unknown>({ dialect: new SqliteDialect({ database: connection }) })
-  connection.exec('create table if not exists migrations (name text primary key, at integer not null) strict')
+export function pendingMigrations(connection: SqliteDatabase): readonly string[] {
   const done = new Set(connection.prepare('select name from migrations').pluck().all() as string[])
   const unknown = [...done].find((name) => !migrations.some((migration) => migration.name === name))
   if (unknown) {
@@ -23,8 +20,20 @@ export async function migrate(connection: SqliteDatabase, clock: Clock): Promise
       `the database was made by a newer version of this controller: it does not know migration ${unknown}`,
     )
   }
-  const pending = migrations.filter(({ name }) => !done.has(name))
-  const isNew = done.size === 0
+  return migrations.map(({ name }) => name).filter((name) => !done.has(name))
+}
+
+/**
+ * Runs what has not run yet. A migration that fails is rolled back with everything it did.
+ * @throws where the database was made by a newer version than this one
+ */
+export async function migrate(connection: SqliteDatabase, clock: Clock): Promise<readonly string[]> {
+  // The stock dialect on the same connection, for the schema builder; never destroyed, because that would close it.
+  const db = new Kysely<unknown>({ dialect: new SqliteDialect({ database: connection }) })
+  connection.exec('create table if not exists migrations (name text primary key, at integer not null) strict')
+  const waiting = new Set(pendingMigrations(connection))
+  const pending = migrations.filter(({ name }) => waiting.has(name))
+  const isNew = pending.length === migrations.length
   for (const { name, up } of pending) {
     connection.exec('begin immediate')
     try {

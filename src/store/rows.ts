@@ -5,6 +5,17 @@ import type { UntypedRow } from './untyped.ts'
 
 type AnyEntity = Readonly<Record<string, unknown>>
 
+const entries = new WeakMap<AnyResource, readonly (readonly [name: string, field: AnyField])[]>()
+
+function fieldsOf(resource: AnyResource): readonly (readonly [name: string, field: AnyField])[] {
+  let found = entries.get(resource)
+  if (!found) {
+    found = Object.entries(resource.fields)
+    entries.set(resource, found)
+  }
+  return found
+}
+
 function encode(field: AnyField, value: unknown): string | number | null {
   return value === null || value === undefined ? null : field.kind.encode(value)
 }
@@ -12,14 +23,14 @@ function encode(field: AnyField, value: unknown): string | number | null {
 /** The columns of a record, without `n`. */
 export function rowValues(resource: AnyResource, entity: AnyEntity): UntypedRow {
   const row: UntypedRow = {}
-  for (const [name, field] of Object.entries(resource.fields)) row[name] = encode(field, entity[name])
+  for (const [name, field] of fieldsOf(resource)) row[name] = encode(field, entity[name])
   return row
 }
 
 /** The columns whose values are others than before; unchanged values are the very same object and cost nothing. */
 export function changedValues(resource: AnyResource, previous: AnyEntity, next: AnyEntity): UntypedRow {
   const row: UntypedRow = {}
-  for (const [name, field] of Object.entries(resource.fields)) {
+  for (const [name, field] of fieldsOf(resource)) {
     if (next[name] !== previous[name]) row[name] = encode(field, next[name])
   }
   return row
@@ -28,7 +39,7 @@ export function changedValues(resource: AnyResource, previous: AnyEntity, next: 
 /** A record from its row. */
 export function entityOf(resource: AnyResource, row: AnyRow): Record<string, unknown> {
   const entity: Record<string, unknown> = {}
-  for (const [name, field] of Object.entries(resource.fields)) {
+  for (const [name, field] of fieldsOf(resource)) {
     const stored = row[name]
     entity[name] = stored === null || stored === undefined ? null : field.kind.decode(stored)
   }
@@ -45,18 +56,4 @@ export function indexedSets(resource: AnyResource): string[] {
   return Object.entries(resource.fields)
     .filter(([, field]) => field.kind.name === 'set' && field.options.filter)
     .map(([name]) => name)
-}
-
-/** The rows of a record's sets. */
-export function setRows(
-  resource: AnyResource,
-  entity: AnyEntity,
-  n: number,
-): { table: string; rows: { value: string; n: number }[] }[] {
-  return indexedSets(resource)
-    .map((field) => ({
-      table: setTableName(resource, field),
-      rows: (entity[field] as string[]).map((value) => ({ value, n })),
-    }))
-    .filter(({ rows }) => rows.length > 0)
 }

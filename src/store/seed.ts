@@ -4,7 +4,7 @@ import type { Instant } from '../clock.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { resources } from '../resources/index.ts'
 import { withFallbacks } from '../schema/bodies.ts'
-import { rowValues, setRows } from './rows.ts'
+import { indexedSets, rowValues, setTableName } from './rows.ts'
 import type { UntypedDatabase } from './untyped.ts'
 
 export async function seed(handle: Kysely<unknown>, now: Instant): Promise<void> {
@@ -17,8 +17,13 @@ export async function seed(handle: Kysely<unknown>, now: Instant): Promise<void>
         .values(rowValues(resource, entity))
         .returning('n')
         .executeTakeFirstOrThrow()
-      for (const { table, rows } of setRows(resource, entity, n as number))
-        await db.insertInto(table).values(rows).execute()
+      for (const field of indexedSets(resource)) {
+        const rows = ((entity as Record<string, unknown>)[field] as string[]).map((value) => ({
+          value,
+          n: n as number,
+        }))
+        if (rows.length > 0) await db.insertInto(setTableName(resource, field)).values(rows).execute()
+      }
     }
   }
 }

@@ -19,9 +19,13 @@ export interface Store {
   /**
    * Runs `body` as a transaction and settles once it is on disk. The body awaits its own queries and nothing else:
    * awaiting a timer, a file or the network gets it refused with `ForeignAwait` and rolled back.
+   * @throws SERVER_TOO_MANY_REQUESTS where too many wait already, STORAGE_UNAVAILABLE where the disk takes nothing
    */
   write<T>(body: (tx: Writing) => Promise<T>, stamp: Stamp): Promise<T>
-  /** Rows one by one on a connection of their own, on one state of the database, for as long as `StreamLimits` allow. */
+  /**
+   * Rows one by one on a connection of their own, on one state of the database, for as long as `StreamLimits` allow.
+   * @throws SERVER_TOO_MANY_REQUESTS where too many streams are open
+   */
   stream<Row>(query: Compilable<Row>, limits?: StreamLimits): AsyncIterable<Row>
   /** A count, remembered until a commit touches one of the tables it reads. */
   total(query: Compilable<{ n: number }>, tables: readonly string[]): Promise<number>
@@ -29,6 +33,8 @@ export interface Store {
   onCommit(listener: CommitListener): () => void
   /** Writes a consistent copy to `file`, beside running writes. */
   backup(file: string): Promise<void>
+  /** Refreshes what the database knows of its tables; worth a moment every few hours. */
+  tend(): Promise<void>
   stats(): StoreStats
   /** Lets what waits commit, then closes. */
   close(): Promise<void>
@@ -39,6 +45,8 @@ export interface Stamp {
   readonly actor: { readonly kind: string; readonly id: string | null; readonly name: string | null }
   readonly requestId: string
   readonly address: string | null
+  /** Its transactions are the last to be refused where too many wait. */
+  readonly isFavoured?: boolean
 }
 
 export interface StreamLimits {
@@ -51,6 +59,7 @@ export interface StoreStats {
   readonly transactions: number
   readonly refused: number
   readonly waiting: number
+  readonly openStreams: number
 }
 
 /** A body awaited something other than its own queries. */

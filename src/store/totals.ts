@@ -18,6 +18,10 @@ export class Totals {
     for (const table of tables) this.#versions.set(table, (this.#versions.get(table) ?? 0) + 1)
   }
 
+  clear(): void {
+    this.#remembered.clear()
+  }
+
   async of(db: Kysely<Database>, query: CompiledQuery<{ n: number }>, tables: readonly string[]): Promise<number> {
     const key = `${query.sql}\0${JSON.stringify(query.parameters)}`
     const version = tables.reduce((sum, table) => sum + (this.#versions.get(table) ?? 0), 0)

@@ -20,8 +20,10 @@ let store: Store
 
 beforeEach(async () => {
   file = join(mkdtempSync(join(tmpdir(), 'store-')), 'controller.db')
-  store = await openSqliteStore(file, systemClock, (error) => {
-    throw error
+  store = await openSqliteStore(file, systemClock, {
+    report(error) {
+      throw error
+    },
   })
 })
 afterEach(() => store.close())
@@ -44,7 +46,7 @@ describe('a store', () => {
       again.pragma(name, { simple: true }),
     )
     again.close()
-    store = await openSqliteStore(file, systemClock, () => {})
+    store = await openSqliteStore(file, systemClock, { report() {} })
 
     expect(pragmas).toEqual([2, 'wal', 1, 2])
   })

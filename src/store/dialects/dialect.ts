@@ -14,6 +14,11 @@ export interface SqlDialect {
   elements(json: Expression<unknown>): RawBuilder<{ value: string }>
   /** How many elements a JSON array has. */
   elementCount(json: Expression<unknown>): RawBuilder<number>
+  /**
+   * A table expression over the distinct values of a column, in their order, found one by one: who takes a few pays for a
+   * few. From `start` on (and with it), where one is given.
+   */
+  distinctValues(table: string, column: string, isDescending: boolean, start?: string): RawBuilder<{ value: string }>
   /** A member of a JSON object as a plain value; booleans as 0 and 1. */
   member(json: Expression<unknown>, path: readonly string[]): RawBuilder<unknown>
   /** The same member as text: `true`, `false`, a number's digits, a string's characters; null where there is none. */

@@ -212,7 +212,7 @@ async function auditTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> 
   let builder = keyed(db, dialect, 'audit_records').addColumn('at', integerType(dialect), (column) => column.notNull())
   const texts = ['actorKind', 'requestId', 'operation', 'resource', 'entityId', 'previousHash', 'hash']
   for (const name of texts) builder = builder.addColumn(name, textType(dialect), (column) => column.notNull())
-  for (const name of ['actorId', 'actorName', 'address', 'before', 'after']) {
+  for (const name of ['actorId', 'actorName', 'address', 'entityName', 'before', 'after']) {
     builder = builder.addColumn(name, textType(dialect))
   }
   await strict(builder, dialect).execute()

@@ -1,24 +1,29 @@
 // Groups waiting transactions into one commit: a savepoint each, one fsync for all, answered once it is on disk.
 import { setImmediate } from 'node:timers'
-import { type RootOperationNode, SqliteAdapter, SqliteQueryCompiler, Transaction } from 'kysely'
+import type { Statement } from 'better-sqlite3'
 import { errors } from '../../../errors.ts'
 import type { Audit } from '../../audit.ts'
 import type { Change } from '../../changes.ts'
-import type { Database } from '../../database.ts'
 import { ForeignAwait, type Stamp, StoreMisuse, type Writing } from '../../store.ts'
 import type { SqliteDatabase } from './connection.ts'
-import { SqliteExecutor } from './executor.ts'
 import { isBusy, translate } from './faults.ts'
 import type { Statements } from './statements.ts'
+import { openHandle } from './transaction.ts'
 
 // A group ends at whichever comes first. Larger groups commit more per fsync, but hold up the requests beside them:
 // at 64 bodies the 99th percentile of an event-loop turn stays under 10 ms.
 const MOST_BODIES = 64
 const MOST_MILLISECONDS = 4
 
+// How long a group may wait for more to come. It waits only while every turn of the loop brings some: eight clients that
+// write all the time then share each commit, instead of four or five of them, and one that writes alone waits for nothing.
+const MOST_GATHERING_MILLISECONDS = 1
+
 // How often a database locked by another process is asked again, and for how long, before the writers get a 503.
 const BUSY_RETRY_MILLISECONDS = 20
 const BUSY_RETRIES = 100
+
+const RETRY_AFTER_SECONDS = 5
 
 /** A transaction that waits for its turn. */
 interface Job {
@@ -42,16 +47,27 @@ export interface Committed {
   readonly tables: ReadonlySet<string>
 }
 
+/** What the queue tells the store. */
+export interface GroupListener {
+  committed(what: Committed): void
+  /** Another process wrote to the file: whatever was remembered of it may be wrong. Called inside the next group. */
+  foreignWrite(): void
+}
+
 export class GroupCommit {
   readonly #connection: SqliteDatabase
   readonly #statements: Statements
+  readonly #control: Control
   readonly #audit: Audit
-  readonly #onCommitted: (committed: Committed) => void
+  readonly #listener: GroupListener
+  readonly #longestQueue: number
   #waiting: Job[] = []
   #isScheduled = false
+  #gatheringSince = 0
   #isInsideBody = false
   #running: Promise<void> | undefined
   #busyRetries = 0
+  #dataVersion: unknown
   #transactions = 0
   #refused = 0
 
@@ -59,12 +75,16 @@ export class GroupCommit {
     connection: SqliteDatabase,
     statements: Statements,
     audit: Audit,
-    onCommitted: (committed: Committed) => void,
+    longestQueue: number,
+    listener: GroupListener,
   ) {
     this.#connection = connection
     this.#statements = statements
+    this.#control = new Control(connection)
     this.#audit = audit
-    this.#onCommitted = onCommitted
+    this.#longestQueue = longestQueue
+    this.#listener = listener
+    this.#dataVersion = this.#control.dataVersion()
   }
 
   get stats() {
@@ -76,9 +96,16 @@ export class GroupCommit {
     return this.#isInsideBody
   }
 
-  /** Puts a transaction in line. Called inside a body it throws: the inner one could only run after the outer. */
+  /**
+   * Puts a transaction in line. Called inside a body it throws: the inner one could only run after the outer.
+   * @throws SERVER_TOO_MANY_REQUESTS where the line is full; for favoured callers it is twice as long
+   */
   add<T>(body: (tx: Writing) => Promise<T>, stamp: Stamp): Promise<T> {
     if (this.#isInsideBody) throw new StoreMisuse('a transaction was started inside another one')
+    if (this.#waiting.length >= this.#longestQueue * (stamp.isFavoured ? 2 : 1)) {
+      const cause = `${this.#waiting.length} transactions wait for their turn`
+      return Promise.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: 1 }))
+    }
     return new Promise<T>((resolve, reject) => {
       this.#waiting.push({ body, stamp, resolve: resolve as (value: unknown) => void, reject })
       this.#schedule()
@@ -95,7 +122,18 @@ export class GroupCommit {
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    setImmediate(() => this.#drain())
+    this.#gatheringSince = performance.now()
+    setImmediate(() => this.#gather(0))
+  }
+
+  #gather(before: number): void {
+    const waiting = this.#waiting.length
+    const isGrowing = waiting > before && waiting < MOST_BODIES
+    if (isGrowing && performance.now() - this.#gatheringSince < MOST_GATHERING_MILLISECONDS) {
+      setImmediate(() => this.#gather(waiting))
+    } else {
+      this.#drain()
+    }
   }
 
   #drain(): void {
@@ -111,7 +149,7 @@ export class GroupCommit {
   /** Opens the group's transaction; false where another process holds the database, then it is asked again later. */
   #begin(): boolean {
     try {
-      this.#connection.exec('begin immediate')
+      this.#control.begin.run()
       this.#busyRetries = 0
       return true
     } catch (error) {
@@ -129,18 +167,21 @@ export class GroupCommit {
 
   // Nothing in here gives the event loop a turn, so no request reads between the statements of a group.
   async #runGroup(group: Job[]): Promise<void> {
-    const mark = this.#audit.mark()
-    const tables = new Set<string>()
     const ran: Ran[] = []
-    const started = performance.now()
-    for (const job of group.slice(0, MOST_BODIES)) {
-      if (ran.length > 0 && performance.now() - started > MOST_MILLISECONDS) break
-      ran.push(await this.#runBody(job, tables))
-      // On a full disk and the like SQLite ends the whole transaction, not just this savepoint.
-      if (!this.#connection.inTransaction) break
+    const tables = new Set<string>()
+    let failure: unknown
+    let mark = this.#audit.mark()
+    try {
+      this.#noticeForeignWrites()
+      mark = this.#audit.mark()
+      await this.#runBodies(group, ran, tables)
+      failure = this.#commit()
+      this.#waiting = [...group.slice(ran.length), ...this.#waiting]
+    } catch (error) {
+      failure = unavailable(error)
+      this.#rollBack()
+      for (const job of group.slice(ran.length)) job.reject(failure)
     }
-    this.#waiting = [...group.slice(ran.length), ...this.#waiting]
-    const failure = this.#commit()
     if (failure !== undefined) this.#audit.reset(mark)
     else this.#announce(ran, tables)
     for (const outcome of ran) {
@@ -150,48 +191,80 @@ export class GroupCommit {
     }
   }
 
+  async #runBodies(group: readonly Job[], ran: Ran[], tables: Set<string>): Promise<void> {
+    const started = performance.now()
+    for (const job of group.slice(0, MOST_BODIES)) {
+      if (ran.length > 0 && performance.now() - started > MOST_MILLISECONDS) break
+      ran.push(await this.#runBody(job, tables))
+      // On a full disk and the like SQLite ends the whole transaction, not just this savepoint.
+      if (!this.#connection.inTransaction) break
+    }
+  }
+
+  /** What memory knows of the file holds only as long as nobody else writes to it. */
+  #noticeForeignWrites(): void {
+    const version = this.#control.dataVersion()
+    if (version === this.#dataVersion) return
+    this.#dataVersion = version
+    this.#listener.foreignWrite()
+  }
+
   /** Puts the group on disk; returns what its callers are told where that fails. */
   #commit(): unknown {
     try {
       if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
-      this.#connection.exec('commit')
+      this.#control.commit.run()
       return undefined
     } catch (error) {
-      if (this.#connection.inTransaction) this.#connection.exec('rollback')
-      return errors.STORAGE_UNAVAILABLE(undefined, { cause: error, retryAfterSeconds: 5 })
+      this.#rollBack()
+      return unavailable(error)
     }
+  }
+
+  #rollBack(): void {
+    if (this.#connection.inTransaction) this.#control.rollback.run()
   }
 
   #announce(ran: readonly Ran[], tables: ReadonlySet<string>): void {
     const changes = ran.flatMap((outcome) => (outcome.isOk ? [outcome.changes] : []))
     this.#transactions += changes.length
-    this.#onCommitted({ changes, tables })
+    this.#listener.committed({ changes, tables })
   }
 
   /** Runs one body in its savepoint. */
   async #runBody(job: Job, tables: Set<string>): Promise<Ran> {
     const mark = this.#audit.mark()
     const changes: Change[] = []
-    const touched = new Set<string>()
-    const handle = this.#handle((table) => touched.add(table))
-    this.#connection.exec('savepoint body')
+    const handle = openHandle(this.#statements)
     this.#isInsideBody = true
     try {
+      this.#control.savepoint.run()
       const value = await this.#orForeignAwait(async () => {
         const result = await job.body({ db: handle.db, record: (change) => changes.push(change) })
         await this.#audit.append(handle.db, changes, job.stamp)
         return result
       })
-      this.#connection.exec('release body')
-      for (const table of touched) tables.add(table)
+      this.#control.release.run()
+      for (const table of handle.tables) tables.add(table)
       return { job, isOk: true, value, changes }
     } catch (error) {
       this.#audit.reset(mark)
-      if (this.#connection.inTransaction) this.#connection.exec('rollback to body; release body')
+      this.#undoBody()
       return { job, isOk: false, error: translate(error) }
     } finally {
       handle.close()
       this.#isInsideBody = false
+    }
+  }
+
+  #undoBody(): void {
+    if (!this.#connection.inTransaction) return
+    try {
+      this.#control.rollbackTo.run()
+      this.#control.release.run()
+    } catch {
+      // Then the whole group goes, and its commit says so to everyone in it.
+      this.#rollBack()
     }
   }
 
@@ -221,70 +294,34 @@ export class GroupCommit {
       )
     })
   }
+}
 
-  /** A Kysely transaction on this connection that can be closed, so that a body cannot go on after its end. */
-  #handle(onTable: (table: string) => void): { db: Transaction<Database>; close(): void } {
-    let isOpen = true
-    const executor = new SqliteExecutor(this.#statements, {
-      check: () => {
-        if (!isOpen) throw new StoreMisuse('a transaction was used after its end')
-      },
-      changed: (query) => {
-        const table = tableOf(query)
-        if (table) onTable(table)
-      },
-    })
-    const db = new Transaction<Database>({
-      config: { dialect: unusableDialect },
-      dialect: unusableDialect,
-      driver: unusableDriver,
-      executor,
-    })
-    return {
-      db,
-      close: () => {
-        isOpen = false
-      },
-    }
+function unavailable(cause: unknown): unknown {
+  return errors.STORAGE_UNAVAILABLE(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
+}
+
+/** The statements around bodies, prepared once. */
+class Control {
+  readonly begin: Statement
+  readonly commit: Statement
+  readonly rollback: Statement
+  readonly savepoint: Statement
+  readonly release: Statement
+  readonly rollbackTo: Statement
+  readonly #dataVersion: Statement
+
+  constructor(connection: SqliteDatabase) {
+    this.begin = connection.prepare('begin immediate')
+    this.commit = connection.prepare('commit')
+    this.rollback = connection.prepare('rollback')
+    this.savepoint = connection.prepare('savepoint body')
+    this.release = connection.prepare('release body')
+    this.rollbackTo = connection.prepare('rollback to body')
+    this.#dataVersion = connection.prepare('pragma data_version').pluck()
   }
-}
 
-/** The table that a statement changes. */
-export function tableOf(query: RootOperationNode): string | undefined {
-  switch (query.kind) {
-    case 'InsertQueryNode':
-      return query.into?.table.identifier.name
-    case 'DeleteQueryNode':
-      return firstTable(query.from.froms)
-    case 'UpdateQueryNode':
-      return query.table ? firstTable([query.table]) : undefined
-    default:
-      return undefined
+  /** Moves when another connection changes the file, and not when this one does. */
+  dataVersion(): unknown {
+    return this.#dataVersion.get()
   }
-}
-
-function firstTable(nodes: readonly unknown[]): string | undefined {
-  const node = nodes[0] as { kind: string; table?: { identifier: { name: string } } } | undefined
-  return node?.kind === 'TableNode' ? node.table?.identifier.name : undefined
-}
-
-const refuse = () => {
-  throw new StoreMisuse('queries run through the executor')
-}
-
-/** Kysely asks for a driver and a dialect; with an executor of its own it uses neither. */
-export const unusableDriver = {
-  init: refuse,
-  acquireConnection: refuse,
-  beginTransaction: refuse,
-  commitTransaction: refuse,
-  rollbackTransaction: refuse,
-  releaseConnection: refuse,
-  destroy: async () => {},
-}
-export const unusableDialect = {
-  createDriver: () => unusableDriver,
-  createQueryCompiler: () => new SqliteQueryCompiler(),
-  createAdapter: () => new SqliteAdapter(),
-  createIntrospector: refuse,
 }

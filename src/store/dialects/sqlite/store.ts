@@ -1,7 +1,7 @@
-// The store on one SQLite file: a connection for writes and plain reads, a second one for streams.
+// The store on one SQLite file: a connection for writes and plain reads, others for streams.
 import { type Compilable, Kysely } from 'kysely'
 import type { Clock } from '../../../clock.ts'
-import { Audit, chainHead } from '../../audit.ts'
+import { Audit, CHAIN_START } from '../../audit.ts'
 import type { Database } from '../../database.ts'
 import { migrate } from '../../migrate.ts'
 import {
@@ -14,22 +14,33 @@ import {
   type Writing,
 } from '../../store.ts'
 import { Totals } from '../../totals.ts'
-import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
-import { bindable, SqliteExecutor } from './executor.ts'
-import { type Committed, GroupCommit, unusableDialect, unusableDriver } from './group-commit.ts'
+import { openForWriting, type SqliteDatabase } from './connection.ts'
+import { SqliteExecutor } from './executor.ts'
+import { type Committed, GroupCommit } from './group-commit.ts'
 import { Statements } from './statements.ts'
+import { tendTables } from './statistics.ts'
+import { Streams } from './streams.ts'
+import { unusableDialect, unusableDriver } from './transaction.ts'
 
 const STREAM_MILLISECONDS = 60_000
+const LONGEST_QUEUE = 1_000
+const TEND_AFTER = 1_000
 // Pages a step of a backup copies before other work gets a turn.
 const BACKUP_PAGES = 200
 
+export interface SqliteOptions {
+  /** Told of what goes wrong where nobody waits for an answer. */
+  report(error: unknown): void
+  /** How many transactions may wait for their turn; more are refused. */
+  readonly longestQueue?: number
+}
+
 /** Opens the database in `file`, creating and migrating it as needed. */
-export async function openSqliteStore(file: string, clock: Clock, report: (error: unknown) => void): Promise<Store> {
+export async function openSqliteStore(file: string, clock: Clock, options: SqliteOptions): Promise<Store> {
   const connection = openForWriting(file)
   try {
     await migrate(connection, clock)
-    const reading = openForReading(file)
-    return await SqliteStore.create(connection, reading, report)
+    return new SqliteStore(file, connection, options)
   } catch (error) {
     connection.close()
     throw error
@@ -39,36 +50,30 @@ export async function openSqliteStore(file: string, clock: Clock, report: (error
 class SqliteStore implements Store {
   readonly db: Kysely<Database>
   readonly #connection: SqliteDatabase
-  readonly #reading: SqliteDatabase
+  readonly #streams: Streams
   readonly #queue: GroupCommit
   readonly #totals = new Totals()
   readonly #listeners = new Set<CommitListener>()
-  readonly #report: (error: unknown) => void
+  readonly #report: SqliteOptions['report']
   #commits = 0
+  /** How many transactions there had been when the tables were last looked at. */
+  #tended = 0
   #isClosed = false
 
-  static async create(
-    connection: SqliteDatabase,
-    reading: SqliteDatabase,
-    report: (error: unknown) => void,
-  ): Promise<SqliteStore> {
-    const audit = new Audit(CHAIN_PENDING)
-    const store = new SqliteStore(connection, reading, audit, report)
-    audit.reset(await chainHead(store.db))
-    return store
-  }
-
-  private constructor(
-    connection: SqliteDatabase,
-    reading: SqliteDatabase,
-    audit: Audit,
-    report: (error: unknown) => void,
-  ) {
+  constructor(file: string, connection: SqliteDatabase, { report, longestQueue = LONGEST_QUEUE }: SqliteOptions) {
     const statements = new Statements(connection)
+    const audit = new Audit(chainHead(connection))
     this.#connection = connection
-    this.#reading = reading
+    this.#streams = new Streams(file)
     this.#report = report
-    this.#queue = new GroupCommit(connection, statements, audit, (committed) => this.#announce(committed))
+    this.#queue = new GroupCommit(connection, statements, audit, longestQueue, {
+      committed: (what) => this.#announce(what),
+      foreignWrite: () => {
+        audit.reset(chainHead(connection))
+        this.#totals.clear()
+        report(new Error('another process wrote to the database: what this one remembers of it may be out of date'))
+      },
+    })
     const executor = new SqliteExecutor(statements, {
       check: (isReadOnly) => {
         if (!isReadOnly) throw new StoreMisuse('changes go through Store.write')
@@ -88,13 +93,8 @@ class SqliteStore implements Store {
     return this.#queue.add(body, stamp)
   }
 
-  async *stream<Row>(query: Compilable<Row>, limits: StreamLimits = {}): AsyncIterable<Row> {
-    const { sql, parameters } = query.compile()
-    const deadline = performance.now() + (limits.milliseconds ?? STREAM_MILLISECONDS)
-    for (const row of this.#reading.prepare(sql).iterate(bindable(parameters))) {
-      if (performance.now() > deadline) throw new StoreMisuse('a stream was held open for too long')
-      yield row as Row
-    }
+  stream<Row>(query: Compilable<Row>, { milliseconds = STREAM_MILLISECONDS }: StreamLimits = {}): AsyncIterable<Row> {
+    return this.#streams.rows(query.compile(), milliseconds)
   }
 
   total(query: Compilable<{ n: number }>, tables: readonly string[]): Promise<number> {
@@ -110,22 +110,35 @@ class SqliteStore implements Store {
     await this.#connection.backup(file, { progress: () => BACKUP_PAGES })
   }
 
+  async tend(): Promise<void> {
+    const isFinished = await tendTables(this.#connection, () => this.#isClosed)
+    if (isFinished) this.#tended = this.#queue.stats.transactions
+  }
+
   stats(): StoreStats {
-    return { commits: this.#commits, ...this.#queue.stats }
+    return { commits: this.#commits, openStreams: this.#streams.open, ...this.#queue.stats }
   }
 
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
     await this.#queue.drained()
-    this.#reading.close()
-    this.#connection.pragma('optimize')
+    this.#streams.close()
     this.#connection.close()
+  }
+
+  /** After each doubling: a database that was just filled would be read by plans made for an empty one. */
+  #tendWhenGrown(): void {
+    const { transactions } = this.#queue.stats
+    if (transactions < Math.max(TEND_AFTER, 2 * this.#tended)) return
+    this.#tended = transactions
+    void this.tend().catch(this.#report)
   }
 
   #announce({ changes, tables }: Committed): void {
     this.#commits += 1
     this.#totals.touched(tables)
+    this.#tendWhenGrown()
     for (const ofOne of changes) {
       if (ofOne.length === 0) continue
       for (const listener of this.#listeners) {
@@ -139,4 +152,8 @@ class SqliteStore implements Store {
   }
 }
 
-const CHAIN_PENDING = ''
+/** The hash of the newest audit record, with which the chain goes on. */
+function chainHead(connection: SqliteDatabase): string {
+  const newest = connection.prepare('select hash from audit_records order by n desc limit 1').pluck().get()
+  return (newest as string | undefined) ?? CHAIN_START
+}

@@ -1,0 +1,20 @@
+// Puts the command line into few files, because loading many small ones is most of the time a short command takes.
+import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** What is only loaded by some commands stays as it is: the server, the store, and every library but oclif. */
+function isLoadedLater(id) {
+  if (/^\.\.?\//.test(id)) return /^\.\.\/(server\/|src\/(initialise|controller|store\/))/.test(id)
+  return !id.startsWith('/') && !id.startsWith('\0') && !id.startsWith('@oclif/')
+}
+
+const bundle = await rolldown({
+  input: Object.fromEntries(['main', 'index', 'generated'].map((name) => [name, `${root}dist/commands/${name}.js`])),
+  platform: 'node',
+  external: (id, importer) => isLoadedLater(id) && !(importer ?? '').includes('node_modules'),
+  logLevel: 'warn',
+})
+await bundle.write({ dir: `${root}dist/cli`, format: 'esm', minify: true, cleanDir: true })
+await bundle.close()

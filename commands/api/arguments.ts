@@ -1,0 +1,53 @@
+// Arguments from the parameters of a path: which record each of them means.
+import type { Interfaces } from '@oclif/core'
+import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import { requiredArgument } from '../arguments.ts'
+import { spoken } from '../names.ts'
+import { segments, singular } from '../naming.ts'
+
+/** One parameter of a path, and the argument that gives it. */
+export interface PathArgument {
+  /** As in the path, without the colon. */
+  readonly parameter: string
+  /** As in help: `IDENTITY`. */
+  readonly argument: string
+  /** Records are named, too; anything else is taken as it is. */
+  readonly resource: ResourceDescription | undefined
+}
+
+export function pathArguments({ path }: OperationDescription, api: ApiDescription): PathArgument[] {
+  const parts = segments(path)
+  return parts.flatMap((part, at) => {
+    if (!part.startsWith(':')) return []
+    const parameter = part.slice(1)
+    const before = parts[at - 1] ?? ''
+    const resource = referredBy(parameter, api) ?? api.resources[before]
+    const argument = resource?.name ?? (parameter === 'id' ? singular(before) : parameter)
+    return [{ parameter, argument, resource }]
+  })
+}
+
+/** The resource that a member such as `serviceId` refers to, by its name. */
+export function referredBy(member: string, api: ApiDescription): ResourceDescription | undefined {
+  const [, name] = /^(.+)Id$/.exec(member) ?? []
+  const wanted = name?.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  return wanted === undefined ? undefined : Object.values(api.resources).find((resource) => resource.name === wanted)
+}
+
+export function oclifArguments(found: readonly PathArgument[]): Interfaces.ArgInput {
+  return Object.fromEntries(
+    found.map(({ argument, resource }) => [
+      argument,
+      requiredArgument({
+        description: resource
+          ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${spoken(resource.name)}.`
+          : `Which ${spoken(argument)}.`,
+      }),
+    ]),
+  )
+}
+
+/** The path with the parameters filled in. */
+export function filledPath(path: string, values: Readonly<Record<string, string>>): string {
+  return path.replace(/:(\w+)/g, (_, parameter: string) => encodeURIComponent(values[parameter] ?? ''))
+}

@@ -1,0 +1,106 @@
+// Examples that work: for each command a line to paste, from the example of its resource and the schemas of the API.
+import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import { segments } from '../naming.ts'
+import { shellWord } from '../shell-words.ts'
+import { pathArguments } from './arguments.ts'
+import { type BodyFlag, bodyFlags, typedFlag, valueAt } from './body-flags.ts'
+
+/** What stands for the id of a record that has no name. */
+export const SOME_ID = 'ID'
+
+/** The rest of a command line that calls the operation. */
+export function exampleOf(operation: OperationDescription, api: ApiDescription): string {
+  const args = pathArguments(operation, api).map(({ resource }) => exampleName(resource))
+  return [...args, ...wordsFor(operation, api)].map(shellWord).join(' ')
+}
+
+function exampleName(resource: ResourceDescription | undefined): string {
+  return resource?.isNamed ? resource.exampleName : SOME_ID
+}
+
+function wordsFor({ method, path, query, body, returns }: OperationDescription, api: ApiDescription): string[] {
+  const resource =
+    returns.kind === 'data' || returns.kind === 'empty' || returns.kind === 'raw'
+      ? undefined
+      : api.resources[returns.resource]
+  if (method === 'GET') {
+    const isWholeList = returns.kind === 'list' && resource && !path.includes(':')
+    if (isWholeList && query?.filter) return ['--filter', resource.example.filter]
+    return returns.kind === 'record' ? ['-o', 'json'] : []
+  }
+  if (!body) return method === 'DELETE' ? ['--yes'] : []
+  if (!body.contentTypes.includes('application/json')) return ['--data', '@FILE']
+  const members = bodyFlags(body.schema)
+  if (resource && path === `/${resource.plural}`) return exampleFlags(members, resource.example.create, api)
+  // The record as `get -o json` shows it; a record with data of its own says it by flags.
+  const named = api.resources[segments(path)[0] ?? '']
+  if (method === 'PUT' && !members.some(({ flag }) => flag === 'data')) return ['--data', '@FILE']
+  if (method === 'PUT' && named)
+    return ['--name', named.exampleName, ...exampleFlags(members, named.example.create, api).slice(1)]
+  const required = members.filter(({ isRequired, standard }) => isRequired && standard === undefined)
+  const tag = members.find(({ flag }) => flag === 'tag')
+  const shown = required.length > 0 ? required : [tag ?? members[0] ?? []].flat()
+  return [...shown.flatMap((member) => sampleWords(member, api)), ...(method === 'DELETE' ? ['--yes'] : [])]
+}
+
+/** The flags that make the example record; a name is an argument, and what is assumed anyway is left out. */
+function exampleFlags(
+  members: readonly BodyFlag[],
+  example: Readonly<Record<string, unknown>>,
+  api: ApiDescription,
+): string[] {
+  const { name } = example
+  const words = typeof name === 'string' && members.some(({ flag }) => flag === 'name') ? [name] : []
+  for (const member of members) {
+    if (member.flag === 'name') continue
+    const value = valueAt(example, member.path)
+    if (value === undefined && member.isRequired && member.standard === undefined)
+      words.push(...sampleWords(member, api))
+    else if (value !== undefined && JSON.stringify(value) !== JSON.stringify(member.standard))
+      words.push(...valueWords(member, value))
+  }
+  return words
+}
+
+function valueWords(member: BodyFlag, value: unknown): string[] {
+  const flag = `--${typedFlag(member)}`
+  switch (member.form) {
+    case 'switch':
+      return [value ? flag : flag.replace('--', '--no-')]
+    case 'set':
+      return (value as string[]).flatMap((one) => [flag, one])
+    case 'pairs':
+      return Object.entries(value as object).flatMap(([key, one]) => [flag, `${key}=${one}`])
+    case 'secret':
+      return [flag, 'password.txt']
+    default:
+      return [flag, typeof value === 'string' ? value : JSON.stringify(value)]
+  }
+}
+
+/** A value that fits the member, where no example gives one. */
+function sampleWords(member: BodyFlag, api: ApiDescription): string[] {
+  const { schema, form, refersTo } = member
+  const flag = `--${typedFlag(member)}`
+  if (refersTo && form !== 'set') return [flag, exampleName(api.resources[refersTo])]
+  switch (form) {
+    case 'switch':
+      return [flag]
+    case 'number':
+      return [flag, String(Math.max(60, Number(schema.minimum ?? 0)))]
+    case 'instant':
+      return [flag, '24h']
+    case 'set':
+      return [flag, schema.items?.enum ? String(schema.items.enum[0]) : schema['x-roles'] ? '#staff' : 'north']
+    case 'pairs':
+      return [flag, 'site=north']
+    case 'json':
+      return [flag, '{}']
+    case 'file':
+      return [flag, '@ca.pem']
+    case 'secret':
+      return [flag, 'password.txt']
+    case 'text':
+      return [flag, schema.enum ? String(schema.enum[0]) : member.flag]
+  }
+}

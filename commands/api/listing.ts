@@ -1,0 +1,56 @@
+// Lists: all of it unless a limit is given, while it arrives, and with word of what a limit left out.
+import type { PageMeta } from '../../src/client/client.ts'
+import type { Run } from '../connected.ts'
+import { segments } from '../naming.ts'
+import { counted } from '../progress.ts'
+import type { Task } from './operation-commands.ts'
+
+// What one request gives at the most.
+const PAGE = 500
+
+/** Prints the list at the path, which has its query string already, but for the window. */
+export async function showList({ operation, api }: Task, path: string, run: Run): Promise<void> {
+  const { client, flags, print, notice } = run
+  const { returns, query } = operation
+  const name = returns.kind === 'list' ? returns.resource : (segments(operation.path).at(-1) ?? '')
+  const columns = returns.kind === 'list' ? (api.resources[name]?.columns ?? []) : []
+  const isPaged = query?.limit !== undefined
+  const limit = flags.limit as number | undefined
+  const offset = (flags.offset as number | undefined) ?? 0
+  const window = (count: number, from: number) =>
+    isPaged ? withQuery(path, `limit=${count}${from > 0 ? `&offset=${from}` : ''}`) : path
+  const seen = { count: 0, total: 0 }
+  const items = limit === undefined ? client.items(window(-1, offset)) : limited(limit)
+  await print({ kind: 'list', name, items: counted(items, name, flags.output, total), columns })
+  if (limit !== undefined && seen.total > offset + seen.count) notice(`Showing ${seen.count} of ${seen.total}.`)
+
+  /** As many as were asked for, page by page. */
+  async function* limited(most: number): AsyncIterable<unknown> {
+    let isLast = false
+    while (seen.count < most && !isLast) {
+      const wanted = Math.min(PAGE, most - seen.count)
+      let found = 0
+      const note = (meta: PageMeta) => {
+        seen.total = meta.pagination?.totalCount ?? 0
+      }
+      for await (const item of client.items(window(wanted, offset + seen.count), note)) {
+        if (found >= wanted) break
+        found++
+        yield item
+      }
+      seen.count += found
+      isLast = !isPaged || found < wanted
+    }
+  }
+
+  /** How long the list is, for whoever waits for it. */
+  async function total(): Promise<number | undefined> {
+    if (!isPaged) return undefined
+    const { meta } = await client.call('GET', window(1, 0))
+    return limit === undefined ? meta.pagination?.totalCount : Math.min(limit, meta.pagination?.totalCount ?? limit)
+  }
+}
+
+function withQuery(path: string, query: string): string {
+  return `${path}${path.includes('?') ? '&' : '?'}${query}`
+}

@@ -1,0 +1,146 @@
+// From the operations of the API to the commands that do them: one mechanism for all, those of resources included.
+import { Flags, type Interfaces } from '@oclif/core'
+import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
+import { argument } from '../arguments.ts'
+import { type CommandClass, connectedCommand } from '../connected.ts'
+import { commandId, HAND_WRITTEN, segments } from '../naming.ts'
+import { oclifArguments, pathArguments } from './arguments.ts'
+import { type BodyFlag, bodyFlags, oclifFlags } from './body-flags.ts'
+import { exampleOf } from './examples.ts'
+import { perform } from './perform.ts'
+
+/** An operation with what its command needs to know of it. */
+export interface Task {
+  readonly operation: OperationDescription
+  readonly api: ApiDescription
+  /** Members of its body; none where it takes no JSON. */
+  readonly members: readonly BodyFlag[]
+  /** The body is text, not JSON. */
+  readonly isText: boolean
+  /** The body is a list of such members. */
+  readonly isBatch: boolean
+  /** The new record's name is an argument. */
+  readonly isNamedByArgument: boolean
+  /** The record it makes or changes may carry an enrollment JWT. */
+  readonly carriesJwt: boolean
+  /** `--data` is the whole body, unless a member has that name. */
+  readonly takesData: boolean
+}
+
+/**
+ * A command for each operation, by its id. Each is made when it is looked up, because one start uses one of them.
+ * @throws where two operations would have one name
+ */
+export function operationCommands(api: ApiDescription): Record<string, CommandClass> {
+  const commands: Record<string, CommandClass> = {}
+  for (const operation of api.operations) {
+    if (HAND_WRITTEN[operation.id]) continue
+    const id = commandId(operation, api)
+    if (id in commands) throw new Error(`two operations would be the command ${id}; ${operation.id} is the second`)
+    let made: CommandClass | undefined
+    Object.defineProperty(commands, id, {
+      enumerable: true,
+      configurable: true,
+      get: () => (made ??= operationCommand(id, operation, api)),
+    })
+  }
+  return commands
+}
+
+function operationCommand(id: string, operation: OperationDescription, api: ApiDescription): CommandClass {
+  const task = taskOf(operation, api)
+  return connectedCommand({
+    summary: operation.summary,
+    aliases: pluralAlias(id, operation, api),
+    args: argumentsOf(task),
+    flags: flagsOf(task),
+    example: exampleOf(operation, api),
+    isPublic: operation.isPublic ?? false,
+    run: (run) => perform(task, run),
+  })
+}
+
+/** `identities list` for `identity list`. */
+function pluralAlias(id: string, { path }: OperationDescription, { resources }: ApiDescription): string[] {
+  const resource = resources[segments(path)[0] ?? '']
+  const [noun, ...verb] = id.split(':')
+  return resource && noun === resource.name && resource.plural !== noun ? [[resource.plural, ...verb].join(':')] : []
+}
+
+export function taskOf(operation: OperationDescription, api: ApiDescription): Task {
+  const { body, path, method, returns } = operation
+  const isText = body !== undefined && !body.contentTypes.includes('application/json')
+  const isBatch = body?.schema.type === 'array'
+  const members = body && !isText ? bodyFlags((isBatch ? body.schema.items : body.schema) ?? {}) : []
+  const isNamedByArgument = method === 'POST' && !path.includes(':') && members.some(({ flag }) => flag === 'name')
+  const resource = returns.kind === 'created' ? api.resources[returns.resource] : api.resources[segments(path)[0] ?? '']
+  return {
+    operation,
+    api,
+    members,
+    isText,
+    isBatch,
+    isNamedByArgument,
+    carriesJwt: method !== 'DELETE' && returns.kind !== 'list' && resource?.carriesJwt === true,
+    takesData: body !== undefined && !members.some(({ flag }) => flag === 'data'),
+  }
+}
+
+function argumentsOf({ operation, api, isNamedByArgument }: Task): Interfaces.ArgInput {
+  const name = argument({ description: 'Name of the new record.' })
+  return { ...oclifArguments(pathArguments(operation, api)), ...(isNamedByArgument ? { name } : {}) }
+}
+
+function flagsOf(task: Task): Interfaces.FlagInput {
+  const { operation, members, isNamedByArgument, takesData, isText, carriesJwt } = task
+  const shown = isNamedByArgument ? members.filter(({ flag }) => flag !== 'name') : members
+  return {
+    ...oclifFlags(shown),
+    ...(takesData ? { data: dataFlag(isText) } : {}),
+    ...queryFlags(operation),
+    ...(carriesJwt ? jwtFlags : {}),
+    ...(operation.method === 'DELETE' ? { yes: Flags.boolean({ char: 'y', description: 'Do not ask.' }) } : {}),
+  }
+}
+
+function dataFlag(isText: boolean): Interfaces.Flag<unknown> {
+  const description = isText
+    ? '(required) The text that is sent; @FILE reads it from a file, - from stdin.'
+    : 'The body as JSON; @FILE reads it from a file, - from stdin. Other flags win over it.'
+  return Flags.string({ description, helpValue: isText ? 'TEXT|@FILE' : 'JSON|@FILE' }) as Interfaces.Flag<unknown>
+}
+
+const jwtFlags: Interfaces.FlagInput = {
+  'jwt-file': Flags.string({ description: 'Write the enrollment JWT to this file; - is stdout.', helpValue: 'FILE' }),
+  qr: Flags.boolean({ description: 'Draw the enrollment JWT as a QR code on stderr.' }),
+}
+
+const LIST_FLAGS: Interfaces.FlagInput = {
+  filter: Flags.string({ description: 'Which records, in the query language: controller help filters.' }),
+  sort: Flags.string({ description: 'By which fields, such as: name desc, createdAt.' }),
+  limit: Flags.integer({ description: 'At most so many; all of them unless said otherwise.', min: 1 }),
+  offset: Flags.integer({ description: 'How many to leave out first.', min: 0 }),
+}
+
+/** Query parameters as flags: `policyType` is `--policy-type`. */
+export function queryFlag(parameter: string): string {
+  return parameter.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
+function queryFlags({ query = {} }: OperationDescription): Interfaces.FlagInput {
+  return Object.fromEntries(
+    Object.entries(query).map(([parameter, { schema, isRequired = false, isMultiple = false }]) => {
+      const known = LIST_FLAGS[parameter]
+      if (known) return [parameter, known]
+      const common = { description: schema.description ?? '', required: isRequired }
+      if (schema.type === 'boolean') return [queryFlag(parameter), Flags.boolean({ ...common, allowNo: true })]
+      if (schema.type === 'integer') return [queryFlag(parameter), Flags.integer(common)]
+      const options = schema.enum ? { options: schema.enum.map(String) } : {}
+      const text = { ...common, ...options }
+      return [
+        queryFlag(parameter),
+        isMultiple ? Flags.string({ ...text, multiple: true, multipleNonGreedy: true }) : Flags.string(text),
+      ]
+    }),
+  ) as Interfaces.FlagInput
+}

@@ -1,0 +1,17 @@
+// `controller completion SHELL`: the script by which a shell completes the words of this program.
+import { requiredArgument } from '../arguments.ts'
+import { PrintingCommand } from '../base.ts'
+import { type Shell, scripts, shells } from './scripts.ts'
+
+export class Completion extends PrintingCommand {
+  static override summary = 'Prints the script that makes a shell complete commands, flags and names.'
+  static override args = {
+    shell: requiredArgument({ options: [...shells], description: `One of ${shells.join(', ')}.` }),
+  }
+  static override examples = ['source <(<%= config.bin %> <%= command.id %> bash)']
+
+  async run(): Promise<void> {
+    const { args } = await this.parse(Completion)
+    await this.print({ kind: 'text', text: scripts[args.shell as Shell] }, undefined)
+  }
+}

@@ -1,0 +1,44 @@
+// What each shell needs to complete words: a few lines that ask this program.
+
+export const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
+export type Shell = (typeof shells)[number]
+
+export const scripts: Readonly<Record<Shell, string>> = {
+  bash: `# Completion of controller for bash; in ~/.bashrc: source <(controller completion bash)
+_controller() {
+  local line
+  COMPREPLY=()
+  while IFS= read -r line; do
+    COMPREPLY+=("$(printf '%q' "\${line%%$'\\t'*}")")
+  done < <(controller complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -o default -F _controller controller
+`,
+  zsh: `#compdef controller
+# Completion of controller for zsh; in ~/.zshrc, after compinit: source <(controller completion zsh)
+_controller() {
+  local -a found
+  local line
+  for line in "\${(@f)$(controller complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+    [[ -n $line ]] && found+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+  done
+  if (( $#found )); then _describe controller found; else _files; fi
+}
+compdef _controller controller
+`,
+  fish: `# Completion of controller for fish; in ~/.config/fish/config.fish: controller completion fish | source
+complete -c controller -a '(controller complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+`,
+  powershell: `# Completion of controller for PowerShell; in $PROFILE: controller completion powershell | Out-String | Invoke-Expression
+Register-ArgumentCompleter -Native -CommandName controller -ScriptBlock {
+  param($wordToComplete, $commandAst, $cursorPosition)
+  $words = @($commandAst.CommandElements | Select-Object -Skip 1 | ForEach-Object { $_.ToString() })
+  $fresh = if ($wordToComplete -eq '') { '--fresh' } else { '--last' }
+  controller complete $fresh -- @words 2>$null | ForEach-Object {
+    $name, $text = $_ -split "\`t", 2
+    if (-not $text) { $text = $name }
+    [System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $text)
+  }
+}
+`,
+}

@@ -1,0 +1,113 @@
+// From whatever went wrong to what a person, or a script, is told: what, why, and the command that helps.
+import { Errors } from '@oclif/core'
+import { RequestFailed } from '../src/client/client.ts'
+import { Unreachable } from '../src/client/http-transport.ts'
+import { CommandError, EXIT, exitCodeOfRefusal } from './exit-codes.ts'
+import { type Failure, writeFailure } from './failure-text.ts'
+import { nearest } from './nearest.ts'
+import { commandLine } from './shell-words.ts'
+
+/** The command that failed. */
+export interface Attempt {
+  /** As people type it, `identity list`. */
+  readonly command: string
+  readonly argv: readonly string[]
+  /** Its flags, for the nearest of one that it has not. */
+  readonly flags: readonly string[]
+}
+
+/** Writes what went wrong to stderr, as JSON where that was asked for, and tells the exit code. */
+export async function reportFailure(error: Error, attempt: Attempt): Promise<number> {
+  if (error instanceof Errors.ExitError) return error.oclif.exit ?? EXIT.failed
+  const isUsage = error instanceof Errors.CLIError
+  writeFailure(isUsage ? describeUsage(error, attempt) : await describe(error, attempt), attempt.argv)
+  return isUsage ? EXIT.usage : exitCodeOf(error)
+}
+
+function exitCodeOf(error: Error): number {
+  if (error instanceof CommandError) return error.exitCode
+  if (error instanceof Unreachable) return EXIT.tryLater
+  return error instanceof RequestFailed ? exitCodeOfRefusal(error) : EXIT.failed
+}
+
+async function describe(error: Error, attempt: Attempt): Promise<Failure> {
+  if (error instanceof RequestFailed) return describeRefusal(error)
+  if (error instanceof Unreachable) {
+    const { describeUnreachable } = await import('./unreachable.ts')
+    return describeUnreachable(error, attempt)
+  }
+  if (error instanceof CommandError) {
+    const { code, message, hint, field } = error
+    return { code, message, ...(field ? { field } : {}), ...(hint ? { hint } : {}) }
+  }
+  return { code: 'FAILED', message: error.message }
+}
+
+// ---- the controller refused ----------------------------------------------------------------------------------------
+
+function describeRefusal(refusal: RequestFailed): Failure {
+  const { target, code, message, reason, field, requestId } = refusal
+  const why = field && reason ? `${field} ${reason}` : reason ? `${message} (${reason})` : message
+  const hint = hintFor(refusal)
+  return {
+    code,
+    message: `${target}: ${why}`,
+    ...(field ? { field } : {}),
+    ...(hint ? { hint } : {}),
+    ...(requestId ? { requestId } : {}),
+  }
+}
+
+function hintFor({ target, status, causeCode, code, value }: RequestFailed): string | undefined {
+  const isOnline = target.startsWith('https://')
+  switch (status) {
+    case 401:
+      if (code === 'INVALID_AUTH') return 'check the username and the password'
+      if (!isOnline) return 'leave out --offline: a data directory has no identity of its own'
+      return causeCode === 'PERMISSION_DENIED'
+        ? `controller login ${target} as an administrator`
+        : `controller login ${target}`
+    case 403:
+      return isOnline ? `controller login ${target} as an identity that may` : undefined
+    case 409:
+      return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY' && value ? `first delete or change ${value}` : undefined
+    case 429:
+    case 503:
+      return 'the same again in a moment'
+    case 500:
+      return isOnline ? 'the log of the controller, under the id of the request' : undefined
+    default:
+      return undefined
+  }
+}
+
+// ---- the command line is wrong -------------------------------------------------------------------------------------
+
+type ParserError = Errors.CLIError & { flags?: string[]; args?: ({ name?: string } | string)[] }
+
+/** What the parser found wrong, in one sentence. */
+function describeUsage(error: ParserError, { command, flags }: Attempt): Failure {
+  const help = commandLine(command, ['--help'])
+  if (error.flags && /^Nonexistent/i.test(error.message)) {
+    const [unknown = ''] = error.flags
+    const near = nearest(unknown.replace(/^-+/, ''), flags).map((flag) => `--${flag}`)
+    return {
+      code: 'USAGE',
+      message: `there is no flag ${error.flags.join(', ')} here`,
+      hint: near.length > 0 ? near.join(', ') : help,
+    }
+  }
+  if (error.args && /^Unexpected/i.test(error.message)) {
+    return { code: 'USAGE', message: `nothing is done with ${error.args.join(' ')}`, hint: help }
+  }
+  if (error.args && /^Missing/i.test(error.message)) {
+    const names = error.args.map((arg) => (typeof arg === 'string' ? arg : (arg.name ?? '')).toUpperCase())
+    return { code: 'USAGE', message: `${names.join(' and ')} is missing`, hint: help }
+  }
+  // Sentences of the parser that need no other words: expected values, bounds, flags that need each other.
+  const lines = error.message.split('\n').map((line) => line.trim())
+  const sentence = lines.filter(
+    (line) => line !== '' && !line.startsWith('See more help') && line !== 'The following error occurred:',
+  )
+  return { code: 'USAGE', message: sentence.join(' '), hint: help }
+}

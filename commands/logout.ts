@@ -1,0 +1,37 @@
+// `controller logout`: ends the session, there and here.
+
+import { Client, RequestFailed } from '../src/client/client.ts'
+import { httpTransport, Unreachable } from '../src/client/http-transport.ts'
+import { Profiles } from '../src/client/profiles.ts'
+import { PrintingCommand } from './base.ts'
+import { chosenProfile, controllerFlag, profileFlag } from './connection.ts'
+
+export class Logout extends PrintingCommand {
+  static override summary = 'Signs out: ends the session, and forgets it here.'
+  static override flags = { controller: controllerFlag, profile: profileFlag }
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> --profile other',
+  ]
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(Logout)
+    const { name, profile } = chosenProfile(flags)
+    const { url, rootPem, token } = profile
+    if (token !== undefined) {
+      const client = new Client(httpTransport({ url, rootPem }), { token })
+      try {
+        await client.call('DELETE', '/current-api-session')
+      } catch (error) {
+        // A session that has ended there already, or ends by itself because nobody can reach it, is forgotten here all the same.
+        if (!(error instanceof Unreachable) && !(error instanceof RequestFailed && error.status === 401)) throw error
+        if (error instanceof Unreachable) this.notice(`${error.message}; the session there ends when it is not used`)
+      } finally {
+        await client.close()
+      }
+    }
+    Profiles.open(process.env).signOut(name)
+    const sentence = `Signed out of ${url} (profile ${name}).`
+    await this.print({ kind: 'done', sentence, facts: { profile: name, url } }, flags.output)
+  }
+}

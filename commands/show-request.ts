@@ -1,0 +1,47 @@
+// `--show-request`: what is sent, written to stderr with everything masked that gives access.
+import type { Request, Transport } from '../src/client/transport.ts'
+
+/** The same transport, announcing each request before it is sent. */
+export function announced(transport: Transport, write: (text: string) => void): Transport {
+  return {
+    ...transport,
+    send(request) {
+      write(requestText(transport.target, request))
+      return transport.send(request)
+    },
+    stream(request) {
+      write(requestText(transport.target, request))
+      return transport.stream(request)
+    },
+  }
+}
+
+const SECRET_HEADERS = new Set(['net-session', 'zt-session', 'authorization', 'mfa-validation-code'])
+const SECRET_MEMBERS = /password|secret|token|^code$|^jwt$|keyPem/i
+
+function requestText(target: string, { method, path, headers = {}, body }: Request): string {
+  const url = target.startsWith('https://') ? target + path : `${path} (${target})`
+  const lines = [`${method} ${maskedQuery(url)}`]
+  for (const [name, value] of Object.entries(headers)) {
+    lines.push(`${name}: ${SECRET_HEADERS.has(name.toLowerCase()) ? '***' : value}`)
+  }
+  if (typeof body === 'string') lines.push('', body.replace(/-----BEGIN [^-]*PRIVATE KEY-----[\s\S]*/, '***'))
+  else if (body !== undefined) lines.push('', JSON.stringify(masked(body), null, 2))
+  return lines.join('\n')
+}
+
+/** One-time tokens stand in query strings too. */
+function maskedQuery(url: string): string {
+  return url.replace(/([?&]token=)[^&\s]*/g, '$1***')
+}
+
+function masked(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(masked)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      SECRET_MEMBERS.test(name) && inner !== null && typeof inner !== 'object' ? '***' : masked(inner),
+    ]),
+  )
+}

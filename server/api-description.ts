@@ -1,0 +1,46 @@
+// Describes the management API as data, read off the registries; the build writes it down for the command line.
+import type { ApiDescription, OperationDescription, ResourceDescription } from '../src/client/api-description.ts'
+import type { AnyResource } from '../src/resources/define.ts'
+import { resources } from '../src/resources/index.ts'
+import type { AnyOperation } from './operation.ts'
+import { operations } from './operations.ts'
+
+export function describeApi(): ApiDescription {
+  return {
+    resources: Object.fromEntries(resources.map((resource) => [resource.plural, describeResource(resource)])),
+    operations: operations.filter(({ apis }) => apis.includes('management')).map(describeOperation),
+  }
+}
+
+function describeOperation(operation: AnyOperation): OperationDescription {
+  const { id, method, path, summary, topic, access, query, body, returns } = operation
+  return {
+    id,
+    method,
+    path,
+    summary,
+    topic,
+    returns,
+    ...(query ? { query } : {}),
+    ...(body ? { body: { schema: body.schema, isRequired: body.isRequired, contentTypes: body.contentTypes } } : {}),
+    ...('public' in access ? { isPublic: true } : {}),
+  }
+}
+
+/** Members by which a record hands out enrollment JWTs. */
+const JWT_MEMBERS = ['jwt', 'enrollmentJwt', 'enrollment']
+
+function describeResource(resource: AnyResource): ResourceDescription {
+  const { name, plural, summary, fields, columns, example, derived, live, builtIn } = resource
+  const members = new Set([...Object.keys(fields), ...Object.keys(derived), ...Object.keys(live)])
+  return {
+    name,
+    plural,
+    summary,
+    isNamed: 'name' in fields,
+    columns: columns.map((column) => fields[column]?.kind.reference?.as ?? column),
+    carriesJwt: JWT_MEMBERS.some((member) => members.has(member)),
+    exampleName: String(example.create.name ?? builtIn[0]?.name ?? 'NAME'),
+    example,
+  }
+}

@@ -1,0 +1,58 @@
+// What the audit must not show: secret members of records become `***`, at any depth, before anything is written.
+import type { AnyResource } from '../resources/define.ts'
+import type { AnyField, Fields } from '../schema/fields.ts'
+
+type Values = Readonly<Record<string, unknown>>
+type Mask = (values: Values) => Values
+
+const MASKED = '***'
+
+const masks = new WeakMap<AnyResource, Mask>()
+
+/** The values of a record with its secrets masked; the same object where the resource has none. */
+export function maskOf(resource: AnyResource): Mask {
+  let mask = masks.get(resource)
+  if (!mask) {
+    mask = makeMask(resource)
+    masks.set(resource, mask)
+  }
+  return mask
+}
+
+function makeMask({ fields, variants }: AnyResource): Mask {
+  const own = fieldsMask(fields)
+  const byType = new Map(Object.entries(variants ?? {}).map(([type, details]) => [type, fieldsMask(details)]))
+  const isPlain = !own && [...byType.values()].every((mask) => !mask)
+  if (isPlain) return (values) => values
+  return (values) => {
+    const masked = own ? own(values) : values
+    const details = byType.get(String(values.typeId))
+    return details ? { ...masked, details: details(values.details as Values) } : masked
+  }
+}
+
+/** Undefined where none of the fields is secret. */
+function fieldsMask(fields: Fields): Mask | undefined {
+  const secrets: string[] = []
+  const inner = new Map<string, Mask>()
+  for (const [name, field] of Object.entries(fields)) {
+    const mask = field.kind.members && fieldsMask(field.kind.members)
+    if (isSecret(field)) secrets.push(name)
+    else if (mask) inner.set(name, mask)
+  }
+  if (secrets.length === 0 && inner.size === 0) return undefined
+  return (values) => {
+    const masked: Record<string, unknown> = { ...values }
+    for (const name of secrets) if (isPresent(masked[name])) masked[name] = MASKED
+    for (const [name, mask] of inner) if (isPresent(masked[name])) masked[name] = mask(masked[name] as Values)
+    return masked
+  }
+}
+
+function isSecret({ options }: AnyField): boolean {
+  return options.secret === true || (options as { masked?: boolean }).masked === true
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== null && value !== undefined
+}

@@ -1,0 +1,80 @@
+// The handle that a transaction's body works with: Kysely's own kind, which can be closed.
+import { type RootOperationNode, SqliteAdapter, SqliteQueryCompiler, Transaction } from 'kysely'
+import type { Database } from '../../database.ts'
+import { StoreMisuse } from '../../store.ts'
+import { SqliteExecutor } from './executor.ts'
+import type { Statements } from './statements.ts'
+
+export interface Handle {
+  readonly db: Transaction<Database>
+  /** The tables that were changed through it. */
+  readonly tables: ReadonlySet<string>
+  /** From here on every use is refused, so that a body cannot go on after its end. */
+  close(): void
+}
+
+export function openHandle(statements: Statements): Handle {
+  let isOpen = true
+  const tables = new Set<string>()
+  const executor = new SqliteExecutor(statements, {
+    check: () => {
+      if (!isOpen) throw new StoreMisuse('a transaction was used after its end')
+    },
+    changed: (query) => {
+      const table = changedTable(query)
+      if (table) tables.add(table)
+    },
+  })
+  const db = new Transaction<Database>({
+    config: { dialect: unusableDialect },
+    dialect: unusableDialect,
+    driver: unusableDriver,
+    executor,
+  })
+  return {
+    db,
+    tables,
+    close: () => {
+      isOpen = false
+    },
+  }
+}
+
+function changedTable(query: RootOperationNode): string | undefined {
+  switch (query.kind) {
+    case 'InsertQueryNode':
+      return query.into?.table.identifier.name
+    case 'DeleteQueryNode':
+      return firstTable(query.from.froms)
+    case 'UpdateQueryNode':
+      return query.table ? firstTable([query.table]) : undefined
+    default:
+      return undefined
+  }
+}
+
+function firstTable(nodes: readonly unknown[]): string | undefined {
+  const node = nodes[0] as { kind: string; table?: { identifier: { name: string } } } | undefined
+  return node?.kind === 'TableNode' ? node.table?.identifier.name : undefined
+}
+
+const refuse = () => {
+  throw new StoreMisuse('queries run through the executor')
+}
+
+/** Kysely asks for a driver and a dialect; with an executor of its own it uses neither. */
+export const unusableDriver = {
+  init: refuse,
+  acquireConnection: refuse,
+  beginTransaction: refuse,
+  commitTransaction: refuse,
+  rollbackTransaction: refuse,
+  releaseConnection: refuse,
+  destroy: async () => {},
+}
+export const unusableDialect = {
+  createDriver: () => unusableDriver,
+  createQueryCompiler: () => new SqliteQueryCompiler(),
+  createAdapter: () => new SqliteAdapter(),
+  createIntrospector: refuse,
+}

@@ -1,0 +1,73 @@
+// What a caller asks of a list, read and brought within bounds: predicate, order, window.
+import { ControllerError, errors } from '../errors.ts'
+import { parseQuery, parseSort } from '../filter/parse.ts'
+import type { Predicate, Query, SortKey } from '../filter/tree.ts'
+
+const DEFAULT_LIMIT = 10
+const MOST_ROWS = 500
+const FARTHEST_OFFSET = 100_000
+
+/** What a caller may say about a list. */
+export interface ListParameters {
+  readonly filter?: string
+  readonly sort?: string
+  readonly limit?: number
+  readonly offset?: number
+  readonly roleFilter?: readonly string[]
+  readonly roleSemantic?: 'AllOf' | 'AnyOf'
+}
+
+/** A list as it will be asked for. */
+export interface ListPlan {
+  readonly predicate: Predicate | undefined
+  readonly order: RequestedOrder
+  /** How many rows; `none` is all of them. */
+  readonly limit: number | 'none'
+  readonly offset: number
+  readonly roleFilter: readonly string[]
+  readonly roleSemantic: 'AllOf' | 'AnyOf'
+}
+
+/** What to sort by; `isParameter` where it stood beside the filter instead of in it, which decides how it is refused. */
+export interface RequestedOrder {
+  readonly keys: readonly SortKey[]
+  readonly isParameter: boolean
+}
+
+/**
+ * Reads a list's parameters. Sort, skip and limit inside the filter win over the parameters.
+ * @param defaultLimit how many rows an answer has where the caller does not say
+ * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
+ */
+export function planList(parameters: ListParameters, defaultLimit: number | 'none' = DEFAULT_LIMIT): ListPlan {
+  const query: Query = parameters.filter ? parseQuery(parameters.filter) : { sort: [] }
+  return {
+    predicate: query.predicate,
+    order: requestedOrder(query, parameters.sort),
+    limit: effectiveLimit(query.limit ?? parameters.limit ?? defaultLimit),
+    offset: Math.min(Math.max(query.skip ?? parameters.offset ?? 0, 0), FARTHEST_OFFSET),
+    roleFilter: parameters.roleFilter ?? [],
+    roleSemantic: parameters.roleSemantic ?? 'AllOf',
+  }
+}
+
+function requestedOrder({ sort }: Query, parameter: string | undefined): RequestedOrder {
+  if (sort.length > 0 || !parameter) return { keys: sort, isParameter: false }
+  return { keys: asSortParameter(() => parseSort(parameter)), isParameter: true }
+}
+
+/** Runs what reads a `sort` parameter; what it would call an invalid filter becomes an invalid order. */
+export function asSortParameter<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof ControllerError) || error.code !== 'INVALID_FILTER') throw error
+    throw errors.INVALID_SORT_IDENTIFIER({ ...error.publicCause, code: 'INVALID_SORT_IDENTIFIER' })
+  }
+}
+
+function effectiveLimit(limit: number | 'none'): number | 'none' {
+  if (limit === 'none' || limit === -1) return 'none'
+  if (limit <= 0) return DEFAULT_LIMIT
+  return Math.min(limit, MOST_ROWS)
+}

@@ -1,0 +1,80 @@
+// Lists of distinct values, such as the role attributes that are in use: what they cost follows what they return.
+import { setImmediate } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { Context } from '../context.ts'
+import { FilterCompiler } from '../filter/compile.ts'
+import type { FilterSource, FilterSymbol } from '../filter/symbols.ts'
+import type { Predicate } from '../filter/tree.ts'
+import type { AnyResource } from '../resources/define.ts'
+import { wordsOf } from './dialects/dialect.ts'
+import type { ListPlan } from './list-plan.ts'
+import { orderOf, type Window } from './lists.ts'
+import { setTableName } from './rows.ts'
+
+const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', isNullable: false }
+
+/** Values as filters see them: `id` is the value itself, and there is nothing else to ask about. */
+export const valueSource: FilterSource = {
+  table: 'found',
+  symbols: new Map([[ID.name, ID]]),
+  key: { column: 'value', isDescending: false },
+}
+
+export interface ValuePage extends Window {
+  readonly values: readonly string[]
+}
+
+// How many values are taken at a time: the loop gets a turn in between.
+const BATCH = 1_000
+
+/**
+ * One page of the distinct members of a set field of all records, in the order of their bytes. The plan's filter and sort
+ * know the symbol `id`; a limit of `none` gives all of them.
+ * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
+ */
+export async function listValues(
+  context: Pick<Context, 'db' | 'controller'>,
+  resource: AnyResource,
+  field: string,
+  plan: ListPlan,
+): Promise<ValuePage> {
+  const { db, controller } = context
+  const { limit, offset, predicate } = plan
+  const table = setTableName(resource, field)
+  const compiler = new FilterCompiler(db, valueSource)
+  const condition = predicate ? compiler.compile(predicate).condition : sql`1 = 1`
+  const isDescending = orderOf(compiler, plan)[0]?.isDescending ?? false
+  const exact = exactValue(predicate)
+  const matching = (start?: string) => {
+    const values =
+      exact === undefined
+        ? wordsOf(db).distinctValues(table, 'value', isDescending, start)
+        : sql`(select value from ${sql.table(table)} where value = ${exact} limit 1)`
+    return sql<{ value: string }>`${values} as found where ${condition}`
+  }
+
+  const values: string[] = []
+  let start: string | undefined
+  for (;;) {
+    const wanted = limit === 'none' ? BATCH : Math.min(limit - values.length, BATCH)
+    // What was found last is found again, and left out.
+    const known = start === undefined ? offset : 1
+    const { rows } = await sql<{
+      value: string
+    }>`select value from ${matching(start)} limit ${wanted} offset ${known}`.execute(db)
+    for (const { value } of rows) values.push(value)
+    start = rows.at(-1)?.value
+    if (rows.length < wanted || values.length === limit || start === undefined) break
+    await setImmediate()
+  }
+  const isWhole = offset === 0 && (limit === 'none' || values.length < limit)
+  const count = sql<{ n: number }>`select count(*) as n from ${matching()}`
+  const total = isWhole ? values.length : await controller.store.total({ compile: () => count.compile(db) }, [table])
+  return { values, total, limit, offset }
+}
+
+/** The one value that can pass, where the predicate asks for just that. */
+function exactValue(predicate: Predicate | undefined): string | undefined {
+  const isEquality = predicate?.kind === 'compare' && predicate.operator === '=' && predicate.left.kind === 'symbol'
+  return isEquality && predicate.right.kind === 'string' ? predicate.right.value : undefined
+}

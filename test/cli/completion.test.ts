@@ -1,0 +1,78 @@
+// Words that shells complete, asked for as they ask.
+import { mkdtempSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { BINARY, cleanEnvironment, controller, run } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
+
+let world: TestController
+let env: NodeJS.ProcessEnv
+
+beforeAll(async () => {
+  world = await testController()
+  const { url, rootPem } = await world.listen()
+  const { token } = await world.signIn({ isAdmin: true })
+  await world.signIn({ name: 'laptop' })
+  await world.signIn({ name: 'lap of honour' })
+  env = cleanEnvironment()
+  writeProfiles(env, { test: { url, rootPem, token } })
+})
+afterAll(() => world?.close())
+
+async function completed(...words: string[]): Promise<string[]> {
+  const { stdout, stderr } = await commandLine(['complete', '--', ...words], env)
+  expect(stderr).toBe('')
+  return stdout
+    .split('\n')
+    .flatMap((line) => line.split('\t')[0] ?? [])
+    .filter(Boolean)
+}
+
+describe('the word after', () => {
+  it.each<[string, string[], string[]]>([
+    ['the program', ['ident'], ['identity', 'identity-type']],
+    ['a topic', ['identity', 'cr'], ['create']],
+    ['the plural of a topic', ['identities', 'cr'], ['create']],
+    ['help', ['help', 'exit'], ['exit-codes']],
+    ['a dash', ['identity', 'list', '--fi'], ['--filter']],
+    ['a flag with words of its own', ['identity', 'list', '-o', 'js'], ['json', 'jsonl']],
+    ['a flag that takes a type', ['identity', 'create', 'x', '--type', 'Dev'], ['Device']],
+    ['a command that wants a record', ['identity', 'get', 'lap'], ['lap of honour', 'laptop']],
+    ['a flag that wants a record', ['identity', 'create', 'x', '--auth-policy', 'Def'], ['Default']],
+    ['--profile', ['identity', 'list', '--profile', ''], ['test']],
+    ['a command that wants a word', ['completion', 'b'], ['bash']],
+    ['what nothing follows', ['version', 'x'], []],
+  ])('%s', async (_what, words, expected) => {
+    expect(await completed(...words)).toEqual(expected)
+  })
+
+  it('is nothing where the controller cannot be asked, without complaint', async () => {
+    const { code, stdout, stderr } = await controller(['complete', '--', 'identity', 'get', 'l'], cleanEnvironment())
+
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: '' })
+  })
+})
+
+describe('the scripts', () => {
+  it('complete in bash, names with blanks included', async () => {
+    const bin = mkdtempSync(join(tmpdir(), 'bin-'))
+    symlinkSync(BINARY, join(bin, 'controller'))
+    const script = `source <(controller completion bash)
+      COMP_WORDS=(controller identity get lap); COMP_CWORD=3; _controller; printf '%s\\n' "\${COMPREPLY[@]}"`
+
+    const { stdout, stderr } = await run('bash', ['-c', script], { ...env, PATH: `${bin}${delimiter}${env.PATH}` })
+
+    expect(stderr).toBe('')
+    expect(stdout).toBe('lap\\ of\\ honour\nlaptop\n')
+  })
+
+  it.each(['bash', 'zsh', 'fish', 'powershell'])('exist for %s', async (shell) => {
+    const { code, stdout } = await commandLine(['completion', shell], env)
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/controller complete .*--/)
+  })
+})

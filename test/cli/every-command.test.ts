@@ -1,0 +1,193 @@
+// Every command that follows from the API, by its own example, over HTTPS and offline: the same results.
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { exampleText, type Manifest, type ManifestCommand } from '../../commands/manifest.ts'
+import { commandId, HAND_WRITTEN } from '../../commands/naming.ts'
+import { describeApi } from '../../server/api-description.ts'
+import { cleanEnvironment, type Finished } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
+import { wordsOf } from '../world/shell.ts'
+
+const api = describeApi()
+const manifest = JSON.parse(readFileSync(join(import.meta.dirname, '../../oclif.manifest.json'), 'utf8')) as Manifest
+
+const operationOf = new Map(
+  api.operations.filter(({ id }) => !HAND_WRITTEN[id]).map((operation) => [commandId(operation, api), operation]),
+)
+
+describe('the registry', () => {
+  it('has a command for every operation of the management API', () => {
+    const without = api.operations
+      .map((operation) => HAND_WRITTEN[operation.id] ?? commandId(operation, api))
+      .filter((id) => !manifest.commands[id])
+
+    expect(without).toEqual([])
+  })
+
+  it('has an example for every command, and a filter in that of every list of records', () => {
+    const examples = Object.values(manifest.commands).map(({ id, examples }) => [id, examples[0] ?? ''] as const)
+    const lists = examples.filter(([id]) => {
+      const operation = operationOf.get(id)
+      return operation?.returns.kind === 'list' && id.endsWith(':list') && operation.query?.filter
+    })
+
+    expect(
+      examples.filter(([, example]) => !example.startsWith('<%= config.bin %>') && !example.startsWith('source')),
+    ).toEqual([])
+    expect(lists.filter(([, example]) => !example.includes('--filter'))).toEqual([])
+  })
+
+  it('has a summary for every topic and every command', () => {
+    const topics = Object.entries(manifest.topics).filter(([, { summary }]) => summary === '')
+    const commands = Object.values(manifest.commands).filter(({ summary }) => !summary)
+
+    expect([...topics.map(([name]) => name), ...commands.map(({ id }) => id)]).toEqual([])
+  })
+
+  it('lets no two flags of a command have one name', () => {
+    for (const { id, flags } of Object.values(manifest.commands)) {
+      const names = Object.values(flags).flatMap(({ name, aliases = [] }) => [name, ...aliases])
+      expect(new Set(names).size, id).toBe(names.length)
+    }
+  })
+})
+
+// ---- both transports ---------------------------------------------------------------------------------------------------
+
+interface Side {
+  /** The rest of every command line. */
+  readonly where: readonly string[]
+  readonly env: NodeJS.ProcessEnv
+  readonly files: string
+}
+
+let online: Side
+let offline: Side
+let world: TestController
+
+beforeAll(async () => {
+  // One directory with an administrator's session, twice: what lists show of sessions is the same then.
+  const first = await testController()
+  const { token } = await first.signIn({ name: 'operator', isAdmin: true })
+  await first.stop()
+  const second = copyOfTemplate()
+  cpSync(first.directory, second, { recursive: true })
+  world = await testController({ directory: first.directory })
+  const { url, rootPem } = await world.listen()
+  online = side(['--controller', url])
+  offline = side(['--offline', '--data-dir', second])
+  const profiles = { current: 'test', profiles: { test: { url, rootPem, token } } }
+  const config = join(online.env.XDG_CONFIG_HOME ?? '', 'controller')
+  cpSync(profileFolder(profiles), config, { recursive: true })
+})
+afterAll(() => world?.close())
+
+function profileFolder(profiles: object): string {
+  const folder = mkdtempSync(join(tmpdir(), 'profiles-'))
+  writeFileSync(join(folder, 'profiles.json'), JSON.stringify(profiles))
+  return folder
+}
+
+function side(where: readonly string[]): Side {
+  const files = mkdtempSync(join(tmpdir(), 'every-command-'))
+  writeFileSync(join(files, 'password.txt'), 'correct horse battery\n')
+  return { where, env: cleanEnvironment(), files }
+}
+
+describe('the same command over HTTPS and offline', () => {
+  // Records are made in the order in which they refer to each other, then everything is tried, then they are deleted.
+  const ranks: Readonly<Record<string, number>> = { create: 0, delete: 2 }
+  const rankOf = (id: string) => ranks[id.split(':')[1] ?? ''] ?? 1
+  const nouns = Object.values(api.resources).map(({ name }) => name)
+  const order = (id: string) => {
+    const at = nouns.indexOf(id.split(':')[0] ?? '')
+    return rankOf(id) === 2 ? -at : at
+  }
+  const ids = [...operationOf.keys()].sort((a, b) => rankOf(a) - rankOf(b) || order(a) - order(b))
+
+  it.each(ids.map((id) => [id.replaceAll(':', ' '), manifest.commands[id] as ManifestCommand]))(
+    '%s',
+    async (_name, command) => {
+      const byHttps = await runExample(command, online)
+      const byFile = await runExample(command, offline)
+
+      if (isAboutOneself(command)) {
+        expect(byFile.code).toBe(4)
+        expect(byHttps.code).not.toBe(4)
+        return
+      }
+      expect(comparable(byFile)).toEqual(comparable(byHttps))
+      // An example that can be pasted is one that is not refused as malformed.
+      if (!needsFileOfItsOwn(command)) expect(byHttps.code, byHttps.stderr).toBe(0)
+    },
+  )
+})
+
+/** A data directory has no identity of its own. */
+function isAboutOneself({ id }: ManifestCommand): boolean {
+  return operationOf.get(id)?.path.startsWith('/current-') ?? false
+}
+
+/** A body that only fits what the operation is about, such as a signed certificate: its example cannot be made up. */
+function needsFileOfItsOwn({ id, examples }: ManifestCommand): boolean {
+  return (examples[0] ?? '').includes('@FILE') && !id.endsWith(':replace')
+}
+
+async function runExample(command: ManifestCommand, { where, env, files }: Side): Promise<Finished> {
+  const run = (...words: string[]) => commandLine([...words, ...where], env)
+  const words = wordsOf(exampleText(command.examples[0] ?? '', command.id)).slice(1)
+  const noun = command.id.split(':')[0] ?? ''
+  const filled: string[] = []
+  for (const word of words) {
+    if (word === 'ID') filled.push(await someId(noun, run))
+    else if (word === '@FILE') filled.push(`@${await bodyFile(command, noun, files, run)}`)
+    else if (word === 'password.txt') filled.push(join(files, word))
+    else filled.push(word)
+  }
+  return run(...filled)
+}
+
+type RunWords = (...words: string[]) => Promise<Finished>
+
+/** The id of the newest record of a kind that has no names. */
+async function someId(noun: string, run: RunWords): Promise<string> {
+  if (!manifest.commands[`${noun}:list`]) return 'edge-client'
+  const { stdout } = await run(noun, 'list', '-o', 'json')
+  const { items } = JSON.parse(stdout) as { items: { id: string; createdAt: string }[] }
+  return items.sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1)).at(-1)?.id ?? 'nothing'
+}
+
+/** A file with the record as it is, which replaces it by itself. */
+async function bodyFile(command: ManifestCommand, noun: string, files: string, run: RunWords): Promise<string> {
+  const file = join(files, 'body')
+  if (!command.id.endsWith(':replace')) {
+    writeFileSync(file, 'no certificate')
+    return file
+  }
+  const [, , , name = ''] = wordsOf(exampleText(command.examples[0] ?? '', command.id))
+  const { stdout } = await run(noun, 'get', name === 'ID' ? await someId(noun, run) : name, '-o', 'json')
+  writeFileSync(file, stdout)
+  return file
+}
+
+/** A result without what differs from one controller to the next: ids, times, tokens, and where it is. */
+function comparable({ code, stdout, stderr }: Finished) {
+  const seen = new Map<string, string>()
+  const replaced = (text: string) =>
+    text
+      .replace(/https:\/\/127\.0\.0\.1:\d+(?=: )/g, 'TARGET')
+      .replace(/\/\S+\/data(?=: )/g, 'TARGET')
+      .replace(/\b[\w-]{20,}\.[\w-]{20,}\.[\w-]{20,}\b/g, 'JWT')
+      .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+      .replace(/\b[0-9A-Z]{6}-[0-9a-z]+\b/g, 'REQUEST')
+      .replace(/\b(?:[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g, (id) => {
+        const known = seen.get(id) ?? `ID${seen.size}`
+        seen.set(id, known)
+        return known
+      })
+      .replace(/ +/g, ' ')
+  return { code, stdout: replaced(stdout), stderr: replaced(stderr) }
+}

@@ -1,0 +1,173 @@
+// Commands on a data directory while no controller runs on it.
+import { userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { dataPaths } from '../../src/controller.ts'
+import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
+import { cleanEnvironment, controller, type Served, serve } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { copyOfTemplate } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
+
+const env = cleanEnvironment()
+const directory = copyOfTemplate()
+const offline = ['--offline', '--data-dir', directory]
+const cli = (...args: string[]) => commandLine(args, env)
+
+/** Runs statements on a database that nobody has open. */
+function onDatabase<T>(file: string, work: (database: Sqlite.Database) => T): T {
+  const database = new Sqlite(file)
+  try {
+    return work(database)
+  } finally {
+    database.close()
+  }
+}
+
+describe('--offline', () => {
+  it('goes through the same checks, and is audited with the user of this machine', async () => {
+    const made = await cli('identity', 'create', 'local-made', '--role', 'staff', '-o', 'json', ...offline)
+    const refused = await cli('identity', 'create', 'bad', '--role', '#x', ...offline)
+
+    const audited = onDatabase(dataPaths(directory).database, (database) =>
+      database
+        .prepare('select actorKind, actorName, address, entityId from audit_records order by n desc limit 1')
+        .get(),
+    )
+    expect(made.code).toBe(0)
+    expect(audited).toEqual({
+      actorKind: 'local',
+      actorName: userInfo().username,
+      address: expect.toSatisfy((address) => address === null || address === '127.0.0.1'),
+      entityId: JSON.parse(made.stdout).id,
+    })
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toContain(`${directory}: roleAttributes may not begin`)
+  })
+
+  it('has no identity of its own', async () => {
+    const { code, stderr } = await cli('whoami', ...offline)
+
+    expect(code).toBe(4)
+    expect(stderr).toMatch(/Try: leave out --offline/)
+  })
+
+  it('takes the directory from the environment', async () => {
+    const { stdout } = await commandLine(['identity', 'list', '--offline', '-o', 'name'], {
+      ...env,
+      CONTROLLER_DATA_DIR: directory,
+    })
+
+    expect(stdout).toMatch(/^local-made$/m)
+  })
+
+  it('prints the enrollment JWT of an identity', async () => {
+    const { stdout } = await cli('identity', 'create', 'local-device', '-o', 'jwt', ...offline)
+
+    expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+  })
+
+  it('is refused with 8 while somebody works on the directory', async () => {
+    const unlock = lockDirectory(directory)
+
+    const { code, stderr } = await controller(['identity', 'list', ...offline, '-o', 'json'], env)
+    unlock()
+
+    expect(code).toBe(8)
+    expect(JSON.parse(stderr)).toMatchObject({
+      code: 'DIRECTORY_LOCKED',
+      hint: expect.stringMatching(/leave out --offline/),
+    })
+  })
+
+  it('lets go of the directory when a command fails', async () => {
+    await cli('identity', 'get', 'nobody', ...offline)
+
+    const { code } = await controller(['identity', 'list', ...offline], env)
+
+    expect(code).toBe(0)
+  })
+})
+
+describe('a controller that cannot be reached', () => {
+  let served: Served
+  const home = cleanEnvironment()
+  const own = copyOfTemplate()
+
+  beforeAll(async () => {
+    served = await serve(['--data-dir', own, '--listen', '127.0.0.1:0'], home)
+  })
+  afterAll(() => served?.stop())
+
+  it('gives the same command with --offline where its data is on this machine', async () => {
+    const { readFileSync } = await import('node:fs')
+    const rootPem = readFileSync(join(own, 'pki/root.crt'), 'utf8')
+    writeProfiles(home, { test: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
+    await served.stop()
+
+    const here = await controller(['identity', 'list', '--profile', 'test', '--filter', 'name = "a b"'], home)
+    const elsewhere = cleanEnvironment()
+    writeProfiles(elsewhere, { test: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
+    const byVariable = await controller(['identity', 'list'], { ...elsewhere, CONTROLLER_DATA_DIR: own })
+    const nowhere = await controller(['identity', 'list'], elsewhere)
+
+    expect([here.code, byVariable.code, nowhere.code]).toEqual([8, 8, 8])
+    expect(here.stderr).toContain(`Try: controller identity list --filter 'name = "a b"' --offline --data-dir ${own}\n`)
+    expect(byVariable.stderr).toContain('Try: controller identity list --offline')
+    expect(nowhere.stderr).not.toContain('--offline')
+  })
+})
+
+describe('db', () => {
+  const dir = copyOfTemplate()
+  const on = (...args: string[]) => cli('db', ...args, '--data-dir', dir)
+  const { database } = dataPaths(dir)
+
+  it('check finds a database whole', async () => {
+    const { code, stdout } = await on('check', '-o', 'json')
+
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ isWhole: true, findings: [], pendingMigrations: [] })
+  })
+
+  it('check finds an audit that somebody changed, and ends with 3', async () => {
+    await cli('service', 'create', 'web', '--offline', '--data-dir', dir)
+    onDatabase(database, (file) =>
+      file.exec(`update audit_records set actorName = 'nobody' where n = (select max(n) from audit_records)`),
+    )
+
+    const { code, stdout } = await on('check')
+
+    expect(code).toBe(3)
+    expect(stdout).toMatch(/audit record \d+ was changed after it was written/)
+  })
+
+  it('migrate --dry-run tries what is missing on a copy, and ends with 3 where there is something', async () => {
+    const current = await on('migrate', '--dry-run')
+    onDatabase(database, (file) => file.exec('delete from migrations; drop table audit_records'))
+    const pending = await on('migrate', '--dry-run', '-o', 'json')
+
+    expect(current.code).toBe(0)
+    expect(current.stdout).toMatch(/has the newest schema/)
+    // The first migration cannot run twice, so the trial fails, and nothing of it is left behind.
+    expect(pending.code).toBe(1)
+    expect(onDatabase(database, (file) => file.prepare('select count(*) as n from migrations').get())).toEqual({ n: 0 })
+  })
+
+  it.each(['check', 'migrate'])('%s waits for nobody: a directory in use is 8', async (verb) => {
+    const unlock = lockDirectory(dir)
+
+    const { code } = await controller(['db', verb, '--data-dir', dir], env)
+    unlock()
+
+    expect(code).toBe(8)
+  })
+
+  it('says so where there is no database', async () => {
+    const { code, stderr } = await cli('db', 'check', '--data-dir', dirname(dir))
+
+    expect(code).toBe(5)
+    expect(stderr).toMatch(/controller init/)
+  })
+})

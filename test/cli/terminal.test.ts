@@ -1,0 +1,123 @@
+// What a person sees: the real binary on a terminal of its own.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cleanEnvironment } from '../world/binary.ts'
+import { ADMIN, type TestController, testController } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
+import { type Answer, CTRL_C, ENTER, onTerminal, plainText } from '../world/terminal.ts'
+
+let world: TestController
+let url: string
+let rootPem: string
+let env: NodeJS.ProcessEnv
+
+beforeAll(async () => {
+  world = await testController()
+  ;({ url, rootPem } = await world.listen())
+  const { token } = await world.signIn({ name: 'operator', isAdmin: true })
+  const { NO_COLOR: _unset, ...coloured } = cleanEnvironment()
+  env = coloured
+  writeProfiles(env, { test: { url, rootPem, token } })
+  await world.signIn({ name: 'laptop', roleAttributes: ['staff', 'abroad', 'a-rather-long-role-attribute'] })
+})
+afterAll(() => world?.close())
+
+const ESCAPE = '\u001b'
+
+describe('tables', () => {
+  it.each([60, 100, 160])('are no wider than a terminal of %i columns', async (columns) => {
+    const { screen, code } = await onTerminal(['identity', 'list'], env, { columns })
+
+    const lines = plainText(screen).trimEnd().split('\n')
+    expect(code).toBe(0)
+    expect(lines[0]).toMatch(/^┌─/)
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(columns)
+    expect(lines.some((line) => line.includes('laptop'))).toBe(true)
+  })
+
+  it('tell times as people do', async () => {
+    const { screen } = await onTerminal(['identity', 'get', 'laptop'], env)
+
+    expect(plainText(screen)).toMatch(/^created at +(now|\d+ seconds? ago)$/m)
+  })
+
+  it('are never rewritten by what a record holds', async () => {
+    await world.signIn({ name: `evil${ESCAPE}[2J${ESCAPE}]0;title\u0007` })
+
+    for (const format of ['table', 'json', 'jsonl', 'yaml', 'name']) {
+      const { screen } = await onTerminal(['identity', 'list', '-o', format], env)
+      expect(screen).not.toContain(`${ESCAPE}[2J`)
+      expect(screen).not.toContain('\u0007')
+    }
+  })
+
+  it('carry colour where it says something, and none with NO_COLOR', async () => {
+    const { screen } = await onTerminal(['identity', 'get', 'laptop'], env)
+    const { screen: without } = await onTerminal(['identity', 'get', 'laptop'], { ...env, NO_COLOR: '1' })
+
+    expect(screen).toContain(`${ESCAPE}[32mno${ESCAPE}[39m`)
+    expect(without).not.toContain(ESCAPE)
+  })
+})
+
+describe('deleting', () => {
+  const question = 'Delete the service'
+
+  it('says what the record is linked with, asks, and takes no for an answer', async () => {
+    await onTerminal(['service', 'create', 'web', '--role', 'web'], env)
+    await onTerminal(
+      ['service-policy', 'create', 'use', '--type', 'Dial', '--service-roles', '#web', '--identity-roles', '#staff'],
+      env,
+    )
+
+    const refused = await onTerminal(['service', 'delete', 'web'], env, { answers: [[question, `n${ENTER}`]] })
+    const interrupted = await onTerminal(['service', 'delete', 'web'], env, { answers: [[question, CTRL_C]] })
+    const deleted = await onTerminal(['service', 'delete', 'web'], env, { answers: [[question, `y${ENTER}`]] })
+
+    expect(plainText(refused.screen)).toMatch(/service web is linked with 1 service policy, 1 identity\./)
+    expect(plainText(refused.screen)).toMatch(/nothing was changed/)
+    expect(plainText(deleted.screen)).toMatch(/Deleted service web\./)
+    expect([refused.code, interrupted.code, deleted.code]).toEqual([130, 130, 0])
+  })
+})
+
+describe('signing in', () => {
+  const username: Answer = ['Username', `${ADMIN.username}${ENTER}`]
+  const password: Answer = ['Password', `${ADMIN.password}${ENTER}`]
+
+  it('shows the root to be compared, and asks for everything else', async () => {
+    const { screen, code } = await onTerminal(['login', url], cleanEnvironment(), {
+      answers: [['expect', `y${ENTER}`], username, password],
+    })
+
+    expect(plainText(screen)).toMatch(/has the SHA-256 [0-9a-f]{64}/)
+    expect(plainText(screen)).toMatch(/Signed in to https/)
+    expect(screen).not.toContain(ADMIN.password)
+    expect(code).toBe(0)
+  })
+
+  it('goes no further when the root is not the expected one', async () => {
+    const { screen, code } = await onTerminal(['login', url], cleanEnvironment(), {
+      answers: [['expect', `n${ENTER}`]],
+    })
+
+    expect(plainText(screen)).toMatch(/was not accepted/)
+    expect(code).toBe(130)
+  })
+
+  it('ends with 130 when it is interrupted', async () => {
+    const { screen, code } = await onTerminal(['login', url, '--yes'], cleanEnvironment(), {
+      answers: [['Username', CTRL_C]],
+    })
+
+    expect(plainText(screen)).toMatch(/interrupted/)
+    expect(code).toBe(130)
+  })
+})
+
+describe('a command that waits for its input', () => {
+  it('ends with 130 when it is interrupted', async () => {
+    const { code } = await onTerminal(['identity', 'create', '--data', '-'], env, { answers: [['', CTRL_C]] })
+
+    expect(code).toBe(130)
+  })
+})

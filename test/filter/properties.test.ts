@@ -1,0 +1,84 @@
+// Random filters, orders and pages over random records give what an evaluation in memory gives.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { planList } from '../../src/store/list-plan.ts'
+import { list } from '../../src/store/lists.ts'
+import { untyped } from '../../src/store/untyped.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { type Random, random } from '../world/random.ts'
+import { type Listed, randomNetwork } from './random-network.ts'
+import { compareText, QueryMaker, type Seen } from './random-queries.ts'
+
+const RECORDS = 40
+const QUERIES = 1_500
+
+let world: TestController
+let lists: Listed[]
+
+beforeAll(async () => {
+  world = await testController()
+  lists = await randomNetwork(world, random(1), RECORDS)
+})
+afterAll(() => world.close())
+
+/** Keys of an order, as text and as what they do. */
+function randomOrder(dice: Random, { symbols }: Listed): { text: string; compare(a: Seen, b: Seen): number } {
+  const sortable = symbols.filter(({ type }) => type !== 'set' && type !== 'tags')
+  const keys = Array.from({ length: dice.below(3) }, () => ({
+    ...dice.pick(sortable),
+    direction: dice.pick(['', ' asc', ' DESC']),
+  }))
+  const text = keys.length === 0 ? '' : ` sort by ${keys.map(({ name, direction }) => name + direction).join(', ')}`
+  return {
+    text,
+    compare(a, b) {
+      for (const { name, direction } of keys) {
+        const order = compareValues(a[name], b[name])
+        if (order !== 0) return direction === ' DESC' ? -order : order
+      }
+      return compareText(a.id as string, b.id as string)
+    },
+  }
+}
+
+/** Missing values come first. */
+function compareValues(a: unknown, b: unknown): number {
+  const [left, right] = [a ?? null, b ?? null]
+  if (left === right) return 0
+  if (left === null) return -1
+  if (right === null) return 1
+  return typeof left === 'string' ? compareText(left, right as string) : Number(left) - Number(right)
+}
+
+describe.each([0, 1, 2, 3, 4])('list %i', (which) => {
+  it('gives the rows, the order, the window and the total that were asked for', async () => {
+    const listed = lists[which] as Listed
+    const ids = new Map(
+      (await untyped(world.controller.store.db).selectFrom(listed.resource.table).select(['n', 'id']).execute()).map(
+        ({ n, id }) => [n, id],
+      ),
+    )
+    for (let seed = 0; seed < QUERIES; seed++) {
+      const dice = random(which * 100_000 + seed)
+      const { text, passes } = new QueryMaker(dice, listed.symbols).expression()
+      const order = randomOrder(dice, listed)
+      const [limit, offset] = [dice.pick([undefined, 1, 3, 7, -1]), dice.pick([0, 0, 2, 9])]
+      const filter = text + order.text
+      const expected = listed.records.filter(passes).sort(order.compare)
+
+      const page = await list(
+        world.system,
+        listed.resource,
+        planList({ filter, offset, ...(limit ? { limit } : {}) }),
+      ).catch((error) => {
+        throw new Error(`${filter}: ${error.publicCause?.message ?? error.message}`)
+      })
+
+      const window = limit === -1 ? expected.slice(offset) : expected.slice(offset, offset + (limit ?? 10))
+      expect({ filter, ids: page.keys.map((n) => ids.get(n)), total: page.total }).toEqual({
+        filter,
+        ids: window.map(({ id }) => id),
+        total: expected.length,
+      })
+    }
+  })
+})

@@ -1,0 +1,90 @@
+// Lists of distinct values: what is in use as a role attribute, filtered, sorted and paged like any list.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { identities } from '../../src/resources/identities.ts'
+import { create, remove } from '../../src/store/entities.ts'
+import { type ListParameters, planList } from '../../src/store/list-plan.ts'
+import { listValues } from '../../src/store/value-lists.ts'
+import { type TestController, testController } from '../world/controller.ts'
+
+let world: TestController
+
+beforeAll(async () => {
+  world = await testController()
+  const attributes = [['staff', 'abroad'], ['staff'], ['Zürich', 'lab-1', 'lab-2'], []]
+  for (const [at, roleAttributes] of attributes.entries()) {
+    await create(world.system, identities, { name: `identity ${at}`, typeId: 'Device', isAdmin: false, roleAttributes })
+  }
+})
+afterAll(() => world.close())
+
+const listed = async (parameters: ListParameters, defaultLimit?: number | 'none') =>
+  listValues(world.system, identities, 'roleAttributes', planList(parameters, defaultLimit))
+
+describe('a list of the attributes in use', () => {
+  it('has each of them once, in the order of their bytes', async () => {
+    expect(await listed({})).toEqual({
+      values: ['Zürich', 'abroad', 'lab-1', 'lab-2', 'staff'],
+      total: 5,
+      limit: 10,
+      offset: 0,
+    })
+  })
+
+  it.each([
+    [{ filter: 'id contains "lab"' }, ['lab-1', 'lab-2'], 2],
+    [{ filter: 'id icontains "ZÜR"' }, ['Zürich'], 1],
+    [{ filter: 'id = "staff"' }, ['staff'], 1],
+    [{ filter: 'id = "nobody"' }, [], 0],
+    [{ filter: 'not (id in ["staff", "abroad"])' }, ['Zürich', 'lab-1', 'lab-2'], 3],
+    [{ filter: 'true sort by id desc skip 1 limit 2' }, ['lab-2', 'lab-1'], 5],
+    [{ sort: 'id desc', limit: 1 }, ['staff'], 5],
+    [{ limit: 2, offset: 1 }, ['abroad', 'lab-1'], 5],
+    [{ offset: 7 }, [], 5],
+    [{ limit: -1, offset: 3 }, ['lab-2', 'staff'], 5],
+  ])('answers %j', async (parameters, values, total) => {
+    const page = await listed(parameters)
+
+    expect(page).toMatchObject({ values, total })
+  })
+
+  it.each([
+    [{ filter: 'name = "x"' }, 'INVALID_FILTER'],
+    [{ filter: 'id = ' }, 'INVALID_FILTER'],
+    [{ sort: 'name' }, 'INVALID_SORT_IDENTIFIER'],
+  ])('refuses %j', async (parameters, code) => {
+    await expect(listed(parameters)).rejects.toMatchObject({ code })
+  })
+
+  it('gives all of thousands where no limit is asked for, each once', async () => {
+    const many = Array.from({ length: 2_500 }, (_, at) => `many-${String(at).padStart(5, '0')}`)
+    const { id } = await create(world.system, identities, {
+      name: 'of many roles',
+      typeId: 'Device',
+      isAdmin: false,
+      roleAttributes: many,
+    })
+
+    const forward = await listed({ filter: 'id contains "many"' }, 'none')
+    const backward = await listed({ filter: 'id contains "many" sort by id desc' }, 'none')
+
+    expect(forward).toEqual({ values: many, total: 2_500, limit: 'none', offset: 0 })
+    expect(backward.values).toEqual(many.toReversed())
+    await remove(world.system, identities, id)
+  })
+
+  it('forgets an attribute with its last record', async () => {
+    const { id } = await create(world.system, identities, {
+      name: 'the last',
+      typeId: 'Device',
+      isAdmin: false,
+      roleAttributes: ['fleeting', 'staff'],
+    })
+    const before = await listed({ filter: 'id = "fleeting"' })
+
+    await remove(world.system, identities, id)
+
+    expect(before.total).toBe(1)
+    expect(await listed({ filter: 'id = "fleeting"' })).toMatchObject({ values: [], total: 0 })
+    expect((await listed({})).total).toBe(5)
+  })
+})

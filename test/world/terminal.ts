@@ -1,0 +1,40 @@
+// The real binary on a terminal: what a person sees, and what happens when they answer.
+import { join } from 'node:path'
+import { BINARY, run } from './binary.ts'
+
+export interface Shown {
+  /** Everything that was written, colours and cursor movements included. */
+  readonly screen: string
+  readonly code: number | null
+}
+
+/** Question, as a regular expression of Python, and what is typed when it appears. */
+export type Answer = readonly [question: string, typed: string]
+
+export const ENTER = '\r'
+export const CTRL_C = '\u0003'
+
+/** Runs a command of the controller on a terminal, as wide as said. */
+export async function onTerminal(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  { answers = [], columns = 100 }: { answers?: readonly Answer[]; columns?: number } = {},
+): Promise<Shown> {
+  const { stdout } = await runPython({
+    argv: [process.execPath, BINARY, ...args],
+    env: { ...env, TERM: 'xterm-256color' },
+    columns,
+    answers,
+  })
+  return JSON.parse(stdout) as Shown
+}
+
+function runPython(spec: object) {
+  return run('python3', [join(import.meta.dirname, 'terminal.py')], process.env, { input: JSON.stringify(spec) })
+}
+
+/** The text of a screen without colours and cursor movements. */
+export function plainText(screen: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal acts on
+  return screen.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll('\r', '')
+}
