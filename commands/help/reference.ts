@@ -7,7 +7,7 @@ export function referenceText({ commands, topics }: Manifest): string {
   const all = Object.values(commands)
     .filter(({ hidden }) => !hidden)
     .sort((a, b) => (a.id < b.id ? -1 : 1))
-  const shared = Object.values(commands['version']?.flags ?? {}).filter(({ helpGroup }) => helpGroup === 'GLOBAL')
+  const shared = Object.values(commands.version?.flags ?? {}).filter(({ helpGroup }) => helpGroup === 'GLOBAL')
   const inTopic = (name: string) => all.filter(({ id }) => id.startsWith(`${name}:`))
   return [
     '# Command line',
