@@ -40,7 +40,7 @@ if (process.argv[2] === 'build') {
     'package.json',
     'tsconfig.json',
     'tsconfig.build.json',
-    ...['src', 'server', 'commands', '.ci'].flatMap(sources),
+    ...['src', 'server', 'commands', 'bench', '.ci'].flatMap(sources),
   ])
   if (!isMarked('dist/.built', built)) {
     run('run', '--silent', 'build')

@@ -1,0 +1,46 @@
+// What the product promises about its speed. Every number that is judged stands here, and nowhere else.
+
+/**
+ * At most so many microseconds of the server's CPU for a request. Each is a multiple of what OpenZiti's controller answers
+ * per second on two cores with the medium model (the faster of its releases 1.6.5 and 2.0.3), turned into the time of one
+ * core.
+ */
+export interface Budget {
+  readonly cpuMicroseconds: number
+  readonly openZitiPerSecond: number
+}
+
+const budget = (cpuMicroseconds: number, openZitiPerSecond: number): Budget => ({ cpuMicroseconds, openZitiPerSecond })
+
+export const budgets = {
+  version: budget(55, 9_030), // 2 times
+  serviceUpdates: budget(56, 5_970), // 3 times
+  currentIdentity: budget(63, 788), // 20 times
+  ownServices: budget(89, 1_408), // 8 times
+  sessionAgain: budget(81, 1_241), // 10 times
+  identityById: budget(91, 550), // 20 times
+  identitiesPage: budget(156, 64), // 100 times
+  identityByName: budget(111, 90), // 100 times
+  identities500: budget(4_170, 1.2), // 200 times
+  identityWithToken: budget(460, 72), // 30 times
+  identityWhileLoading: budget(235, 142), // 30 times
+  identityRoles: budget(240, 84), // 50 times
+  policyAdvice: budget(148, 1_349), // 5 times
+  enroll: budget(935, 214), // 5 times
+  signInByCertificate: budget(1_930, 173), // 3 times
+} as const satisfies Record<string, Budget>
+
+/** Other bounds, in the units of their names. */
+export const bounds = {
+  /** A password sign-in beside a bare server that does the same Argon2id work and nothing else. */
+  passwordTimesFloor: 1.1,
+  /** A policy that joins all identities with all services. */
+  joinEverythingMilliseconds: 50,
+  /** What a request costs among the most identities, beside what it costs among the fewest. */
+  growth: 1.2,
+  /** After loading a model of up to `fewIdentities`. */
+  residentMegabytes: 300,
+  startSeconds: 1.5,
+  startSecondsWithManyIdentities: 5,
+  fewIdentities: 10_000,
+} as const

@@ -1,0 +1,51 @@
+// What nothing can go below: a bare node:https server that answers every request with so many bytes, and checks a
+// password first where it is told to. It has the controller's certificate and TLS settings, so that handshakes compare.
+import { constants } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { Passwords } from '../../src/auth/passwords.ts'
+
+/** How the next requests are answered. */
+export interface FloorAnswer {
+  readonly bodyBytes: number
+  readonly checksPassword: boolean
+}
+
+const PASSWORD = 'correct horse battery'
+
+const [directory = ''] = process.argv.slice(2)
+const passwords = new Passwords(1_000)
+let body = Buffer.alloc(0)
+let passwordHash: string | undefined
+
+const server = createServer(
+  {
+    key: readFileSync(join(directory, 'pki/server.key')),
+    cert: readFileSync(join(directory, 'pki/server.crt')),
+    minVersion: 'TLSv1.2',
+    requestCert: true,
+    rejectUnauthorized: false,
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  },
+  (request, response) => {
+    request.on('data', () => {})
+    request.on('end', () => void answer(response))
+  },
+)
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))
+
+async function answer(response: ServerResponse): Promise<void> {
+  if (passwordHash !== undefined) await passwords.verify(passwordHash, PASSWORD)
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
+  response.end(body)
+}
+
+process.on('message', async ({ bodyBytes, checksPassword }: FloorAnswer) => {
+  body = Buffer.alloc(bodyBytes, 'x')
+  passwordHash = checksPassword ? await passwords.hash(PASSWORD) : undefined
+  process.send?.({ isReady: true })
+})
+process.on('disconnect', () => process.exit())

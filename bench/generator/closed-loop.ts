@@ -1,0 +1,150 @@
+// The load of steady callers: each sends its next request when the last one is answered.
+import { createSecureContext, type SecureContext } from 'node:tls'
+import type { Answer } from './answer-reader.ts'
+import { Connection, type ConnectionEvents } from './connection.ts'
+import type { ClosedLoop, Load, Outcome, Plan } from './plan.ts'
+import { RequestSource } from './requests.ts'
+import { Tally } from './tally.ts'
+
+export class ClosedLoopLoad implements Load {
+  readonly #plan: Plan
+  readonly #loop: ClosedLoop
+  readonly #source: RequestSource
+  readonly #contexts: readonly SecureContext[]
+  readonly #tally = new Tally()
+  readonly #callers: Caller[] = []
+  #next = 0
+  #deadline = Number.POSITIVE_INFINITY
+
+  constructor(plan: Plan, loop: ClosedLoop) {
+    this.#plan = plan
+    this.#loop = loop
+    this.#source = new RequestSource(plan.requests, plan.countFrom)
+    this.#contexts = loop.credentials.map(createSecureContext)
+  }
+
+  get answered(): number {
+    return this.#tally.answered
+  }
+
+  async prepare(): Promise<void> {
+    for (let at = 0; at < this.#loop.inFlight; at++) this.#callers.push(this.#caller())
+    if (!this.#loop.connectsEachTime) await Promise.all(this.#callers.map((caller) => caller.connect()))
+    if (this.#loop.warmUpMilliseconds > 0) await this.#drive(this.#loop.warmUpMilliseconds)
+    this.#tally.reset()
+  }
+
+  async run(milliseconds: number | undefined): Promise<Outcome> {
+    const begun = performance.now()
+    await this.#drive(milliseconds)
+    return this.#tally.outcome((performance.now() - begun) / 1000)
+  }
+
+  stop(): void {
+    this.#deadline = 0
+  }
+
+  close(): void {
+    for (const caller of this.#callers) caller.close()
+  }
+
+  async #drive(milliseconds: number | undefined): Promise<void> {
+    this.#deadline = milliseconds === undefined ? Number.POSITIVE_INFINITY : performance.now() + milliseconds
+    await Promise.all(this.#callers.map((caller) => caller.callUntilOver()))
+  }
+
+  #caller(): Caller {
+    const { connectsEachTime, pauseMilliseconds } = this.#loop
+    return new Caller({
+      connectsEachTime,
+      pauseMilliseconds,
+      tally: this.#tally,
+      open: (secureContext, events) => new Connection({ target: this.#plan.target, secureContext }, events),
+      nextRequest: () => this.#nextRequest(),
+    })
+  }
+
+  /** What to send next and with which credential; undefined when the run is over. */
+  #nextRequest(): Next | undefined {
+    if (performance.now() >= this.#deadline) return undefined
+    if (this.#next >= this.#source.size) {
+      if (this.#loop.isOnce) return undefined
+      this.#next = 0
+    }
+    const at = this.#next++
+    return { request: this.#source.at(at), secureContext: this.#contexts[at % this.#contexts.length] }
+  }
+}
+
+interface Next {
+  readonly request: Buffer
+  readonly secureContext: SecureContext | undefined
+}
+
+interface CallerOptions {
+  readonly connectsEachTime: boolean
+  readonly pauseMilliseconds: number
+  readonly tally: Tally
+  open(secureContext: SecureContext | undefined, events: ConnectionEvents): Connection
+  nextRequest(): Next | undefined
+}
+
+/** One of the callers, with its connection. */
+class Caller {
+  readonly #options: CallerOptions
+  #connection: Connection | undefined
+  #begunAt = 0
+  #onOver = () => {}
+  #onFailure = (_: Error) => {}
+
+  constructor(options: CallerOptions) {
+    this.#options = options
+  }
+
+  connect(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#onFailure = reject
+      this.#open(undefined, resolve)
+    })
+  }
+
+  callUntilOver(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#onOver = resolve
+      this.#onFailure = reject
+      this.#call()
+    })
+  }
+
+  close(): void {
+    this.#connection?.close()
+  }
+
+  #open(secureContext: SecureContext | undefined, onOpen: () => void): void {
+    this.#connection = this.#options.open(secureContext, {
+      onOpen,
+      onAnswer: (answer) => this.#answered(answer),
+      onFailure: (error) => this.#onFailure(error),
+    })
+  }
+
+  #call(): void {
+    const next = this.#options.nextRequest()
+    if (!next) {
+      this.#onOver()
+      return
+    }
+    const send = () => this.#connection?.send(next.request)
+    this.#begunAt = performance.now()
+    if (this.#options.connectsEachTime) this.#open(next.secureContext, send)
+    else send()
+  }
+
+  #answered(answer: Answer): void {
+    const { tally, connectsEachTime, pauseMilliseconds } = this.#options
+    if (tally.count(answer)) tally.time(performance.now() - this.#begunAt)
+    if (connectsEachTime) this.#connection?.close()
+    if (pauseMilliseconds > 0) setTimeout(() => this.#call(), pauseMilliseconds)
+    else this.#call()
+  }
+}

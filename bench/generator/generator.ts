@@ -1,0 +1,100 @@
+// A load generator in a thread of its own, as the main thread sees it.
+import { Worker } from 'node:worker_threads'
+import type { Credential, Target } from './connection.ts'
+import type { ClosedLoop, Crowd, FromWorker, Outcome, Plan, ToWorker } from './plan.ts'
+import { packRequests } from './requests.ts'
+
+/** What is sent, and how. */
+export interface Traffic {
+  readonly requests: readonly Buffer[]
+  /** Each request can be answered once only. */
+  readonly isOnce?: boolean
+  readonly connectsEachTime?: boolean
+  readonly credentials?: readonly Credential[]
+}
+
+export interface LoopOptions {
+  readonly inFlight: number
+  readonly warmUpMilliseconds?: number
+  readonly pauseMilliseconds?: number
+}
+
+/** Connected and warm; nothing has counted yet. */
+export interface PreparedRun {
+  /** Runs for a time, else until the requests are used up or `stop` is called. @throws where a connection breaks */
+  go(milliseconds?: number): Promise<Outcome>
+  stop(): void
+}
+
+// Each run counts from here on by itself, so that no two send the same number.
+const NUMBERS_EACH_RUN = 1_000_000
+
+let countFrom = 0
+
+export class Generator {
+  readonly #worker = new Worker(new URL('./worker.js', import.meta.url))
+  #onProgress: ((answered: number) => void) | undefined
+
+  /** Steady callers on the target. */
+  prepareLoop(target: Target, traffic: Traffic, options: LoopOptions): Promise<PreparedRun> {
+    const { requests, isOnce = false, connectsEachTime = false, credentials = [] } = traffic
+    const { inFlight, warmUpMilliseconds = 0, pauseMilliseconds = 0 } = options
+    return this.#prepare(target, requests, {
+      kind: 'closed-loop',
+      inFlight,
+      isOnce,
+      connectsEachTime,
+      credentials,
+      pauseMilliseconds,
+      warmUpMilliseconds,
+    })
+  }
+
+  /** Members that all come at once. */
+  prepareCrowd(target: Target, requests: readonly Buffer[], members: Crowd['members']): Promise<PreparedRun> {
+    return this.#prepare(target, requests, { kind: 'crowd', members })
+  }
+
+  /** Sends each request once and is done. @throws where one is refused */
+  async sendAll(
+    target: Target,
+    requests: readonly Buffer[],
+    { inFlight, onProgress }: { inFlight: number; onProgress?: (answered: number) => void },
+  ): Promise<Outcome> {
+    const run = await this.prepareLoop(target, { requests, isOnce: true }, { inFlight })
+    this.#onProgress = onProgress
+    const outcome = await run.go()
+    this.#onProgress = undefined
+    const [failure] = outcome.failures
+    if (failure) throw new Error(`${failure.times} requests were refused: ${failure.what}`)
+    return outcome
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate()
+  }
+
+  async #prepare(target: Target, requests: readonly Buffer[], load: ClosedLoop | Crowd): Promise<PreparedRun> {
+    countFrom += NUMBERS_EACH_RUN
+    const plan: Plan = { target, requests: packRequests(requests), countFrom, load }
+    await this.#told({ kind: 'prepare', plan }, 'ready')
+    return {
+      go: async (milliseconds) => (await this.#told({ kind: 'go', milliseconds }, 'done')).outcome,
+      stop: () => this.#worker.postMessage({ kind: 'stop' } satisfies ToWorker),
+    }
+  }
+
+  /** Tells the worker something and waits for its word that it is done. @throws what went wrong there */
+  #told<K extends 'ready' | 'done'>(message: ToWorker, word: K): Promise<Extract<FromWorker, { kind: K }>> {
+    return new Promise((resolve, reject) => {
+      const listen = (answer: FromWorker) => {
+        if (answer.kind === 'progress') return this.#onProgress?.(answer.answered)
+        this.#worker.off('message', listen)
+        if (answer.kind === word) resolve(answer as Extract<FromWorker, { kind: K }>)
+        else reject(new Error(answer.kind === 'failed' ? answer.message : `the generator said ${answer.kind}`))
+      }
+      this.#worker.on('message', listen)
+      this.#worker.postMessage(message)
+    })
+  }
+}

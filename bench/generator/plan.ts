@@ -1,0 +1,72 @@
+// What a generator is told to do, and what it tells of it: the messages between the main thread and the worker.
+import type { Credential, Target } from './connection.ts'
+import type { PackedRequests } from './requests.ts'
+
+/** So many connections that each send the next request when the last is answered. */
+export interface ClosedLoop {
+  readonly kind: 'closed-loop'
+  readonly inFlight: number
+  /** Opens a connection for each request, with the credentials in turn. */
+  readonly connectsEachTime: boolean
+  readonly credentials: readonly Credential[]
+  /** Each request can be sent once only; the run ends when none is left. */
+  readonly isOnce: boolean
+  /** How long each connection rests between an answer and the next request. */
+  readonly pauseMilliseconds: number
+  /** How long the same is done before anything counts. */
+  readonly warmUpMilliseconds: number
+}
+
+/** Many clients that begin at the same moment: each opens a connection of its own and sends a few requests in turn. */
+export interface Crowd {
+  readonly kind: 'crowd'
+  readonly members: readonly CrowdMember[]
+}
+
+export interface CrowdMember {
+  readonly credential?: Credential
+  /** Which of the requests it sends, in this order. */
+  readonly requests: readonly number[]
+}
+
+export interface Plan {
+  readonly target: Target
+  readonly requests: PackedRequests
+  readonly countFrom: number
+  readonly load: ClosedLoop | Crowd
+}
+
+/** What came of a run. */
+export interface Outcome {
+  /** Answers that were no refusals. */
+  readonly answered: number
+  readonly seconds: number
+  /** Milliseconds from sending, or connecting where each request or member connects, to the whole answer; in order of size. */
+  readonly latencies: Float64Array
+  /** Of all answers together. */
+  readonly bodyBytes: number
+  /** What went wrong, with how often. */
+  readonly failures: readonly { readonly what: string; readonly times: number }[]
+}
+
+export type ToWorker =
+  | { readonly kind: 'prepare'; readonly plan: Plan }
+  | { readonly kind: 'go'; readonly milliseconds: number | undefined }
+  | { readonly kind: 'stop' }
+
+export type FromWorker =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'progress'; readonly answered: number }
+  | { readonly kind: 'done'; readonly outcome: Outcome }
+  | { readonly kind: 'failed'; readonly message: string }
+
+/** Something that a worker was told to do. */
+export interface Load {
+  /** Does what must not be measured. */
+  prepare(): Promise<void>
+  /** Runs for a time, until the requests are used up, or until it is told to stop. */
+  run(milliseconds: number | undefined): Promise<Outcome>
+  stop(): void
+  close(): void
+  readonly answered: number
+}

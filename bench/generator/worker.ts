@@ -1,0 +1,41 @@
+// The worker thread of a generator: does one run after the other as it is told.
+import { parentPort } from 'node:worker_threads'
+import { ClosedLoopLoad } from './closed-loop.ts'
+import { CrowdLoad } from './crowd.ts'
+import type { FromWorker, Load, Plan, ToWorker } from './plan.ts'
+
+const PROGRESS_MILLISECONDS = 200
+
+const port = parentPort
+if (!port) throw new Error('this is a worker thread')
+const tell = (message: FromWorker) => port.postMessage(message)
+let load: Load | undefined
+
+function tellFailure({ message }: Error): void {
+  load?.close()
+  tell({ kind: 'failed', message })
+}
+
+port.on('message', (message: ToWorker) => {
+  if (message.kind === 'prepare') prepare(message.plan).catch(tellFailure)
+  else if (message.kind === 'go') run(message.milliseconds).catch(tellFailure)
+  else load?.stop()
+})
+
+async function prepare(plan: Plan): Promise<void> {
+  load = plan.load.kind === 'crowd' ? new CrowdLoad(plan, plan.load) : new ClosedLoopLoad(plan, plan.load)
+  await load.prepare()
+  tell({ kind: 'ready' })
+}
+
+async function run(milliseconds: number | undefined): Promise<void> {
+  const running = load
+  if (!running) throw new Error('nothing was prepared')
+  const ticking = setInterval(() => tell({ kind: 'progress', answered: running.answered }), PROGRESS_MILLISECONDS)
+  try {
+    tell({ kind: 'done', outcome: await running.run(milliseconds) })
+  } finally {
+    clearInterval(ticking)
+    running.close()
+  }
+}

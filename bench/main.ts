@@ -1,0 +1,124 @@
+// `npm run bench`: measures what was asked for, one thing after the other, and prints each result when it is known.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { cpus, release, type } from 'node:os'
+import { Bench } from './bench.ts'
+import { canReadProcesses } from './controller/process-figures.ts'
+import type { Measurement } from './measurement.ts'
+import { type Model, models } from './model/sizes.ts'
+import { type Options, readOptions, UsageError, usage } from './options.ts'
+import { comparisonLines } from './report/comparison.ts'
+import { Printer } from './report/printer.ts'
+import { Progress } from './report/progress.ts'
+import { isMet, type Report, type Result } from './report/results.ts'
+import { mediansOf } from './report/statistics.ts'
+import { growthMeasurements } from './scenarios/growth.ts'
+import { startMeasurements } from './scenarios/start.ts'
+import { togetherMeasurements } from './scenarios/together.ts'
+import { requestMeasurements } from './workloads/measurements.ts'
+
+const EXIT_FAILED = 1
+const EXIT_USAGE = 2
+const EXIT_INTERRUPTED = 130
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main(args: readonly string[]): Promise<number> {
+  try {
+    const options = readOptions(args)
+    if (options === undefined) {
+      process.stdout.write(usage)
+      return 0
+    }
+    return await run(options)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    return EXIT_USAGE
+  }
+}
+
+async function run(options: Options): Promise<number> {
+  const measurements = chosen(models[options.model], options.only)
+  if (options.isList) {
+    for (const { section, name } of measurements) process.stdout.write(`${section}: ${name}\n`)
+    return 0
+  }
+  if (measurements.length === 0) throw new UsageError('nothing has that in its name; --list shows what there is')
+  if (!canReadProcesses) throw new UsageError('CPU times are read from /proc, which this system does not have')
+  if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true })
+  const report = { ...about(options), results: await measureAll(options, measurements) }
+  if (options.json) writeFileSync(options.json, `${JSON.stringify(withVerdicts(report), null, 2)}\n`)
+  if (options.compare) process.stdout.write(`${comparisonLines(report, options.compare).join('\n')}\n`)
+  return report.results.some(({ kind }) => kind === 'failed') ? EXIT_FAILED : 0
+}
+
+function chosen(model: Model, only: readonly string[]): Measurement[] {
+  const all = [
+    ...requestMeasurements,
+    ...togetherMeasurements(model),
+    ...growthMeasurements(model),
+    ...startMeasurements(model),
+  ]
+  const wanted = only.map((text) => text.toLowerCase())
+  const isWanted = ({ section, name }: Measurement) =>
+    wanted.some((text) => `${section}: ${name}`.toLowerCase().includes(text))
+  return wanted.length === 0 ? all : all.filter(isWanted)
+}
+
+async function measureAll(options: Options, measurements: readonly Measurement[]): Promise<Result[]> {
+  const progress = new Progress(process.stderr)
+  const printer = new Printer(process.stdout)
+  const bench = new Bench(options, progress)
+  process.once('SIGINT', () => {
+    bench.abandon()
+    process.exit(EXIT_INTERRUPTED)
+  })
+  const { machine, model, seconds, repeat } = about(options)
+  printer.line(`${model} model, ${seconds} s each${repeat > 1 ? `, medians of ${repeat}` : ''}`)
+  printer.line(`${machine.cores} × ${machine.cpu}, ${machine.system}, Node.js ${machine.node}`)
+  const results: Result[] = []
+  try {
+    for (const [at, measurement] of measurements.entries()) {
+      progress.say(`${at + 1} of ${measurements.length}: ${measurement.name}`)
+      const found = await measureRepeatedly(bench, measurement, options.repeat)
+      progress.clear()
+      for (const result of found) printer.result(result)
+      results.push(...found)
+    }
+  } finally {
+    await bench.close()
+  }
+  return results
+}
+
+async function measureRepeatedly(bench: Bench, measurement: Measurement, repeat: number): Promise<Result[]> {
+  const { section, name, needs, isOnce = false } = measurement
+  try {
+    const { network } = await bench.loaded()
+    const missing = await network.api.missing(needs)
+    if (missing.length > 0) {
+      const why = missing.map(({ method, path }) => `${method} ${path}`).join(', ')
+      return [{ kind: 'not-there-yet', section, name, why }]
+    }
+    const runs: Result[][] = []
+    for (let turn = 0; turn < (isOnce ? 1 : repeat); turn++) runs.push(await measurement.measure(bench))
+    return mediansOf(runs)
+  } catch (error) {
+    return [{ kind: 'failed', section, name, why: (error as Error).message }]
+  }
+}
+
+function about({ model, seconds, repeat }: Options): Omit<Report, 'results'> {
+  const [core] = cpus()
+  const machine = {
+    system: `${type()} ${release()}`,
+    cpu: core?.model ?? 'unknown processor',
+    cores: cpus().length,
+    node: process.versions.node,
+  }
+  return { format: 1, at: new Date().toISOString(), machine, model, seconds, repeat }
+}
+
+function withVerdicts(report: Report) {
+  return { ...report, results: report.results.map((result) => ({ ...result, isMet: isMet(result) ?? null })) }
+}

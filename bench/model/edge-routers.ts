@@ -1,0 +1,24 @@
+// Edge routers that enroll, because clients are shown no others.
+import { CLIENT, forEach } from '../controller/api.ts'
+import type { Network } from './network.ts'
+import { clientKey } from './signing-request.ts'
+
+interface EdgeRouterRecord {
+  readonly id: string
+  readonly enrollmentToken?: string
+  readonly roleAttributes: readonly string[]
+}
+
+/** One router of each region enrolls; returns how many. @throws Refused where the controller enrolls no routers */
+export async function enrollOneRouterInEachRegion({ api, model }: Network): Promise<number> {
+  const routers = await api.records<EdgeRouterRecord>('/edge-routers', 'true sort by name', model.edgeRouters)
+  const firsts = [...new Map(routers.map((router) => [router.roleAttributes[0], router])).values()]
+  await forEach(firsts, ({ id, enrollmentToken }) =>
+    api.data({
+      method: 'POST',
+      path: `${CLIENT}/enroll?method=erott&token=${enrollmentToken}`,
+      body: { certCsr: clientKey(id).request, serverCertCsr: clientKey(id).request },
+    }),
+  )
+  return firsts.length
+}

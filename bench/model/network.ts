@@ -1,0 +1,158 @@
+// A controller with a model in it, and what the measurements need to know of that.
+import { Api, forEach, type Need } from '../controller/api.ts'
+import { ControllerProcess } from '../controller/controller-process.ts'
+import type { Generator } from '../generator/generator.ts'
+import type { Outcome } from '../generator/plan.ts'
+import { type Client, enrolledClients } from './clients.ts'
+import { enrollOneRouterInEachRegion } from './edge-routers.ts'
+import { shuffled } from './random.ts'
+import {
+  edgeRouterBody,
+  edgeRouterPolicyBody,
+  identityBody,
+  identityName,
+  identityNumber,
+  serviceBody,
+  serviceEdgeRouterPolicyBody,
+  servicePolicyBody,
+} from './records.ts'
+import type { Model } from './sizes.ts'
+
+/** What loading says of itself: so many records of a kind out of all of them. */
+export type LoadProgress = (what: string, done: number, total: number) => void
+
+/** Identities that measurements read and change; more would only take memory of the generator. */
+const MOST_NAMED = 10_000
+const NAMED_TOGETHER = 500
+const LOADING_IN_FLIGHT = 8
+const LOADED = 'name contains "identity-"'
+
+/** Records of one kind, by the plural that stands in its path. */
+interface RecordsToLoad {
+  readonly kind: string
+  readonly count: number
+  body(at: number): unknown
+}
+
+interface Named {
+  readonly id: string
+  readonly name: string
+}
+
+/** How the loading of the identities went. */
+export interface Loading {
+  /** Parts of the model that the controller has no operation for yet. */
+  readonly missing: readonly Need[]
+  /** Of the identities. */
+  readonly outcome: Outcome
+  readonly cpuMicroseconds: number
+  /** Resident memory of the controller with the whole model. */
+  readonly residentBytes: number
+}
+
+export class Network {
+  readonly model: Model
+  readonly controller: ControllerProcess
+  readonly api: Api
+  /** For loading, and for making what measurements use up. */
+  readonly generator: Generator
+  readonly #remembered = new Map<string, Promise<unknown>>()
+
+  private constructor(model: Model, controller: ControllerProcess, generator: Generator) {
+    this.model = model
+    this.controller = controller
+    this.api = new Api(controller.target)
+    this.generator = generator
+  }
+
+  /** Makes a controller for a model, starts it, and signs in. */
+  static async start(options: {
+    readonly model: Model
+    readonly parent: string
+    readonly name: string
+    readonly generator: Generator
+  }): Promise<Network> {
+    const controller = await ControllerProcess.make(options.parent, options.name)
+    await controller.start()
+    const network = new Network(options.model, controller, options.generator)
+    await network.api.signIn()
+    return network
+  }
+
+  /** Loads the model through the public API. */
+  async load(onProgress: LoadProgress): Promise<Loading> {
+    const missing: Need[] = []
+    for (const records of this.#policiesAndWhatTheyGrant()) {
+      const need = { api: 'management', method: 'POST', path: `/${records.kind}` } as const
+      if ((await this.api.missing([need])).length > 0) missing.push(need)
+      else await this.#create(records, onProgress)
+    }
+    const before = this.controller.cpuMicroseconds
+    const outcome = await this.#create(this.#identityRecords(), onProgress)
+    const cpuMicroseconds = this.controller.cpuMicroseconds - before
+    return { missing, outcome, cpuMicroseconds, residentBytes: this.controller.residentBytes }
+  }
+
+  /** Ids of identities, each with the number it was made from: of all, or of a sample from everywhere among them. */
+  identities(): Promise<readonly { readonly id: string; readonly at: number }[]> {
+    return this.#once('identities', async () => {
+      const { identities } = this.model
+      const pages = Math.ceil(Math.min(MOST_NAMED, identities) / NAMED_TOGETHER)
+      const found = await forEach(Array.from({ length: pages }), (_, page) => {
+        const skip = Math.floor((page * identities) / pages)
+        return this.api.page<Named>('/identities', `${LOADED} sort by name`, skip, NAMED_TOGETHER)
+      })
+      return shuffled(found.flat().map(({ id, name }) => ({ id, at: identityNumber(name) })))
+    })
+  }
+
+  serviceIds(): Promise<readonly string[]> {
+    return this.#once('services', async () => {
+      const records = await this.api.records<Named>('/services', 'true sort by name', this.model.services)
+      return records.map(({ id }) => id)
+    })
+  }
+
+  /** Enrolled and signed in. */
+  clients(): Promise<readonly Client[]> {
+    return this.#once('clients', () => enrolledClients(this))
+  }
+
+  /** Lets one edge router of each region enroll, so that every identity sees one. */
+  enrolledRouters(): Promise<number> {
+    return this.#once('routers', () => enrollOneRouterInEachRegion(this))
+  }
+
+  #policiesAndWhatTheyGrant(): RecordsToLoad[] {
+    const { model } = this
+    const { services, policies, edgeRouters } = model
+    return [
+      { kind: 'services', count: services, body: (at) => serviceBody(at, model) },
+      { kind: 'service-policies', count: policies, body: (at) => servicePolicyBody(at, model) },
+      { kind: 'edge-routers', count: edgeRouters, body: (at) => edgeRouterBody(at, model) },
+      { kind: 'edge-router-policies', count: policies, body: (at) => edgeRouterPolicyBody(at, model) },
+      { kind: 'service-edge-router-policies', count: 1, body: () => serviceEdgeRouterPolicyBody },
+    ]
+  }
+
+  #identityRecords(): RecordsToLoad {
+    const body = (at: number) => identityBody(identityName(at), at, this.model)
+    return { kind: 'identities', count: this.model.identities, body }
+  }
+
+  #create({ kind, count, body }: RecordsToLoad, onProgress: LoadProgress): Promise<Outcome> {
+    const requests = Array.from({ length: count }, (_, at) => this.api.managementRequest('POST', `/${kind}`, body(at)))
+    onProgress(kind, 0, count)
+    return this.generator.sendAll(this.controller.target, requests, {
+      inFlight: LOADING_IN_FLIGHT,
+      onProgress: (done) => onProgress(kind, done, count),
+    })
+  }
+
+  #once<T>(what: string, find: () => Promise<T>): Promise<T> {
+    const known = this.#remembered.get(what) as Promise<T> | undefined
+    const found = known ?? find()
+    this.#remembered.set(what, found)
+    return found
+  }
+}

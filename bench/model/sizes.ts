@@ -1,0 +1,58 @@
+// How large the networks are that are measured.
+
+export const modelNames = ['tiny', 'small', 'medium', 'large'] as const
+export type ModelName = (typeof modelNames)[number]
+
+export interface Model {
+  readonly identities: number
+  readonly services: number
+  /** Of service policies, and of edge router policies. */
+  readonly policies: number
+  readonly edgeRouters: number
+  /** Identities beside these that are enrolled, and keep their certificates. */
+  readonly clients: number
+  /** How many enroll at the same moment. */
+  readonly enrollingAtOnce: number
+  /** Numbers of identities that are compared side by side, everything else being equal. */
+  readonly growth: readonly [number, number]
+}
+
+export const models: Readonly<Record<ModelName, Model>> = {
+  // To see that every measurement works; its times say nothing.
+  tiny: {
+    identities: 60,
+    services: 20,
+    policies: 5,
+    edgeRouters: 5,
+    clients: 10,
+    enrollingAtOnce: 10,
+    growth: [50, 100],
+  },
+  small: {
+    identities: 1_000,
+    services: 200,
+    policies: 50,
+    edgeRouters: 50,
+    clients: 200,
+    enrollingAtOnce: 250,
+    growth: [1_000, 10_000],
+  },
+  medium: {
+    identities: 10_000,
+    services: 1_000,
+    policies: 100,
+    edgeRouters: 50,
+    clients: 1_000,
+    enrollingAtOnce: 250,
+    growth: [1_000, 100_000],
+  },
+  large: {
+    identities: 100_000,
+    services: 2_000,
+    policies: 250,
+    edgeRouters: 50,
+    clients: 1_000,
+    enrollingAtOnce: 250,
+    growth: [1_000, 100_000],
+  },
+}

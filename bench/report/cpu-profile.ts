@@ -1,0 +1,37 @@
+// Sums up a CPU profile as V8 writes it: which functions most of the busy time was spent in.
+
+interface CpuProfile {
+  readonly nodes: readonly {
+    readonly id: number
+    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number }
+  }[]
+  readonly samples: readonly number[]
+  /** Microseconds before each sample. */
+  readonly timeDeltas: readonly number[]
+}
+
+const ROOT = new URL('../../../', import.meta.url).href
+// Waiting is not work.
+const IDLE = '(idle)'
+
+/** One line for each of the functions that took most time in themselves, with its share of all that was not waiting. */
+export function costliest(text: string, most: number): string[] {
+  const { nodes, samples, timeDeltas } = JSON.parse(text) as CpuProfile
+  const names = new Map(nodes.map(({ id, callFrame }) => [id, described(callFrame)]))
+  const times = new Map<string, number>()
+  samples.forEach((id, at) => {
+    const name = names.get(id) ?? ''
+    times.set(name, (times.get(name) ?? 0) + (timeDeltas[at] ?? 0))
+  })
+  times.delete(IDLE)
+  const busy = [...times.values()].reduce((sum, time) => sum + time, 0)
+  return [...times]
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, most)
+    .map(([name, time]) => `${((100 * time) / busy).toFixed(1).padStart(6)} %  ${name}`)
+}
+
+function described({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame']): string {
+  const name = functionName || '(anonymous)'
+  return url === '' ? name : `${name}  ${url.replace(ROOT, '')}:${lineNumber + 1}`
+}

@@ -1,0 +1,102 @@
+// Measures one workload: the controller first, then a bare server that answers the same requests with as many bytes.
+import type { Bench } from '../bench.ts'
+import type { PreparedRun, Traffic } from '../generator/generator.ts'
+import type { Outcome } from '../generator/plan.ts'
+import type { Network } from '../model/network.ts'
+import type { RequestFigures } from '../report/results.ts'
+import { percentile } from '../report/statistics.ts'
+import type { Workload } from './workload.ts'
+
+// Parts of the measured time.
+const WARM_UP = 0.25
+const FLOOR = 0.25
+
+/** A server whose CPU time can be read. */
+interface Measured {
+  readonly cpuMicroseconds: number
+}
+
+/** What a run took. */
+export interface Cost {
+  readonly outcome: Outcome
+  /** Of the server, for each answer. */
+  readonly cpuMicroseconds: number
+  /** How much of a core the generator took. */
+  readonly generatorCores: number
+}
+
+/** Measures a workload on a network. @throws where a request was refused, or a connection broke */
+export async function measureWorkload(bench: Bench, network: Network, workload: Workload): Promise<RequestFigures> {
+  const { name, budget, atMostTimesFloor = null, checksPassword = false } = workload
+  const traffic = await workload.traffic(network, bench.milliseconds * (1 + WARM_UP))
+  const { outcome, cpuMicroseconds, generatorCores } = await costOf(
+    bench,
+    network,
+    workload,
+    traffic,
+    bench.milliseconds,
+  )
+  const { answered, seconds, bodyBytes, latencies } = outcome
+  const floor = await floorOf(bench, workload, traffic, { bodyBytes: Math.round(bodyBytes / answered), checksPassword })
+  return {
+    kind: 'requests',
+    section: 'requests',
+    name,
+    perSecond: answered / seconds,
+    p50: percentile(latencies, 0.5),
+    p95: percentile(latencies, 0.95),
+    p99: percentile(latencies, 0.99),
+    cpuMicroseconds,
+    timesFloor: cpuMicroseconds / floor,
+    atMostMicroseconds: budget?.cpuMicroseconds ?? null,
+    atMostTimesFloor,
+    generatorCores,
+    openZitiPerSecond: budget?.openZitiPerSecond ?? null,
+  }
+}
+
+/** What the requests of a workload cost the controller. */
+export async function costOf(
+  { generator }: Bench,
+  { controller }: Network,
+  { inFlight }: Workload,
+  traffic: Traffic,
+  milliseconds: number,
+): Promise<Cost> {
+  const run = await generator.prepareLoop(controller.target, traffic, {
+    inFlight,
+    warmUpMilliseconds: milliseconds * WARM_UP,
+  })
+  return measured(controller, run, milliseconds)
+}
+
+async function floorOf(
+  bench: Bench,
+  { inFlight }: Workload,
+  traffic: Traffic,
+  answer: { bodyBytes: number; checksPassword: boolean },
+): Promise<number> {
+  const floor = await bench.floor()
+  await floor.answerWith(answer)
+  const milliseconds = bench.milliseconds * FLOOR
+  const run = await bench.generator.prepareLoop(floor.target, traffic, {
+    inFlight,
+    warmUpMilliseconds: milliseconds * WARM_UP,
+  })
+  return (await measured(floor, run, milliseconds)).cpuMicroseconds
+}
+
+/** Lets a run go and reads what the server took meanwhile. @throws where a request was refused */
+async function measured(server: Measured, run: PreparedRun, milliseconds: number): Promise<Cost> {
+  const serverBefore = server.cpuMicroseconds
+  const ownBefore = process.cpuUsage()
+  const outcome = await run.go(milliseconds)
+  const own = process.cpuUsage(ownBefore)
+  const [failure] = outcome.failures
+  if (failure) throw new Error(`${failure.times} requests were refused: ${failure.what}`)
+  return {
+    outcome,
+    cpuMicroseconds: (server.cpuMicroseconds - serverBefore) / outcome.answered,
+    generatorCores: (own.user + own.system) / 1_000_000 / outcome.seconds,
+  }
+}
