@@ -1,11 +1,15 @@
 // From an operation to the command that does it: a noun and a verb, read off method and path.
 import type { ApiDescription, OperationDescription } from '../src/client/api-description.ts'
 
-/** Operations that a hand-written command stands for. */
-export const HAND_WRITTEN: Readonly<Record<string, string>> = {
+/** Operations that the command of another, or one written by hand, stands for. */
+export const DONE_ELSEWHERE: Readonly<Record<string, string>> = {
   authenticate: 'login',
   authenticateMfa: 'login',
   listRoot: 'version',
+  // The same at a second path.
+  updateControllerSetting: 'controller-setting:replace',
+  patchControllerSetting: 'controller-setting:update',
+  deleteControllerSetting: 'controller-setting:delete',
 }
 
 /** Names that people expect, where the path gives another. */
@@ -15,9 +19,6 @@ const BETTER_NAMES: Readonly<Record<string, string>> = {
   listEnumeratedCapabilities: 'capability:list',
   listWellKnownCas: 'well-known-ca:list',
   detailSpecBody: 'spec:show',
-  updateControllerSetting: 'controller-setting:replace',
-  patchControllerSetting: 'controller-setting:update',
-  deleteControllerSetting: 'controller-setting:delete',
   detailMfa: 'mfa:get',
   enrollMfa: 'mfa:enroll',
   deleteMfa: 'mfa:remove',

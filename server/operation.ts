@@ -2,7 +2,8 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Api, Dialect } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
-import { bodyShape, type Purpose, readBody, type UnknownMembers } from '../src/schema/bodies.ts'
+import { invalid } from '../src/errors.ts'
+import { bodyShape, type Purpose, readBodies, readBody, type UnknownMembers } from '../src/schema/bodies.ts'
 import type { Fields } from '../src/schema/fields.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import type { Answer } from './answers.ts'
@@ -88,6 +89,23 @@ export type AnyOperation = Operation<any>
 
 export function operation<B = undefined>(definition: Operation<B>): AnyOperation {
   return definition
+}
+
+/** A JSON array of such objects, at most `maxItems`. A body that is not sent is an empty one, where it is not required. */
+export function listBody<B>(
+  fields: Fields,
+  { maxItems, isRequired = true }: { maxItems: number; isRequired?: boolean },
+): BodyReader<readonly B[]> {
+  const shape = bodyShape('create', fields)
+  return {
+    schema: { type: 'array', items: shape.schema, maxItems },
+    isRequired,
+    contentTypes: ['application/json'],
+    read(sent, unknown) {
+      if (Array.isArray(sent) && sent.length > maxItems) throw invalid('body', `must have at most ${maxItems} entries`)
+      return readBodies(shape, sent ?? [], unknown) as B[]
+    },
+  }
 }
 
 export interface BodyOptions {

@@ -1,27 +1,43 @@
 // The registry: every operation of both APIs. What loops over operations loops over this.
 
 import { apiSessions } from '../src/resources/api-sessions.ts'
+import { controllerSettings } from '../src/resources/controller-settings.ts'
+import { controllers } from '../src/resources/controllers.ts'
 import { resources } from '../src/resources/index.ts'
+import { postureChecks } from '../src/resources/posture-checks.ts'
 import { services } from '../src/resources/services.ts'
 import { authenticationOperations } from './both-apis/authentication.ts'
+import { controllerOperations } from './both-apis/controllers.ts'
 import { currentApiSessionOperations } from './both-apis/current-api-session.ts'
 import { currentIdentityOperations } from './both-apis/current-identity.ts'
 import { informationalOperations } from './both-apis/informational.ts'
 import { networkTrustOperations } from './both-apis/network-trust.ts'
 import { ownAuthenticatorOperations } from './both-apis/own-authenticators.ts'
 import { enrollOperations } from './client-api/enroll.ts'
-import { clientServiceOperations, configTypesQuery, ownServicePresentation } from './client-api/services.ts'
+import { clientServiceOperations } from './client-api/services.ts'
 import { apiSessionOperations } from './management-api/api-sessions.ts'
 import { authenticatorOperations } from './management-api/authenticators.ts'
+import { controllerSettingOperations } from './management-api/controller-settings.ts'
+import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
+import { identityOperations } from './management-api/identities.ts'
+import { roleAttributeOperations } from './management-api/role-attributes.ts'
+import { serviceConfigOperations } from './management-api/service-configs.ts'
+import { serviceDifferences } from './management-api/services.ts'
+import { summaryOperations } from './management-api/summary.ts'
 import type { AnyOperation } from './operation.ts'
 import { type Differences, resourceOperations } from './resource-operations.ts'
 
 /** Where the operations of a resource are not just what follows from it. */
 const differences: Readonly<Record<string, Differences>> = {
+  [services.plural]: serviceDifferences,
+  [postureChecks.plural]: { forbidden: ['delete'] },
+  // Listed on both APIs, to each in its way.
+  [controllers.plural]: { verbs: [] },
+  // Changed at a second path too.
+  [controllerSettings.plural]: { verbs: ['list', 'create', 'detail'] },
   // Not for administrators alone: `management-api/api-sessions.ts`.
   [apiSessions.plural]: { verbs: [] },
-  [services.plural]: { query: configTypesQuery, presentation: ownServicePresentation },
 }
 
 export const operations: readonly AnyOperation[] = [
@@ -33,6 +49,13 @@ export const operations: readonly AnyOperation[] = [
   ...networkTrustOperations,
   ...enrollOperations,
   ...clientServiceOperations,
+  ...controllerOperations,
+  ...controllerSettingOperations,
+  ...edgeRouterOperations,
+  ...identityOperations,
+  ...roleAttributeOperations,
+  ...serviceConfigOperations,
+  ...summaryOperations,
   ...apiSessionOperations,
   ...authenticatorOperations,
   ...enrollmentOperations,

@@ -19,7 +19,7 @@ export const listQuery = {
 /** Of lists of records with role attributes. */
 export const roleQuery = {
   roleFilter: { schema: { ...text, description: 'A role: #attribute, or @id.' }, isMultiple: true },
-  roleSemantic: { schema: { ...text, enum: ['AllOf', 'AnyOf'] } },
+  roleSemantic: { schema: { ...text, description: 'AllOf, as without it, or AnyOf.' } },
 } as const satisfies Record<string, QueryParameter>
 
 /** The values of the declared parameters; of a repeated single one the last counts. @throws COULD_NOT_VALIDATE */
@@ -59,8 +59,15 @@ function toBoolean(given: string): boolean | string {
 
 /** The parameters of a list, from an operation's query. @throws COULD_NOT_VALIDATE for roles that are none */
 export function listParameters(query: Readonly<Record<string, unknown>>): ListParameters {
-  const { roleFilter = [] } = query as ListParameters
+  const { roleFilter = [], roleSemantic, ...others } = query as ListParameters & { readonly roleSemantic?: string }
   const bare = roleFilter.find((role) => !role.startsWith('#') && !role.startsWith('@'))
   if (bare !== undefined) throw invalid('roleFilter', 'must begin with # (an attribute) or @ (an id)', bare)
-  return query as ListParameters
+  return { ...others, roleFilter, ...(roleSemantic ? { roleSemantic: readSemantic(roleSemantic) } : {}) }
+}
+
+/** Clients write the word in any case, and know the error by the field `semantic`. */
+function readSemantic(given: string): 'AllOf' | 'AnyOf' {
+  const semantic = (['AllOf', 'AnyOf'] as const).find((word) => word.toLowerCase() === given.toLowerCase())
+  if (!semantic) throw invalid('semantic', 'must be AllOf or AnyOf', given)
+  return semantic
 }

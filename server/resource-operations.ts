@@ -4,9 +4,10 @@ import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { notFound } from '../src/errors.ts'
 import { filterableFields, sourceOf } from '../src/filter/symbols.ts'
+import { linkedPlural } from '../src/records/links.ts'
 import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
 import { RawJson } from '../src/records/raw-json.ts'
-import type { AnyResource, AnyRow, Relation, Verb } from '../src/resources/define.ts'
+import type { AnyResource, AnyRow, OtherName, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
@@ -23,17 +24,22 @@ export interface Differences {
   readonly verbs?: readonly Verb[]
   readonly relations?: readonly string[]
   readonly grantedTo?: 'administrator' | 'authenticated'
-  /** Further query parameters of list and detail, which `presentation` may read. */
+  /** Verbs that a full session without the right is refused with 403 instead of 401. */
+  readonly forbidden?: readonly Verb[]
+  /** Further query parameters of list and detail, which `presentation` and `restrict` may read. */
   readonly query?: Readonly<Record<string, QueryParameter>>
   /** How records are shown to the caller. */
   presentation?(call: Call, isList: boolean): Promise<Presentation>
+  /** Which records of the list the caller asks for, beside what the filter says. */
+  restrict?(call: Call): Promise<readonly Restriction[]>
 }
 
-/** All operations that follow from a resource. */
+/** All operations that follow from a resource, under each of its names. */
 export function resourceOperations(resource: AnyResource, differences: Differences = {}): AnyOperation[] {
   const { verbs = resource.verbs, relations = Object.keys(resource.relations) } = differences
+  const names: OtherName[] = [resource, ...(resource.otherName ? [resource.otherName] : [])]
   return [
-    ...verbs.map((verb) => verbOperation(resource, verb, differences)),
+    ...names.flatMap((name) => verbs.map((verb) => verbOperation(resource, verb, differences, name))),
     ...relations.map((name) => relationOperation(resource, name, differences)),
   ]
 }
@@ -43,12 +49,21 @@ export function pascal(name: string): string {
   return name.replace(/(^|-)([a-z])/g, (_, _dash, letter: string) => letter.toUpperCase())
 }
 
-function verbOperation(resource: AnyResource, verb: Verb, differences: Differences): AnyOperation {
-  const { apis = ['management'], grantedTo = 'administrator' } = differences
-  const { name, plural } = resource
+/** One of the operations that every resource can have. */
+export function verbOperation(
+  resource: AnyResource,
+  verb: Verb,
+  differences: Differences = {},
+  { name, plural }: OtherName = resource,
+): AnyOperation {
+  const { apis = ['management'], grantedTo = 'administrator', forbidden = [] } = differences
   const singular = pascal(name)
   const common = { apis, topic: plural }
-  const access = (right: string) => ({ permission: `${name}.${right}`, grantedTo })
+  const access = (right: string) => ({
+    permission: `${resource.name}.${right}`,
+    grantedTo,
+    isForbidden: forbidden.includes(verb),
+  })
   const one = `/${plural}/:id`
   switch (verb) {
     case 'list':
@@ -60,8 +75,8 @@ function verbOperation(resource: AnyResource, verb: Verb, differences: Differenc
         summary: `Lists ${spokenPlural(resource)}.`,
         access: access('read'),
         query: { ...queryOf(resource), ...differences.query },
-        returns: { kind: 'list', resource: plural },
-        run: (call) => answerList(call, resource, [], differences),
+        returns: { kind: 'list', resource: resource.plural },
+        run: async (call) => answerList(call, resource, (await differences.restrict?.(call)) ?? [], differences),
       })
     case 'create':
       return operation({
@@ -72,10 +87,10 @@ function verbOperation(resource: AnyResource, verb: Verb, differences: Differenc
         summary: `Creates ${article(resource)} ${spoken(resource)}.`,
         access: access('create'),
         body: inputBody(resource, 'create'),
-        returns: { kind: 'created', resource: plural },
+        returns: { kind: 'created', resource: resource.plural },
         async run({ context, body }) {
           const entity = await create(context, resource, body(undefined) as never)
-          return created(plural, (entity as { id: string }).id)
+          return created(linkedPlural(resource), (entity as { id: string }).id)
         },
       })
     case 'detail':
@@ -87,7 +102,7 @@ function verbOperation(resource: AnyResource, verb: Verb, differences: Differenc
         summary: `Shows one ${spoken(resource)}.`,
         access: access('read'),
         ...(differences.query ? { query: differences.query } : {}),
-        returns: { kind: 'record', resource: plural },
+        returns: { kind: 'record', resource: resource.plural },
         async run(call) {
           return answerRecord(call, resource, call.params.id, differences)
         },
@@ -137,7 +152,7 @@ function relationOperation(
   const relation = resource.relations[name] as Relation
   const target = resourceOf(relation.resource)
   return operation({
-    id: `list${pascal(resource.name)}${pascal(name)}`,
+    id: relation.operationId ?? `list${pascal(resource.name)}${pascal(name)}`,
     apis,
     topic: resource.plural,
     method: 'GET',
@@ -273,7 +288,8 @@ async function streamList(
 }
 
 function queryOf(resource: AnyResource): Record<string, QueryParameter> {
-  return 'roleAttributes' in resource.fields ? { ...listQuery, ...roleQuery } : listQuery
+  const { roleAttributes } = resource.fields
+  return roleAttributes && roleAttributes.options.access !== 'internal' ? { ...listQuery, ...roleQuery } : listQuery
 }
 
 function spokenPlural(resource: AnyResource): string {

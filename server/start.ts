@@ -10,6 +10,10 @@ import type { Log } from '../src/log.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
+import { BASE_PATHS } from './mount-points.ts'
+
+/** What clients call the APIs when they look for controllers. */
+const apiPaths = { 'edge-client': BASE_PATHS.client, 'edge-management': BASE_PATHS.management }
 
 export interface StartOptions {
   readonly directory: string
@@ -49,6 +53,7 @@ export async function startController({ directory, settings, env, logTo }: Start
       throw error
     })
     const system = controller.context({ kind: 'system' })
+    await controller.membership.announce(system, apiPaths)
     const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await newBootstrapToken(system)
     const stopBackground = startBackground(controller)
     log.info({ addresses: listening.addresses }, 'listening')

@@ -15,17 +15,23 @@ import type { Caller, Context, Origin } from './context.ts'
 import { enrollmentRules } from './enrollment/enrollment-rules.ts'
 import { Enrollments } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
+import { Membership } from './membership.ts'
 import { Authority } from './pki/authority.ts'
 import { ReadyRecords } from './records/ready-records.ts'
 import { References } from './records/references.ts'
 import type { Derive, LiveView, OutsideRules } from './resources/define.ts'
+import { disconnectedNetwork, type LiveNetwork } from './routers/live-network.ts'
+import { Routers } from './routers/routers.ts'
+import { Traces } from './routers/traces.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import type { Stamp, Store } from './store/store.ts'
 import { deriveEnrollments } from './views/enrollment-views.ts'
 import { deriveIdentities, IdentityViews } from './views/identity-views.ts'
+import { deriveRouters, EdgeRouterViews, RouterViews } from './views/router-views.ts'
 import { ServiceViews } from './views/service-views.ts'
 import { SessionViews } from './views/session-views.ts'
+import { TerminatorViews } from './views/terminator-views.ts'
 
 export interface Controller {
   readonly config: Config
@@ -45,9 +51,17 @@ export interface Controller {
   readonly references: References
   readonly readyRecords: ReadyRecords
   readonly configSchemas: ConfigSchemas
+  readonly membership: Membership
+  readonly network: LiveNetwork
+  readonly routers: Routers
+  readonly traces: Traces
   readonly serviceViews: LiveView
   readonly identityViews: LiveView
+  readonly routerViews: LiveView
+  readonly edgeRouterViews: LiveView
+  readonly terminatorViews: LiveView
   readonly deriveIdentities: Derive
+  readonly deriveRouters: Derive
   readonly deriveEnrollments: Derive
   readonly sessionViews: LiveView
   readonly startedAt: number
@@ -118,9 +132,17 @@ export async function openController({ directory, config, clock, log }: OpenOpti
     passwords: new Passwords(config['limits.passwordQueue']),
     enrollments: new Enrollments(config, authority),
     configSchemas: new ConfigSchemas(),
+    membership: await Membership.load(store.db, config, authority),
+    network: disconnectedNetwork,
+    routers: new Routers(config),
+    traces: new Traces(),
     serviceViews: new ServiceViews(access),
     identityViews: new IdentityViews(),
+    routerViews: new RouterViews(),
+    edgeRouterViews: new EdgeRouterViews(),
+    terminatorViews: new TerminatorViews(),
     deriveIdentities,
+    deriveRouters,
     deriveEnrollments,
     sessionViews: new SessionViews(sessions, authPolicies, extensionRequests),
     startedAt,

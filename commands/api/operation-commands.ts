@@ -3,7 +3,7 @@ import { Flags, type Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
 import { argument } from '../arguments.ts'
 import { type CommandClass, connectedCommand } from '../connected.ts'
-import { commandId, HAND_WRITTEN, segments } from '../naming.ts'
+import { commandId, DONE_ELSEWHERE, segments } from '../naming.ts'
 import { oclifArguments, pathArguments } from './arguments.ts'
 import { type BodyFlag, bodyFlags, oclifFlags } from './body-flags.ts'
 import { exampleOf } from './examples.ts'
@@ -34,7 +34,7 @@ export interface Task {
 export function operationCommands(api: ApiDescription): Record<string, CommandClass> {
   const commands: Record<string, CommandClass> = {}
   for (const operation of api.operations) {
-    if (HAND_WRITTEN[operation.id]) continue
+    if (DONE_ELSEWHERE[operation.id]) continue
     const id = commandId(operation, api)
     if (id in commands) throw new Error(`two operations would be the command ${id}; ${operation.id} is the second`)
     let made: CommandClass | undefined

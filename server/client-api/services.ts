@@ -1,47 +1,67 @@
-// The services that a caller may reach, and how it learns that they changed.
-import { attributesOf } from '../../src/access/access.ts'
-import { knownConfigTypes } from '../../src/auth/open-session.ts'
+// The services that a caller may reach, over which routers, and how it learns that they changed.
+import { attributesOf } from '../../src/access/attributes-of.ts'
 import { isoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
-import { notFound } from '../../src/errors.ts'
-import type { Presentation } from '../../src/records/present.ts'
+import { errors, notFound } from '../../src/errors.ts'
+import { finish } from '../../src/records/present.ts'
+import { RawJson } from '../../src/records/raw-json.ts'
+import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
-import type { ServiceView } from '../../src/views/service-views.ts'
-import { data } from '../answers.ts'
+import { terminators } from '../../src/resources/terminators.ts'
+import { type Answer, data } from '../answers.ts'
 import { ownIdentityId } from '../both-apis/current-identity.ts'
-import { type AnyOperation, type Call, operation, type QueryParameter } from '../operation.ts'
+import {
+  callingViewer,
+  configTypesQuery,
+  servicePresentation,
+  visibleServices,
+} from '../both-apis/service-presentation.ts'
+import { type AnyOperation, type Call, operation } from '../operation.ts'
 import { listQuery, roleQuery } from '../query.ts'
-import { answerList, answerRecord } from '../resource-operations.ts'
+import { answerList, answerRecord, existingRow, resourceOperations } from '../resource-operations.ts'
 
-/** Config types by id or name, several times over. */
-export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
-  configTypes: {
-    schema: { type: 'string', description: 'The id or name of a config type, or "all".' },
-    isMultiple: true,
-  },
+const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const
+
+/** What clients are told of edge routers. */
+const ROUTER_MEMBERS = [
+  'name',
+  'hostname',
+  'isOnline',
+  'supportedProtocols',
+  'syncStatus',
+  'cost',
+  'noTraversal',
+  'disabled',
+]
+/** What clients are told of terminators: enough to address one of several hosts. */
+const TERMINATOR_MEMBERS = ['serviceId', 'service', 'routerId', 'identity']
+// More routers than a client would ever try.
+const MOST_ROUTERS = 25
+
+/** Refuses services that the caller may not see: what is not there and what is not granted look the same. */
+async function assertVisible(context: Context, id = ''): Promise<void> {
+  const visible = visibleServices(context, await callingViewer(context))
+  if (visible === 'all') await existingRow(context, services, id)
+  else if (!visible.includes(id)) throw notFound('service', id)
 }
 
-/** Services as the caller sees them. */
-export async function ownServicePresentation(call: Call, isList: boolean): Promise<Presentation> {
-  const { context, query } = call
-  const { caller } = context
-  const isIdentity = caller.kind === 'identity'
-  const session = isIdentity ? context.controller.sessions.get(caller.apiSessionId) : undefined
-  const asked = query.configTypes as string[] | undefined
-  const view: ServiceView = {
-    identity: isIdentity ? await attributesOf(context, caller.identityId) : { id: '', attributes: [] },
-    isAdmin: !isIdentity || caller.isAdmin,
-    configTypes: asked ? await knownConfigTypes(context, asked) : (session?.configTypes ?? []),
-    emptyConfig: isList ? {} : null,
+async function serviceRouters({ context, params: { id = '' }, headers }: Call): Promise<Answer> {
+  await assertVisible(context, id)
+  // No session for a service can have been made, so no token of one can be good.
+  if (headers['session-token'] !== undefined) {
+    throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
   }
-  return { view }
-}
-
-/** An administrator sees every service, everybody else what policies grant. */
-async function visibleServices(context: Context): Promise<readonly string[] | 'all'> {
-  const { caller } = context
-  if (caller.kind !== 'identity' || caller.isAdmin) return 'all'
-  return context.controller.access.servicesOf(await attributesOf(context, caller.identityId))
+  const { access, network, readyRecords } = context.controller
+  const { identity } = await callingViewer(context)
+  const isOffline = (routerId: string) => (network.router(routerId) ? 0 : 1)
+  const ids = access
+    .commonRouters(identity, id)
+    .sort((a, b) => isOffline(a) - isOffline(b) || (a < b ? -1 : 1))
+    .slice(0, MOST_ROUTERS)
+  const records = await Promise.all(ids.map((routerId) => readyRecords.byId(context, edgeRouters, routerId)))
+  const found = records.filter((record) => record !== undefined)
+  const texts = await finish(context, edgeRouters, found, { only: ROUTER_MEMBERS })
+  return data({ edgeRouters: texts.map((text) => new RawJson(text)) })
 }
 
 export const clientServiceOperations: readonly AnyOperation[] = [
@@ -52,16 +72,17 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/services',
     summary: 'Lists the services that the caller may dial or bind.',
-    access: { permission: 'service.reach', grantedTo: 'authenticated' },
+    access: REACH,
     query: { ...listQuery, ...roleQuery, ...configTypesQuery },
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
-      const visible = await visibleServices(call.context)
+      const viewer = await callingViewer(call.context)
+      const visible = visibleServices(call.context, viewer)
       // Roles say nothing on this API: what a caller sees is decided by policies alone.
       const { roleFilter: _, roleSemantic: __, ...query } = call.query
       const restrictions = visible === 'all' ? [] : [{ ids: visible }]
       return answerList({ ...call, query }, services, restrictions, {
-        presentation: () => ownServicePresentation(call, true),
+        presentation: () => servicePresentation(call, true, viewer),
       })
     },
   }),
@@ -72,16 +93,47 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/services/:id',
     summary: 'Shows one service that the caller may dial or bind.',
-    access: { permission: 'service.reach', grantedTo: 'authenticated' },
+    access: REACH,
     query: configTypesQuery,
     returns: { kind: 'record', resource: 'services' },
     async run(call) {
-      const { id = '' } = call.params
-      const visible = await visibleServices(call.context)
-      // What is not there and what is not granted look the same.
-      if (visible !== 'all' && !visible.includes(id)) throw notFound('service', id)
-      return answerRecord(call, services, id, { presentation: () => ownServicePresentation(call, false) })
+      await assertVisible(call.context, call.params.id)
+      const viewer = await callingViewer(call.context)
+      return answerRecord(call, services, call.params.id, {
+        presentation: () => servicePresentation(call, false, viewer),
+      })
     },
+  }),
+  ...resourceOperations(services, { apis: ['client'], verbs: ['replace', 'patch', 'delete'], relations: [] }),
+  operation({
+    id: 'listServiceTerminators',
+    apis: ['client'],
+    topic: 'services',
+    method: 'GET',
+    path: '/services/:id/terminators',
+    summary: 'Lists where a service is hosted that the caller may dial or bind.',
+    access: REACH,
+    query: listQuery,
+    returns: { kind: 'list', resource: 'terminators' },
+    async run(call) {
+      const { id = '' } = call.params
+      await assertVisible(call.context, id)
+      return answerList(call, terminators, [{ field: 'serviceId', equals: id }], {
+        presentation: async () => ({ only: TERMINATOR_MEMBERS }),
+      })
+    },
+  }),
+  operation({
+    id: 'listServiceEdgeRouters',
+    apis: ['client'],
+    topic: 'services',
+    method: 'GET',
+    path: '/services/:id/edge-routers',
+    summary: 'Lists the edge routers over which the caller may reach a service; those that are online come first.',
+    access: REACH,
+    query: listQuery,
+    returns: { kind: 'data', schema: { type: 'object', properties: { edgeRouters: { type: 'array' } } } },
+    run: serviceRouters,
   }),
   operation({
     id: 'listServiceUpdates',
@@ -108,10 +160,16 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     topic: 'current-identity',
     method: 'GET',
     path: '/current-identity/edge-routers',
-    summary: 'Lists the edge routers that the caller may use.',
+    summary: 'Lists the edge routers that the caller may use, as far as they have enrolled.',
     access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
     query: listQuery,
-    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
-    run: () => data([]),
+    returns: { kind: 'list', resource: 'edge-routers' },
+    async run(call) {
+      const { identity, isAdmin } = await callingViewer(call.context)
+      const granted = isAdmin ? [] : [{ ids: call.context.controller.access.routersOf(identity) }]
+      return answerList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...granted], {
+        presentation: async () => ({ only: ROUTER_MEMBERS }),
+      })
+    },
   }),
 ]

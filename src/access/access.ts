@@ -1,22 +1,29 @@
 // Who may reach what: the policy index, fed from the store, behind listing, enforcement and the policies' own sub-lists.
 import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
-import type { Context } from '../context.ts'
-import { notFound } from '../errors.ts'
-import { PolicyIndex, type PolicyType, type ServicePolicyRecord } from '../policy/policy-index.ts'
+import {
+  type EdgeRouterPolicyRecord,
+  PolicyIndex,
+  type PolicyType,
+  type ServiceEdgeRouterPolicyRecord,
+  type ServicePolicyRecord,
+} from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { type Attributed, parseSide, type Semantic, type Side } from '../policy/side.ts'
 import { UpdateTimes } from '../policy/update-times.ts'
-import type { AnyRow, Scope } from '../resources/define.ts'
+import type { AnyRow } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
+import { ConfigUses } from './config-uses.ts'
+import { PolicyScopes } from './policy-scopes.ts'
 
 export class Access {
   readonly #index = new PolicyIndex()
   readonly #updates = new UpdateTimes()
+  readonly #configs = new ConfigUses()
   readonly #startedAt: Instant
-  /** Config → the services that carry it. */
-  readonly #servicesByConfig = new Map<string, Set<string>>()
+  /** The sub-lists that policies decide. */
+  readonly scopes = new PolicyScopes(this.#index)
 
   private constructor(startedAt: Instant) {
     this.#startedAt = startedAt
@@ -25,19 +32,49 @@ export class Access {
   /** Builds the index from the rows of the store. */
   static async load(db: Kysely<Database>, startedAt: Instant): Promise<Access> {
     const access = new Access(startedAt)
+    await access.#loadRecords(db)
+    await access.#loadPolicies(db)
+    return access
+  }
+
+  async #loadRecords(db: Kysely<Database>): Promise<void> {
     for (const row of await db.selectFrom('services').select(['id', 'roleAttributes', 'configs']).execute()) {
-      access.#index.setService({ id: row.id, attributes: strings(row.roleAttributes) })
-      access.#attachConfigs(row.id, strings(row.configs))
+      this.#index.setService(attributed(row))
+      this.#configs.setService(row.id, strings(row.configs))
     }
+    const routers = db.selectFrom('routers').select(['id', 'roleAttributes']).where('isEdge', '=', 1)
+    for (const row of await routers.execute()) this.#index.setEdgeRouter(attributed(row))
+    const checks = db.selectFrom('posture_checks').select(['id', 'roleAttributes'])
+    for (const row of await checks.execute()) this.#index.setPostureCheck(attributed(row))
+    const overrides = db.selectFrom('service_configs').select(['id', 'identityId', 'configId'])
+    for (const row of await overrides.execute()) this.#configs.setOverride(row.id, row)
+  }
+
+  async #loadPolicies(db: Kysely<Database>): Promise<void> {
     for (const row of await db.selectFrom('service_policies').selectAll().execute()) {
-      access.#index.setServicePolicy({
+      this.#index.setServicePolicy({
         ...row,
         identityRoles: strings(row.identityRoles),
         serviceRoles: strings(row.serviceRoles),
         postureCheckRoles: strings(row.postureCheckRoles),
       })
     }
-    return access
+    for (const row of await db.selectFrom('edge_router_policies').selectAll().execute()) {
+      const { identityRoles, edgeRouterRoles } = row
+      this.#index.setEdgeRouterPolicy({
+        ...row,
+        identityRoles: strings(identityRoles),
+        edgeRouterRoles: strings(edgeRouterRoles),
+      })
+    }
+    for (const row of await db.selectFrom('service_edge_router_policies').selectAll().execute()) {
+      const { serviceRoles, edgeRouterRoles } = row
+      this.#index.setServiceEdgeRouterPolicy({
+        ...row,
+        serviceRoles: strings(serviceRoles),
+        edgeRouterRoles: strings(edgeRouterRoles),
+      })
+    }
   }
 
   // ---- questions ------------------------------------------------------------------------------------------------------
@@ -57,6 +94,16 @@ export class Access {
     return this.#index.grantingService(policies, serviceId)
   }
 
+  /** Ids of the edge routers that an identity may use. */
+  routersOf(identity: Attributed): string[] {
+    return this.#index.routersOf(identity)
+  }
+
+  /** Ids of the edge routers over which an identity may reach a service. */
+  commonRouters(identity: Attributed, serviceId: string): string[] {
+    return this.#index.commonRouters(identity, serviceId)
+  }
+
   /** When something last changed that the identity may reach; never later than it is told, maybe for nothing. */
   lastChangeFor(identity: Attributed, signedInAt: Instant): Instant {
     return this.#updates.of(identity) || Math.max(signedInAt, this.#startedAt)
@@ -67,58 +114,48 @@ export class Access {
     return parseSide(policyRow.semantic as Semantic, strings(policyRow[field] as string))
   }
 
-  // ---- sub-lists ------------------------------------------------------------------------------------------------------
-
-  policiesOfService(serviceId: string): Scope {
-    return { ids: this.#index.servicePoliciesOfService(serviceId).map(({ id }) => id) }
-  }
-
-  identitiesOfService(serviceId: string, policyType: unknown): Scope {
-    const policies = this.#index.servicePoliciesOfService(serviceId, typeFrom(policyType))
-    return { sides: policies.map(({ subjects }) => subjects) }
-  }
-
-  async policiesOfIdentity(context: Context, identityId: string): Promise<Scope> {
-    const identity = await attributesOf(context, identityId)
-    return { ids: this.policiesOf(identity).map(({ id }) => id) }
-  }
-
-  async servicesOfIdentity(context: Context, identityId: string, policyType: unknown): Promise<Scope> {
-    const identity = await attributesOf(context, identityId)
-    return { ids: this.servicesOf(identity, typeFrom(policyType)) }
-  }
-
   // ---- changes --------------------------------------------------------------------------------------------------------
 
   /** Follows the changes of a commit, in their order. */
   follow(changes: readonly Change[]): void {
-    for (const change of changes) {
-      switch (change.resource) {
-        case 'services':
-          this.#serviceChanged(change)
-          break
-        case 'service-policies':
-          this.#servicePolicyChanged(change)
-          break
-        case 'configs':
-          for (const serviceId of this.#servicesByConfig.get(change.id) ?? []) this.#stampService(serviceId, change.at)
-          break
-        case 'identities':
-          this.#identityChanged(change)
-          break
-        default:
-      }
-    }
+    for (const change of changes) this.#followers[change.resource]?.(change)
   }
 
-  #serviceChanged({ id, at, before, after }: Change): void {
+  readonly #followers: Readonly<Record<string, (change: Change) => void>> = {
+    services: (change) => this.#serviceChanged(change),
+    'edge-routers': ({ id, after }) => {
+      if (after) this.#index.setEdgeRouter(changed(id, after))
+      else this.#index.deleteEdgeRouter(id)
+    },
+    'posture-checks': (change) => this.#postureCheckChanged(change),
+    'service-policies': (change) => this.#servicePolicyChanged(change),
+    'edge-router-policies': ({ id, after }) => {
+      if (after) this.#index.setEdgeRouterPolicy(after as unknown as EdgeRouterPolicyRecord)
+      else this.#index.deleteEdgeRouterPolicy(id)
+    },
+    'service-edge-router-policies': ({ id, after }) => {
+      if (after) this.#index.setServiceEdgeRouterPolicy(after as unknown as ServiceEdgeRouterPolicyRecord)
+      else this.#index.deleteServiceEdgeRouterPolicy(id)
+    },
+    configs: ({ id, at }) => {
+      for (const serviceId of this.#configs.servicesWith(id)) this.#stampService(serviceId, at)
+      for (const identityId of this.#configs.identitiesWith(id)) this.#updates.stampIdentity(identityId, at)
+    },
+    'service-configs': (change) => this.#overrideChanged(change),
+    identities: ({ id, at, before, after }) => {
+      if (!after) this.#updates.forgetIdentity(id)
+      else if (before?.roleAttributes !== after.roleAttributes) this.#updates.stampIdentity(id, at)
+    },
+  }
+
+  #serviceChanged({ id, at, after }: Change): void {
     this.#stampService(id, at)
-    if (before) this.#detachConfigs(id, before.configs as string[])
     if (after) {
-      this.#index.setService({ id, attributes: after.roleAttributes as string[] })
-      this.#attachConfigs(id, after.configs as string[])
+      this.#index.setService(changed(id, after))
+      this.#configs.setService(id, after.configs as string[])
     } else {
       this.#index.deleteService(id)
+      this.#configs.deleteService(id)
     }
     this.#stampService(id, at)
   }
@@ -131,9 +168,18 @@ export class Access {
     else this.#index.deleteServicePolicy(id)
   }
 
-  #identityChanged({ id, at, before, after }: Change): void {
-    if (!after) this.#updates.forgetIdentity(id)
-    else if (before?.roleAttributes !== after.roleAttributes) this.#updates.stampIdentity(id, at)
+  #postureCheckChanged({ id, at, after }: Change): void {
+    this.#stampPostureCheck(id, at)
+    if (after) this.#index.setPostureCheck(changed(id, after))
+    else this.#index.deletePostureCheck(id)
+    this.#stampPostureCheck(id, at)
+  }
+
+  #overrideChanged({ id, at, before, after }: Change): void {
+    const { identityId } = (after ?? before) as { identityId: string }
+    this.#updates.stampIdentity(identityId, at)
+    if (after) this.#configs.setOverride(id, { identityId, configId: after.configId as string })
+    else this.#configs.deleteOverride(id)
   }
 
   /** Tells everyone who may reach a service. */
@@ -141,33 +187,18 @@ export class Access {
     for (const { subjects } of this.#index.servicePoliciesOfService(serviceId)) this.#updates.stamp(subjects, at)
   }
 
-  #attachConfigs(serviceId: string, configIds: readonly string[]): void {
-    for (const configId of configIds) {
-      const services = this.#servicesByConfig.get(configId)
-      if (services) services.add(serviceId)
-      else this.#servicesByConfig.set(configId, new Set([serviceId]))
-    }
-  }
-
-  #detachConfigs(serviceId: string, configIds: readonly string[]): void {
-    for (const configId of configIds) {
-      const services = this.#servicesByConfig.get(configId)
-      services?.delete(serviceId)
-      if (services?.size === 0) this.#servicesByConfig.delete(configId)
-    }
+  /** Tells everyone whose access depends on a posture check. */
+  #stampPostureCheck(id: string, at: Instant): void {
+    for (const { subjects } of this.#index.servicePoliciesOfPostureCheck(id)) this.#updates.stamp(subjects, at)
   }
 }
 
-/** What policies know an identity by. @throws NOT_FOUND */
-export async function attributesOf({ db }: Pick<Context, 'db'>, identityId: string): Promise<Attributed> {
-  const row = await db.selectFrom('identities').select('roleAttributes').where('id', '=', identityId).executeTakeFirst()
-  if (!row) throw notFound('identity', identityId)
-  return { id: identityId, attributes: strings(row.roleAttributes) }
+function attributed({ id, roleAttributes }: { id: string; roleAttributes: string }): Attributed {
+  return { id, attributes: strings(roleAttributes) }
 }
 
-function typeFrom(policyType: unknown): PolicyType | undefined {
-  if (policyType === 'dial') return 'Dial'
-  return policyType === 'bind' ? 'Bind' : undefined
+function changed(id: string, after: NonNullable<Change['after']>): Attributed {
+  return { id, attributes: after.roleAttributes as string[] }
 }
 
 function strings(stored: string): string[] {

@@ -1,4 +1,6 @@
 // Completing an enrollment: the token is consumed, and what the client brought becomes its credential.
+
+import type { NotNull } from 'kysely'
 import { certificateFacts, passwordHash } from '../auth/authenticator-rules.ts'
 import { letIn } from '../auth/recovery.ts'
 import { setPassword } from '../auth/set-password.ts'
@@ -6,9 +8,8 @@ import type { Context, WriteContext } from '../context.ts'
 import { errors, invalid } from '../errors.ts'
 import { readSigningRequest } from '../pki/requests.ts'
 import { authenticators } from '../resources/authenticators.ts'
-import { enrollments } from '../resources/enrollments.ts'
+import { type EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
 import { insert, newEntity, removeIn } from '../store/entities.ts'
-import type { EnrollmentMethod } from './enrollments.ts'
 
 /** What a client brings: which of it counts depends on the method. */
 export interface EnrollmentRequest {
@@ -39,6 +40,9 @@ const completions: Readonly<Record<EnrollmentMethod, Completion>> = {
   updb: becomePassword,
   // By a certificate of another authority. Such authorities have no records yet, and without one no such enrollment is made.
   ottca: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
+  // Routers bring what they enroll with when they connect, and none connects yet; their tokens name no identity.
+  erott: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
+  trott: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
 }
 
 /**
@@ -62,6 +66,8 @@ function findByToken({ db }: Pick<Context, 'db'>, token: string): Promise<Outsta
     .selectFrom('enrollments')
     .select(['id', 'identityId', 'method', 'expiresAt', 'username'])
     .where('token', '=', token)
+    .where('identityId', 'is not', null)
+    .$narrowType<{ identityId: NotNull }>()
     .executeTakeFirst()
 }
 

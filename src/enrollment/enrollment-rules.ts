@@ -24,6 +24,7 @@ export const enrollmentRules = {
     if (next.method !== 'updb') next.username = null
     if (next.method !== 'ottca') next.caId = null
     if (next.token === '') next.token = newToken()
+    if (next.identityId === null) return
     const outstanding = await tx.db
       .selectFrom('enrollments')
       .select('id')

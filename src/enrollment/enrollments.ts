@@ -11,7 +11,9 @@ import { get, insert, newEntity, update } from '../store/entities.ts'
 import { enrollmentJwt, networkJwt } from './jwts.ts'
 
 export type Enrollment = Entity<typeof enrollments>
-export type EnrollmentMethod = Enrollment['method']
+/** What goes into an enrollment's JWT; the identity or router whose it is becomes its subject. */
+type Signable = Pick<Enrollment, 'token' | 'method' | 'expiresAt'> &
+  Partial<Pick<Enrollment, 'identityId' | 'edgeRouterId' | 'transitRouterId'>>
 
 /** What a new identity may ask for. */
 export interface WantedEnrollment {
@@ -20,7 +22,7 @@ export interface WantedEnrollment {
   readonly updb?: string
 }
 
-/** An enrollment to be stored, with the members that its method needs. */
+/** An enrollment of an identity to be stored, with the members that its method needs. */
 export type NewEnrollment = Pick<Enrollment, 'identityId' | 'method' | 'expiresAt'> &
   Partial<Pick<Enrollment, 'username' | 'caId'>>
 
@@ -66,16 +68,12 @@ export class Enrollments {
    * The JWT of an enrollment. It is signed when it is first looked at, not when the enrollment is made: so it names the
    * address and the certificate that the controller has now, and making identities by the thousand costs no signature.
    */
-  jwtOf({
-    token,
-    method,
-    identityId,
-    expiresAt,
-  }: Pick<Enrollment, 'token' | 'method' | 'identityId' | 'expiresAt'>): Promise<string> {
+  jwtOf({ token, method, expiresAt, ...whose }: Signable): Promise<string> {
     const known = this.#jwts.get(token)
     if (known) return known
     const parts = { config: this.#config, authority: this.#authority }
-    const jwt = enrollmentJwt(parts, { method, subject: identityId, token, expiresAt })
+    const subject = whose.identityId ?? whose.edgeRouterId ?? whose.transitRouterId ?? ''
+    const jwt = enrollmentJwt(parts, { method, subject, token, expiresAt })
     if (this.#jwts.size >= MOST_REMEMBERED) this.#jwts.delete(this.#jwts.keys().next().value ?? '')
     this.#jwts.set(token, jwt)
     return jwt

@@ -3,7 +3,7 @@ import { type Kysely, type SqlBool, sql } from 'kysely'
 import { resourceOf } from '../resources/index.ts'
 import type { Database } from '../store/database.ts'
 import { type SqlDialect, wordsOf } from '../store/dialects/dialect.ts'
-import { COUNT, type Column, type Comparing, type Condition, equalsBoolean, testOf } from './comparisons.ts'
+import { COUNT, type Column, type Comparing, type Condition, equalsBoolean, type Test, testOf } from './comparisons.ts'
 import { filterFault } from './faults.ts'
 import { type SetSql, type SetSymbol, setSql } from './sets.ts'
 import { type FilterSource, type FilterSymbol, sourceOf } from './symbols.ts'
@@ -60,7 +60,8 @@ export class FilterCompiler {
     const seen = new Set<FilterSymbol>()
     for (const { symbol: node, isDescending } of keys) {
       const symbol = this.#symbol(node)
-      if (symbol.set || symbol.type === 'tags') throw filterFault(`lists cannot be sorted by "${node.name}",`, node.at)
+      if (symbol.set || symbol.namedIn || symbol.type === 'tags')
+        throw filterFault(`lists cannot be sorted by "${node.name}",`, node.at)
       // What all records have in common, or were sorted by already, puts nothing before anything else.
       if (symbol.constant !== undefined || seen.has(symbol)) continue
       seen.add(symbol)
@@ -120,8 +121,16 @@ export class FilterCompiler {
     if (key !== undefined) {
       return tagCondition(this.#words, node, sql.ref(`${this.#source.table}.${symbol.column}`), key, left.at)
     }
-    const condition = testOf(this.#words, node, symbol, left.at)(this.#column(symbol))
+    const test = testOf(this.#words, node, symbol, left.at)
+    const condition = symbol.namedIn ? this.#named(symbol.namedIn, symbol, test) : test(this.#column(symbol))
     return isNegated && symbol.isNullable ? sql<SqlBool>`coalesce(${condition}, false)` : condition
+  }
+
+  /** Names are asked of the table they lie in, once for all records that refer there. */
+  #named(table: string, symbol: FilterSymbol, test: Test): Condition {
+    this.#tables.add(table)
+    const found = sql`select id from ${sql.table(table)} where ${test(sql.ref(`${table}.name`))}`
+    return sql<SqlBool>`${this.#column(symbol)} in (${found})`
   }
 
   #quantified(node: Comparing, quantifier: 'anyOf' | 'allOf', symbolNode: SymbolNode): Condition {

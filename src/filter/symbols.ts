@@ -1,5 +1,6 @@
 // The names that lists can be filtered and sorted by, and the columns behind them.
 import type { AnyResource } from '../resources/define.ts'
+import { resourceOf } from '../resources/index.ts'
 import type { AnyField, Fields } from '../schema/fields.ts'
 import { setTableName } from '../store/rows.ts'
 
@@ -16,6 +17,8 @@ export interface FilterSymbol {
   readonly values?: Readonly<Record<string | number, readonly string[]>>
   /** Every record has this one value. */
   readonly constant?: boolean
+  /** The name of the record that `column` refers to, by the table it lies in; nothing to sort by. */
+  readonly namedIn?: string
 }
 
 /** Where the elements of a set are found, and the resource (plural) whose records they name, if any. */
@@ -91,8 +94,18 @@ function collect(resource: AnyResource): FilterSymbol[] {
 function plainSymbols(resource: AnyResource | undefined, fields: Fields): FilterSymbol[] {
   return Object.entries(fields).flatMap(([name, field]) => {
     if (field.kind.members) return memberSymbols(name, [], field.kind.members)
-    return field.options.filter && isPublic(field) ? [fieldSymbol(resource, name, field)] : []
+    if (!field.options.filter || !isPublic(field)) return []
+    return [fieldSymbol(resource, name, field), ...nameSymbols(name, field)]
   })
+}
+
+/** What a reference refers to can be asked for by its name too: `service.name`. */
+function nameSymbols(column: string, { kind, options }: AnyField): FilterSymbol[] {
+  const as = kind.name === 'reference' ? kind.reference?.as : undefined
+  const target = as && kind.target ? resourceOf(kind.target) : undefined
+  if (!target || !('name' in target.fields)) return []
+  const isNullable = options.nullable === true
+  return [{ name: `${as}.name`, type: 'string', column, isNullable, namedIn: target.table }]
 }
 
 /** Sets that exist for the controller's own sake are found by, but not by callers. */

@@ -1,46 +1,78 @@
 // Who may reach what, in memory: built from rows at start, kept by the changes of every commit, in their order. No I/O.
-import { Bitset } from './bitset.ts'
 import { Directory } from './directory.ts'
 import { type IndexedPolicy, PolicyTable } from './policy-table.ts'
 import { type Attributed, parseSide, type Semantic } from './side.ts'
 
-/** A service policy as it is stored. */
-export interface ServicePolicyRecord {
+interface PolicyRecord {
   readonly id: string
   readonly name: string
-  readonly type: 'Dial' | 'Bind'
   readonly semantic: Semantic
+}
+
+/** A service policy as it is stored: identities may dial, or bind, services, where posture checks pass. */
+export interface ServicePolicyRecord extends PolicyRecord {
+  readonly type: PolicyType
   readonly identityRoles: readonly string[]
   readonly serviceRoles: readonly string[]
   readonly postureCheckRoles: readonly string[]
+}
+
+/** An edge router policy as it is stored: identities may use edge routers. */
+export interface EdgeRouterPolicyRecord extends PolicyRecord {
+  readonly identityRoles: readonly string[]
+  readonly edgeRouterRoles: readonly string[]
+}
+
+/** A service edge router policy as it is stored: services are reached over edge routers. */
+export interface ServiceEdgeRouterPolicyRecord extends PolicyRecord {
+  readonly serviceRoles: readonly string[]
+  readonly edgeRouterRoles: readonly string[]
 }
 
 export type PolicyType = 'Dial' | 'Bind'
 
 export class PolicyIndex {
   readonly #services = new Directory()
+  readonly #edgeRouters = new Directory()
+  readonly #postureChecks = new Directory()
   readonly #servicePolicies = new PolicyTable(this.#services)
+  readonly #edgeRouterPolicies = new PolicyTable(this.#edgeRouters)
+  readonly #serviceEdgeRouterPolicies = new PolicyTable(this.#edgeRouters)
+
+  // ---- changes --------------------------------------------------------------------------------------------------------
 
   setService(record: Attributed): void {
-    const previous = this.#services.get(record.id)?.attributes ?? []
-    const slot = this.#services.set(record)
-    this.#servicePolicies.objectChanged(slot, record, previous)
+    setIn(this.#services, [this.#servicePolicies], record)
   }
 
   deleteService(id: string): void {
-    const record = this.#services.get(id)
-    const slot = this.#services.delete(id)
-    if (record && slot !== undefined) this.#servicePolicies.objectGone(slot, record)
+    deleteFrom(this.#services, [this.#servicePolicies], id)
   }
 
-  setServicePolicy(record: ServicePolicyRecord): void {
+  setEdgeRouter(record: Attributed): void {
+    setIn(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], record)
+  }
+
+  deleteEdgeRouter(id: string): void {
+    deleteFrom(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], id)
+  }
+
+  setPostureCheck(record: Attributed): void {
+    setIn(this.#postureChecks, [], record)
+  }
+
+  deletePostureCheck(id: string): void {
+    deleteFrom(this.#postureChecks, [], id)
+  }
+
+  setServicePolicy({ id, name, type, semantic, ...roles }: ServicePolicyRecord): void {
     this.#servicePolicies.set({
-      id: record.id,
-      name: record.name,
-      type: record.type,
-      subjects: parseSide(record.semantic, record.identityRoles),
-      objects: parseSide(record.semantic, record.serviceRoles),
-      conditions: parseSide(record.semantic, record.postureCheckRoles),
+      id,
+      name,
+      type,
+      subjects: parseSide(semantic, roles.identityRoles),
+      objects: parseSide(semantic, roles.serviceRoles),
+      conditions: parseSide(semantic, roles.postureCheckRoles),
     })
   }
 
@@ -48,30 +80,120 @@ export class PolicyIndex {
     this.#servicePolicies.delete(id)
   }
 
+  setEdgeRouterPolicy({ id, name, semantic, ...roles }: EdgeRouterPolicyRecord): void {
+    this.#edgeRouterPolicies.set({
+      id,
+      name,
+      subjects: parseSide(semantic, roles.identityRoles),
+      objects: parseSide(semantic, roles.edgeRouterRoles),
+    })
+  }
+
+  deleteEdgeRouterPolicy(id: string): void {
+    this.#edgeRouterPolicies.delete(id)
+  }
+
+  setServiceEdgeRouterPolicy({ id, name, semantic, ...roles }: ServiceEdgeRouterPolicyRecord): void {
+    this.#serviceEdgeRouterPolicies.set({
+      id,
+      name,
+      subjects: parseSide(semantic, roles.serviceRoles),
+      objects: parseSide(semantic, roles.edgeRouterRoles),
+    })
+  }
+
+  deleteServiceEdgeRouterPolicy(id: string): void {
+    this.#serviceEdgeRouterPolicies.delete(id)
+  }
+
+  // ---- service policies -------------------------------------------------------------------------------------------------
+
   /** The service policies that match an identity. */
   servicePoliciesOf(identity: Attributed, type?: PolicyType): IndexedPolicy[] {
-    const policies = this.#servicePolicies.forSubject(identity)
-    return type ? policies.filter((policy) => policy.type === type) : policies
+    return ofType(this.#servicePolicies.forSubject(identity), type)
   }
 
   /** The service policies that match a service; none for a service that does not exist. */
   servicePoliciesOfService(serviceId: string, type?: PolicyType): IndexedPolicy[] {
     const service = this.#services.get(serviceId)
-    const policies = service ? this.#servicePolicies.forObject(service) : []
-    return type ? policies.filter((policy) => policy.type === type) : policies
+    return service ? ofType(this.#servicePolicies.forObject(service), type) : []
+  }
+
+  /** The service policies that demand a posture check. */
+  servicePoliciesOfPostureCheck(postureCheckId: string): IndexedPolicy[] {
+    const check = this.#postureChecks.get(postureCheckId)
+    return check ? this.#servicePolicies.forCondition(check) : []
   }
 
   /** Ids of the services that these policies grant together. */
   servicesGrantedBy(policies: Iterable<IndexedPolicy>): string[] {
-    const granted = new Bitset()
-    for (const policy of policies) granted.addAll(this.#servicePolicies.grantedBy(policy.id))
-    return this.#services.idsOf(granted)
+    return this.#services.idsOf(this.#servicePolicies.grantedBy(policies))
   }
 
   /** Those of the policies that grant the service. */
   grantingService(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
     const slot = this.#services.slotOf(serviceId)
     if (slot === undefined) return []
-    return [...policies].filter((policy) => this.#servicePolicies.grantedBy(policy.id).has(slot))
+    return [...policies].filter(({ id }) => this.#servicePolicies.grants(id, slot))
   }
+
+  // ---- routers ----------------------------------------------------------------------------------------------------------
+
+  /** The edge router policies that match an identity. */
+  edgeRouterPoliciesOf(identity: Attributed): IndexedPolicy[] {
+    return this.#edgeRouterPolicies.forSubject(identity)
+  }
+
+  /** The edge router policies that match an edge router; none for one that does not exist. */
+  edgeRouterPoliciesOfRouter(routerId: string): IndexedPolicy[] {
+    const router = this.#edgeRouters.get(routerId)
+    return router ? this.#edgeRouterPolicies.forObject(router) : []
+  }
+
+  /** The service edge router policies that match a service; none for one that does not exist. */
+  serviceEdgeRouterPoliciesOf(serviceId: string): IndexedPolicy[] {
+    const service = this.#services.get(serviceId)
+    return service ? this.#serviceEdgeRouterPolicies.forSubject(service) : []
+  }
+
+  /** The service edge router policies that match an edge router; none for one that does not exist. */
+  serviceEdgeRouterPoliciesOfRouter(routerId: string): IndexedPolicy[] {
+    const router = this.#edgeRouters.get(routerId)
+    return router ? this.#serviceEdgeRouterPolicies.forObject(router) : []
+  }
+
+  /** Ids of the edge routers that an identity may use. */
+  routersOf(identity: Attributed): string[] {
+    return this.#edgeRouters.idsOf(this.#edgeRouterPolicies.grantedBy(this.edgeRouterPoliciesOf(identity)))
+  }
+
+  /** Ids of the edge routers over which a service may be reached. */
+  routersOfService(serviceId: string): string[] {
+    const policies = this.serviceEdgeRouterPoliciesOf(serviceId)
+    return this.#edgeRouters.idsOf(this.#serviceEdgeRouterPolicies.grantedBy(policies))
+  }
+
+  /** Ids of the edge routers over which the identity may reach the service: those that it may use and the service too. */
+  commonRouters(identity: Attributed, serviceId: string): string[] {
+    const common = this.#edgeRouterPolicies.grantedBy(this.edgeRouterPoliciesOf(identity))
+    common.keepOnly(this.#serviceEdgeRouterPolicies.grantedBy(this.serviceEdgeRouterPoliciesOf(serviceId)))
+    return this.#edgeRouters.idsOf(common)
+  }
+}
+
+function ofType(policies: IndexedPolicy[], type: PolicyType | undefined): IndexedPolicy[] {
+  return type ? policies.filter((policy) => policy.type === type) : policies
+}
+
+function setIn(directory: Directory, tables: readonly PolicyTable[], record: Attributed): void {
+  const previous = directory.get(record.id)?.attributes ?? []
+  const slot = directory.set(record)
+  for (const table of tables) table.objectChanged(slot, record, previous)
+}
+
+function deleteFrom(directory: Directory, tables: readonly PolicyTable[], id: string): void {
+  const record = directory.get(id)
+  const slot = directory.delete(id)
+  if (!record || slot === undefined) return
+  for (const table of tables) table.objectGone(slot, record)
 }

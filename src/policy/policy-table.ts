@@ -21,6 +21,7 @@ export class PolicyTable {
   readonly #policies = new Map<string, IndexedPolicy>()
   readonly #subjects = new Postings()
   readonly #objects = new Postings()
+  readonly #conditions = new Postings()
   readonly #granted = new Map<string, Bitset>()
 
   /** `directory` holds the records on the objects' side. */
@@ -38,6 +39,7 @@ export class PolicyTable {
     this.#policies.set(policy.id, policy)
     this.#subjects.add(policy.id, policy.subjects)
     this.#objects.add(policy.id, policy.objects)
+    if (policy.conditions) this.#conditions.add(policy.id, policy.conditions)
     this.#granted.set(policy.id, this.#directory.matching(policy.objects))
   }
 
@@ -46,6 +48,7 @@ export class PolicyTable {
     if (!policy) return
     this.#subjects.delete(id, policy.subjects)
     this.#objects.delete(id, policy.objects)
+    if (policy.conditions) this.#conditions.delete(id, policy.conditions)
     this.#granted.delete(id)
     this.#policies.delete(id)
   }
@@ -75,9 +78,24 @@ export class PolicyTable {
     return this.#resolve(this.#objects.matching(record))
   }
 
-  /** Slots of the objects that a policy grants. */
-  grantedBy(id: string): Bitset {
-    return this.#granted.get(id) ?? new Bitset()
+  /** The policies that have `record` among their conditions. */
+  forCondition(record: Attributed): IndexedPolicy[] {
+    return this.#resolve(this.#conditions.matching(record))
+  }
+
+  /** Whether a policy grants the object of that slot. */
+  grants(id: string, slot: number): boolean {
+    return this.#granted.get(id)?.has(slot) ?? false
+  }
+
+  /** Slots of the objects that policies grant together. */
+  grantedBy(policies: Iterable<IndexedPolicy>): Bitset {
+    const together = new Bitset()
+    for (const { id } of policies) {
+      const granted = this.#granted.get(id)
+      if (granted) together.addAll(granted)
+    }
+    return together
   }
 
   #resolve(ids: Iterable<string>): IndexedPolicy[] {

@@ -38,3 +38,24 @@ export function matches(side: Side, record: Attributed): boolean {
   const held = new Set(record.attributes)
   return [...side.attributes].every((attribute) => held.has(attribute))
 }
+
+/**
+ * The fewest sides that match together what these match: everything that one attribute or id decides goes into one side,
+ * so that a list over hundreds of policies asks a handful of questions.
+ */
+export function unionOf(sides: Iterable<Side>): Side[] {
+  const ids = new Set<string>()
+  const attributes = new Set<string>()
+  const demanding = new Map<string, Side>()
+  for (const side of sides) {
+    if (side.isAll) return [side]
+    for (const id of side.ids) ids.add(id)
+    if (side.semantic === 'AnyOf' || side.attributes.size < 2) {
+      for (const attribute of side.attributes) attributes.add(attribute)
+    } else {
+      demanding.set(JSON.stringify([...side.attributes].sort()), { ...side, ids: new Set() })
+    }
+  }
+  const isEmpty = ids.size === 0 && attributes.size === 0
+  return [...(isEmpty ? [] : [{ semantic: 'AnyOf', isAll: false, ids, attributes } as const]), ...demanding.values()]
+}

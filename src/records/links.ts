@@ -6,9 +6,14 @@ export type Linked = { readonly id: string } & Readonly<Record<string, unknown>>
 
 export type LinkWriter = (row: Linked) => string
 
+/** The collection that links to records of a resource lead to. */
+export function linkedPlural({ plural, otherName }: AnyResource): string {
+  return otherName?.plural ?? plural
+}
+
 /** JSON text of `_links` for records of a resource. */
 export function linkWriter(resource: AnyResource): LinkWriter {
-  const base = `./${resource.plural}/`
+  const base = `./${linkedPlural(resource)}/`
   const parts = resource.links.map((link) => {
     if (typeof link === 'string') {
       return (row: Linked) => `,"${link}":{"href":"${base}${row.id}/${link}"}`

@@ -9,6 +9,8 @@ export interface Presentation {
   readonly view?: unknown
   /** JSON text of `_links` in place of the resource's. */
   links?(record: ReadyRecord): string
+  /** The members to show beside those that every record has, where not all are for this caller. */
+  readonly only?: readonly string[]
 }
 
 /** JSON text of each record, in their order. */
@@ -19,7 +21,10 @@ export async function finish(
   how: Presentation = {},
 ): Promise<string[]> {
   const tails = await tailsOf(context, resource, records, how)
-  return records.map((record, at) => headOf(record, how) + tails[at])
+  return records.map((record, at) => {
+    const text = headOf(record, how) + tails[at]
+    return how.only ? reduced(text, how.only) : text
+  })
 }
 
 /** The same as the elements of a JSON array, in pieces of UTF-8: a long list is copied together instead of built as text. */
@@ -29,6 +34,7 @@ export async function finishAsBytes(
   records: readonly ReadyRecord[],
   how: Presentation = {},
 ): Promise<Buffer[]> {
+  if (how.only) return [Buffer.from((await finish(context, resource, records, how)).join(','))]
   const tails = await tailsOf(context, resource, records, how)
   // Most records of a list end in the same way.
   const encoded = new Map<string, Buffer>()
@@ -41,6 +47,13 @@ export async function finishAsBytes(
     }
     return [how.links ? Buffer.from(headOf(record, how)) : record.bytes, bytes]
   })
+}
+
+const COMMON = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']
+
+function reduced(text: string, only: readonly string[]): string {
+  const record = JSON.parse(text) as Record<string, unknown>
+  return JSON.stringify(Object.fromEntries([...COMMON, ...only].map((name) => [name, record[name]])))
 }
 
 /** The same from rows, without remembering anything: for lists that pass over whole tables. */

@@ -3,7 +3,8 @@ import type { ReadContext } from '../context.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { resourceOf, resources } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
-import { isOneOf, untyped } from '../store/untyped.ts'
+import { lineage, rowsOf } from '../store/kinds.ts'
+import { isOneOf } from '../store/untyped.ts'
 import { linkColumns } from './links.ts'
 import { makeReady, type ReadyRecord } from './record.ts'
 
@@ -28,7 +29,7 @@ export class ReadyRecords {
   async byId(context: ReadContext, resource: AnyResource, id: string): Promise<ReadyRecord | undefined> {
     const known = this.#shelf(resource).byId.get(id)
     if (known) return known
-    const rows = await untyped(context.db).selectFrom(resource.table).selectAll().where('id', '=', id).execute()
+    const rows = await rowsOf(context.db, resource).selectAll().where('id', '=', id).execute()
     return (await this.#make(context, resource, rows as AnyRow[]))[0]
   }
 
@@ -46,7 +47,7 @@ export class ReadyRecords {
   follow(changes: readonly Change[]): void {
     this.#commits += 1
     for (const { resource, id, before, after } of changes) {
-      this.#forget(resource, id)
+      for (const plural of lineage(resource)) this.#forget(plural, id)
       for (const { owner, field } of this.#dependants.get(resource) ?? []) {
         for (const values of [before, after]) {
           const ownerId = values?.[field]
@@ -54,7 +55,7 @@ export class ReadyRecords {
         }
       }
       if (before && after && this.#looksOther(resource, before, after)) {
-        for (const plural of this.#referring.get(resource) ?? []) this.#clear(plural)
+        for (const plural of lineage(resource).flatMap((name) => this.#referring.get(name) ?? [])) this.#clear(plural)
       }
     }
   }
@@ -66,8 +67,7 @@ export class ReadyRecords {
   }
 
   async #load(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<ReadyRecord[]> {
-    const query = untyped(context.db)
-      .selectFrom(resource.table)
+    const query = rowsOf(context.db, resource)
       .selectAll()
       .where(isOneOf(context.db, 'n', keys))
     return this.#make(context, resource, (await query.execute()) as AnyRow[])
@@ -138,8 +138,8 @@ function sizeOf({ bytes }: ReadyRecord): number {
 function dependants(): Map<string, { owner: string; field: string }[]> {
   const found = new Map<string, { owner: string; field: string }[]>()
   for (const { plural: owner, dependsOn } of resources as readonly AnyResource[]) {
-    for (const [resource, field] of Object.entries(dependsOn)) {
-      found.set(resource, [...(found.get(resource) ?? []), { owner, field }])
+    for (const [resource, fields] of Object.entries(dependsOn)) {
+      found.set(resource, [...(found.get(resource) ?? []), ...fields.map((field) => ({ owner, field }))])
     }
   }
   return found

@@ -1,7 +1,7 @@
 // From rows to the JSON that leaves: declared fields only, JSON columns pasted as they are stored.
 import type { ReadContext } from '../context.ts'
 import type { AnyResource, AnyRow, Facts } from '../resources/define.ts'
-import type { AnyField } from '../schema/fields.ts'
+import type { AnyField, ReferenceOptions } from '../schema/fields.ts'
 import { linkWriter } from './links.ts'
 import { jsonText } from './raw-json.ts'
 import type { Reference } from './references.ts'
@@ -83,7 +83,7 @@ function makePlan(resource: AnyResource): Plan {
     members.push(plainMember(name, field))
     const { target, reference, roles } = field.kind
     if (target && reference?.as && field.kind.name === 'reference') {
-      members.push(referenceMember(name, reference.as, target, reference.withUrlName))
+      members.push(referenceMember(name, target, reference, field.options.omitNull === true))
       targets.push({ resource: target, idsOf: (row) => (row[name] === null ? [] : [row[name] as string]) })
     }
     if (target && roles) {
@@ -110,10 +110,16 @@ function plainMember(name: string, field: AnyField): Member {
   }
 }
 
-function referenceMember(name: string, as: string, target: string, withUrlName = false): Member {
+function referenceMember(
+  name: string,
+  target: string,
+  { as, withUrlName }: ReferenceOptions,
+  isOmittable: boolean,
+): Member {
   const key = `,"${as}":`
   const urlName = `,"urlName":"${target}"}`
   return (row, named) => {
+    if (isOmittable && row[name] === null) return ''
     const text = named.get(target)?.get(row[name] as string)?.text ?? 'null'
     return key + (withUrlName && text !== 'null' ? text.slice(0, -1) + urlName : text)
   }
@@ -183,7 +189,7 @@ function variantMembers(variants: NonNullable<AnyResource['variants']>, row: Any
     if (field.options.secret || field.options.access === 'internal') continue
     const value = details[name]
     if (value === undefined || (value === null && field.options.omitNull)) continue
-    text += `,"${name}":${JSON.stringify(value)}`
+    text += `,"${name}":${value === null ? 'null' : field.kind.toJson(field.kind.encode(value))}`
   }
   return text
 }

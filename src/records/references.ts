@@ -4,8 +4,9 @@ import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { resourceOf } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
+import { lineage } from '../store/kinds.ts'
 import { isOneOf, untyped } from '../store/untyped.ts'
-import { type LinkWriter, linkColumns, linkWriter } from './links.ts'
+import { type LinkWriter, linkColumns, linkedPlural, linkWriter } from './links.ts'
 
 export interface Reference {
   readonly name: string
@@ -43,7 +44,9 @@ export class References {
 
   /** Forgets what a commit changed. */
   forget(changes: readonly Change[]): void {
-    for (const { resource, id } of changes) this.#byResource.get(resource)?.delete(id)
+    for (const { resource, id } of changes) {
+      for (const plural of lineage(resource)) this.#byResource.get(plural)?.delete(id)
+    }
   }
 
   #remembered(plural: string): Map<string, Reference> {
@@ -72,7 +75,7 @@ export class References {
       this.#links.set(resource.plural, links)
     }
     const name = (row.name as string | undefined) ?? ''
-    const text = `{"_links":${links(row)},"entity":"${resource.plural}","id":"${row.id}","name":${JSON.stringify(name)}}`
+    const text = `{"_links":${links(row)},"entity":"${linkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
     return { name, text }
   }
 }

@@ -18,7 +18,12 @@ export const configTypes = defineResource({
     }),
   },
   relations: {
-    configs: { kind: 'referring', resource: 'configs', field: 'configTypeId' },
+    configs: {
+      kind: 'referring',
+      resource: 'configs',
+      field: 'configTypeId',
+      operationId: 'listConfigsForConfigType',
+    },
   },
   rules: {
     async prepare(context, { next, previous }) {

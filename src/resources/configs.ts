@@ -24,15 +24,15 @@ export const configs = defineResource({
     services: { kind: 'containing', resource: 'services', field: 'configs' },
   },
   rules: {
-    async check(tx, next, previous) {
+    async prepare({ db, controller }, { next, previous }) {
       // A schema that was tightened later binds new data only: what is stored stays valid until it is sent again.
       if (previous && next.data === previous.data) return
-      const type = await tx.db
+      const type = await db
         .selectFrom('config_types')
         .select('schema')
         .where('id', '=', next.configTypeId)
-        .executeTakeFirstOrThrow()
-      if (type.schema) tx.controller.configSchemas.assertMatches(type.schema, next.data)
+        .executeTakeFirst()
+      if (type?.schema) controller.configSchemas.assertMatches(type.schema, next.data)
     },
   },
   columns: ['id', 'name', 'configTypeId'],

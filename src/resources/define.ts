@@ -56,22 +56,42 @@ export type Link =
   | { readonly key: string; readonly when: (row: AnyRow) => boolean }
 
 /** A sub-list of a record: `GET /{plural}/{id}/{name}`. */
-export type Relation =
-  /** Records of `resource` whose reference `field` is this record. */
-  | { readonly kind: 'referring'; readonly resource: string; readonly field: string }
-  /** Records of `resource` whose set `field` contains this record's id. */
-  | { readonly kind: 'containing'; readonly resource: string; readonly field: string }
-  /** Records of `resource` whose ids stand in this record's set `field`. */
-  | { readonly kind: 'contained'; readonly resource: string; readonly field: string }
-  /** Records of `resource` that match the roles in this record's field. */
-  | { readonly kind: 'side'; readonly resource: string; readonly field: string }
-  /** Records of `resource` that something else than the tables decides, policies as a rule. */
+export type Relation = {
+  /** The resource whose records are listed, by its plural name. */
+  readonly resource: string
+  /** The operation's id where it is not `list` with the names of both. */
+  readonly operationId?: string
+} & (
+  | {
+      /**
+       * `referring`: records whose reference `field` is this record. `containing`: records whose set `field` contains this
+       * record's id. `contained`: records whose ids stand in this record's set `field`. `side`: records that match the roles
+       * in this record's `field`.
+       */
+      readonly kind: 'referring' | 'containing' | 'contained' | 'side'
+      readonly field: string
+    }
+  /** Records that something else than the tables decides, policies as a rule. */
   | {
       readonly kind: 'matched'
-      readonly resource: string
       readonly query?: Readonly<Record<string, JsonSchema>>
       find(context: Context, id: string, query: Readonly<Record<string, unknown>>): Promise<Scope>
     }
+)
+
+/** That records of a resource are records of another one too. */
+export interface KindOf {
+  /** The other resource, by its plural name: in its table they lie, and its fields, by name, are those of both. */
+  readonly resource: string
+  /** The boolean field that is true of records of this kind, and false of others. */
+  readonly mark: string
+}
+
+/** An older name under which a resource is found too. */
+export interface OtherName {
+  readonly name: string
+  readonly plural: string
+}
 
 /** Some records of a resource: those with these ids, or those that match any of these sides of policies. */
 export type Scope = { readonly ids: readonly string[] } | { readonly sides: readonly Side[] }
@@ -89,6 +109,8 @@ export interface Rules<F extends Fields, I extends Fields, P> {
   updated?(tx: WriteContext, entity: EntityOf<F>, previous: EntityOf<F>, prepared: P): Promise<void>
   /** Inside the transaction, before anything is deleted: refuse it, or take along what belongs to the record. */
   beforeDelete?(tx: WriteContext, entity: EntityOf<F>): Promise<void>
+  /** Inside the transaction, after the record is gone. */
+  deleted?(tx: WriteContext, entity: EntityOf<F>): Promise<void>
 }
 
 /**
@@ -122,6 +144,11 @@ export interface Definition<
   readonly plural: Plural
   /** One sentence that says what such a record is. */
   readonly summary: string
+  readonly kindOf?: KindOf
+  /** The same operations are found under this name, and links lead to it, because that is how clients know the records. */
+  readonly otherName?: OtherName
+  /** Records with `isSystem` set cannot be changed by callers, nor deleted; this lets them be deleted. */
+  readonly areSystemRecordsDeletable?: boolean
   /** What is stored, beside the base fields. */
   readonly fields: F
   /**
@@ -137,8 +164,8 @@ export interface Definition<
   /** Members of the record that are computed from other tables. */
   readonly derived?: D
   derive?: Derive
-  /** Resources whose records belong to one of these, by the field that says to which; `derive` reads them. */
-  readonly dependsOn?: Readonly<Record<string, string>>
+  /** Resources whose records belong to one of these, by the fields that say to which; `derive` reads them. */
+  readonly dependsOn?: Readonly<Record<string, readonly string[]>>
   /** Members that depend on who asks, or on the moment. */
   readonly live?: Readonly<Record<string, JsonSchema>>
   /** The columns that live members are computed from, beside the id. */
@@ -177,13 +204,16 @@ export interface Resource<
   readonly plural: Plural
   readonly table: string
   readonly summary: string
+  readonly kindOf: KindOf | undefined
+  readonly otherName: OtherName | undefined
+  readonly areSystemRecordsDeletable: boolean
   /** Base fields and own fields. */
   readonly fields: F
   readonly variants: Readonly<Record<string, Fields>> | undefined
   readonly inputs: I
   readonly derived: Readonly<Record<string, JsonSchema>>
   derive: Derive | undefined
-  readonly dependsOn: Readonly<Record<string, string>>
+  readonly dependsOn: Readonly<Record<string, readonly string[]>>
   readonly live: Readonly<Record<string, JsonSchema>>
   readonly liveFrom: readonly string[]
   describeLive: LiveView['describe'] | undefined
@@ -216,13 +246,16 @@ export function defineResource<
   D extends Record<string, JsonSchema> = Record<never, never>,
   P = undefined,
 >(definition: Definition<Name, Plural, F, I, D, P>): Resource<Name, Plural, F, I> {
-  const { name, plural, summary, fields, columns, example, variants } = definition
+  const { name, plural, summary, fields, columns, example, variants, kindOf } = definition
   const ownFields = variants ? ({ ...fields, ...variantFields(variants) } as F) : fields
   return {
     name,
     plural,
-    table: plural.replaceAll('-', '_'),
+    table: (kindOf?.resource ?? plural).replaceAll('-', '_'),
     summary,
+    kindOf,
+    otherName: definition.otherName,
+    areSystemRecordsDeletable: definition.areSystemRecordsDeletable ?? false,
     fields: { ...baseFields, ...ownFields },
     variants,
     inputs: definition.inputs ?? ({} as I),

@@ -3,10 +3,20 @@ import { f } from '../schema/fields.ts'
 import { usernameLength } from './authenticators.ts'
 import { defineResource } from './define.ts'
 
+export type EnrollmentMethod = 'ott' | 'ottca' | 'updb' | 'erott' | 'trott'
+
+const ofMethod = {
+  required: 'create',
+  access: 'create',
+  summary:
+    'ott: for a certificate of this controller. ottca: with a certificate of another authority. updb: for a password.',
+} as const
+const ofRouter = { access: 'read', nullable: true, unique: true, omitNull: true, onDelete: 'cascade' } as const
+
 export const enrollments = defineResource({
   name: 'enrollment',
   plural: 'enrollments',
-  summary: 'A one-time token by which an identity gets a credential.',
+  summary: 'A one-time token by which an identity, or a router, gets its first credential.',
   fields: {
     identityId: f.reference('identities', {
       as: 'identity',
@@ -14,15 +24,15 @@ export const enrollments = defineResource({
       required: 'create',
       access: 'create',
       filter: 'identity',
+      nullable: true,
+      omitNull: true,
       onDelete: 'cascade',
       summary: 'Who enrolls.',
     }),
-    method: f.choice(['ott', 'ottca', 'updb'], {
-      required: 'create',
-      access: 'create',
-      summary:
-        'ott: for a certificate of this controller. ottca: with a certificate of another authority. updb: for a password.',
-    }),
+    edgeRouterId: f.reference('edge-routers', { ...ofRouter, as: 'edgeRouter', filter: 'edgeRouter' }),
+    transitRouterId: f.reference('routers', { ...ofRouter, as: 'transitRouter', filter: 'transitRouter' }),
+    // Those of routers, erott and trott, are made along with the router and by no caller.
+    method: f.choice<EnrollmentMethod, typeof ofMethod>(['ott', 'ottca', 'updb'], ofMethod),
     expiresAt: f.time({ required: 'create', access: 'create', summary: 'Until when the token can be used.' }),
     username: f.text({
       access: 'create',

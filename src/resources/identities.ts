@@ -1,6 +1,6 @@
 // Who takes part in the network: people, devices, programs and routers, and the administrators among them.
-import { errors, notFound } from '../errors.ts'
-import { f } from '../schema/fields.ts'
+import { errors, invalid } from '../errors.ts'
+import { f, sortedSet } from '../schema/fields.ts'
 import { typed } from '../schema/json-schema.ts'
 import { usernameLength } from './authenticators.ts'
 import { defineResource } from './define.ts'
@@ -61,7 +61,13 @@ export const identities = defineResource({
     defaultHostingPrecedence: f.choice(precedences, { default: 'default' }),
     serviceHostingCosts: f.map(typed<number>({ type: 'integer', minimum: cost.min, maximum: cost.max })),
     serviceHostingPrecedences: f.map(typed<string>({ type: 'string', enum: precedences })),
-    hostedServices: f.references('services', { access: 'internal', filter: true, onDelete: 'clear' }),
+    // The services that the two maps speak of, so that those that are deleted can be taken out of them.
+    hostedServices: f.references('services', {
+      access: 'internal',
+      input: 'serviceHostingCosts',
+      filter: true,
+      onDelete: 'clear',
+    }),
     disabledAt: f.time({ access: 'read', nullable: true, omitNull: true }),
     disabledUntil: f.time({ access: 'read', nullable: true, omitNull: true }),
     envInfo: f.json(envInfoSchema, { access: 'read' }),
@@ -91,7 +97,7 @@ export const identities = defineResource({
     interfaces: { type: ['array', 'null'] },
   },
   derive: (context, rows) => context.controller.deriveIdentities(context, rows),
-  dependsOn: { authenticators: 'identityId', enrollments: 'identityId', 'api-sessions': 'identityId' },
+  dependsOn: { authenticators: ['identityId'], enrollments: ['identityId'], 'api-sessions': ['identityId'] },
   live: {
     disabled: { type: 'boolean' },
     hasEdgeRouterConnection: { type: 'boolean' },
@@ -112,37 +118,64 @@ export const identities = defineResource({
     'services',
   ],
   relations: {
-    authenticators: { kind: 'referring', resource: 'authenticators', field: 'identityId' },
-    enrollments: { kind: 'referring', resource: 'enrollments', field: 'identityId' },
+    authenticators: {
+      kind: 'referring',
+      resource: 'authenticators',
+      field: 'identityId',
+      operationId: 'getIdentityAuthenticators',
+    },
+    enrollments: {
+      kind: 'referring',
+      resource: 'enrollments',
+      field: 'identityId',
+      operationId: 'getIdentityEnrollments',
+    },
     'service-policies': {
       kind: 'matched',
       resource: 'service-policies',
-      find: (context, id) => context.controller.access.policiesOfIdentity(context, id),
+      find: (context, id) => context.controller.access.scopes.servicePoliciesOfIdentity(context, id),
     },
     services: {
       kind: 'matched',
       resource: 'services',
       query: { policyType: { type: 'string', enum: ['dial', 'bind'] } },
-      find: (context, id, query) => context.controller.access.servicesOfIdentity(context, id, query.policyType),
+      find: (context, id, { policyType }) =>
+        context.controller.access.scopes.servicesOfIdentity(context, id, policyType),
+    },
+    'edge-router-policies': {
+      kind: 'matched',
+      resource: 'edge-router-policies',
+      operationId: 'listIdentitysEdgeRouterPolicies',
+      find: (context, id) => context.controller.access.scopes.edgeRouterPoliciesOfIdentity(context, id),
+    },
+    'edge-routers': {
+      kind: 'matched',
+      resource: 'edge-routers',
+      find: (context, id) => context.controller.access.scopes.edgeRoutersOfIdentity(context, id),
     },
   },
   rules: {
-    prepare: async (_context, { previous }, { enrollment }) => (previous ? undefined : enrollment),
-    async check(tx, next, previous) {
-      if (
+    async prepare(context, { next, previous }, { enrollment }) {
+      if (!previous) return enrollment
+      const { routers } = context.controller
+      const isRouter = previous.typeId === 'Router' && (await routers.isIdentityOfRouter(context, previous.id))
+      if (isRouter && next.typeId !== 'Router') throw invalid('typeId', 'cannot change: it belongs to an edge router')
+      if (isRouter && next.name !== previous.name)
+        throw invalid('name', 'cannot change: rename the edge router instead')
+      return undefined
+    },
+    async check(_tx, next, previous) {
+      const isHostingSame =
         next.serviceHostingCosts === previous?.serviceHostingCosts &&
         next.serviceHostingPrecedences === previous?.serviceHostingPrecedences
-      )
-        return
-      const named = [
-        ...new Set([...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]),
-      ].sort()
-      const found =
-        named.length === 0 ? [] : await tx.db.selectFrom('services').select('id').where('id', 'in', named).execute()
-      const known = new Set(found.map(({ id }) => id))
-      const missing = named.find((id) => !known.has(id))
-      if (missing !== undefined) throw notFound('service', missing)
-      next.hostedServices = named
+      if (!isHostingSame) {
+        const named = [...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]
+        next.hostedServices = sortedSet(named)
+      } else if (next.hostedServices !== previous?.hostedServices) {
+        // A service is going: what was said about hosting it goes along.
+        next.serviceHostingCosts = keysAmong(next.hostedServices, next.serviceHostingCosts)
+        next.serviceHostingPrecedences = keysAmong(next.hostedServices, next.serviceHostingPrecedences)
+      }
     },
     async created(tx, identity, enrollment) {
       if (enrollment) await tx.controller.enrollments.storeWanted(tx, identity.id, enrollment)
@@ -152,10 +185,12 @@ export const identities = defineResource({
         await tx.controller.sessions.endAll(tx, { identityId: identity.id })
       }
     },
-    async beforeDelete(tx, identity) {
-      if (identity.isDefaultAdmin)
-        throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
-      await tx.controller.sessions.endAll(tx, { identityId: identity.id })
+    async beforeDelete(tx, { id, typeId, isDefaultAdmin }) {
+      if (isDefaultAdmin) throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
+      if (typeId === 'Router' && (await tx.controller.routers.isIdentityOfRouter(tx, id))) {
+        throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
+      }
+      await tx.controller.sessions.endAll(tx, { identityId: id })
     },
   },
   columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes'],
@@ -164,3 +199,8 @@ export const identities = defineResource({
     filter: 'anyOf(roleAttributes) = "staff" sort by name',
   },
 })
+
+function keysAmong<V>(keys: readonly string[], map: Readonly<Record<string, V>>): Record<string, V> {
+  const kept = new Set(keys)
+  return Object.fromEntries(Object.entries(map).filter(([key]) => kept.has(key)))
+}

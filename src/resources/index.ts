@@ -4,26 +4,44 @@ import { authPolicies } from './auth-policies.ts'
 import { authenticators } from './authenticators.ts'
 import { configTypes } from './config-types.ts'
 import { configs } from './configs.ts'
+import { controllerSettings } from './controller-settings.ts'
+import { controllers } from './controllers.ts'
 import type { AnyResource } from './define.ts'
+import { edgeRouterPolicies } from './edge-router-policies.ts'
+import { edgeRouters } from './edge-routers.ts'
 import { enrollments } from './enrollments.ts'
 import { identities } from './identities.ts'
 import { identityTypes } from './identity-types.ts'
+import { postureCheckTypes } from './posture-check-types.ts'
 import { postureChecks } from './posture-checks.ts'
+import { routers } from './routers.ts'
+import { serviceConfigs } from './service-configs.ts'
+import { serviceEdgeRouterPolicies } from './service-edge-router-policies.ts'
 import { servicePolicies } from './service-policies.ts'
 import { services } from './services.ts'
+import { terminators } from './terminators.ts'
 
 export const resources = [
   configTypes,
   configs,
   services,
+  routers,
+  edgeRouters,
+  terminators,
   authPolicies,
   identityTypes,
   identities,
+  serviceConfigs,
   authenticators,
   enrollments,
   apiSessions,
+  postureCheckTypes,
   postureChecks,
   servicePolicies,
+  edgeRouterPolicies,
+  serviceEdgeRouterPolicies,
+  controllers,
+  controllerSettings,
 ] as const
 
 const byPlural = new Map<string, AnyResource>(resources.map((resource) => [resource.plural, resource]))

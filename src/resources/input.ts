@@ -1,6 +1,7 @@
 // From request bodies to the values of a resource, whatever its fields, inputs and variants are.
 import { errors, invalid } from '../errors.ts'
 import {
+  assertObject,
   type BodyShape,
   bodyShape,
   objectSchema,
@@ -76,7 +77,8 @@ function inputFields(resource: AnyResource, purpose: Purpose, typeId: string | u
 }
 
 function variantOf(resource: AnyResource, purpose: Purpose, body: unknown, storedType: string | undefined): string {
-  const sent = typeof body === 'object' && body !== null ? (body as { typeId?: unknown }).typeId : undefined
+  assertObject(body)
+  const sent = body.typeId
   if (sent === undefined || sent === null) {
     if (purpose === 'create' || storedType === undefined) throw invalid('typeId', 'is required')
     return storedType

@@ -1,8 +1,131 @@
 // What a machine must prove about itself before a service policy lets its identity dial or bind.
-import { f } from '../schema/fields.ts'
+import { type Fields, f, type Objection, sortedSet } from '../schema/fields.ts'
+import { hexDigits, isHexadecimal } from '../schema/hexadecimal.ts'
+import { typed } from '../schema/json-schema.ts'
+import { isVersionRange } from '../schema/version-ranges.ts'
 import { defineResource } from './define.ts'
+import { semantics } from './service-policies.ts'
 
 export const operatingSystemTypes = ['Windows', 'WindowsServer', 'Android', 'iOS', 'Linux', 'macOS'] as const
+type OperatingSystemType = (typeof operatingSystemTypes)[number]
+
+/** An operating system that is good enough; without versions, in any version. */
+export interface AcceptedSystem {
+  readonly type: OperatingSystemType
+  readonly versions?: readonly string[] | null
+}
+
+/** A program that must run; with hashes or fingerprints, only as one of those. */
+export interface WantedProcess {
+  readonly osType: OperatingSystemType
+  readonly path: string
+  readonly hashes?: readonly string[] | null
+  readonly signerFingerprints?: readonly string[] | null
+}
+
+const texts = { type: ['array', 'null'], items: { type: 'string' } }
+const osType = { type: 'string', enum: operatingSystemTypes }
+
+const acceptedSystems = typed<AcceptedSystem[]>({
+  type: 'array',
+  minItems: 1,
+  items: { type: 'object', required: ['type'], properties: { type: osType, versions: texts } },
+})
+
+const wantedProcesses = typed<WantedProcess[]>({
+  type: 'array',
+  minItems: 1,
+  items: {
+    type: 'object',
+    required: ['osType', 'path'],
+    properties: { osType, path: { type: 'string' }, hashes: texts, signerFingerprints: texts },
+  },
+})
+
+function badRange(systems: readonly AcceptedSystem[]): Objection | undefined {
+  const bad = systems.flatMap(({ versions }) => versions ?? []).find((range) => !isVersionRange(range))
+  return bad === undefined ? undefined : { reason: 'has a version range that cannot be read', value: bad }
+}
+
+function badHex(processes: readonly WantedProcess[]): Objection | undefined {
+  const written = processes.flatMap(({ hashes, signerFingerprints }) => [
+    ...(hashes ?? []),
+    ...(signerFingerprints ?? []),
+  ])
+  const bad = written.find((one) => !isHexadecimal(one))
+  return bad === undefined ? undefined : { reason: 'has a hash or fingerprint that is not hexadecimal', value: bad }
+}
+
+/** One entry a key, the last one of several, in the order of the keys. */
+function byKey<T>(entries: readonly T[], keyOf: (entry: T) => string): T[] {
+  const kept = new Map(entries.map((entry) => [keyOf(entry), entry]))
+  return sortedSet([...kept.keys()]).flatMap((key) => kept.get(key) ?? [])
+}
+
+const hexSet = (values: readonly string[] | null | undefined) => sortedSet((values ?? []).map(hexDigits))
+
+/** By type: what a check of that type is described by beside what all are. */
+const variants = {
+  OS: {
+    operatingSystems: f.json(acceptedSystems, {
+      required: true,
+      objection: badRange,
+      normalise: (systems) =>
+        byKey(
+          systems.map(({ type, versions }) => ({ type, versions: sortedSet(versions ?? []) })),
+          ({ type }) => type,
+        ),
+      summary: 'The operating systems that pass, each with ranges of versions such as ">=10.0.0 <11.0.0".',
+    }),
+  },
+  PROCESS: {
+    process: f.object(
+      {
+        osType: f.choice(operatingSystemTypes, { required: true }),
+        path: f.text({ required: true }),
+        hashes: f.hexStrings(),
+        signerFingerprint: f.hex({ nullable: true, omitNull: true }),
+      },
+      { required: true, summary: 'The program that must run.' },
+    ),
+  },
+  PROCESS_MULTI: {
+    semantic: f.choice(semantics, { required: true, summary: 'Whether all programs must run, or any one.' }),
+    processes: f.json(wantedProcesses, {
+      required: true,
+      objection: badHex,
+      normalise: (processes) =>
+        byKey(
+          processes.map(({ osType, path, hashes, signerFingerprints }) => ({
+            osType,
+            path,
+            hashes: hexSet(hashes),
+            signerFingerprints: hexSet(signerFingerprints),
+          })),
+          ({ osType, path }) => `${osType}-${path}`,
+        ),
+      summary: 'The programs.',
+    }),
+  },
+  DOMAIN: {
+    domains: f.strings({ required: true, minItems: 1, summary: 'The domains a machine may be joined to.' }),
+  },
+  MAC: {
+    macAddresses: f.hexStrings({ required: true, minItems: 1, summary: 'The network addresses that pass.' }),
+  },
+  MFA: {
+    timeoutSeconds: f.int({
+      default: -1,
+      normalise: (seconds) => (seconds <= 0 ? -1 : seconds),
+      summary: 'How long a proof stays good; -1 is as long as the session.',
+    }),
+    promptOnWake: f.bool({ filter: true, summary: 'Whether a proof is owed again after the machine woke.' }),
+    promptOnUnlock: f.bool({ filter: true, summary: 'Whether a proof is owed again after the machine was unlocked.' }),
+    ignoreLegacyEndpoints: f.bool({
+      summary: 'Whether clients that cannot be asked for a proof are told of no time-out.',
+    }),
+  },
+} satisfies Record<string, Fields>
 
 export const postureChecks = defineResource({
   name: 'posture-check',
@@ -13,16 +136,7 @@ export const postureChecks = defineResource({
     roleAttributes: f.roleAttributes({ summary: 'Attributes by which policies find this check.' }),
     version: f.int({ access: 'read', default: 1 }),
   },
-  variants: {
-    DOMAIN: { domains: f.strings({ required: true, minItems: 1 }) },
-    MFA: {
-      timeoutSeconds: f.int({ default: -1, summary: 'How long a proof stays good; -1 is as long as the session.' }),
-      promptOnWake: f.bool({ filter: true }),
-      promptOnUnlock: f.bool({ filter: true }),
-      ignoreLegacyEndpoints: f.bool(),
-    },
-  },
-  verbs: [],
+  variants,
   columns: ['id', 'name', 'typeId', 'roleAttributes'],
   example: {
     create: { name: 'company-domain', typeId: 'DOMAIN', domains: ['corp.example.com'] },

@@ -2,7 +2,15 @@
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 
-export const policySemantics = ['AllOf', 'AnyOf'] as const
+export const semantics = ['AllOf', 'AnyOf'] as const
+
+/** How the roles of a policy's sides are read. */
+export const semantic = f.choice(semantics, {
+  required: true,
+  commandDefault: 'AnyOf',
+  filter: true,
+  summary: 'Whether a record must have all attributes of a side, or any one. Records named by @id always match.',
+})
 
 export const servicePolicies = defineResource({
   name: 'service-policy',
@@ -11,12 +19,7 @@ export const servicePolicies = defineResource({
   fields: {
     name: f.name(),
     type: f.choice(['Dial', 'Bind'], { required: true, summary: 'Dial: reach the services. Bind: host them.' }),
-    semantic: f.choice(policySemantics, {
-      required: true,
-      commandDefault: 'AnyOf',
-      filter: true,
-      summary: 'Whether a record must have all attributes of a side, or any one. Records named by @id always match.',
-    }),
+    semantic,
     identityRoles: f.roles('identities', { summary: 'The identities that may.' }),
     serviceRoles: f.roles('services', { summary: 'The services they may reach or host.' }),
     postureCheckRoles: f.roles('posture-checks', { summary: 'The posture checks that all must pass.' }),

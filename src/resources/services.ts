@@ -15,6 +15,7 @@ export const services = defineResource({
     configs: f.references('configs', {
       filter: true,
       onDelete: 'restrict',
+      maxItems: 500,
       summary: 'Ids of configs, at most one of each config type.',
     }),
     encryptionRequired: f.bool({
@@ -42,18 +43,29 @@ export const services = defineResource({
   describeLive: (context, records, view) => context.controller.serviceViews.describe(context, records, view),
   links: ['configs', 'service-edge-router-policies', 'service-policies', 'terminators'],
   relations: {
-    configs: { kind: 'contained', resource: 'configs', field: 'configs' },
+    configs: { kind: 'contained', resource: 'configs', field: 'configs', operationId: 'listServiceConfig' },
     'service-policies': {
       kind: 'matched',
       resource: 'service-policies',
-      find: async (context, id) => context.controller.access.policiesOfService(id),
+      find: async ({ controller }, id) => controller.access.scopes.servicePoliciesOfService(id),
     },
     identities: {
       kind: 'matched',
       resource: 'identities',
       query: { policyType: { type: 'string', enum: ['dial', 'bind'] } },
-      find: async (context, id, query) => context.controller.access.identitiesOfService(id, query.policyType),
+      find: async ({ controller }, id, query) => controller.access.scopes.identitiesOfService(id, query.policyType),
     },
+    'service-edge-router-policies': {
+      kind: 'matched',
+      resource: 'service-edge-router-policies',
+      find: async ({ controller }, id) => controller.access.scopes.serviceEdgeRouterPoliciesOfService(id),
+    },
+    'edge-routers': {
+      kind: 'matched',
+      resource: 'edge-routers',
+      find: async ({ controller }, id) => controller.access.scopes.edgeRoutersOfService(id),
+    },
+    terminators: { kind: 'referring', resource: 'terminators', field: 'serviceId' },
   },
   rules: {
     async check(tx, next, previous) {

@@ -83,12 +83,54 @@ function notes({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
  * absent, as clients expect. Throws `COULD_NOT_PARSE_BODY` or `COULD_NOT_VALIDATE` with the first problem.
  */
 export function readBody(shape: BodyShape, body: unknown, unknown: UnknownMembers): Record<string, unknown> {
-  if (!isRecord(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON object' })
-  if (unknown === 'refuse') refuseUnknown(shape.fields, body, shape.tolerated, '')
+  assertStorable(body)
+  return readObject(shape, body, unknown, '')
+}
+
+/** The same for a body that is an array of such objects; errors name a member as `0.name`. */
+export function readBodies(shape: BodyShape, body: unknown, unknown: UnknownMembers): Record<string, unknown>[] {
+  if (!Array.isArray(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON array' })
+  assertStorable(body)
+  return body.map((entry, at) => readObject(shape, entry, unknown, `${at}.`))
+}
+
+function readObject(shape: BodyShape, body: unknown, unknown: UnknownMembers, path: string): Record<string, unknown> {
+  assertObject(body)
+  if (unknown === 'refuse') refuseUnknown(shape.fields, body, shape.tolerated, path)
   const sent = withoutNulls(shape.fields, body)
   const problem = firstProblem(shape.schema, sent)
-  if (problem) throw problemError(problem, shape.secrets)
-  return fieldValues(shape.fields, sent, '')
+  if (problem) throw problemError({ ...problem, field: path + problem.field }, shape.secrets)
+  return fieldValues(shape.fields, sent, path)
+}
+
+// Deeper than any sensible document, and far from what would exhaust the stack of those who walk through one.
+const DEEPEST = 64
+// Half a character, or the end of a text for databases.
+const UNSTORABLE = /[\0\p{Surrogate}]/u
+
+/** @throws COULD_NOT_PARSE_BODY for what no field can hold, wherever it stands: excessive depth, text that is no Unicode */
+export function assertStorable(body: unknown): void {
+  const waiting: (readonly [value: unknown, depth: number])[] = [[body, 1]]
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const [value, depth] = next
+    if (typeof value === 'string') assertUnicode(value)
+    if (typeof value !== 'object' || value === null) continue
+    if (depth > DEEPEST)
+      throw errors.COULD_NOT_PARSE_BODY({ message: `the body is nested more than ${DEEPEST} levels deep` })
+    for (const [name, member] of Object.entries(value)) {
+      assertUnicode(name)
+      waiting.push([member, depth + 1])
+    }
+  }
+}
+
+function assertUnicode(text: string): void {
+  if (UNSTORABLE.test(text)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body holds text that is not Unicode' })
+}
+
+/** @throws COULD_NOT_PARSE_BODY */
+export function assertObject(body: unknown): asserts body is Record<string, unknown> {
+  if (!isRecord(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON object' })
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,6 @@
 // The kinds of field that resources are made of: for each, its JSON Schema, its column, its filter type and its JSON text.
 import { isoTime, parseTime } from '../clock.ts'
+import { hexDigits, isHexadecimal } from './hexadecimal.ts'
 import type { JsonSchema, TypedSchema } from './json-schema.ts'
 import { typed } from './json-schema.ts'
 
@@ -45,6 +46,7 @@ export interface FieldOptions<V = unknown> {
   readonly min?: number
   readonly max?: number
   readonly minItems?: number
+  readonly maxItems?: number
 }
 
 declare const VALUE: unique symbol
@@ -72,8 +74,8 @@ export interface Kind {
   toJson(stored: Stored): string
   /** Brings a value that fits the schema into the form that is stored; throws nothing. */
   normalise?(value: unknown): unknown
-  /** A rule beyond the schema: what is wrong with the value, as the end of a sentence that begins with the field. */
-  objection?(value: unknown): { reason: string; value?: unknown } | undefined
+  /** A rule beyond the schema. */
+  objection?(value: unknown): Objection | undefined
   /** The resource (plural) a reference or a set of references points at. */
   readonly target?: string
   /** For references and sets of references. */
@@ -84,6 +86,12 @@ export interface Kind {
   readonly members?: Fields
   /** What an absent, required-nowhere field holds. */
   readonly empty?: unknown
+}
+
+/** What is wrong with a value: the end of a sentence that begins with the field, and the part of it that is wrong. */
+export interface Objection {
+  readonly reason: string
+  readonly value?: unknown
 }
 
 export interface ReferenceOptions {
@@ -130,6 +138,18 @@ export interface TextOptions extends FieldOptions<string> {
   readonly format?: string
 }
 
+export interface IntegerOptions extends FieldOptions<number> {
+  /** Brings a value that broke no rule into the form that is stored. */
+  readonly normalise?: (value: number) => number
+}
+
+export interface JsonOptions<V> extends FieldOptions<V> {
+  /** A rule beyond the schema; see `Kind.objection`. */
+  readonly objection?: (value: V) => Objection | undefined
+  /** Brings a value that broke no rule into the form that is stored. */
+  readonly normalise?: (value: V) => V
+}
+
 export interface ReferenceFieldOptions extends FieldOptions<string>, ReferenceOptions {
   readonly blank?: string | null
 }
@@ -156,7 +176,7 @@ export const f = {
     return f.text({ required: true, unique: true, filter: true, minLength: 1, ...options })
   },
 
-  int<const O extends FieldOptions<number>>(options = {} as O): Field<Null<number, O>, Null<number, O>, O> {
+  int<const O extends IntegerOptions>(options = {} as O): Field<Null<number, O>, Null<number, O>, O> {
     const kind: Kind = {
       name: 'integer',
       column: 'integer',
@@ -165,6 +185,8 @@ export const f = {
       encode: same,
       decode: (stored) => stored,
       toJson: String,
+      objection: (value) => (Number.isSafeInteger(value) ? undefined : { reason: 'is beyond all bounds', value }),
+      ...(options.normalise ? { normalise: (value) => options.normalise?.(value as number) } : {}),
       empty: 0,
     }
     return field(kind, options)
@@ -216,7 +238,7 @@ export const f = {
   },
 
   /** Any JSON that fits `schema`, kept as it came. */
-  json<V, const O extends FieldOptions<NoInfer<V>>>(
+  json<V, const O extends JsonOptions<NoInfer<V>>>(
     schema: TypedSchema<V>,
     options = {} as O,
   ): Field<Null<V, O>, Null<string, O>, O> {
@@ -228,6 +250,8 @@ export const f = {
       decode: fromText,
       toJson: pasted,
       empty: schema.type === 'array' ? [] : {},
+      ...(options.objection ? { objection: (value) => options.objection?.(value as V) } : {}),
+      ...(options.normalise ? { normalise: (value) => options.normalise?.(value as V) } : {}),
     }
     return field(kind, options)
   },
@@ -242,6 +266,8 @@ export const f = {
       encode: toText,
       decode: fromText,
       toJson: pasted,
+      // A key that is set to null is a key that is not there.
+      normalise: (value) => Object.fromEntries(Object.entries(value as Tags).filter(([, one]) => one !== null)),
       empty: {},
     }
     return field(kind, options)
@@ -267,15 +293,46 @@ export const f = {
       schema: { type: 'object' },
       encode: toText,
       decode: fromText,
-      toJson: pasted,
+      toJson: hasOmitted(members)
+        ? (stored) => JSON.stringify(withoutOmitted(members, JSON.parse(stored as string) as Record<string, unknown>))
+        : pasted,
       members,
     }
     return field(kind, options)
   },
 
   /** A set of strings: duplicates vanish, order is by bytes, as clients of the peer know it. */
-  strings<const O extends FieldOptions<string[]>>(options = {} as O): Field<string[], string, O> {
+  strings<const O extends FieldOptions<string[]>>(options = {} as O): Field<Null<string[], O>, Null<string, O>, O> {
     return field(setKind({ minItems: options.minItems }), options)
+  },
+
+  /** A set of hexadecimal values, such as hashes, written with or without separators; only their digits are kept. */
+  hexStrings<const O extends FieldOptions<string[]>>(options = {} as O): Field<string[], string, O> {
+    const kind = setKind({
+      minItems: options.minItems,
+      objection(value) {
+        const bad = (value as string[]).find((one) => !isHexadecimal(one))
+        return bad === undefined ? undefined : { reason: 'has an entry that is not hexadecimal', value: bad }
+      },
+      normalise: (value) => sortedSet((value as string[]).map(hexDigits)),
+    })
+    return field(kind, options)
+  },
+
+  /** One such value; blank text is none. */
+  hex<const O extends FieldOptions<string> & { nullable: true }>(options: O): Field<string | null, string | null, O> {
+    const { kind } = f.text(options)
+    return field(
+      {
+        ...kind,
+        objection: (value) =>
+          (value as string).trim() === '' || isHexadecimal(value as string)
+            ? undefined
+            : { reason: 'is not hexadecimal', value },
+        normalise: (value) => hexDigits(value as string) || null,
+      },
+      options,
+    )
   },
 
   /** Attributes by which policies find this record. */
@@ -317,6 +374,7 @@ export const f = {
     options = {} as O,
   ): Field<string[], string, O> {
     const kind = setKind({
+      maxItems: options.maxItems,
       target,
       reference: options,
       objection(value) {
@@ -350,12 +408,12 @@ export const f = {
   },
 }
 
-function setKind(more: Partial<Kind> & { minItems?: number }): Kind {
-  const { minItems, ...rest } = more
+function setKind(more: Partial<Kind> & { minItems?: number; maxItems?: number }): Kind {
+  const { minItems, maxItems, ...rest } = more
   return {
     name: 'set',
     column: 'text',
-    schema: { type: 'array', items: { type: 'string' }, minItems },
+    schema: { type: 'array', items: { type: 'string' }, minItems, maxItems },
     filterType: 'string',
     encode: toText,
     decode: fromText,
@@ -366,9 +424,34 @@ function setKind(more: Partial<Kind> & { minItems?: number }): Kind {
   }
 }
 
+function hasOmitted(members: Fields): boolean {
+  return Object.values(members).some(
+    ({ kind, options }) => options.omitNull || (kind.members !== undefined && hasOmitted(kind.members)),
+  )
+}
+
+/** A structured value without the members that are left out while they are null. */
+function withoutOmitted(members: Fields, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {}
+  for (const [name, { kind, options }] of Object.entries(members)) {
+    const member = value[name] ?? null
+    if (member === null && options.omitNull) continue
+    kept[name] = kind.members && member !== null ? withoutOmitted(kind.members, member as typeof value) : member
+  }
+  return kept
+}
+
+// From the first code unit on, the order of UTF-16, which is the language's own, is not that of UTF-8.
+const BEYOND_COMMON_ORDER = /[\ud800-\uffff]/
+
 /** Each string once, in ascending order of bytes. */
-export function sortedSet(values: readonly string[]): string[] {
-  return [...new Set(values)].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+export function sortedSet(values: Iterable<string>): string[] {
+  const once = [...new Set(values)]
+  if (!once.some((value) => BEYOND_COMMON_ORDER.test(value))) return once.sort()
+  return once
+    .map((value) => ({ value, bytes: Buffer.from(value) }))
+    .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+    .map(({ value }) => value)
 }
 
 // ---- types that follow from fields --------------------------------------------------------------------------------

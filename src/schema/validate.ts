@@ -20,6 +20,7 @@ export function schemaCompiler(): Ajv {
   const ajv = new Ajv({ verbose: true, strict: false, validateFormats: true, ownProperties: true })
   ajv.addFormat('date-time', (text: string) => parseTime(text) !== undefined)
   ajv.addFormat('uuid', isUuid)
+  ajv.addFormat('byte', isBase64)
   ajv.addFormat('uri', (text: string) => URL.canParse(text))
   return ajv
 }
@@ -48,7 +49,7 @@ export function problemError(problem: Problem, secrets: ReadonlySet<string> = ne
 /** The end of a sentence that begins with the member, for one failed keyword. */
 export function describe(error: ErrorObject | undefined): Problem {
   if (!error) return { field: '', reason: 'is not valid', value: undefined, isWrongType: false }
-  const path = error.instancePath.slice(1).replaceAll('/', '.')
+  const path = memberPath(error.instancePath)
   const params = error.params as Record<string, unknown>
   const at = (field: string, reason: string, isWrongType = false): Problem => ({
     field,
@@ -90,6 +91,20 @@ export function describe(error: ErrorObject | undefined): Problem {
     default:
       return at(path, `breaks the rule "${error.keyword}"`)
   }
+}
+
+/** RFC 4648 §4, with its padding. */
+function isBase64(text: string): boolean {
+  return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)
+}
+
+/** A JSON pointer as the path that people write. */
+function memberPath(pointer: string): string {
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .join('.')
 }
 
 function nameOfType(type: unknown): string {

@@ -11,7 +11,9 @@ type SnakeFromCamel<S extends string> = S extends `${infer C}${infer Rest}`
   ? `${C extends Lowercase<C> ? C : `_${Lowercase<C>}`}${SnakeFromCamel<Rest>}`
   : ''
 
-type AnyDefined = (typeof resources)[number]
+/** Those that lie in the table of the resource that they are a kind of. */
+type Kinds = 'edge-routers'
+type AnyDefined = Exclude<(typeof resources)[number], { plural: Kinds }>
 type TableOf<R> = R extends Resource<string, infer Plural, Fields, Fields> ? SnakeFromKebab<Plural> : never
 
 type EntityTables = {

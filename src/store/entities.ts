@@ -7,6 +7,7 @@ import type { AnyResource, AnyRow, Create, Entity } from '../resources/define.ts
 import { resourceOf, resources } from '../resources/index.ts'
 import { patched, withFallbacks } from '../schema/bodies.ts'
 import { type AnyField, memberName } from '../schema/fields.ts'
+import { kindOf, lineage, rowsOf } from './kinds.ts'
 import { recordTable } from './record-tables.ts'
 import { changedValues, entityOf, rowValues, setTableName } from './rows.ts'
 import { NotUnique } from './store.ts'
@@ -91,7 +92,11 @@ export function patch(context: Context, resource: AnyResource, id: string, value
 
 /** Deletes a record with all that belongs to it. @throws NOT_FOUND, CAN_NOT_DELETE_REFERENCED_ENTITY, and by its rules */
 export async function remove(context: Context, resource: AnyResource, id: string): Promise<void> {
-  await context.write((tx) => removeIn(tx, resource, id))
+  await context.write(async (tx) => {
+    const { isSystem } = (await get(tx, resource, id)) as AnyEntity
+    if (isSystem === true && !resource.areSystemRecordsDeletable) throw errors.ENTITY_CAN_NOT_BE_DELETED()
+    await removeIn(tx, resource, id)
+  })
 }
 
 /** A record that is not stored yet, complete, with an id. */
@@ -135,8 +140,10 @@ async function change(
   apply: (previous: AnyEntity) => Record<string, unknown>,
 ): Promise<void> {
   const seen = (await get(context, resource, id)) as AnyEntity
+  if (seen.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
+  const { rules } = kindOf(resource, seen)
   const change = { next: apply(seen) as never, previous: seen as never }
-  const prepared = await resource.rules.prepare?.(context, change, values as never)
+  const prepared = await rules.prepare?.(context, change, values as never)
   await context.write(async (tx) => {
     // Read again: what was prepared does not depend on it, but another change may have come first.
     const previous = (await get(tx, resource, id)) as AnyEntity
@@ -154,8 +161,7 @@ export async function insert(
   prepared?: unknown,
   audit: 'values' | 'event' | 'none' = 'values',
 ): Promise<AnyEntity> {
-  await checkTargets(tx, resource, entity, undefined)
-  await resource.rules.check?.(tx, entity as never, undefined, prepared)
+  await check(tx, resource, entity, undefined, prepared)
   const table = recordTable(resource)
   const n = await namingField(resource, entity, () => table.insert(tx.db, rowValues(resource, entity)))
   for (const set of table.sets) await table.writeMembers(tx.db, set, n, [], entity[set.field] as string[])
@@ -174,16 +180,15 @@ export async function insert(
 /** Stores what a record has become. `updatedAt` moves even where nothing else does. */
 export async function update(
   tx: WriteContext,
-  resource: AnyResource,
+  named: AnyResource,
   previous: AnyEntity,
   changed: Readonly<Record<string, unknown>>,
   prepared?: unknown,
   audit: 'values' | 'event' | 'none' = 'values',
 ): Promise<AnyEntity> {
-  if (previous.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
+  const resource = kindOf(named, previous)
   const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
-  await checkTargets(tx, resource, next, previous)
-  await resource.rules.check?.(tx, next as never, previous as never, prepared)
+  await check(tx, resource, next, previous, prepared)
   const table = recordTable(resource)
   const n = await namingField(resource, next, () =>
     table.update(tx.db, next.id, changedValues(resource, previous, next)),
@@ -201,20 +206,23 @@ export async function update(
 /** Deletes a record, what belongs to it, and every mention of it in sets. */
 export async function removeIn(
   tx: WriteContext,
-  resource: AnyResource,
+  named: AnyResource,
   id: string,
   audit: 'values' | 'event' | 'none' = 'values',
 ): Promise<void> {
-  const row = await findRow(tx, resource, id)
-  if (!row) throw notFound(spoken(resource), id)
+  const row = await findRow(tx, named, id)
+  if (!row) throw notFound(spoken(named), id)
+  const resource = kindOf(named, row)
   const entity = entityOf(resource, row) as AnyEntity
-  if (entity.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_DELETED()
   await resource.rules.beforeDelete?.(tx, entity as never)
-  for (const mention of mentionsOf(resource.plural)) await release(tx, mention, resource, id)
+  for (const plural of lineage(resource.plural)) {
+    for (const mention of mentionsOf(plural)) await release(tx, mention, resource, id)
+  }
   const table = recordTable(resource)
   for (const set of table.sets) await table.writeMembers(tx.db, set, row.n, entity[set.field] as string[], [])
   await table.remove(tx.db, row.n)
   tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
+  await resource.rules.deleted?.(tx, entity as never)
 }
 
 // ---- references ------------------------------------------------------------------------------------------------------
@@ -240,6 +248,21 @@ function mentionsOf(plural: string): readonly Mention[] {
     mentions.set(plural, found)
   }
   return found
+}
+
+/** Lets the rules of the resource refuse or complete a record; what it refers to, by then, must exist. */
+async function check(
+  tx: WriteContext,
+  resource: AnyResource,
+  next: AnyEntity,
+  previous: AnyEntity | undefined,
+  prepared: unknown,
+): Promise<void> {
+  await checkTargets(tx, resource, next, previous)
+  if (!resource.rules.check) return
+  const sent = { ...next }
+  await resource.rules.check(tx, next as never, previous as never, prepared)
+  await checkTargets(tx, resource, next, sent)
 }
 
 /** Refuses values that name records which do not exist. */
@@ -269,8 +292,7 @@ async function missingIds(tx: WriteContext, plural: string, ids: readonly string
   const [only] = ids
   if (only === undefined) return []
   if (ids.length === 1) return (await recordTable(resourceOf(plural)).exists(tx.db, only)) ? [] : [only]
-  const rows = await untyped(tx.db)
-    .selectFrom(resourceOf(plural).table)
+  const rows = await rowsOf(tx.db, resourceOf(plural))
     .select('id')
     .where(isOneOf(tx.db, 'id', ids))
     .execute()

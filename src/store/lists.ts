@@ -5,6 +5,7 @@ import { FilterCompiler, type Order } from '../filter/compile.ts'
 import { type FilterSource, sourceOf } from '../filter/symbols.ts'
 import type { Predicate } from '../filter/tree.ts'
 import type { AnyResource, AnyRow, Scope } from '../resources/define.ts'
+import { isOfKind } from './kinds.ts'
 import { asSortParameter, type ListPlan } from './list-plan.ts'
 import { isNarrow, roleFilterSide, sidesCondition } from './role-conditions.ts'
 import { setTableName } from './rows.ts'
@@ -15,7 +16,7 @@ type Reading = Pick<Context, 'db' | 'controller'>
 /** Which records of the resource the list is about, beside what the caller's filter says. */
 export type Restriction =
   | Scope
-  | { readonly field: string; readonly equals: string }
+  | { readonly field: string; readonly equals: string | number }
   | { readonly field: string; readonly contains: string }
 
 /** The part of a list that an answer shows, and how much there is in all. */
@@ -145,7 +146,7 @@ async function conditionsOf(
   restrictions: readonly Restriction[],
   tables: Set<string>,
 ): Promise<Expression<SqlBool>[]> {
-  const conditions: Expression<SqlBool>[] = []
+  const conditions: Expression<SqlBool>[] = isOfKind(resource)
   if (plan.roleFilter.length > 0) {
     conditions.push(await sidesCondition(context, resource, [roleFilterSide(plan)], tables))
   }

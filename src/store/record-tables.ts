@@ -5,6 +5,7 @@ import type { AnyField } from '../schema/fields.ts'
 import type { Database } from './database.ts'
 import { wordsOf } from './dialects/dialect.ts'
 import { type Kept, kept, type Parameter } from './kept.ts'
+import { isOfKind } from './kinds.ts'
 import { indexedSets, setTableName } from './rows.ts'
 import type { UntypedRow } from './untyped.ts'
 
@@ -44,8 +45,15 @@ export class RecordTable {
     this.namings = Object.entries(fields).flatMap(([name, field]) =>
       field.kind.target ? [{ name, field, target: field.kind.target }] : [],
     )
-    this.#byId = kept((db, id) => db.selectFrom(table).selectAll().where('id', '=', id) as never)
-    this.#idExists = kept((db, id) => db.selectFrom(table).select('id').where('id', '=', id) as never)
+    const marks = isOfKind(resource)
+    this.#byId = kept((db, id) => {
+      const found = db.selectFrom(table).selectAll().where('id', '=', id)
+      return marks.reduce((query, mark) => query.where(mark), found) as never
+    })
+    this.#idExists = kept((db, id) => {
+      const found = db.selectFrom(table).select('id').where('id', '=', id)
+      return marks.reduce((query, mark) => query.where(mark), found) as never
+    })
     this.#remove = kept((db, n) => db.deleteFrom(table).where('n', '=', n))
     this.#insert = kept((db, ...values) => {
       const row = Object.fromEntries(this.#columns.map((column, at) => [column, values[at] as Parameter]))

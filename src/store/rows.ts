@@ -27,9 +27,12 @@ export function rowValues(resource: AnyResource, entity: AnyEntity): UntypedRow 
   return row
 }
 
-/** The columns whose values are others than before; unchanged values are the very same object and cost nothing. */
+/**
+ * The columns whose values are others than before, and the time, which may be the same. Unchanged values are the very same
+ * object and cost nothing.
+ */
 export function changedValues(resource: AnyResource, previous: AnyEntity, next: AnyEntity): UntypedRow {
-  const row: UntypedRow = {}
+  const row: UntypedRow = { updatedAt: next.updatedAt as number }
   for (const [name, field] of fieldsOf(resource)) {
     if (next[name] !== previous[name]) row[name] = encode(field, next[name])
   }

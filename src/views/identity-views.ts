@@ -24,13 +24,16 @@ export const deriveIdentities: Derive = async (context, rows) => {
 
 /** What is true of identities at the moment. */
 export class IdentityViews implements LiveView {
-  async describe(context: ReadContext, records: readonly Facts[]): Promise<Record<string, unknown>[]> {
-    const now = context.clock.now()
-    return records.map((record) => ({
-      disabled: isDisabled(record as unknown as Disablable, now),
-      hasEdgeRouterConnection: false,
-      edgeRouterConnectionStatus: 'offline',
-    }))
+  async describe({ clock, controller }: ReadContext, records: readonly Facts[]): Promise<Record<string, unknown>[]> {
+    const now = clock.now()
+    return records.map((record) => {
+      const status = controller.network.connectionOf(record.id)
+      return {
+        disabled: isDisabled(record as unknown as Disablable, now),
+        hasEdgeRouterConnection: status === 'online',
+        edgeRouterConnectionStatus: status,
+      }
+    })
   }
 }
 
@@ -65,7 +68,7 @@ async function enrollmentsOf(
   const found = new Map<string, Record<string, unknown>>()
   for (const [at, { id, identityId, method, token, expiresAt }] of rows.entries()) {
     const shown = { expiresAt: isoTime(expiresAt), id, jwt: jwts[at], token }
-    found.set(identityId, { ...found.get(identityId), [method]: shown })
+    if (identityId) found.set(identityId, { ...found.get(identityId), [method]: shown })
   }
   return found
 }

@@ -4,6 +4,7 @@ import type { ReadContext } from '../context.ts'
 import type { Attributed } from '../policy/side.ts'
 import { RawJson } from '../records/raw-json.ts'
 import type { Facts, LiveView } from '../resources/define.ts'
+import { isOneOf } from '../store/untyped.ts'
 
 type Permission = 'Bind' | 'Dial' | 'Invalid'
 
@@ -17,6 +18,13 @@ export interface ServiceView {
   readonly emptyConfig: null | Readonly<Record<string, never>>
 }
 
+/** A config as it is shown with a service. */
+interface ShownConfig {
+  readonly configTypeId: string
+  /** JSON text of the member: the name of the type, and the data. */
+  readonly member: string
+}
+
 export class ServiceViews implements LiveView {
   readonly #access: Access
 
@@ -28,41 +36,78 @@ export class ServiceViews implements LiveView {
     if (!view) return rows.map(() => ({ config: null, permissions: null, postureQueries: [] }))
     const { identity, isAdmin, configTypes, emptyConfig } = view as ServiceView
     const policies = this.#access.policiesOf(identity)
-    const configs = configTypes.length === 0 ? undefined : await this.#configs(context, rows, configTypes)
-    return rows.map((row) => {
+    const configs = configTypes.length === 0 ? undefined : await configsOf(context, rows, identity.id, configTypes)
+    return rows.map((row, at) => {
       const granting = this.#access.granting(policies, row.id)
       const permissions = permissionsFrom(new Set(granting.map(({ type }) => type)), isAdmin)
       return {
-        config: configs ? new RawJson(configs.get(row.id) ?? '{}') : emptyConfig,
+        config: configs ? new RawJson(configs[at] ?? '{}') : emptyConfig,
         permissions,
         postureQueries: permissions.map(passingQuery),
       }
     })
   }
+}
 
-  /** JSON text of `config` for each service that carries a config of the wanted types. */
-  async #configs({ db }: ReadContext, rows: readonly Facts[], wanted: readonly string[]): Promise<Map<string, string>> {
-    const ids = new Set(rows.flatMap((row) => JSON.parse(row.configs as string) as string[]))
-    if (ids.size === 0) return new Map()
-    const found = await db
-      .selectFrom('configs')
-      .innerJoin('config_types', 'config_types.id', 'configs.configTypeId')
-      .select(['configs.id', 'configs.configTypeId', 'configs.data', 'config_types.name'])
-      .where('configs.id', 'in', [...ids])
-      .execute()
-    const isWanted = (type: string) => wanted.includes('all') || wanted.includes(type)
-    const texts = new Map(
-      found
-        .filter(({ configTypeId }) => isWanted(configTypeId))
-        .map(({ id, name, data }) => [id, `${JSON.stringify(name)}:${data}`]),
-    )
-    return new Map(
-      rows.map((row) => {
-        const members = (JSON.parse(row.configs as string) as string[]).flatMap((id) => texts.get(id) ?? [])
-        return [row.id, `{${members.join(',')}}`]
-      }),
-    )
-  }
+/**
+ * JSON text of `config` for each service: the wanted ones among its own configs, and those that the identity has in their
+ * place, or beside them.
+ */
+async function configsOf(
+  context: ReadContext,
+  services: readonly Facts[],
+  identityId: string,
+  wanted: readonly string[],
+): Promise<string[]> {
+  const own = services.map((row) => JSON.parse(row.configs as string) as string[])
+  const overrides = await overridesOf(context, services, identityId)
+  const ids = new Set([...own.flat(), ...[...overrides.values()].flat()])
+  const configs = await shownConfigs(context, ids, wanted)
+  return services.map(({ id }, at) => {
+    // By type, and the identity's own last: of two configs of one type the later one stays.
+    const members = new Map<string, string>()
+    for (const configId of [...(own[at] ?? []), ...(overrides.get(id) ?? [])]) {
+      const config = configs.get(configId)
+      if (config) members.set(config.configTypeId, config.member)
+    }
+    return `{${[...members.values()].join(',')}}`
+  })
+}
+
+/** Service → the configs that the identity has for it in place of the service's own. */
+async function overridesOf(
+  { db }: ReadContext,
+  services: readonly Facts[],
+  identityId: string,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const ids = services.map(({ id }) => id)
+  const rows = await db
+    .selectFrom('service_configs')
+    .select(['serviceId', 'configId'])
+    .where('identityId', '=', identityId)
+    .where(isOneOf(db, 'serviceId', ids))
+    .execute()
+  const found = new Map<string, string[]>()
+  for (const { serviceId, configId } of rows) found.set(serviceId, [...(found.get(serviceId) ?? []), configId])
+  return found
+}
+
+/** Those of the configs that are of a wanted type. */
+async function shownConfigs(
+  { db }: ReadContext,
+  ids: ReadonlySet<string>,
+  wanted: readonly string[],
+): Promise<ReadonlyMap<string, ShownConfig>> {
+  if (ids.size === 0) return new Map()
+  const all = db
+    .selectFrom('configs')
+    .innerJoin('config_types', 'config_types.id', 'configs.configTypeId')
+    .select(['configs.id', 'configs.configTypeId', 'configs.data', 'config_types.name'])
+    .where(isOneOf(db, 'configs.id', [...ids]))
+  const rows = await (wanted.includes('all') ? all : all.where(isOneOf(db, 'configs.configTypeId', wanted))).execute()
+  return new Map(
+    rows.map(({ id, configTypeId, name, data }) => [id, { configTypeId, member: `${JSON.stringify(name)}:${data}` }]),
+  )
 }
 
 function permissionsFrom(types: ReadonlySet<string | undefined>, isAdmin: boolean): Permission[] {

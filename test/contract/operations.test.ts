@@ -77,7 +77,7 @@ describe('every operation', () => {
         ...(each.body ? { body: '{ this is no json', headers: { 'content-type': 'application/json' } } : {}),
       })
 
-      expect(answer.status).toBe('isForbidden' in each.access ? 403 : 401)
+      expect(answer.status).toBe('permission' in each.access && each.access.isForbidden ? 403 : 401)
       expect(answer.body.error.cause.code).toBe('PERMISSION_DENIED')
     },
   )

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inProcessTransport } from '../../server/in-process.ts'
 import { httpTransport } from '../../src/client/http-transport.ts'
 import type { Request, Transport } from '../../src/client/transport.ts'
+import { linkedPlural } from '../../src/records/links.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import { answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -50,7 +51,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
     const { answer, id } = await make(way, resource, uniqueName(resource, way, 'created'))
 
     expect(answer.status).toBe(201)
-    expect(answer.body.data).toEqual({ _links: { self: { href: `./${resource.plural}/${id}` } }, id })
+    expect(answer.body.data).toEqual({ _links: { self: { href: `./${linkedPlural(resource)}/${id}` } }, id })
   })
 
   it('show what they were created with', async () => {

@@ -1,7 +1,12 @@
 // The policy index against the rules written down as plain loops, over random networks and random changes.
 import { describe, expect, it } from 'vitest'
-import { PolicyIndex, type ServicePolicyRecord } from '../../src/policy/policy-index.ts'
-import { type Attributed, matches, parseSide, type Semantic } from '../../src/policy/side.ts'
+import {
+  type EdgeRouterPolicyRecord,
+  PolicyIndex,
+  type ServiceEdgeRouterPolicyRecord,
+  type ServicePolicyRecord,
+} from '../../src/policy/policy-index.ts'
+import { type Attributed, matches, parseSide, type Semantic, unionOf } from '../../src/policy/side.ts'
 
 describe('one side of a policy', () => {
   const record = { id: 'x', attributes: ['a', 'b'] }
@@ -43,21 +48,11 @@ function random(seed: number) {
 const ATTRIBUTES = ['a', 'b', 'c', 'd', 'e']
 const IDENTITIES = ['i1', 'i2', 'i3', 'i4']
 const SERVICES = ['s1', 's2', 's3', 's4', 's5', 's6']
+const ROUTERS = ['r1', 'r2', 'r3', 'r4', 'r5']
+const CHECKS = ['c1', 'c2', 'c3']
+const POLICIES = ['p0', 'p1', 'p2', 'p3', 'p4', 'p5']
 
-/** The rules as the documents state them, without any index. */
-function naive(
-  policies: readonly ServicePolicyRecord[],
-  services: readonly Attributed[],
-  identity: Attributed,
-  type: string,
-): string[] {
-  const found = new Set<string>()
-  for (const policy of policies) {
-    if (policy.type !== type || !plainMatch(policy.semantic, policy.identityRoles, identity)) continue
-    for (const service of services) if (plainMatch(policy.semantic, policy.serviceRoles, service)) found.add(service.id)
-  }
-  return [...found].sort()
-}
+// ---- the rules as the documents state them, without any index ----
 
 function plainMatch(semantic: Semantic, roles: readonly string[], { id, attributes }: Attributed): boolean {
   if (roles.includes(`@${id}`) || roles.includes('#all')) return true
@@ -68,62 +63,243 @@ function plainMatch(semantic: Semantic, roles: readonly string[], { id, attribut
     : wanted.some((one) => attributes.includes(one))
 }
 
+class PlainNetwork {
+  readonly services = new Map<string, Attributed>()
+  readonly routers = new Map<string, Attributed>()
+  readonly checks = new Map<string, Attributed>()
+  readonly servicePolicies = new Map<string, ServicePolicyRecord>()
+  readonly routerPolicies = new Map<string, EdgeRouterPolicyRecord>()
+  readonly serviceRouterPolicies = new Map<string, ServiceEdgeRouterPolicyRecord>()
+
+  servicePoliciesOf(identity: Attributed, type: string) {
+    return [...this.servicePolicies.values()].filter(
+      (policy) => policy.type === type && plainMatch(policy.semantic, policy.identityRoles, identity),
+    )
+  }
+
+  servicesOf(identity: Attributed, type: string): string[] {
+    const policies = this.servicePoliciesOf(identity, type)
+    return idsOf(
+      [...this.services.values()].filter((service) =>
+        policies.some(({ semantic, serviceRoles }) => plainMatch(semantic, serviceRoles, service)),
+      ),
+    )
+  }
+
+  routersOf(identity: Attributed): string[] {
+    const policies = [...this.routerPolicies.values()].filter(({ semantic, identityRoles }) =>
+      plainMatch(semantic, identityRoles, identity),
+    )
+    return this.#routersOf(policies)
+  }
+
+  routersOfService(service: Attributed): string[] {
+    const policies = [...this.serviceRouterPolicies.values()].filter(({ semantic, serviceRoles }) =>
+      plainMatch(semantic, serviceRoles, service),
+    )
+    return this.#routersOf(policies)
+  }
+
+  #routersOf(policies: readonly { semantic: Semantic; edgeRouterRoles: readonly string[] }[]): string[] {
+    return idsOf(
+      [...this.routers.values()].filter((router) =>
+        policies.some(({ semantic, edgeRouterRoles }) => plainMatch(semantic, edgeRouterRoles, router)),
+      ),
+    )
+  }
+}
+
+const idsOf = (records: Iterable<{ readonly id: string }>) => [...records].map(({ id }) => id).sort()
+
 describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => {
   const { below, some, chance } = random(seed)
   const index = new PolicyIndex()
-  const services = new Map<string, Attributed>()
-  const policies = new Map<string, ServicePolicyRecord>()
+  const plain = new PlainNetwork()
+  const oneOf = (from: readonly string[]) => from[below(from.length)] as string
+  const semantic = (): Semantic => (chance(0.5) ? 'AllOf' : 'AnyOf')
 
   const roles = (ids: readonly string[]) => {
     if (chance(0.1)) return ['#all']
     return [...some(ATTRIBUTES, 3).map((attribute) => `#${attribute}`), ...some(ids, 1).map((id) => `@${id}`)]
   }
 
-  function change(): void {
-    const id = SERVICES[below(SERVICES.length)] as string
-    const policyId = `p${below(6)}`
-    if (chance(0.35)) {
-      const service = { id, attributes: some(ATTRIBUTES, 3) }
-      services.set(id, service)
-      index.setService(service)
-    } else if (chance(0.2)) {
-      services.delete(id)
-      index.deleteService(id)
-    } else if (chance(0.25)) {
-      policies.delete(policyId)
-      index.deleteServicePolicy(policyId)
-    } else {
-      const policy: ServicePolicyRecord = {
-        id: policyId,
-        name: policyId,
-        type: chance(0.5) ? 'Dial' : 'Bind',
-        semantic: chance(0.5) ? 'AllOf' : 'AnyOf',
-        identityRoles: roles(IDENTITIES),
-        serviceRoles: roles(SERVICES),
-        postureCheckRoles: [],
-      }
-      policies.set(policyId, policy)
-      index.setServicePolicy(policy)
+  /** Makes, changes or deletes one record of a kind, in the index and in the plain network alike. */
+  function alter<T extends { readonly id: string }>(
+    records: Map<string, T>,
+    ids: readonly string[],
+    make: (id: string) => T,
+    set: (record: T) => void,
+    remove: (id: string) => void,
+  ): void {
+    const id = oneOf(ids)
+    if (chance(0.3)) {
+      records.delete(id)
+      remove(id)
+      return
     }
+    const record = make(id)
+    records.set(id, record)
+    set(record)
   }
 
+  const attributed = (id: string): Attributed => ({ id, attributes: some(ATTRIBUTES, 3) })
+  const changes: readonly (() => void)[] = [
+    () =>
+      alter(
+        plain.services,
+        SERVICES,
+        attributed,
+        (record) => index.setService(record),
+        (id) => index.deleteService(id),
+      ),
+    () =>
+      alter(
+        plain.routers,
+        ROUTERS,
+        attributed,
+        (record) => index.setEdgeRouter(record),
+        (id) => index.deleteEdgeRouter(id),
+      ),
+    () =>
+      alter(
+        plain.checks,
+        CHECKS,
+        attributed,
+        (record) => index.setPostureCheck(record),
+        (id) => index.deletePostureCheck(id),
+      ),
+    () =>
+      alter(
+        plain.servicePolicies,
+        POLICIES,
+        (id) => ({
+          id,
+          name: id,
+          type: chance(0.5) ? ('Dial' as const) : ('Bind' as const),
+          semantic: semantic(),
+          identityRoles: roles(IDENTITIES),
+          serviceRoles: roles(SERVICES),
+          postureCheckRoles: roles(CHECKS),
+        }),
+        (policy) => index.setServicePolicy(policy),
+        (id) => index.deleteServicePolicy(id),
+      ),
+    () =>
+      alter(
+        plain.routerPolicies,
+        POLICIES,
+        (id) => ({
+          id,
+          name: id,
+          semantic: semantic(),
+          identityRoles: roles(IDENTITIES),
+          edgeRouterRoles: roles(ROUTERS),
+        }),
+        (policy) => index.setEdgeRouterPolicy(policy),
+        (id) => index.deleteEdgeRouterPolicy(id),
+      ),
+    () =>
+      alter(
+        plain.serviceRouterPolicies,
+        POLICIES,
+        (id) => ({
+          id,
+          name: id,
+          semantic: semantic(),
+          serviceRoles: roles(SERVICES),
+          edgeRouterRoles: roles(ROUTERS),
+        }),
+        (policy) => index.setServiceEdgeRouterPolicy(policy),
+        (id) => index.deleteServiceEdgeRouterPolicy(id),
+      ),
+  ]
+
   it('grants after every change what the rules grant', () => {
-    for (let step = 0; step < 300; step++) {
-      change()
-      const identity = { id: IDENTITIES[below(IDENTITIES.length)] as string, attributes: some(ATTRIBUTES, 4) }
+    for (let step = 0; step < 400; step++) {
+      changes[below(changes.length)]?.()
+      const identity = { id: oneOf(IDENTITIES), attributes: some(ATTRIBUTES, 4) }
+
       for (const type of ['Dial', 'Bind'] as const) {
-        const granted = index.servicesGrantedBy(index.servicePoliciesOf(identity, type)).sort()
+        const policies = index.servicePoliciesOf(identity, type)
 
-        expect(granted).toEqual(naive([...policies.values()], [...services.values()], identity, type))
+        expect(idsOf(policies)).toEqual(idsOf(plain.servicePoliciesOf(identity, type)))
+        expect(index.servicesGrantedBy(policies).sort()).toEqual(plain.servicesOf(identity, type))
       }
-      for (const service of services.values()) {
-        const containing = index.servicePoliciesOfService(service.id).map(({ id }) => id)
-        const expected = [...policies.values()]
-          .filter((policy) => plainMatch(policy.semantic, policy.serviceRoles, service))
-          .map(({ id }) => id)
+      expect(index.routersOf(identity).sort()).toEqual(plain.routersOf(identity))
+      for (const service of plain.services.values()) {
+        const ofService = plain.routersOfService(service)
+        const common = plain.routersOf(identity).filter((id) => ofService.includes(id))
 
-        expect(containing.sort()).toEqual(expected.sort())
+        expect(index.routersOfService(service.id).sort()).toEqual(ofService)
+        expect(index.commonRouters(identity, service.id).sort()).toEqual(common)
       }
     }
   })
+
+  it('knows after every change which policies match a record on either side', () => {
+    const matching = <P extends { semantic: Semantic }>(
+      policies: ReadonlyMap<string, P & { id: string }>,
+      side: (policy: P) => readonly string[],
+      record: Attributed,
+    ) => idsOf([...policies.values()].filter((policy) => plainMatch(policy.semantic, side(policy), record)))
+
+    for (let step = 0; step < 200; step++) {
+      changes[below(changes.length)]?.()
+      const { servicePolicies, routerPolicies, serviceRouterPolicies } = plain
+
+      for (const service of plain.services.values()) {
+        expect(idsOf(index.servicePoliciesOfService(service.id))).toEqual(
+          matching(servicePolicies, ({ serviceRoles }) => serviceRoles, service),
+        )
+        expect(idsOf(index.serviceEdgeRouterPoliciesOf(service.id))).toEqual(
+          matching(serviceRouterPolicies, ({ serviceRoles }) => serviceRoles, service),
+        )
+      }
+      for (const router of plain.routers.values()) {
+        expect(idsOf(index.edgeRouterPoliciesOfRouter(router.id))).toEqual(
+          matching(routerPolicies, ({ edgeRouterRoles }) => edgeRouterRoles, router),
+        )
+        expect(idsOf(index.serviceEdgeRouterPoliciesOfRouter(router.id))).toEqual(
+          matching(serviceRouterPolicies, ({ edgeRouterRoles }) => edgeRouterRoles, router),
+        )
+      }
+      for (const check of plain.checks.values()) {
+        expect(idsOf(index.servicePoliciesOfPostureCheck(check.id))).toEqual(
+          matching(servicePolicies, ({ postureCheckRoles }) => postureCheckRoles, check),
+        )
+      }
+    }
+  })
+
+  it('matches by the union of sides what any of them matches', () => {
+    for (let step = 0; step < 200; step++) {
+      const sides = Array.from({ length: below(5) }, () => parseSide(semantic(), roles(IDENTITIES)))
+      const union = unionOf(sides)
+
+      for (const id of IDENTITIES) {
+        const record = { id, attributes: some(ATTRIBUTES, 4) }
+
+        expect(union.some((side) => matches(side, record))).toBe(sides.some((side) => matches(side, record)))
+      }
+    }
+  })
+})
+
+it('knows nothing of records that do not exist', () => {
+  const index = new PolicyIndex()
+  index.setServicePolicy({
+    id: 'p',
+    name: 'p',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: ['#all'],
+    postureCheckRoles: ['#all'],
+  })
+
+  expect(index.servicePoliciesOfService('nope')).toEqual([])
+  expect(index.servicePoliciesOfPostureCheck('nope')).toEqual([])
+  expect(index.serviceEdgeRouterPoliciesOf('nope')).toEqual([])
+  expect(index.edgeRouterPoliciesOfRouter('nope')).toEqual([])
+  expect(index.commonRouters({ id: 'i', attributes: [] }, 'nope')).toEqual([])
 })

@@ -59,6 +59,41 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   )
   await records('identity_types', [['name', 'text']], { unique: [['name']] })
   await records(
+    'routers',
+    [
+      ['name', 'text'],
+      ['cost', 'integer'],
+      ['noTraversal', 'integer'],
+      ['disabled', 'integer'],
+      ['isVerified', 'integer'],
+      ['fingerprint', 'text', 'null'],
+      ['unverifiedFingerprint', 'text', 'null'],
+      ['unverifiedCertPem', 'text', 'null'],
+      ['isEdge', 'integer'],
+      ['roleAttributes', 'text'],
+      ['isTunnelerEnabled', 'integer'],
+      ['appData', 'text'],
+      ['certPem', 'text', 'null'],
+    ],
+    { unique: [['name']], sets: ['role_attributes'], indexes: ['fingerprint'] },
+  )
+  await records(
+    'terminators',
+    [
+      ['serviceId', 'text'],
+      ['routerId', 'text'],
+      ['binding', 'text'],
+      ['address', 'text'],
+      ['cost', 'integer'],
+      ['precedence', 'text'],
+      ['identity', 'text'],
+      ['identitySecret', 'text', 'null'],
+      ['hostId', 'text'],
+      ['isSystem', 'integer'],
+    ],
+    { references: { serviceId: 'services', routerId: 'routers' }, indexes: ['hostId'] },
+  )
+  await records(
     'identities',
     [
       ['name', 'text'],
@@ -83,6 +118,24 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       unique: [['name'], ['externalId']],
       references: { typeId: 'identity_types', authPolicyId: 'auth_policies' },
       sets: ['role_attributes', 'hosted_services'],
+    },
+  )
+  await records(
+    'service_configs',
+    [
+      ['identityId', 'text'],
+      ['serviceId', 'text'],
+      ['configId', 'text'],
+      ['configTypeId', 'text'],
+    ],
+    {
+      unique: [['identityId', 'serviceId', 'configTypeId']],
+      references: {
+        identityId: 'identities',
+        serviceId: 'services',
+        configId: 'configs',
+        configTypeId: 'config_types',
+      },
     },
   )
   await records(
@@ -114,14 +167,19 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await records(
     'enrollments',
     [
-      ['identityId', 'text'],
+      ['identityId', 'text', 'null'],
+      ['edgeRouterId', 'text', 'null'],
+      ['transitRouterId', 'text', 'null'],
       ['method', 'text'],
       ['expiresAt', 'integer'],
       ['username', 'text', 'null'],
       ['caId', 'text', 'null'],
       ['token', 'text'],
     ],
-    { unique: [['token'], ['identityId', 'method']], references: { identityId: 'identities' } },
+    {
+      unique: [['token'], ['identityId', 'method'], ['edgeRouterId'], ['transitRouterId']],
+      references: { identityId: 'identities', edgeRouterId: 'routers', transitRouterId: 'routers' },
+    },
   )
   await records(
     'api_sessions',
@@ -142,6 +200,15 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       references: { identityId: 'identities' },
       indexes: ['authenticatorId', 'lastActivityAt'],
     },
+  )
+  await records(
+    'posture_check_types',
+    [
+      ['name', 'text'],
+      ['operatingSystems', 'text'],
+      ['version', 'text', 'null'],
+    ],
+    { unique: [['name']] },
   )
   await records(
     'posture_checks',
@@ -165,6 +232,48 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ['postureCheckRoles', 'text'],
     ],
     { unique: [['name']], sets: ['identity_roles', 'service_roles', 'posture_check_roles'] },
+  )
+  await records(
+    'edge_router_policies',
+    [
+      ['name', 'text'],
+      ['semantic', 'text'],
+      ['edgeRouterRoles', 'text'],
+      ['identityRoles', 'text'],
+      ['isSystem', 'integer'],
+    ],
+    { unique: [['name']], sets: ['edge_router_roles', 'identity_roles'] },
+  )
+  await records(
+    'service_edge_router_policies',
+    [
+      ['name', 'text'],
+      ['semantic', 'text'],
+      ['edgeRouterRoles', 'text'],
+      ['serviceRoles', 'text'],
+    ],
+    { unique: [['name']], sets: ['edge_router_roles', 'service_roles'] },
+  )
+  await records(
+    'controllers',
+    [
+      ['name', 'text'],
+      ['ctrlAddress', 'text', 'null'],
+      ['apiAddresses', 'text'],
+      ['certPem', 'text'],
+      ['fingerprint', 'text'],
+      ['publicKeyPrint', 'text'],
+      ['lastJoinedAt', 'integer'],
+    ],
+    { unique: [['publicKeyPrint']] },
+  )
+  await records(
+    'controller_settings',
+    [
+      ['controllerId', 'text', 'null'],
+      ['oidc', 'text'],
+    ],
+    { unique: [['controllerId']], references: { controllerId: 'controllers' } },
   )
   await auditTable(db, dialect)
 }

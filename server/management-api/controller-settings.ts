@@ -1,0 +1,87 @@
+// What a controller's settings come to once the global ones fill their gaps, and the second place where they are written.
+import { isoTime } from '../../src/clock.ts'
+import type { Context } from '../../src/context.ts'
+import { notFound } from '../../src/errors.ts'
+import { controllerSettings, GLOBAL_SETTINGS } from '../../src/resources/controller-settings.ts'
+import type { Entity } from '../../src/resources/define.ts'
+import { find, get } from '../../src/store/entities.ts'
+import { data } from '../answers.ts'
+import { type AnyOperation, operation } from '../operation.ts'
+import { verbOperation } from '../resource-operations.ts'
+
+type Settings = Entity<typeof controllerSettings>
+
+const EFFECTIVE = '/controller-settings/:id/effective'
+const text = { type: 'string' }
+const settings = {
+  type: 'object',
+  properties: {
+    oidc: {
+      type: 'object',
+      properties: {
+        postLogoutUris: { type: 'array', items: text },
+        redirectUris: { type: 'array', items: text },
+      },
+    },
+  },
+}
+const effectiveSchema = {
+  type: 'object',
+  properties: {
+    _links: { type: 'object' },
+    id: text,
+    createdAt: text,
+    updatedAt: text,
+    tags: { type: 'object' },
+    effective: settings,
+    instance: settings,
+  },
+}
+
+/** Those of a record, or of a controller that has no record of its own. @throws NOT_FOUND */
+async function ownSettings(context: Context, id: string, global: Settings): Promise<Settings> {
+  const own = await find(context, controllerSettings, id)
+  if (own) return own
+  const controller = await context.db.selectFrom('controllers').select('id').where('id', '=', id).executeTakeFirst()
+  if (!controller) throw notFound('controller setting', id)
+  return { ...global, id, tags: {}, oidc: { postLogoutUris: null, redirectUris: null } }
+}
+
+export const controllerSettingOperations: readonly AnyOperation[] = [
+  operation({
+    id: 'detailControllerSettingEffective',
+    apis: ['management'],
+    topic: 'controller-settings',
+    method: 'GET',
+    path: EFFECTIVE,
+    summary: 'Shows the settings that hold for one controller, and those that are its own.',
+    access: { permission: 'controller-setting.read', grantedTo: 'administrator' },
+    returns: { kind: 'data', schema: effectiveSchema },
+    async run({ context, params: { id = '' } }) {
+      const global = await get(context, controllerSettings, GLOBAL_SETTINGS)
+      const own = await ownSettings(context, id, global)
+      return data({
+        _links: { self: { href: `./controller-settings/${id}` } },
+        id,
+        createdAt: isoTime(own.createdAt),
+        updatedAt: isoTime(Math.max(own.updatedAt, global.updatedAt)),
+        tags: own.tags,
+        effective: { oidc: { ...set(global.oidc), ...set(own.oidc) } },
+        instance: { oidc: set(own.oidc) },
+      })
+    },
+  }),
+  // The documents write settings here; where they are read they can be written too.
+  ...(['replace', 'patch', 'delete'] as const).flatMap((verb) => {
+    const own = verbOperation(controllerSettings, verb)
+    return [
+      { ...own, path: EFFECTIVE },
+      { ...own, id: `${own.id}Itself`, isOwn: true },
+    ]
+  }),
+]
+
+/** The members that are set; the others are left to the global settings. */
+function set(oidc: Settings['oidc']): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(oidc).filter(([, value]) => value !== null))
+}

@@ -1,0 +1,156 @@
+// What administrators do with identities beyond their records: disable, enable, trace, take away a second factor, look closer.
+import { disable, enable } from '../../src/auth/disabling.ts'
+import { isoTime } from '../../src/clock.ts'
+import { parseDuration } from '../../src/config.ts'
+import { invalid } from '../../src/errors.ts'
+import { newToken } from '../../src/ids.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { traceChannels } from '../../src/routers/traces.ts'
+import { f } from '../../src/schema/fields.ts'
+import { data, empty } from '../answers.ts'
+import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
+import { existingRow } from '../resource-operations.ts'
+
+const common = { apis: ['management'], topic: 'identities' } as const
+const READ = { permission: 'identity.read', grantedTo: 'administrator' } as const
+const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
+
+// A hundred years: from more would follow times beyond what dates can say.
+const LONGEST_MINUTES = 100 * 366 * 24 * 60
+
+interface TraceSpec {
+  readonly enabled: boolean
+  readonly duration?: string
+  readonly traceId?: string
+  readonly channels?: readonly string[]
+}
+
+/** What there is to say of an identity's machine as long as it has reported nothing. */
+const NO_REPORT = { lastUpdatedAt: null, postureCheckId: '', timedOut: false } as const
+const NO_POSTURE_DATA = {
+  apiSessionPostureData: {},
+  domain: { ...NO_REPORT, domain: null },
+  mac: { ...NO_REPORT, addresses: [] },
+  os: { ...NO_REPORT, build: null, type: null, version: null },
+  processes: [],
+} as const
+
+export const identityOperations: readonly AnyOperation[] = [
+  operation<{ durationMinutes: number }>({
+    ...common,
+    id: 'disableIdentity',
+    method: 'POST',
+    path: '/identities/:id/disable',
+    summary: 'Keeps an identity out, for a time or until it is enabled, and ends its sessions.',
+    access: UPDATE,
+    body: fieldsBody({
+      durationMinutes: f.int({ required: true, max: LONGEST_MINUTES, summary: 'For how long; 0 is without an end.' }),
+    }),
+    returns: { kind: 'empty' },
+    async run({ context, params, body }) {
+      await context.write((tx) => disable(tx, params.id ?? '', body.durationMinutes))
+      return empty()
+    },
+  }),
+  operation({
+    ...common,
+    id: 'enableIdentity',
+    method: 'POST',
+    path: '/identities/:id/enable',
+    summary: 'Lets a disabled identity in again.',
+    access: UPDATE,
+    returns: { kind: 'empty' },
+    async run({ context, params }) {
+      await context.write((tx) => enable(tx, params.id ?? ''))
+      return empty()
+    },
+  }),
+  operation<TraceSpec>({
+    ...common,
+    id: 'updateIdentityTracing',
+    method: 'PUT',
+    path: '/identities/:id/trace',
+    summary: 'Begins, or ends, logging in detail what an identity connects to.',
+    access: UPDATE,
+    body: fieldsBody({
+      enabled: f.bool({ summary: 'Whether to trace; without it tracing ends.' }),
+      duration: f.text({ summary: 'For how long, such as 10m or 1h30m.' }),
+      traceId: f.text({ summary: 'What the log calls the trace; made up where it is not given.' }),
+      channels: f.strings({ summary: `Which of ${traceChannels.join(', ')}; all of them unless said otherwise.` }),
+    }),
+    returns: {
+      kind: 'data',
+      schema: {
+        type: 'object',
+        properties: {
+          enabled: { type: 'boolean' },
+          traceId: { type: 'string' },
+          until: { type: 'string', format: 'date-time' },
+        },
+      },
+    },
+    async run({ context, params, body }) {
+      const { id } = await existingRow(context, identities, params.id)
+      const { traces } = context.controller
+      const now = context.clock.now()
+      if (!body.enabled) {
+        traces.stop(id)
+        return data({ enabled: false, until: isoTime(now) })
+      }
+      const duration = parseDuration(body.duration ?? '') ?? 0
+      if (duration === 0 || duration > LONGEST_MINUTES * 60_000) {
+        throw invalid('duration', 'must be a time such as 10m or 1h30m', body.duration)
+      }
+      const trace = { traceId: body.traceId || newToken(), until: now + duration, channels: channelsOf(body.channels) }
+      traces.start(id, trace, now)
+      return data({ enabled: true, traceId: trace.traceId, until: isoTime(trace.until) })
+    },
+  }),
+  operation({
+    ...common,
+    id: 'getIdentityFailedServiceRequests',
+    method: 'GET',
+    path: '/identities/:id/failed-service-requests',
+    summary: 'Lists the latest sessions that an identity was refused because of posture checks.',
+    access: READ,
+    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
+    async run({ context, params }) {
+      await existingRow(context, identities, params.id)
+      // Nothing evaluates posture checks yet, so nothing was refused because of them.
+      return data([])
+    },
+  }),
+  operation({
+    ...common,
+    id: 'getIdentityPostureData',
+    method: 'GET',
+    path: '/identities/:id/posture-data',
+    summary: 'Shows what the machines of an identity have reported about themselves.',
+    access: READ,
+    returns: { kind: 'data', schema: { type: 'object' } },
+    async run({ context, params }) {
+      await existingRow(context, identities, params.id)
+      // Nothing takes reports yet, so there are none.
+      return data(NO_POSTURE_DATA)
+    },
+  }),
+  operation({
+    ...common,
+    id: 'removeIdentityMfa',
+    method: 'DELETE',
+    path: '/identities/:id/mfa',
+    summary: "Takes away an identity's second factor.",
+    access: UPDATE,
+    returns: { kind: 'empty' },
+    async run({ context, params }) {
+      await existingRow(context, identities, params.id)
+      // Nobody can have enrolled one yet; that there is none is what was asked for.
+      return empty()
+    },
+  }),
+]
+
+function channelsOf(named: readonly string[] = []) {
+  const chosen = traceChannels.filter((channel) => named.includes(channel))
+  return new Set(chosen.length === 0 || named.includes('all') ? traceChannels : chosen)
+}

@@ -1,0 +1,40 @@
+// The role attributes that are in use, by kind of record: what administrators pick from when they write policies.
+
+import { filterableFields } from '../../src/filter/symbols.ts'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { edgeRouters } from '../../src/resources/edge-routers.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { postureChecks } from '../../src/resources/posture-checks.ts'
+import { services } from '../../src/resources/services.ts'
+import { planList } from '../../src/store/list-plan.ts'
+import { listValues, valueSource } from '../../src/store/value-lists.ts'
+import { list } from '../answers.ts'
+import { type AnyOperation, operation } from '../operation.ts'
+import { listParameters, listQuery } from '../query.ts'
+import { pascal } from '../resource-operations.ts'
+
+const attributed: readonly AnyResource[] = [edgeRouters, identities, postureChecks, services]
+
+export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((resource) =>
+  operation({
+    id: `list${pascal(resource.name)}RoleAttributes`,
+    apis: ['management'],
+    topic: 'role-attributes',
+    method: 'GET',
+    path: `/${resource.name}-role-attributes`,
+    summary: `Lists the role attributes that ${resource.plural.replaceAll('-', ' ')} have.`,
+    access: { permission: `${resource.name}.read`, grantedTo: 'administrator' },
+    query: listQuery,
+    returns: { kind: 'data', schema: { type: 'array', items: { type: 'string' } } },
+    async run({ context, query }) {
+      // Without a limit all of them, as clients expect.
+      const plan = planList(listParameters(query), 'none')
+      const { values, ...window } = await listValues(context, resource, 'roleAttributes', plan)
+      return list(
+        values.map((value) => JSON.stringify(value)),
+        window,
+        filterableFields(valueSource),
+      )
+    },
+  }),
+)

@@ -1,0 +1,85 @@
+// The configs that one identity gets for services in place of the services' own.
+import { addOverrides, removeOverrides, type ServiceConfig } from '../../src/access/config-overrides.ts'
+import { jsonText, RawJson } from '../../src/records/raw-json.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { f } from '../../src/schema/fields.ts'
+import { empty, list } from '../answers.ts'
+import { type AnyOperation, listBody, operation } from '../operation.ts'
+import { existingRow } from '../resource-operations.ts'
+
+// An identity's overrides for half of the services of a large network.
+const MOST_PAIRS = 1000
+
+const common = { apis: ['management'], topic: 'identities', path: '/identities/:id/service-configs' } as const
+const pair = {
+  serviceId: f.text({ required: true, summary: 'The service.' }),
+  configId: f.text({ required: true, summary: 'The config that the identity gets for it.' }),
+}
+const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
+
+export const serviceConfigOperations: readonly AnyOperation[] = [
+  operation({
+    ...common,
+    id: 'listIdentitysServiceConfigs',
+    method: 'GET',
+    summary: "Lists the configs that an identity gets for services in place of the services' own, all of them.",
+    access: { permission: 'identity.read', grantedTo: 'administrator' },
+    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
+    async run({ context, params }) {
+      const { id } = await existingRow(context, identities, params.id)
+      const { references } = context.controller
+      const rows = await context.db
+        .selectFrom('service_configs')
+        .select(['serviceId', 'configId'])
+        .where('identityId', '=', id)
+        .orderBy('serviceId')
+        .orderBy('configId')
+        .execute()
+      const services = await references.of(
+        context.db,
+        'services',
+        rows.map(({ serviceId }) => serviceId),
+      )
+      const configs = await references.of(
+        context.db,
+        'configs',
+        rows.map(({ configId }) => configId),
+      )
+      const texts = rows.map(({ serviceId, configId }) =>
+        jsonText({
+          serviceId,
+          service: new RawJson(services.get(serviceId)?.text ?? 'null'),
+          configId,
+          config: new RawJson(configs.get(configId)?.text ?? 'null'),
+        }),
+      )
+      return list(texts, { limit: texts.length, offset: 0, total: texts.length }, [])
+    },
+  }),
+  operation<readonly ServiceConfig[]>({
+    ...common,
+    id: 'associateIdentitysServiceConfigs',
+    method: 'POST',
+    summary: "Gives an identity configs for services in place of the services' own of the same types.",
+    access: UPDATE,
+    body: listBody<ServiceConfig>(pair, { maxItems: MOST_PAIRS }),
+    returns: { kind: 'empty' },
+    async run({ context, params, body }) {
+      await addOverrides(context, params.id ?? '', body)
+      return empty()
+    },
+  }),
+  operation<readonly ServiceConfig[]>({
+    ...common,
+    id: 'disassociateIdentitysServiceConfigs',
+    method: 'DELETE',
+    summary: 'Takes such configs from an identity: for each service, what it has of the type of the config.',
+    access: UPDATE,
+    body: listBody<ServiceConfig>(pair, { maxItems: MOST_PAIRS, isRequired: false }),
+    returns: { kind: 'empty' },
+    async run({ context, params, body }) {
+      await removeOverrides(context, params.id ?? '', body)
+      return empty()
+    },
+  }),
+]

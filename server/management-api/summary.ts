@@ -1,0 +1,64 @@
+// How many records of each kind there are.
+import { sql } from 'kysely'
+import type { Context } from '../../src/context.ts'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { resources } from '../../src/resources/index.ts'
+import { rowsOf } from '../../src/store/kinds.ts'
+import { data } from '../answers.ts'
+import { type AnyOperation, operation } from '../operation.ts'
+
+/** The members that clients know, and the resource that each of them counts. */
+const counted: Readonly<Record<string, string>> = {
+  apiSessionCertificates: 'api-session-certificates',
+  apiSessions: 'api-sessions',
+  authPolicies: 'auth-policies',
+  authenticators: 'authenticators',
+  cas: 'cas',
+  configTypes: 'config-types',
+  configs: 'configs',
+  controllers: 'controllers',
+  edgeRouterPolicies: 'edge-router-policies',
+  enrollments: 'enrollments',
+  externalJwtSigners: 'external-jwt-signers',
+  identities: 'identities',
+  identityTypes: 'identity-types',
+  mfas: 'mfas',
+  postureCheckTypes: 'posture-check-types',
+  postureChecks: 'posture-checks',
+  routers: 'routers',
+  'routers.edge': 'edge-routers',
+  serviceEdgeRouterPolicies: 'service-edge-router-policies',
+  servicePolicies: 'service-policies',
+  services: 'services',
+  'services.edge': 'services',
+  sessions: 'sessions',
+  terminators: 'terminators',
+}
+
+/** Members that clients know and that count what this controller does without. */
+const NOTHING = { eventualEvents: 0, revocations: 0 } as const
+
+export const summaryOperations: readonly AnyOperation[] = [
+  operation({
+    id: 'listSummary',
+    apis: ['management'],
+    topic: 'informational',
+    method: 'GET',
+    path: '/summary',
+    summary: 'Shows how many records of each kind there are.',
+    access: { permission: 'summary.read', grantedTo: 'administrator' },
+    returns: { kind: 'data', schema: { type: 'object', additionalProperties: { type: 'integer' } } },
+    async run({ context }) {
+      const counts: Record<string, number> = { ...NOTHING }
+      for (const [member, plural] of Object.entries(counted)) counts[member] = await countOf(context, plural)
+      return data(counts)
+    },
+  }),
+]
+
+async function countOf({ db, controller }: Context, plural: string): Promise<number> {
+  const resource = (resources as readonly AnyResource[]).find((each) => each.plural === plural)
+  if (!resource) return 0
+  const query = rowsOf(db, resource).select(sql<number>`count(*)`.as('n'))
+  return controller.store.total(query, [resource.table])
+}

@@ -1,0 +1,89 @@
+// The configs that one identity gets for a service in place of the service's own: at most one of each config type.
+import type { Context, WriteContext } from '../context.ts'
+import { notFound } from '../errors.ts'
+import { serviceConfigs } from '../resources/service-configs.ts'
+import { get, insert, newEntity, removeIn, update } from '../store/entities.ts'
+import { isOneOf } from '../store/untyped.ts'
+
+export interface ServiceConfig {
+  readonly serviceId: string
+  readonly configId: string
+}
+
+/**
+ * Gives an identity these configs; one that it has for the same service and of the same type makes way.
+ * @throws NOT_FOUND for an identity, service or config that does not exist; then nothing is changed
+ */
+export async function addOverrides(context: Context, identityId: string, pairs: readonly ServiceConfig[]) {
+  await context.write(async (tx) => {
+    await assertIdentity(tx, identityId)
+    await assertServices(tx, pairs)
+    const types = await typesOf(tx, pairs)
+    for (const { serviceId, configId } of pairs) {
+      const configTypeId = types.get(configId) ?? ''
+      const present = await overrideOf(tx, identityId, serviceId, configTypeId)
+      if (!present) {
+        const values = { identityId, serviceId, configId, configTypeId }
+        await insert(tx, serviceConfigs, newEntity(tx, serviceConfigs, values))
+      } else if (present.configId !== configId) {
+        await update(tx, serviceConfigs, await get(tx, serviceConfigs, present.id), { configId })
+      }
+    }
+  })
+}
+
+/**
+ * Takes from an identity what it has for these services of the types of these configs, whichever config of the type that
+ * is; what it does not have is passed over. @throws NOT_FOUND for an identity or config that does not exist
+ */
+export async function removeOverrides(context: Context, identityId: string, pairs: readonly ServiceConfig[]) {
+  await context.write(async (tx) => {
+    await assertIdentity(tx, identityId)
+    const types = await typesOf(tx, pairs)
+    for (const { serviceId, configId } of pairs) {
+      const present = await overrideOf(tx, identityId, serviceId, types.get(configId) ?? '')
+      if (present) await removeIn(tx, serviceConfigs, present.id)
+    }
+  })
+}
+
+function overrideOf({ db }: WriteContext, identityId: string, serviceId: string, configTypeId: string) {
+  return db
+    .selectFrom('service_configs')
+    .select(['id', 'configId'])
+    .where('identityId', '=', identityId)
+    .where('serviceId', '=', serviceId)
+    .where('configTypeId', '=', configTypeId)
+    .executeTakeFirst()
+}
+
+async function assertIdentity({ db }: WriteContext, id: string): Promise<void> {
+  const found = await db.selectFrom('identities').select('id').where('id', '=', id).executeTakeFirst()
+  if (!found) throw notFound('identity', id)
+}
+
+async function assertServices({ db }: WriteContext, pairs: readonly ServiceConfig[]): Promise<void> {
+  const wanted = pairs.map(({ serviceId }) => serviceId)
+  const rows = await db
+    .selectFrom('services')
+    .select('id')
+    .where(isOneOf(db, 'id', wanted))
+    .execute()
+  const known = new Set(rows.map(({ id }) => id))
+  const missing = wanted.find((id) => !known.has(id))
+  if (missing !== undefined) throw notFound('service', missing)
+}
+
+/** Config → config type. @throws NOT_FOUND */
+async function typesOf({ db }: WriteContext, pairs: readonly ServiceConfig[]): Promise<ReadonlyMap<string, string>> {
+  const wanted = pairs.map(({ configId }) => configId)
+  const rows = await db
+    .selectFrom('configs')
+    .select(['id', 'configTypeId'])
+    .where(isOneOf(db, 'id', wanted))
+    .execute()
+  const types = new Map(rows.map(({ id, configTypeId }) => [id, configTypeId]))
+  const missing = wanted.find((id) => !types.has(id))
+  if (missing !== undefined) throw notFound('config', missing)
+  return types
+}

@@ -1,0 +1,86 @@
+// The sub-lists that policies decide: for one record, the policies that match it and what they lead to.
+import type { Context } from '../context.ts'
+import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
+import type { IndexedPolicy } from '../policy/policy-table.ts'
+import { unionOf } from '../policy/side.ts'
+import type { Scope } from '../resources/define.ts'
+import { attributesOf } from './attributes-of.ts'
+
+export class PolicyScopes {
+  readonly #index: PolicyIndex
+
+  constructor(index: PolicyIndex) {
+    this.#index = index
+  }
+
+  // ---- of an identity: @throws NOT_FOUND ----
+
+  async servicePoliciesOfIdentity(context: Context, id: string): Promise<Scope> {
+    return policies(this.#index.servicePoliciesOf(await attributesOf(context, id)))
+  }
+
+  /** @param policyType `dial`, `bind` or undefined for both */
+  async servicesOfIdentity(context: Context, id: string, policyType: unknown): Promise<Scope> {
+    const matching = this.#index.servicePoliciesOf(await attributesOf(context, id), typeFrom(policyType))
+    return { ids: this.#index.servicesGrantedBy(matching) }
+  }
+
+  async edgeRouterPoliciesOfIdentity(context: Context, id: string): Promise<Scope> {
+    return policies(this.#index.edgeRouterPoliciesOf(await attributesOf(context, id)))
+  }
+
+  async edgeRoutersOfIdentity(context: Context, id: string): Promise<Scope> {
+    return { ids: this.#index.routersOf(await attributesOf(context, id)) }
+  }
+
+  // ---- of a service ----
+
+  servicePoliciesOfService(id: string): Scope {
+    return policies(this.#index.servicePoliciesOfService(id))
+  }
+
+  /** @param policyType `dial`, `bind` or undefined for both */
+  identitiesOfService(id: string, policyType: unknown): Scope {
+    return subjects(this.#index.servicePoliciesOfService(id, typeFrom(policyType)))
+  }
+
+  serviceEdgeRouterPoliciesOfService(id: string): Scope {
+    return policies(this.#index.serviceEdgeRouterPoliciesOf(id))
+  }
+
+  edgeRoutersOfService(id: string): Scope {
+    return { ids: this.#index.routersOfService(id) }
+  }
+
+  // ---- of an edge router ----
+
+  edgeRouterPoliciesOfRouter(id: string): Scope {
+    return policies(this.#index.edgeRouterPoliciesOfRouter(id))
+  }
+
+  identitiesOfRouter(id: string): Scope {
+    return subjects(this.#index.edgeRouterPoliciesOfRouter(id))
+  }
+
+  serviceEdgeRouterPoliciesOfRouter(id: string): Scope {
+    return policies(this.#index.serviceEdgeRouterPoliciesOfRouter(id))
+  }
+
+  servicesOfRouter(id: string): Scope {
+    return subjects(this.#index.serviceEdgeRouterPoliciesOfRouter(id))
+  }
+}
+
+function policies(found: readonly IndexedPolicy[]): Scope {
+  return { ids: found.map(({ id }) => id) }
+}
+
+/** Everybody who is granted something by one of the policies. */
+function subjects(granting: readonly IndexedPolicy[]): Scope {
+  return { sides: unionOf(granting.map((policy) => policy.subjects)) }
+}
+
+function typeFrom(policyType: unknown): PolicyType | undefined {
+  if (policyType === 'dial') return 'Dial'
+  return policyType === 'bind' ? 'Bind' : undefined
+}

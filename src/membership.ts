@@ -1,0 +1,60 @@
+// This controller as one of the controllers of the network: the record by which clients and administrators know it.
+import type { X509Certificate } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import { advertisedAddress, type Config, splitAddress } from './config.ts'
+import type { Context } from './context.ts'
+import type { Authority } from './pki/authority.ts'
+import { certificatePem, fingerprint, publicKeyPrint } from './pki/certificates.ts'
+import { type ApiAddresses, controllers } from './resources/controllers.ts'
+import type { Database } from './store/database.ts'
+import { get, insert, newEntity, update } from './store/entities.ts'
+
+export class Membership {
+  readonly #config: Config
+  readonly #certificate: X509Certificate
+  #ownId: string | undefined
+
+  private constructor(config: Config, certificate: X509Certificate, ownId: string | undefined) {
+    this.#config = config
+    this.#certificate = certificate
+    this.#ownId = ownId
+  }
+
+  static async load(db: Kysely<Database>, config: Config, { server }: Authority): Promise<Membership> {
+    const own = await db
+      .selectFrom('controllers')
+      .select('id')
+      .where('publicKeyPrint', '=', publicKeyPrint(server.certificate))
+      .executeTakeFirst()
+    return new Membership(config, server.certificate, own?.id)
+  }
+
+  /** The id of this controller's own record; undefined until it is announced for the first time. */
+  get ownId(): string | undefined {
+    return this.#ownId
+  }
+
+  /** Says in the database that this controller has joined, where it is found and what it proves itself with. */
+  async announce(context: Context, apiPaths: Readonly<Record<string, string>>): Promise<void> {
+    const values = {
+      name: splitAddress(advertisedAddress(this.#config)).host,
+      apiAddresses: addresses(`https://${advertisedAddress(this.#config)}`, apiPaths),
+      certPem: certificatePem(this.#certificate),
+      fingerprint: fingerprint(this.#certificate),
+      lastJoinedAt: context.clock.now(),
+    }
+    this.#ownId = await context.write(async (tx) => {
+      if (this.#ownId !== undefined) {
+        const own = await get(tx, controllers, this.#ownId)
+        return (await update(tx, controllers, own, values, undefined, 'none')).id
+      }
+      const own = { ...values, publicKeyPrint: publicKeyPrint(this.#certificate) }
+      return (await insert(tx, controllers, newEntity(tx, controllers, own))).id
+    })
+  }
+}
+
+/** Where each API is found. */
+function addresses(base: string, apiPaths: Readonly<Record<string, string>>): ApiAddresses {
+  return Object.fromEntries(Object.entries(apiPaths).map(([api, path]) => [api, [{ url: base + path, version: 'v1' }]]))
+}

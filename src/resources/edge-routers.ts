@@ -1,0 +1,70 @@
+// The routers that clients and hosts connect to.
+import { f } from '../schema/fields.ts'
+import { defineResource } from './define.ts'
+import { routerEnrollmentMembers, routerFields } from './routers.ts'
+
+export const edgeRouters = defineResource({
+  name: 'edge-router',
+  plural: 'edge-routers',
+  kindOf: { resource: 'routers', mark: 'isEdge' },
+  summary: 'A router that clients and hosts connect to.',
+  fields: {
+    ...routerFields,
+    isEdge: f.bool({ access: 'internal', default: true }),
+    roleAttributes: f.roleAttributes({ summary: 'Attributes by which policies find this edge router.' }),
+    isTunnelerEnabled: f.bool({
+      filter: true,
+      summary: 'Whether the router dials and hosts services itself; it then has an identity of its own.',
+    }),
+    appData: f.tags({ summary: 'Key-value pairs for applications.' }),
+    certPem: f.text({ access: 'read', nullable: true }),
+  },
+  derived: routerEnrollmentMembers,
+  derive: (context, rows) => context.controller.deriveRouters(context, rows),
+  dependsOn: { enrollments: ['edgeRouterId'] },
+  live: {
+    isOnline: { type: 'boolean' },
+    hostname: { type: 'string' },
+    supportedProtocols: { type: 'object', additionalProperties: { type: 'string' } },
+    syncStatus: { type: 'string' },
+    versionInfo: { type: 'object' },
+    interfaces: { type: ['array', 'null'] },
+  },
+  describeLive: (context, records, view) => context.controller.edgeRouterViews.describe(context, records, view),
+  links: ['edge-router-policies'],
+  relations: {
+    'edge-router-policies': {
+      kind: 'matched',
+      resource: 'edge-router-policies',
+      find: async ({ controller }, id) => controller.access.scopes.edgeRouterPoliciesOfRouter(id),
+    },
+    'service-edge-router-policies': {
+      kind: 'matched',
+      resource: 'service-edge-router-policies',
+      find: async ({ controller }, id) => controller.access.scopes.serviceEdgeRouterPoliciesOfRouter(id),
+    },
+    identities: {
+      kind: 'matched',
+      resource: 'identities',
+      find: async ({ controller }, id) => controller.access.scopes.identitiesOfRouter(id),
+    },
+    services: {
+      kind: 'matched',
+      resource: 'services',
+      find: async ({ controller }, id) => controller.access.scopes.servicesOfRouter(id),
+    },
+  },
+  rules: {
+    async created(tx, router) {
+      await tx.controller.routers.enroll(tx, 'erott', router.id)
+      await tx.controller.routers.followTunneler(tx, router, undefined)
+    },
+    updated: (tx, router, previous) => tx.controller.routers.followTunneler(tx, router, previous),
+    deleted: (tx, router) => tx.controller.routers.followTunneler(tx, undefined, router),
+  },
+  columns: ['id', 'name', 'roleAttributes', 'isVerified', 'isTunnelerEnabled'],
+  example: {
+    create: { name: 'edge-north', roleAttributes: ['north'], isTunnelerEnabled: true },
+    filter: 'anyOf(roleAttributes) = "north" and isVerified = true',
+  },
+})

@@ -1,0 +1,59 @@
+// What posture checks can look at, and on which operating systems.
+import { f } from '../schema/fields.ts'
+import { typed } from '../schema/json-schema.ts'
+import { defineResource } from './define.ts'
+
+interface OperatingSystem {
+  readonly type: string
+  readonly versions: readonly string[]
+}
+
+const systems = {
+  Android: ['10', '11', '9'],
+  Linux: ['4.14', '4.19', '5.4', '5.9'],
+  Windows: ['10', '2000', '7', '8', 'Vista'],
+  iOS: ['11', '12'],
+  macOS: ['10.15', '11.0'],
+} as const
+
+const on = (...types: (keyof typeof systems)[]): OperatingSystem[] =>
+  types.map((type) => ({ type, versions: systems[type] }))
+
+export const postureCheckTypes = defineResource({
+  name: 'posture-check-type',
+  plural: 'posture-check-types',
+  summary: 'A kind of posture check, with the operating systems it works on.',
+  fields: {
+    name: f.name(),
+    operatingSystems: f.json(
+      typed<OperatingSystem[]>({
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { type: { type: 'string' }, versions: { type: 'array', items: { type: 'string' } } },
+        },
+      }),
+      { access: 'read' },
+    ),
+    version: f.text({ access: 'read', nullable: true }),
+  },
+  verbs: ['list', 'detail'],
+  builtIn: [
+    {
+      id: 'OS',
+      name: 'Operating System Check',
+      operatingSystems: on('Android', 'Linux', 'Windows', 'iOS', 'macOS'),
+    },
+    { id: 'PROCESS', name: 'Process Check', operatingSystems: on('Linux', 'Windows', 'macOS') },
+    {
+      id: 'PROCESS_MULTI',
+      name: 'Process Multi Check',
+      operatingSystems: ['Linux', 'Windows', 'macOS'].map((type) => ({ type, versions: [] })),
+    },
+    { id: 'DOMAIN', name: 'Windows Domain Check', operatingSystems: on('Windows') },
+    { id: 'MAC', name: 'MAC Address Check', operatingSystems: on('Android', 'Linux', 'Windows', 'macOS') },
+    { id: 'MFA', name: 'Multi-Factor Authentication Check', operatingSystems: [] },
+  ],
+  columns: ['id', 'name'],
+  example: { create: {}, filter: 'name contains "Process"' },
+})

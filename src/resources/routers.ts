@@ -1,0 +1,49 @@
+// All routers: those that carry traffic onwards, and the edge routers among them, seen as what they have in common.
+import { f } from '../schema/fields.ts'
+import { defineResource } from './define.ts'
+
+/** What every router is described by. */
+export const routerFields = {
+  name: f.name({ summary: 'Unique among all routers, edge routers included.' }),
+  cost: f.int({ min: 0, max: 65535, filter: true, summary: 'What a path through this router costs on top.' }),
+  noTraversal: f.bool({ filter: true, summary: 'Whether traffic may only begin and end here, not pass through.' }),
+  disabled: f.bool({ filter: true, summary: 'Whether the router is kept from connecting.' }),
+  isVerified: f.bool({ access: 'read', filter: true, summary: 'Whether the router has enrolled.' }),
+  fingerprint: f.text({ access: 'read', nullable: true, filter: true }),
+  unverifiedFingerprint: f.text({ access: 'read', nullable: true }),
+  unverifiedCertPem: f.text({ access: 'read', nullable: true }),
+}
+
+/** How a router that has not enrolled yet may do so. */
+export const routerEnrollmentMembers = {
+  enrollmentToken: { type: ['string', 'null'] },
+  enrollmentJwt: { type: ['string', 'null'] },
+  enrollmentCreatedAt: { type: ['string', 'null'], format: 'date-time' },
+  enrollmentExpiresAt: { type: ['string', 'null'], format: 'date-time' },
+}
+
+export const routers = defineResource({
+  name: 'router',
+  plural: 'routers',
+  otherName: { name: 'transit-router', plural: 'transit-routers' },
+  summary: 'A router of the network; the edge routers, which clients connect to, are among them.',
+  fields: {
+    ...routerFields,
+    // What only edge routers have. It lies in the same table, so that all routers share one space of names.
+    isEdge: f.bool({ access: 'internal' }),
+    roleAttributes: f.roleAttributes({ access: 'internal' }),
+    isTunnelerEnabled: f.bool({ access: 'internal' }),
+    appData: f.tags({ access: 'internal' }),
+    certPem: f.text({ access: 'internal', nullable: true }),
+  },
+  derived: routerEnrollmentMembers,
+  derive: (context, rows) => context.controller.deriveRouters(context, rows),
+  dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
+  live: { isOnline: { type: 'boolean' }, interfaces: { type: ['array', 'null'] } },
+  describeLive: (context, records, view) => context.controller.routerViews.describe(context, records, view),
+  rules: {
+    created: (tx, router) => tx.controller.routers.enroll(tx, 'trott', router.id),
+  },
+  columns: ['id', 'name', 'isVerified', 'cost', 'disabled'],
+  example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
+})

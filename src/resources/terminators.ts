@@ -1,0 +1,65 @@
+// Where a service is hosted: a router, and what that router connects to.
+import { invalid } from '../errors.ts'
+import { f } from '../schema/fields.ts'
+import { defineResource } from './define.ts'
+import { precedences } from './identities.ts'
+
+export const terminators = defineResource({
+  name: 'terminator',
+  plural: 'terminators',
+  summary: 'A place where a service is hosted: a router, and the address that it connects to.',
+  fields: {
+    serviceId: f.reference('services', {
+      as: 'service',
+      input: 'service',
+      required: true,
+      filter: 'service',
+      onDelete: 'cascade',
+      summary: 'The hosted service; fixed once the terminator exists.',
+    }),
+    routerId: f.reference('routers', {
+      as: 'router',
+      input: 'router',
+      required: true,
+      filter: 'router',
+      onDelete: 'cascade',
+      summary: 'The router that connects to the address.',
+    }),
+    binding: f.text({ required: true, filter: true, summary: 'How the router connects: transport, udp or edge.' }),
+    address: f.text({ required: true, minLength: 1, filter: true, summary: 'Such as tcp:localhost:8080.' }),
+    cost: f.int({ min: 0, max: 65535, summary: 'What using it costs; the cheapest is preferred.' }),
+    precedence: f.choice(precedences, {
+      default: 'default',
+      summary: 'required before default before failed, whatever the cost.',
+    }),
+    identity: f.text({
+      access: 'create',
+      filter: 'instanceId',
+      summary: 'By what clients address this one among several hosts; fixed once the terminator exists.',
+    }),
+    identitySecret: f.text({
+      access: 'create',
+      nullable: true,
+      secret: true,
+      format: 'byte',
+      summary: 'Base64; whoever hosts under the same identity must know it.',
+    }),
+    hostId: f.text({ access: 'internal', filter: true }),
+    isSystem: f.bool({ access: 'internal', filter: true }),
+  },
+  // Those that routers make for the hosts connected to them: not to be changed, but an administrator may end them.
+  areSystemRecordsDeletable: true,
+  live: { dynamicCost: { type: 'integer', minimum: 0, maximum: 65535 } },
+  describeLive: (context, records, view) => context.controller.terminatorViews.describe(context, records, view),
+  rules: {
+    async check(_tx, next, previous) {
+      if (previous && next.serviceId !== previous.serviceId) throw invalid('service', 'cannot change', next.serviceId)
+      if (next.binding === '') next.binding = next.address.startsWith('udp:') ? 'udp' : 'transport'
+    },
+  },
+  columns: ['id', 'serviceId', 'routerId', 'binding', 'address', 'precedence'],
+  example: {
+    create: { service: 'web', router: 'edge-north', binding: 'transport', address: 'tcp:localhost:8080' },
+    filter: 'binding = "transport"',
+  },
+})

@@ -1,0 +1,38 @@
+// What is true of the network only while routers are connected: read by records, told by whoever holds the connections.
+
+/** A router as it describes itself while it is connected. */
+export interface LiveRouter {
+  readonly hostname: string
+  /** Protocol → the address at which clients reach the router by it. */
+  readonly supportedProtocols: Readonly<Record<string, string>>
+  /** How far the router has got with what the controller tells it: one of the words that clients know. */
+  readonly syncStatus: string
+  readonly versionInfo: VersionInfo
+  readonly interfaces: readonly unknown[] | null
+}
+
+export interface VersionInfo {
+  readonly arch: string
+  readonly buildDate: string
+  readonly os: string
+  readonly revision: string
+  readonly version: string
+}
+
+export type ConnectionStatus = 'online' | 'offline' | 'unknown'
+
+export interface LiveNetwork {
+  /** A connected router; undefined while it is not. */
+  router(id: string): LiveRouter | undefined
+  /** What the present load adds to the cost of a terminator: 0 to 65535. */
+  dynamicCostOf(terminatorId: string): number
+  /** Whether an identity is connected to an edge router. */
+  connectionOf(identityId: string): ConnectionStatus
+}
+
+/** A network without a control channel: no router can be connected, so nothing is, and nobody is connected to one. */
+export const disconnectedNetwork: LiveNetwork = {
+  router: () => undefined,
+  dynamicCostOf: () => 0,
+  connectionOf: () => 'offline',
+}

@@ -1,0 +1,93 @@
+// What belongs to a router beside its record: the enrollment it begins with, and an identity of its own where it tunnels.
+import type { Config } from '../config.ts'
+import type { Context, WriteContext } from '../context.ts'
+import { newToken } from '../ids.ts'
+import { edgeRouterPolicies } from '../resources/edge-router-policies.ts'
+import { edgeRouters } from '../resources/edge-routers.ts'
+import { enrollments } from '../resources/enrollments.ts'
+import { identities } from '../resources/identities.ts'
+import { get, insert, newEntity, removeIn, update } from '../store/entities.ts'
+
+/** As much of an edge router as decides about its identity. */
+interface Tunneler {
+  readonly id: string
+  readonly name: string
+  readonly isTunnelerEnabled: boolean
+}
+
+/** What a router's certificate leaves in its record. */
+const UNVERIFIED = {
+  isVerified: false,
+  fingerprint: null,
+  certPem: null,
+  unverifiedFingerprint: null,
+  unverifiedCertPem: null,
+} as const
+
+export class Routers {
+  readonly #config: Config
+
+  constructor(config: Config) {
+    this.#config = config
+  }
+
+  /** Makes the enrollment of a router that has none: `erott` is for edge routers, `trott` for all others. */
+  async enroll(tx: WriteContext, method: 'erott' | 'trott', id: string): Promise<void> {
+    const router = method === 'erott' ? { edgeRouterId: id } : { transitRouterId: id }
+    const expiresAt = tx.clock.now() + this.#config['enrollment.router']
+    const enrollment = newEntity(tx, enrollments, { ...router, method, expiresAt, token: newToken() })
+    await insert(tx, enrollments, enrollment)
+  }
+
+  /**
+   * Takes away what an edge router proves itself with, and makes a new enrollment: an earlier one is worth nothing from
+   * then on. Everything else about the router stays. @throws NOT_FOUND
+   */
+  async reEnroll(context: Context, id: string): Promise<void> {
+    await context.write(async (tx) => {
+      const router = await get(tx, edgeRouters, id)
+      const outstanding = tx.db.selectFrom('enrollments').select('id').where('edgeRouterId', '=', id)
+      for (const enrollment of await outstanding.execute()) await removeIn(tx, enrollments, enrollment.id)
+      await update(tx, edgeRouters, router, UNVERIFIED)
+      await this.enroll(tx, 'erott', id)
+    })
+  }
+
+  /** Whether an identity is that of an edge router: it has the router's id, and comes and goes with it. */
+  async isIdentityOfRouter({ db }: Pick<Context, 'db'>, identityId: string): Promise<boolean> {
+    const router = await db
+      .selectFrom('routers')
+      .select('id')
+      .where('id', '=', identityId)
+      .where('isTunnelerEnabled', '=', 1)
+      .executeTakeFirst()
+    return router !== undefined
+  }
+
+  /**
+   * Follows a change of an edge router: one that dials and hosts services itself has an identity of the same id and name,
+   * and a policy that lets this identity use the router.
+   */
+  async followTunneler(tx: WriteContext, now: Tunneler | undefined, before: Tunneler | undefined): Promise<void> {
+    const was = before?.isTunnelerEnabled ? before : undefined
+    const is = now?.isTunnelerEnabled ? now : undefined
+    if (is && !was) await makeIdentity(tx, is)
+    if (was && !is) await removeIdentity(tx, was.id)
+    if (is && was && is.name !== was.name) {
+      await update(tx, identities, await get(tx, identities, is.id), { name: is.name })
+    }
+  }
+}
+
+async function makeIdentity(tx: WriteContext, { id, name }: Tunneler): Promise<void> {
+  await insert(tx, identities, newEntity(tx, identities, { id, name, typeId: 'Router', isAdmin: false }))
+  const itself = [`@${id}`]
+  const policy = { semantic: 'AnyOf', edgeRouterRoles: itself, identityRoles: itself, isSystem: true }
+  const named = { id, name: `edge-router-${id}-system`, ...policy }
+  await insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, named))
+}
+
+async function removeIdentity(tx: WriteContext, id: string): Promise<void> {
+  await removeIn(tx, edgeRouterPolicies, id)
+  await removeIn(tx, identities, id)
+}

@@ -1,0 +1,32 @@
+// Which identities' connections are logged in detail, and until when. In memory: tracing is for the moment.
+import type { Instant } from '../clock.ts'
+
+/** The steps of a connection that can be logged. */
+export const traceChannels = ['selectPath', 'establishPath'] as const
+export type TraceChannel = (typeof traceChannels)[number]
+
+export interface Trace {
+  readonly traceId: string
+  readonly until: Instant
+  readonly channels: ReadonlySet<TraceChannel>
+}
+
+export class Traces {
+  readonly #byIdentity = new Map<string, Trace>()
+
+  /** Begins a trace, in place of an earlier one of the same identity. Traces that have ended are forgotten. */
+  start(identityId: string, trace: Trace, now: Instant): void {
+    for (const [id, { until }] of this.#byIdentity) if (until <= now) this.#byIdentity.delete(id)
+    this.#byIdentity.set(identityId, trace)
+  }
+
+  stop(identityId: string): void {
+    this.#byIdentity.delete(identityId)
+  }
+
+  /** The trace of an identity that is in force now. */
+  of(identityId: string, now: Instant): Trace | undefined {
+    const trace = this.#byIdentity.get(identityId)
+    return trace && trace.until > now ? trace : undefined
+  }
+}

@@ -1,0 +1,234 @@
+// What administrators look at first: the summary, the role attributes in use, the controllers and their settings.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { controllers } from '../../src/resources/controllers.ts'
+import { insert, newEntity } from '../../src/store/entities.ts'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { type Management, managementOf } from '../world/management.ts'
+
+let world: TestController
+let manage: Management
+
+beforeAll(async () => {
+  world = await testController()
+  manage = await managementOf(world)
+})
+afterAll(() => world.close())
+
+let made = 0
+const newName = (what: string) => `${what} ${++made}`
+
+const attributed = [
+  { list: 'identity-role-attributes', plural: 'identities', body: { type: 'User', isAdmin: false } },
+  { list: 'service-role-attributes', plural: 'services', body: { encryptionRequired: true } },
+  { list: 'edge-router-role-attributes', plural: 'edge-routers', body: {} },
+  { list: 'posture-check-role-attributes', plural: 'posture-checks', body: { typeId: 'DOMAIN', domains: ['x'] } },
+] as const
+
+describe.each(attributed)('$list', ({ list, plural, body }) => {
+  const make = (roleAttributes: string[]) => manage.make(plural, { name: newName(plural), ...body, roleAttributes })
+  const asked = async (filter: string, more = '') =>
+    (await manage.call('GET', `/${list}?filter=${encodeURIComponent(filter)}${more}`)).body
+
+  it('are each named once, in order, as long as somebody has them', async () => {
+    const id = await make(['b', 'a'])
+    await make(['b', 'C'])
+
+    const before = await manage.call('GET', `/${list}`)
+    await manage.change('DELETE', `/${plural}/${id}`)
+
+    expect(before.body.data).toEqual(['C', 'a', 'b'])
+    expect(before.body.meta).toMatchObject({
+      filterableFields: ['id'],
+      pagination: { limit: -1, offset: 0, totalCount: 3 },
+    })
+    expect(await manage.get(`/${list}`)).toEqual(['C', 'b'])
+  })
+
+  it('can be filtered, sorted and paged', async () => {
+    await make(['page-1', 'page-2', 'page-3', 'other'])
+
+    expect((await asked('id contains "page" sort by id desc')).data).toEqual(['page-3', 'page-2', 'page-1'])
+    expect((await asked('id contains "page"', '&limit=1&offset=1')).data).toEqual(['page-2'])
+    expect((await asked('id contains "page" limit 2')).meta.pagination).toEqual({ limit: 2, offset: 0, totalCount: 3 })
+  })
+
+  it('know no other field, and refuse a filter that is none', async () => {
+    expect(await manage.refusal('GET', `/${list}?filter=${encodeURIComponent('name = "a"')}`)).toMatchObject({
+      status: 400,
+      code: 'INVALID_FILTER',
+    })
+    expect(await manage.refusal('GET', `/${list}?filter=${encodeURIComponent('id =')}`)).toMatchObject({
+      status: 400,
+      code: 'INVALID_FILTER',
+    })
+  })
+})
+
+describe('the summary', () => {
+  it('counts what there is, edge routers among all routers', async () => {
+    const before = await manage.get('/summary')
+    await manage.make('routers', { name: newName('router') })
+    await manage.make('edge-routers', { name: newName('router'), isTunnelerEnabled: true })
+
+    const after = await manage.get('/summary')
+
+    const more = (key: string) => after[key] - before[key]
+    expect(more('routers')).toBe(2)
+    expect(more('routers.edge')).toBe(1)
+    expect(more('enrollments')).toBe(2)
+    expect(more('identities')).toBe(1)
+    expect(more('edgeRouterPolicies')).toBe(1)
+    expect(more('services')).toBe(0)
+  })
+
+  it('has every count that clients know', async () => {
+    const keys = [
+      'apiSessionCertificates',
+      'apiSessions',
+      'authPolicies',
+      'authenticators',
+      'cas',
+      'configTypes',
+      'configs',
+      'controllers',
+      'edgeRouterPolicies',
+      'enrollments',
+      'eventualEvents',
+      'externalJwtSigners',
+      'identities',
+      'identityTypes',
+      'mfas',
+      'postureCheckTypes',
+      'postureChecks',
+      'revocations',
+      'routers',
+      'routers.edge',
+      'serviceEdgeRouterPolicies',
+      'servicePolicies',
+      'services',
+      'services.edge',
+      'sessions',
+      'terminators',
+    ]
+
+    const summary = await manage.get('/summary')
+
+    expect(Object.keys(summary).sort()).toEqual(keys.sort())
+    expect(Object.values(summary).every((count) => Number.isInteger(count))).toBe(true)
+  })
+})
+
+describe('the controllers of the network', () => {
+  const announce = () =>
+    world.controller.membership.announce(world.system, {
+      'edge-client': '/edge/client/v1',
+      'edge-management': '/edge/management/v1',
+    })
+
+  it('are this one, as it last joined, and those that share its database', async () => {
+    await announce()
+    const values = { name: 'elsewhere', publicKeyPrint: 'another', lastJoinedAt: world.clock.now() }
+    await world.system.write((tx) => insert(tx, controllers, newEntity(tx, controllers, values)))
+    world.clock.advance(1000)
+    await announce()
+
+    const found = await manage.get(`/controllers?filter=${encodeURIComponent('true sort by name')}`)
+
+    expect(found.map(({ name, isOnline }: { name: string; isOnline: boolean }) => [name, isOnline])).toEqual([
+      ['127.0.0.1', true],
+      ['elsewhere', false],
+    ])
+    expect(found[0]).toMatchObject({
+      id: world.controller.membership.ownId,
+      certPem: expect.stringContaining('BEGIN CERTIFICATE'),
+      fingerprint: expect.stringMatching(/^[0-9a-f]{40}$/),
+      ctrlAddress: null,
+      lastJoinedAt: new Date(world.clock.now()).toISOString(),
+      apiAddresses: {
+        'edge-client': [{ url: 'https://127.0.0.1:1280/edge/client/v1', version: 'v1' }],
+        'edge-management': [{ url: 'https://127.0.0.1:1280/edge/management/v1', version: 'v1' }],
+      },
+    })
+    expect(found[0]).not.toHaveProperty('publicKeyPrint')
+  })
+
+  it('are known to everybody who is signed in', async () => {
+    await announce()
+    const { token } = await world.signIn()
+
+    for (const base of [CLIENT, MANAGEMENT]) {
+      const answer = await world.send({ method: 'GET', path: `${base}/controllers`, token })
+
+      expect(answer.status).toBe(200)
+      expect(answer.body.data[0].name).toBe('127.0.0.1')
+      expect('ctrlAddress' in answer.body.data[0]).toBe(base === MANAGEMENT)
+    }
+  })
+})
+
+describe('controller settings', () => {
+  let own: string
+
+  beforeAll(async () => {
+    await world.controller.membership.announce(world.system, {})
+    own = world.controller.membership.ownId ?? ''
+  })
+
+  const effective = async (id: string) => {
+    const { effective: inForce, instance } = await manage.get(`/controller-settings/${id}/effective`)
+    return { effective: inForce.oidc, instance: instance.oidc }
+  }
+
+  it('are the global ones where a controller has none of its own', async () => {
+    await manage.change('PATCH', '/controller-settings/global/effective', { oidc: { redirectUris: ['https://a'] } })
+
+    expect(await manage.get('/controller-settings/global')).toMatchObject({
+      id: 'global',
+      oidc: { postLogoutUris: [], redirectUris: ['https://a'] },
+    })
+    expect(await effective(own)).toEqual({
+      effective: { postLogoutUris: [], redirectUris: ['https://a'] },
+      instance: {},
+    })
+  })
+
+  it('of a controller win member by member', async () => {
+    const id = await manage.make('controller-settings', { controllerId: own, oidc: { postLogoutUris: ['https://b'] } })
+
+    const before = await effective(own)
+    await manage.change('PATCH', `/controller-settings/${own}/effective`, { oidc: { redirectUris: ['https://c'] } })
+    const patched = await effective(own)
+    await manage.change('PUT', `/controller-settings/${own}/effective`, { oidc: { redirectUris: [] } })
+
+    expect(id).toBe(own)
+    expect((await manage.get(`/controller-settings/${own}`)).oidc).toEqual({ redirectUris: [] })
+    expect(before).toEqual({
+      effective: { postLogoutUris: ['https://b'], redirectUris: ['https://a'] },
+      instance: { postLogoutUris: ['https://b'] },
+    })
+    expect(patched.effective).toEqual({ postLogoutUris: ['https://b'], redirectUris: ['https://c'] })
+    expect((await effective(own)).effective).toEqual({ postLogoutUris: [], redirectUris: [] })
+  })
+
+  it('are one record a controller, of a controller that exists', async () => {
+    const again = await manage.refusal('POST', '/controller-settings', { controllerId: own })
+    const unknown = await manage.refusal('POST', '/controller-settings', { controllerId: 'nope' })
+    const none = await manage.refusal('POST', '/controller-settings', { oidc: {} })
+
+    expect(again).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
+    expect(unknown).toMatchObject({ status: 404, code: 'NOT_FOUND', field: 'controllerId' })
+    expect(none).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
+  })
+
+  it('can be taken away from a controller, and not from all of them', async () => {
+    await manage.change('DELETE', `/controller-settings/${own}/effective`)
+
+    expect(await manage.refusal('GET', `/controller-settings/${own}`)).toMatchObject({ status: 404 })
+    expect(await manage.refusal('DELETE', '/controller-settings/global')).toMatchObject({
+      status: 409,
+      code: 'CAN_NOT_DELETE_REFERENCED_ENTITY',
+    })
+    expect((await effective(own)).instance).toEqual({})
+    expect(await manage.refusal('GET', '/controller-settings/nope/effective')).toMatchObject({ status: 404 })
+  })
+})

@@ -1,0 +1,302 @@
+// Policies of all three kinds: their roles, their sub-lists from every side, and what happens when what they name goes.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type TestController, testController } from '../world/controller.ts'
+import { type Management, managementOf } from '../world/management.ts'
+
+let world: TestController
+let manage: Management
+
+beforeAll(async () => {
+  world = await testController()
+  manage = await managementOf(world)
+})
+afterAll(() => world.close())
+
+let made = 0
+const newName = (what: string) => `${what} ${++made}`
+
+/** A record of each kind that policies speak of, and how it is made. */
+const records = {
+  identities: (roleAttributes: string[]) => ({ type: 'Device', isAdmin: false, roleAttributes }),
+  services: (roleAttributes: string[]) => ({ encryptionRequired: true, roleAttributes }),
+  'edge-routers': (roleAttributes: string[]) => ({ roleAttributes }),
+  'posture-checks': (roleAttributes: string[]) => ({ typeId: 'DOMAIN', domains: ['x'], roleAttributes }),
+} as const
+type Kind = keyof typeof records
+
+async function makeRecord(kind: Kind, roleAttributes: string[] = []) {
+  const name = newName(kind)
+  return { name, id: await manage.make(kind, { name, ...records[kind](roleAttributes) }) }
+}
+
+/** By kind of policy: what it needs beside its sides, and which records each side is about. */
+const kinds = [
+  {
+    plural: 'service-policies',
+    more: { type: 'Dial' },
+    sides: { identityRoles: 'identities', serviceRoles: 'services', postureCheckRoles: 'posture-checks' },
+  },
+  {
+    plural: 'edge-router-policies',
+    more: {},
+    sides: { identityRoles: 'identities', edgeRouterRoles: 'edge-routers' },
+  },
+  {
+    plural: 'service-edge-router-policies',
+    more: {},
+    sides: { serviceRoles: 'services', edgeRouterRoles: 'edge-routers' },
+  },
+] as const
+
+const everySide = kinds.flatMap(({ plural, more, sides }) =>
+  Object.entries(sides).map(([field, kind]) => ({ plural, more, field, kind: kind as Kind })),
+)
+
+describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }) => {
+  const make = (roles: string[], semantic = 'AnyOf') =>
+    manage.make(plural, { name: newName('policy'), semantic, ...more, [field]: roles })
+  const refused = (roles: unknown) =>
+    manage.refusal('POST', `/${plural}`, { name: newName('policy'), semantic: 'AnyOf', ...more, [field]: roles })
+
+  it('are kept once each, in order, with names for people', async () => {
+    const { id, name } = await makeRecord(kind)
+
+    const policy = await make(['#b', `@${id}`, '#a', '#b'])
+
+    const shown = await manage.get(`/${plural}/${policy}`)
+    expect(shown[field]).toEqual(['#a', '#b', `@${id}`])
+    expect(shown[`${field}Display`]).toEqual([
+      { name: '#a', role: '#a' },
+      { name: '#b', role: '#b' },
+      { name: `@${name}`, role: `@${id}` },
+    ])
+  })
+
+  it('match by any attribute, by all of them, by id, or everything', async () => {
+    const attribute = newName('attribute')
+    const both = await makeRecord(kind, [attribute, `${attribute} 2`])
+    const one = await makeRecord(kind, [attribute])
+    const none = await makeRecord(kind)
+    const listed = async (policy: string) => {
+      const path = `/${plural}/${policy}/${kind}?limit=500&filter=${encodeURIComponent('true sort by name')}`
+      const names = await manage.names(path)
+      return [both, one, none].filter(({ name }) => names.includes(name))
+    }
+    const roles = [`#${attribute}`, `#${attribute} 2`]
+
+    expect(await listed(await make(roles, 'AnyOf'))).toEqual([both, one])
+    expect(await listed(await make(roles, 'AllOf'))).toEqual([both])
+    expect(await listed(await make([...roles, `@${none.id}`], 'AllOf'))).toEqual([both, none])
+    const ofAll = await make(['#all'], 'AllOf')
+    expect(await listed(ofAll)).toEqual([both, one, none])
+    await manage.change('DELETE', `/${plural}/${ofAll}`)
+    expect(await listed(await make([]))).toEqual([])
+  })
+
+  it('are refused where they are no roles, name what is not there, or hold more than #all', async () => {
+    expect(await refused(['staff'])).toEqual({
+      status: 400,
+      code: 'COULD_NOT_VALIDATE',
+      field,
+      value: '["staff"]',
+    })
+    expect(await refused(['#all', '#staff'])).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field })
+    expect(await refused(['@nope', '#staff'])).toEqual({
+      status: 400,
+      code: 'COULD_NOT_VALIDATE',
+      field,
+      value: '["nope"]',
+    })
+    expect(await refused('#staff')).toMatchObject({ status: 400, code: 'COULD_NOT_PARSE_BODY', field })
+    expect(await refused([7])).toMatchObject({ status: 400, code: 'COULD_NOT_PARSE_BODY' })
+  })
+
+  it('are refused where they name a record of another kind', async () => {
+    const other = await makeRecord(kind === 'services' ? 'identities' : 'services')
+
+    expect(await refused([`@${other.id}`])).toMatchObject({ status: 400, field, value: `["${other.id}"]` })
+  })
+
+  it('lose the record that goes, and no other', async () => {
+    const going = await makeRecord(kind)
+    const staying = await makeRecord(kind)
+    const policy = await make(['#a', `@${going.id}`, `@${staying.id}`])
+
+    await manage.change('DELETE', `/${kind}/${going.id}`)
+
+    const shown = await manage.get(`/${plural}/${policy}`)
+    expect(shown[field]).toEqual(['#a', `@${staying.id}`])
+  })
+
+  it('follow a change of the semantic alone', async () => {
+    const attribute = newName('attribute')
+    await makeRecord(kind, [attribute])
+    const policy = await make([`#${attribute}`, '#missing'], 'AllOf')
+    const before = await manage.names(`/${plural}/${policy}/${kind}`)
+
+    await manage.change('PATCH', `/${plural}/${policy}`, { semantic: 'AnyOf' })
+
+    expect(before).toEqual([])
+    expect(await manage.names(`/${plural}/${policy}/${kind}`)).toHaveLength(1)
+  })
+
+  it('are emptied by a replacement that does not name them, and kept by a patch', async () => {
+    const name = newName('policy')
+    const policy = await manage.make(plural, { name, semantic: 'AnyOf', ...more, [field]: ['#a'] })
+
+    await manage.change('PATCH', `/${plural}/${policy}`, { tags: { a: 'b' } })
+    const patched = await manage.get(`/${plural}/${policy}`)
+    await manage.change('PUT', `/${plural}/${policy}`, { name, semantic: 'AnyOf', ...more })
+
+    expect(patched[field]).toEqual(['#a'])
+    expect((await manage.get(`/${plural}/${policy}`))[field]).toEqual([])
+  })
+})
+
+describe.each(kinds)('$plural', ({ plural, more }) => {
+  it.each([
+    ['semantic', { semantic: undefined }, 'COULD_NOT_VALIDATE'],
+    ['semantic', { semantic: 'SomeOf' }, 'COULD_NOT_VALIDATE'],
+    ['semantic', { semantic: 'anyof' }, 'COULD_NOT_VALIDATE'],
+    ['name', { name: undefined }, 'COULD_NOT_VALIDATE'],
+    ['name', { name: '' }, 'COULD_NOT_VALIDATE'],
+  ])('need a proper %s (%j)', async (field, wrong, code) => {
+    const body = { name: newName('policy'), semantic: 'AnyOf', ...more, ...wrong }
+
+    expect(await manage.refusal('POST', `/${plural}`, body)).toMatchObject({ status: 400, code, field })
+  })
+
+  it('have names of their own', async () => {
+    const name = newName('policy')
+    await manage.make(plural, { name, semantic: 'AnyOf', ...more })
+
+    const refused = await manage.refusal('POST', `/${plural}`, { name, semantic: 'AnyOf', ...more })
+
+    expect(refused).toEqual({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'name', value: name })
+  })
+})
+
+describe('service policies', () => {
+  it.each([undefined, 'Invalid', 'dial'])('have no type %s', async (type) => {
+    const refused = await manage.refusal('POST', '/service-policies', {
+      name: newName('policy'),
+      semantic: 'AnyOf',
+      type,
+    })
+
+    expect(refused).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'type' })
+  })
+
+  it('keep their posture checks when their type changes, and grant the other right', async () => {
+    const identity = await makeRecord('identities')
+    const service = await makeRecord('services')
+    const policy = await manage.make('service-policies', {
+      name: newName('policy'),
+      semantic: 'AnyOf',
+      type: 'Dial',
+      identityRoles: [`@${identity.id}`],
+      serviceRoles: [`@${service.id}`],
+      postureCheckRoles: ['#strict'],
+    })
+
+    await manage.change('PATCH', `/service-policies/${policy}`, { type: 'Bind' })
+
+    expect((await manage.get(`/service-policies/${policy}`)).postureCheckRoles).toEqual(['#strict'])
+    expect(await manage.names(`/identities/${identity.id}/services?policyType=dial`)).toEqual([])
+    expect(await manage.names(`/identities/${identity.id}/services?policyType=bind`)).toEqual([service.name])
+  })
+
+  it.each(['type = "Bind"', 'type = 2'])('can be listed by %s', async (filter) => {
+    const name = newName('bind policy')
+    await manage.make('service-policies', { name, semantic: 'AnyOf', type: 'Bind' })
+
+    const text = encodeURIComponent(`${filter} and name = "${name}"`)
+
+    expect(await manage.names(`/service-policies?filter=${text}`)).toEqual([name])
+  })
+
+  it('can be asked which of them match an identity, or a service', async () => {
+    const identity = await makeRecord('identities', ['matched'])
+    const service = await makeRecord('services', ['matched too'])
+    const name = newName('policy')
+    await manage.make('service-policies', {
+      name,
+      semantic: 'AnyOf',
+      type: 'Dial',
+      identityRoles: ['#matched'],
+      serviceRoles: ['#matched too'],
+    })
+    const asked = (filter: string) => manage.names(`/service-policies?filter=${encodeURIComponent(filter)}`)
+
+    expect(await asked(`anyOf(identities) = "${identity.id}"`)).toEqual([name])
+    expect(await asked(`anyOf(services) = "${service.id}"`)).toEqual([name])
+  })
+})
+
+describe('what policies join', () => {
+  let identity: { id: string; name: string }
+  let service: { id: string; name: string }
+  let router: { id: string; name: string }
+  const policies: Record<string, string> = {}
+
+  beforeAll(async () => {
+    identity = await makeRecord('identities', ['joined'])
+    service = await makeRecord('services', ['joined'])
+    router = await makeRecord('edge-routers', ['joined'])
+    await makeRecord('identities')
+    await makeRecord('services')
+    await makeRecord('edge-routers')
+    for (const { plural, more, sides } of kinds) {
+      policies[plural] = newName('joining')
+      const roles = Object.fromEntries(Object.keys(sides).map((field) => [field, ['#joined']]))
+      await manage.make(plural, { name: policies[plural], semantic: 'AllOf', ...more, ...roles })
+    }
+  })
+
+  const subLists = [
+    ['identities', 'service-policies', () => policies['service-policies']],
+    ['identities', 'edge-router-policies', () => policies['edge-router-policies']],
+    ['identities', 'services', () => service.name],
+    ['identities', 'services?policyType=dial', () => service.name],
+    ['identities', 'edge-routers', () => router.name],
+    ['services', 'service-policies', () => policies['service-policies']],
+    ['services', 'service-edge-router-policies', () => policies['service-edge-router-policies']],
+    ['services', 'identities', () => identity.name],
+    ['services', 'identities?policyType=dial', () => identity.name],
+    ['services', 'edge-routers', () => router.name],
+    ['edge-routers', 'edge-router-policies', () => policies['edge-router-policies']],
+    ['edge-routers', 'service-edge-router-policies', () => policies['service-edge-router-policies']],
+    ['edge-routers', 'identities', () => identity.name],
+    ['edge-routers', 'services', () => service.name],
+  ] as const
+  const recordOf = (kind: string) => ({ identities: identity, services: service, 'edge-routers': router })[kind]
+
+  it.each(subLists)('is seen from %s as their %s', async (kind, subList, expected) => {
+    expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${subList}`)).toEqual([expected()])
+  })
+
+  it.each(['identities', 'services'])('is not seen from %s by the other right', async (kind) => {
+    const other = kind === 'identities' ? 'services' : 'identities'
+
+    expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${other}?policyType=bind`)).toEqual([])
+  })
+
+  it('is still seen by a controller that starts anew', async () => {
+    const { directory, clock } = world
+    await world.stop()
+    world = await testController({ directory, clock })
+    manage = await managementOf(world)
+
+    for (const [kind, subList, expected] of subLists) {
+      expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${subList}`)).toEqual([expected()])
+    }
+  })
+
+  it('is no longer seen once an attribute is gone', async () => {
+    await manage.change('PATCH', `/edge-routers/${router.id}`, { roleAttributes: [] })
+
+    expect(await manage.names(`/identities/${identity.id}/edge-routers`)).toEqual([])
+    expect(await manage.names(`/services/${service.id}/edge-routers`)).toEqual([])
+    expect(await manage.names(`/edge-routers/${router.id}/identities`)).toEqual([])
+  })
+})

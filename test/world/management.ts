@@ -1,0 +1,57 @@
+// The management API as tests speak it: as an administrator, with the envelope taken off.
+import { randomUUID } from 'node:crypto'
+import type { Answered, TestController } from './controller.ts'
+import { MANAGEMENT } from './controller.ts'
+
+type Body = Readonly<Record<string, unknown>>
+
+export interface Management {
+  /** Sends a request and returns the whole answer. */
+  call(method: string, path: string, body?: unknown): Promise<Answered>
+  /** Makes a record and returns its id. */
+  make(plural: string, body: Body): Promise<string>
+  /** The `data` of a GET that succeeds. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into whatever was answered
+  get(path: string): Promise<any>
+  /** A change that succeeds. */
+  change(method: 'PUT' | 'PATCH' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<void>
+  /** The names of the records that a list holds, in order. */
+  names(path: string): Promise<string[]>
+  /** What a request is refused with: status, code and cause. */
+  refusal(method: string, path: string, body?: unknown): Promise<Refusal>
+}
+
+export interface Refusal {
+  readonly status: number
+  readonly code: string
+  readonly field?: string
+  readonly value?: string
+}
+
+export async function managementOf(world: TestController): Promise<Management> {
+  const { token } = await world.signIn({ isAdmin: true, name: `administrator ${randomUUID()}` })
+  const call: Management['call'] = (method, path, body) =>
+    world.send({ method, path: MANAGEMENT + path, token, ...(body === undefined ? {} : { body }) })
+
+  async function succeeding(method: string, path: string, body?: unknown) {
+    const answer = await call(method, path, body)
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.text}`)
+    return answer.body.data
+  }
+
+  return {
+    call,
+    make: async (plural, body) => (await succeeding('POST', `/${plural}`, body)).id,
+    get: (path) => succeeding('GET', path),
+    change: async (method, path, body) => {
+      await succeeding(method, path, body)
+    },
+    names: async (path) => ((await succeeding('GET', path)) as { name: string }[]).map(({ name }) => name),
+    async refusal(method, path, body) {
+      const { status, body: answered } = await call(method, path, body)
+      const { code, cause = {} } = answered.error ?? {}
+      const { field, value } = cause
+      return { status, code, ...(field === undefined ? {} : { field }), ...(value ? { value } : {}) }
+    },
+  }
+}
