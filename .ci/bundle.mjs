@@ -6,7 +6,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** What is only loaded by some commands stays as it is: the server, the store, and every library but oclif. */
 function isLoadedLater(id) {
-  if (/^\.\.?\//.test(id)) return /^\.\.\/(server\/|src\/(initialise|controller|store\/))/.test(id)
+  if (/^\.\.?\//.test(id)) return /^\.\.\/(server\/|src\/(initialise|recover|controller|store\/))/.test(id)
   return !id.startsWith('/') && !id.startsWith('\0') && !id.startsWith('@oclif/')
 }
 
@@ -16,5 +16,11 @@ const bundle = await rolldown({
   external: (id, importer) => isLoadedLater(id) && !(importer ?? '').includes('node_modules'),
   logLevel: 'warn',
 })
-await bundle.write({ dir: `${root}dist/cli`, format: 'esm', minify: true, cleanDir: true })
+const { output } = await bundle.write({ dir: `${root}dist/cli`, format: 'esm', minify: true, cleanDir: true })
 await bundle.close()
+
+const strays = output.flatMap(({ moduleIds = [] }) =>
+  moduleIds.filter((id) => /\/dist\/(server|src\/store)\//.test(id)),
+)
+if (strays.length > 0)
+  throw new Error(`isLoadedLater must name what brings these into every start: ${strays.join(', ')}`)

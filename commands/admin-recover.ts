@@ -1,5 +1,6 @@
 // `controller admin recover`: lets an administrator in again, for whoever can read the data directory.
 import { Args, Flags } from '@oclif/core'
+import { systemClock } from '../src/clock.ts'
 import { PrintingCommand } from './base.ts'
 import { userName } from './connection.ts'
 import { assertInitialised, dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
@@ -33,7 +34,6 @@ export class AdminRecover extends PrintingCommand {
     const administrator = { username, password: await password('Password', flags['password-file']) }
     assertCredentials(administrator)
     const { recoverDirectory } = await import('../src/recover.ts')
-    const { systemClock } = await import('../src/clock.ts')
     const { identityId, identityName, done } = await recoverDirectory({
       directory,
       env: process.env,

@@ -1,5 +1,6 @@
 // `controller db …`: the database of a data directory, while no controller runs on it.
 import { Flags } from '@oclif/core'
+import { systemClock } from '../src/clock.ts'
 import { PrintingCommand } from './base.ts'
 import { assertInitialised, dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
 import { EXIT } from './exit-codes.ts'
@@ -39,7 +40,6 @@ export class DbMigrate extends PrintingCommand {
     const { flags } = await this.parse(DbMigrate)
     const isTrial = flags['dry-run'] === true
     const { directory, file, maintenance } = await opened(flags['data-dir'])
-    const { systemClock } = await import('../src/clock.ts')
     const migrations = await attempt(directory, () =>
       maintenance.migrateDatabase(directory, file, systemClock, { isTrial }),
     )

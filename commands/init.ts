@@ -1,6 +1,7 @@
 // `controller init`: makes a data directory without starting a controller.
 import { Flags } from '@oclif/core'
 import { rememberDirectory } from '../src/client/known-directories.ts'
+import { systemClock } from '../src/clock.ts'
 import type { Overrides } from '../src/config.ts'
 import { PrintingCommand } from './base.ts'
 import { dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
@@ -49,7 +50,6 @@ export class Init extends PrintingCommand {
     const { flags } = await this.parse(Init)
     const directory = dataDirectory(flags['data-dir'])
     const { initialise, isInitialised, isUsable } = await import('../src/initialise.ts')
-    const { systemClock } = await import('../src/clock.ts')
     if (isInitialised(directory)) {
       const message = `${directory} is a controller's data directory already`
       const hint = `controller serve --data-dir ${directory}`
