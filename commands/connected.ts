@@ -39,6 +39,9 @@ export interface CommandDescription {
 /** A command that talks to a controller, over HTTPS or offline. */
 export function connectedCommand(description: CommandDescription): CommandClass {
   const { summary, aliases = [], args = {}, flags = {}, example, isPublic = false, base } = description
+  const both = Object.keys(flags).find((flag) => flag in connectionFlags || flag in printingFlags)
+  if (both !== undefined)
+    throw new Error(`--${both} is a flag of all commands, and cannot mean anything else: ${summary}`)
   const made = class extends PrintingCommand {
     static override summary = summary
     static override aliases = aliases

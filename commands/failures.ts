@@ -68,7 +68,10 @@ function hintFor({ target, status, causeCode, code, value }: RequestFailed): str
         ? `controller login ${target} as an administrator`
         : `controller login ${target}`
     case 403:
-      return isOnline ? `controller login ${target} as an identity that may` : undefined
+      // Other refusals hold for everyone.
+      return isOnline && causeCode === 'PERMISSION_DENIED'
+        ? `controller login ${target} as an identity that may`
+        : undefined
     case 409:
       return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY' && value ? `first delete or change ${value}` : undefined
     case 429:

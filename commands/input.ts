@@ -4,7 +4,7 @@ import { usageError } from './exit-codes.ts'
 
 /** Text as it is typed, from a file by `@FILE`, or from stdin by `-`. @throws CommandError with exit code 2 */
 export async function textFrom(flag: string, given: string): Promise<string> {
-  if (given === '-') return stdinText()
+  if (given === '-') return stdinText(flag)
   return given.startsWith('@') ? fileText(flag, given.slice(1)) : given
 }
 
@@ -20,7 +20,7 @@ export async function jsonFrom(flag: string, given: string): Promise<unknown> {
 
 /** A secret from a file, or from stdin by `-`, without the line end that editors and `echo` put there. */
 export async function secretFrom(flag: string, file: string): Promise<string> {
-  const text = file === '-' ? await stdinText() : await fileText(flag, file)
+  const text = file === '-' ? await stdinText(flag) : await fileText(flag, file)
   return text.replace(/\r?\n$/, '')
 }
 
@@ -32,7 +32,8 @@ async function fileText(flag: string, path: string): Promise<string> {
   }
 }
 
-async function stdinText(): Promise<string> {
+async function stdinText(flag: string): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write(`Type what --${flag} takes, then Ctrl-D on a line of its own.\n`)
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
   return Buffer.concat(chunks).toString('utf8')

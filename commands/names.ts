@@ -9,23 +9,29 @@ const FORCED = /^(id|name):([\s\S]*)$/
 
 /**
  * The id of the record that `given` means: an exact id first, then an exact name.
+ * @param list the path of the list that it is looked for in; that of all records unless said otherwise
  * @throws CommandError with exit code 5 where there is none, or where it is one record's id and another's name
  */
-export async function resolveId(client: Client, resource: ResourceDescription, given: string): Promise<string> {
-  const { name, plural, isNamed } = resource
+export async function resolveId(
+  client: Client,
+  resource: ResourceDescription,
+  given: string,
+  list = `/${resource.plural}`,
+): Promise<string> {
+  const { name, isNamed } = resource
   const [, forced, rest = given] = FORCED.exec(given) ?? []
   const conditions = [
     ...(forced === 'name' ? [] : [`id = ${quoted(rest)}`]),
     ...(forced === 'id' || !isNamed ? [] : [`name = ${quoted(rest)}`]),
   ]
-  const found = await search(client, plural, conditions.join(' or '), 2)
+  const found = await search(client, list, conditions.join(' or '), 2)
   if (found.length === 1) return found[0]?.id as string
   const noun = spoken(name)
   if (found.length > 1) {
     const message = `${client.target}: "${given}" is the id of one ${noun} and the name of another`
     throw new CommandError(EXIT.notFound, 'AMBIGUOUS', message, { hint: `id:${rest} or name:${rest}` })
   }
-  const near = isNamed ? await nearestNames(client, plural, rest) : []
+  const near = isNamed ? await nearestNames(client, list, rest) : []
   const hint = near.length > 0 ? near.join(', ') : `controller ${name} list`
   throw new CommandError(EXIT.notFound, 'NOT_FOUND', `${client.target}: there is no ${noun} "${given}"`, { hint })
 }
@@ -45,19 +51,19 @@ interface Found {
   readonly name?: string
 }
 
-async function search(client: Client, plural: string, filter: string, limit: number): Promise<readonly Found[]> {
-  const { data } = await client.call('GET', `/${plural}?limit=${limit}&filter=${encodeURIComponent(filter)}`)
+async function search(client: Client, list: string, filter: string, limit: number): Promise<readonly Found[]> {
+  const { data } = await client.call('GET', `${list}?limit=${limit}&filter=${encodeURIComponent(filter)}`)
   return data as Found[]
 }
 
 const MOST_CANDIDATES = 200
 
 /** Names that share a half with the one that was typed, nearest first: one slip leaves the other half as it was. */
-async function nearestNames(client: Client, plural: string, given: string): Promise<string[]> {
+async function nearestNames(client: Client, list: string, given: string): Promise<string[]> {
   const middle = Math.ceil(given.length / 2)
   const halves = [given.slice(0, middle), given.slice(middle)].filter((half) => half !== '')
   const condition = halves.map((half) => `name icontains ${quoted(half)}`).join(' or ')
-  const found = await search(client, plural, `${condition} sort by name`, MOST_CANDIDATES)
+  const found = await search(client, list, `${condition} sort by name`, MOST_CANDIDATES)
   return nearest(
     given,
     found.flatMap(({ name }) => name ?? []),

@@ -1,5 +1,5 @@
 // From an operation to the command that does it: a noun and a verb, read off method and path.
-import type { ApiDescription, OperationDescription } from '../src/client/api-description.ts'
+import type { ApiDescription, OperationDescription, ResourceDescription } from '../src/client/api-description.ts'
 
 /** Operations that the command of another, or one written by hand, stands for. */
 export const DONE_ELSEWHERE: Readonly<Record<string, string>> = {
@@ -48,7 +48,8 @@ const PREFIXES: Readonly<Record<string, string>> = {
  * The id of the command, `identity:list`; words of commands are separated by spaces where people type them.
  *
  * `/identities` is `identity list` or `create`, `/identities/:id` is `get`, `replace`, `update` or `delete`,
- * `/identities/:id/disable` is `identity disable`. Where a word is read and written, the bare word reads it.
+ * `/identities/:id/disable` is `identity disable`. Where a word is read and written, the bare word reads it. Below a second name
+ * of a resource stand the same commands: `/transit-routers` is `router list`, too.
  */
 export function commandId(operation: OperationDescription, api: ApiDescription): string {
   const { id, method, path } = operation
@@ -57,12 +58,23 @@ export function commandId(operation: OperationDescription, api: ApiDescription):
   const [head = '', ...rest] = segments(path)
   const roles = /^(.+)-role-attributes$/.exec(head)
   if (roles) return `${roles[1]}:role-attributes`
-  const noun = api.resources[head]?.name ?? (isListed(operation) ? singular(head) : head)
+  const noun = resourceAt(head, api)?.name ?? (isListed(operation) ? singular(head) : head)
   const words = wordsOf(rest)
   if (words.length === 0) return `${nounOf(noun, head, rest, api)}:${verbOf(operation, rest)}`
   const isRead = method !== 'GET' && api.operations.some((other) => other.method === 'GET' && other.path === path)
   const prefix = isRead || method === 'DELETE' || method === 'PATCH' ? (PREFIXES[method] ?? '') : ''
   return `${nounOf(noun, head, rest, api)}:${prefix}${words.join('-')}`
+}
+
+/** The resource whose records are found below `/head`. */
+export function resourceAt(head: string, { resources }: ApiDescription): ResourceDescription | undefined {
+  return resources[head] ?? Object.values(resources).find(({ otherName }) => otherName?.plural === head)
+}
+
+/** Whether the operation stands a second time under the first name of its resource. */
+export function isUnderOtherName({ path }: OperationDescription, { resources }: ApiDescription): boolean {
+  const [head = ''] = segments(path)
+  return Object.values(resources).some(({ otherName }) => otherName?.plural === head)
 }
 
 /** The words below the noun; one of many is in the singular: `authenticators/:id` is `authenticator`. */
@@ -75,7 +87,7 @@ function wordsOf(rest: readonly string[]): string[] {
 
 /** `/specs/:id` belongs to the same noun as `/specs`. */
 function nounOf(noun: string, head: string, rest: readonly string[], api: ApiDescription): string {
-  if (noun !== head || rest.length === 0 || api.resources[head]) return noun
+  if (noun !== head || rest.length === 0 || resourceAt(head, api)) return noun
   return api.operations.some((other) => other.path === `/${head}` && isListed(other)) ? singular(head) : noun
 }
 

@@ -31,11 +31,12 @@ function describeOperation(operation: AnyOperation): OperationDescription {
 const JWT_MEMBERS = ['jwt', 'enrollmentJwt', 'enrollment']
 
 function describeResource(resource: AnyResource): ResourceDescription {
-  const { name, plural, summary, fields, columns, example, derived, live, builtIn } = resource
+  const { name, plural, otherName, summary, fields, columns, example, derived, live, builtIn } = resource
   const members = new Set([...Object.keys(fields), ...Object.keys(derived), ...Object.keys(live)])
   return {
     name,
     plural,
+    ...(otherName ? { otherName } : {}),
     summary,
     isNamed: 'name' in fields,
     columns: columns.map((column) => fields[column]?.kind.reference?.as ?? column),

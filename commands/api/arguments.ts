@@ -13,6 +13,8 @@ export interface PathArgument {
   readonly argument: string
   /** Records are named, too; anything else is taken as it is. */
   readonly resource: ResourceDescription | undefined
+  /** The list that the record is looked for in, as a path with parameters; a caller sees his own where there is such a list. */
+  readonly list: string
 }
 
 export function pathArguments({ path }: OperationDescription, api: ApiDescription): PathArgument[] {
@@ -23,8 +25,16 @@ export function pathArguments({ path }: OperationDescription, api: ApiDescriptio
     const before = parts[at - 1] ?? ''
     const resource = referredBy(parameter, api) ?? api.resources[before]
     const argument = resource?.name ?? (parameter === 'id' ? singular(before) : parameter)
-    return [{ parameter, argument, resource }]
+    const above = `/${parts.slice(0, at).join('/')}`
+    return [{ parameter, argument, resource, list: isSearched(above, api) ? above : `/${resource?.plural}` }]
   })
+}
+
+/** Whether there is a list at the path that takes filters. */
+function isSearched(path: string, { operations }: ApiDescription): boolean {
+  return operations.some(
+    (operation) => operation.method === 'GET' && operation.path === path && operation.query?.filter !== undefined,
+  )
 }
 
 /** The resource that a member such as `serviceId` refers to, by its name. */

@@ -1,6 +1,7 @@
 // Flags from the schema of a request body: how its members are given on a command line, and how they become a body again.
 import { Flags, type Interfaces } from '@oclif/core'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import { connectionFlags } from '../connection.ts'
 import { usageError } from '../exit-codes.ts'
 import { jsonFrom, secretFrom, textFrom } from '../input.ts'
 import { instantFrom } from '../times.ts'
@@ -41,8 +42,9 @@ const REFERENCES: Readonly<Record<string, string>> = { 'enrollment.ottca': 'cas'
 /** For members that the API demands, and people would rather not work out. */
 const STANDARDS: Readonly<Record<string, string>> = { expiresAt: '3h' }
 
-/** The members that flags can set, in the order of the schema; structured members are taken apart. */
+/** The members that flags can set, in the order of the schema; structured members are taken apart, of a list it is one entry. */
 export function bodyFlags(schema: JsonSchema): BodyFlag[] {
+  if (schema.type === 'array') return bodyFlags(schema.items ?? {})
   const alternatives = schema.oneOf as readonly JsonSchema[] | undefined
   return alternatives ? merged(alternatives) : membersOf(schema, [], true)
 }
@@ -113,8 +115,10 @@ export function valueAt(value: unknown, path: readonly string[]): unknown {
 
 function flagName(path: readonly string[], isReference: boolean): string {
   const short = SHORT_NAMES[path.join('.')]
+  const whole = kebab(path)
   // Names are taken where ids are asked, so the flag does not speak of ids: `--identity laptop`.
-  return short ?? (isReference ? kebab(path).replace(/-id$/, '') : kebab(path))
+  const plain = short ?? (isReference ? whole.replace(/-id$/, '') : whole)
+  return plain in connectionFlags ? whole : plain
 }
 
 function kebab(path: readonly string[]): string {

@@ -1,6 +1,5 @@
 // Examples that work: for each command a line to paste, from the example of its resource and the schemas of the API.
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import { segments } from '../naming.ts'
 import { shellWord } from '../shell-words.ts'
 import { pathArguments } from './arguments.ts'
 import { type BodyFlag, bodyFlags, typedFlag, valueAt } from './body-flags.ts'
@@ -18,7 +17,8 @@ function exampleName(resource: ResourceDescription | undefined): string {
   return resource?.isNamed ? resource.exampleName : SOME_ID
 }
 
-function wordsFor({ method, path, query, body, returns }: OperationDescription, api: ApiDescription): string[] {
+function wordsFor(operation: OperationDescription, api: ApiDescription): string[] {
+  const { method, path, query, body, returns } = operation
   const resource =
     returns.kind === 'data' || returns.kind === 'empty' || returns.kind === 'raw'
       ? undefined
@@ -32,15 +32,23 @@ function wordsFor({ method, path, query, body, returns }: OperationDescription, 
   if (!body.contentTypes.includes('application/json')) return ['--data', '@FILE']
   const members = bodyFlags(body.schema)
   if (resource && path === `/${resource.plural}`) return exampleFlags(members, resource.example.create, api)
-  // The record as `get -o json` shows it; a record with data of its own says it by flags.
-  const named = api.resources[segments(path)[0] ?? '']
-  if (method === 'PUT' && !members.some(({ flag }) => flag === 'data')) return ['--data', '@FILE']
-  if (method === 'PUT' && named)
-    return ['--name', named.exampleName, ...exampleFlags(members, named.example.create, api).slice(1)]
+  if (method === 'PUT') return isWhatGetShows(members) ? ['--data', '@FILE'] : replacingWords(operation, members, api)
   const required = members.filter(({ isRequired, standard }) => isRequired && standard === undefined)
   const tag = members.find(({ flag }) => flag === 'tag')
   const shown = required.length > 0 ? required : [tag ?? members[0] ?? []].flat()
   return [...shown.flatMap((member) => sampleWords(member, api)), ...(method === 'DELETE' ? ['--yes'] : [])]
+}
+
+/** Whether a record replaces itself as `get -o json` shows it: not where secrets are owed, or where `--data` is one member. */
+function isWhatGetShows(members: readonly BodyFlag[]): boolean {
+  return !members.some(({ flag, form, isRequired }) => flag === 'data' || (form === 'secret' && isRequired))
+}
+
+function replacingWords(operation: OperationDescription, members: readonly BodyFlag[], api: ApiDescription): string[] {
+  const example = pathArguments(operation, api).at(-1)?.resource?.example.create ?? {}
+  const offered = members.filter(({ flag }) => flag !== 'name')
+  const name = offered.length < members.length ? ['--name', String(example.name)] : []
+  return [...name, ...exampleFlags(offered, example, api)]
 }
 
 /** The flags that make the example record; a name is an argument, and what is assumed anyway is left out. */
@@ -53,7 +61,7 @@ function exampleFlags(
   const words = typeof name === 'string' && members.some(({ flag }) => flag === 'name') ? [name] : []
   for (const member of members) {
     if (member.flag === 'name') continue
-    const value = valueAt(example, member.path)
+    const value = valueAt(example, member.path) ?? undefined
     if (value === undefined && member.isRequired && member.standard === undefined)
       words.push(...sampleWords(member, api))
     else if (value !== undefined && JSON.stringify(value) !== JSON.stringify(member.standard))

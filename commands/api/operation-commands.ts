@@ -3,7 +3,7 @@ import { Flags, type Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
 import { argument } from '../arguments.ts'
 import { type CommandClass, connectedCommand } from '../connected.ts'
-import { commandId, DONE_ELSEWHERE, segments } from '../naming.ts'
+import { commandId, DONE_ELSEWHERE, isUnderOtherName, segments } from '../naming.ts'
 import { oclifArguments, pathArguments } from './arguments.ts'
 import { type BodyFlag, bodyFlags, oclifFlags } from './body-flags.ts'
 import { exampleOf } from './examples.ts'
@@ -34,7 +34,7 @@ export interface Task {
 export function operationCommands(api: ApiDescription): Record<string, CommandClass> {
   const commands: Record<string, CommandClass> = {}
   for (const operation of api.operations) {
-    if (DONE_ELSEWHERE[operation.id]) continue
+    if (DONE_ELSEWHERE[operation.id] || isUnderOtherName(operation, api)) continue
     const id = commandId(operation, api)
     if (id in commands) throw new Error(`two operations would be the command ${id}; ${operation.id} is the second`)
     let made: CommandClass | undefined
@@ -51,7 +51,7 @@ function operationCommand(id: string, operation: OperationDescription, api: ApiD
   const task = taskOf(operation, api)
   return connectedCommand({
     summary: operation.summary,
-    aliases: pluralAlias(id, operation, api),
+    aliases: otherIds(id, operation, api),
     args: argumentsOf(task),
     flags: flagsOf(task),
     example: exampleOf(operation, api),
@@ -60,18 +60,22 @@ function operationCommand(id: string, operation: OperationDescription, api: ApiD
   })
 }
 
-/** `identities list` for `identity list`. */
-function pluralAlias(id: string, { path }: OperationDescription, { resources }: ApiDescription): string[] {
+/** The same verb under the other names of the noun: `identities list` for `identity list`. */
+function otherIds(id: string, { path }: OperationDescription, { resources }: ApiDescription): string[] {
   const resource = resources[segments(path)[0] ?? '']
-  const [noun, ...verb] = id.split(':')
-  return resource && noun === resource.name && resource.plural !== noun ? [[resource.plural, ...verb].join(':')] : []
+  const [noun = '', ...verb] = id.split(':')
+  if (!resource || noun !== resource.name) return []
+  const { plural, otherName } = resource
+  const names = new Set([plural, ...(otherName ? [otherName.name, otherName.plural] : [])])
+  names.delete(noun)
+  return [...names].map((name) => [name, ...verb].join(':'))
 }
 
 export function taskOf(operation: OperationDescription, api: ApiDescription): Task {
   const { body, path, method, returns } = operation
   const isText = body !== undefined && !body.contentTypes.includes('application/json')
   const isBatch = body?.schema.type === 'array'
-  const members = body && !isText ? bodyFlags((isBatch ? body.schema.items : body.schema) ?? {}) : []
+  const members = body && !isText ? bodyFlags(body.schema) : []
   const isNamedByArgument = method === 'POST' && !path.includes(':') && members.some(({ flag }) => flag === 'name')
   const resource = returns.kind === 'created' ? api.resources[returns.resource] : api.resources[segments(path)[0] ?? '']
   return {

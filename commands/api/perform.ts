@@ -41,9 +41,9 @@ export async function perform(task: Task, run: Run): Promise<void> {
 
 async function resolveArguments({ operation, api }: Task, { client, args }: Run): Promise<Record<string, string>> {
   const ids: Record<string, string> = {}
-  for (const { parameter, argument, resource } of pathArguments(operation, api)) {
+  for (const { parameter, argument, resource, list } of pathArguments(operation, api)) {
     const given = args[argument] ?? ''
-    ids[parameter] = resource ? await resolveId(client, resource, given) : given
+    ids[parameter] = resource ? await resolveId(client, resource, given, filledPath(list, ids)) : given
   }
   return ids
 }

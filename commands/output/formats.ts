@@ -64,21 +64,19 @@ const API_VERSION = 'v1'
 
 async function printJsonList({ name, items }: List, output: Output): Promise<void> {
   const head = `{\n  "apiVersion": ${json(API_VERSION)},\n  "kind": ${json(name)},\n  "items": [`
-  let separator = '\n    '
-  let isEmpty = true
-  await output.write(head)
+  // The head comes with the first item: a list that is refused leaves stdout empty.
+  let before = head
   await printLines(
     items,
     (item) => {
-      const text = separator + json(item, 2).replaceAll('\n', '\n    ')
-      separator = ',\n    '
-      isEmpty = false
+      const text = `${before}\n    ${json(item, 2).replaceAll('\n', '\n    ')}`
+      before = ','
       return text
     },
     output,
     '',
   )
-  await output.write(isEmpty ? ']\n}\n' : '\n  ]\n}\n')
+  await output.write(before === head ? `${head}]\n}\n` : '\n  ]\n}\n')
 }
 
 // Large enough that writing costs nothing beside making the text, small enough to be nothing in memory.

@@ -12,8 +12,8 @@ const MOST_PAIRS = 1000
 
 const common = { apis: ['management'], topic: 'identities', path: '/identities/:id/service-configs' } as const
 const pair = {
-  serviceId: f.text({ required: true, summary: 'The service.' }),
-  configId: f.text({ required: true, summary: 'The config that the identity gets for it.' }),
+  serviceId: f.reference('services', { required: true, summary: 'The service.' }),
+  configId: f.reference('configs', { required: true, summary: 'The config that the identity gets for it.' }),
 }
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
 

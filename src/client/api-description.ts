@@ -39,6 +39,8 @@ export interface OperationDescription {
 export interface ResourceDescription {
   readonly name: string
   readonly plural: string
+  /** A second pair of names under which the same records are found. */
+  readonly otherName?: { readonly name: string; readonly plural: string }
   readonly summary: string
   /** Whether records can be found by name. */
   readonly isNamed: boolean

@@ -58,13 +58,20 @@ export function httpTransport({ url, rootPem, headers: common = {} }: HttpOption
   let agent: Agent | undefined
   const stream = async (request: Request): Promise<Stream> => {
     const { text, headers } = encodeBody(request)
+    // Said by ourselves: Node sends the body of a DELETE without saying where it ends.
+    const framing = text === undefined ? {} : { 'content-length': String(Buffer.byteLength(text)) }
     // Loaded for the first request: most of what a command line can get wrong is told before it.
     const https = await import('node:https')
     agent ??= new https.Agent({ ...trust, keepAlive: true })
     return new Promise((resolve, reject) => {
       const outgoing = https.request(
         new URL(request.path, url),
-        { method: request.method, agent, headers: { ...common, ...headers }, timeout: TIMEOUT_MILLISECONDS },
+        {
+          method: request.method,
+          agent,
+          headers: { ...common, ...headers, ...framing },
+          timeout: TIMEOUT_MILLISECONDS,
+        },
         (incoming) =>
           resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: whole(url, incoming) }),
       )

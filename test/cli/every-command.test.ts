@@ -1,4 +1,5 @@
 // Every command that follows from the API, by its own example, over HTTPS and offline: the same results.
+import { X509Certificate } from 'node:crypto'
 import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,9 +7,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exampleText, type Manifest, type ManifestCommand } from '../../commands/manifest.ts'
 import { commandId, DONE_ELSEWHERE } from '../../commands/naming.ts'
 import { describeApi } from '../../server/api-description.ts'
+import { certificatePem } from '../../src/pki/certificates.ts'
+import { pemBlocks } from '../../src/pki/pem.ts'
+import { controllers } from '../../src/resources/controllers.ts'
+import { insert, newEntity } from '../../src/store/entities.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
+import { People } from '../world/people.ts'
 import { wordsOf } from '../world/shell.ts'
 
 const api = describeApi()
@@ -69,21 +75,41 @@ let offline: Side
 let world: TestController
 
 beforeAll(async () => {
-  // One directory with an administrator's session, twice: what lists show of sessions is the same then.
+  // One directory with an administrator's session, twice: what lists show of sessions is the same then. Somebody else's session
+  // is the newer one, which is seen and ended: nobody offline would have an own one, with its token.
   const first = await testController()
   const { token } = await first.signIn({ name: 'operator', isAdmin: true })
+  const certificate = await certificateOfNobody(first)
+  const certPem = certificatePem(first.controller.authority.root)
+  const other = {
+    name: 'controller.example.com',
+    certPem,
+    fingerprint: 'none',
+    publicKeyPrint: 'of another',
+    apiAddresses: {},
+  }
+  await first.system.write(async (tx) => insert(tx, controllers, newEntity(tx, controllers, other)))
   await first.stop()
   const second = copyOfTemplate()
   cpSync(first.directory, second, { recursive: true })
   world = await testController({ directory: first.directory })
   const { url, rootPem } = await world.listen()
-  online = side(['--controller', url])
-  offline = side(['--offline', '--data-dir', second])
+  online = side(['--controller', url], certificate)
+  offline = side(['--offline', '--data-dir', second], certificate)
   const profiles = { current: 'test', profiles: { test: { url, rootPem, token } } }
   const config = join(online.env.XDG_CONFIG_HOME ?? '', 'controller')
   cpSync(profileFolder(profiles), config, { recursive: true })
 })
 afterAll(() => world?.close())
+
+/** One that this network issued, and that no authenticator has. */
+async function certificateOfNobody(world: TestController): Promise<string> {
+  const people = await People.in(world, 'issuer')
+  const { id, chain } = await people.device()
+  await people.manage('DELETE', `/identities/${id}`)
+  const [leaf] = pemBlocks(chain)
+  return certificatePem(new X509Certificate(leaf?.bytes ?? ''))
+}
 
 function profileFolder(profiles: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'profiles-'))
@@ -91,9 +117,10 @@ function profileFolder(profiles: object): string {
   return folder
 }
 
-function side(where: readonly string[]): Side {
+function side(where: readonly string[], certificate: string): Side {
   const files = mkdtempSync(join(tmpdir(), 'every-command-'))
   writeFileSync(join(files, 'password.txt'), 'correct horse battery\n')
+  writeFileSync(join(files, 'certificate.pem'), certificate)
   return { where, env: cleanEnvironment(), files }
 }
 
@@ -136,40 +163,61 @@ function needsFileOfItsOwn({ id, examples }: ManifestCommand): boolean {
   return (examples[0] ?? '').includes('@FILE') && !id.endsWith(':replace')
 }
 
-async function runExample(command: ManifestCommand, { where, env, files }: Side): Promise<Finished> {
-  const run = (...words: string[]) => commandLine([...words, ...where], env)
+async function runExample(command: ManifestCommand, side: Side): Promise<Finished> {
+  const wanting = SURROUNDINGS.find(({ commands }) => commands.includes(command.id))
+  const fill = (words: readonly string[]) => filledIn(words, command, side)
   const words = wordsOf(exampleText(command.examples[0] ?? '', command.id)).slice(1)
-  const noun = command.id.split(':')[0] ?? ''
-  const filled: string[] = []
-  for (const word of words) {
-    if (word === 'ID') filled.push(await someId(noun, run))
-    else if (word === '@FILE') filled.push(`@${await bodyFile(command, noun, files, run)}`)
-    else if (word === 'password.txt') filled.push(join(files, word))
-    else filled.push(word)
-  }
-  return run(...filled)
+  if (wanting) await runOn(side, await fill(wanting.before))
+  const finished = await runOn(side, await fill(words))
+  if (wanting) await runOn(side, await fill(wanting.after))
+  return finished
 }
 
-type RunWords = (...words: string[]) => Promise<Finished>
+/** What examples need beyond what the examples make: laptop has a password by now, and no certificate. */
+const SURROUNDINGS = [
+  {
+    commands: ['identity:request-extend', 'authenticator:request-extend'],
+    before: ['authenticator', 'create', '--identity', 'laptop', '--method', 'cert', '--cert-pem', '@certificate.pem'],
+    after: ['authenticator', 'delete', 'ID', '--yes'],
+  },
+]
 
-/** The id of the newest record of a kind that has no names. */
-async function someId(noun: string, run: RunWords): Promise<string> {
-  if (!manifest.commands[`${noun}:list`]) return 'edge-client'
-  const { stdout } = await run(noun, 'list', '-o', 'json')
-  const { items } = JSON.parse(stdout) as { items: { id: string; createdAt: string }[] }
-  return items.sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1)).at(-1)?.id ?? 'nothing'
+function runOn({ where, env }: Side, words: readonly string[]): Promise<Finished> {
+  return commandLine([...words, ...where], env)
+}
+
+/** The words with ids and files of this side. */
+async function filledIn(words: readonly string[], command: ManifestCommand, side: Side): Promise<string[]> {
+  const filled: string[] = []
+  for (const word of words) {
+    if (word === 'ID') filled.push(await someId(words[0] ?? '', side))
+    else if (word === '@FILE') filled.push(`@${await bodyFile(command, words, side)}`)
+    else if (word === 'password.txt') filled.push(join(side.files, word))
+    else if (word === '@certificate.pem') filled.push(`@${join(side.files, 'certificate.pem')}`)
+    else filled.push(word)
+  }
+  return filled
+}
+
+/** The id of the newest record of a kind that has no names; of built-in ones only where there are no others. */
+async function someId(noun: string, side: Side): Promise<string> {
+  const verb = manifest.commands[`${noun}:list`] ? 'list' : 'authenticators'
+  const { stdout } = await runOn(side, [noun, verb, '-o', 'json'])
+  const { items } = JSON.parse(stdout || '{"items":[]}') as { items: { id: string }[] }
+  const ids = items.map(({ id }) => id).sort()
+  return ids.filter((id) => /^[0-9A-Z]{26}$/.test(id)).at(-1) ?? ids.at(-1) ?? 'nothing'
 }
 
 /** A file with the record as it is, which replaces it by itself. */
-async function bodyFile(command: ManifestCommand, noun: string, files: string, run: RunWords): Promise<string> {
-  const file = join(files, 'body')
-  if (!command.id.endsWith(':replace')) {
+async function bodyFile({ id }: ManifestCommand, words: readonly string[], side: Side): Promise<string> {
+  const file = join(side.files, 'body')
+  if (!id.endsWith(':replace')) {
     writeFileSync(file, 'no certificate')
     return file
   }
-  const [, , , name = ''] = wordsOf(exampleText(command.examples[0] ?? '', command.id))
-  const { stdout } = await run(noun, 'get', name === 'ID' ? await someId(noun, run) : name, '-o', 'json')
-  writeFileSync(file, stdout)
+  const [noun = '', , name = ''] = words
+  const shown = await runOn(side, [noun, 'get', name === 'ID' ? await someId(noun, side) : name, '-o', 'json'])
+  writeFileSync(file, shown.stdout)
   return file
 }
 

@@ -116,7 +116,9 @@ describe('signing in', () => {
 
 describe('a command that waits for its input', () => {
   it('ends with 130 when it is interrupted', async () => {
-    const { code } = await onTerminal(['identity', 'create', '--data', '-'], env, { answers: [['', CTRL_C]] })
+    const { code } = await onTerminal(['identity', 'create', '--data', '-'], env, {
+      answers: [['Ctrl-D', CTRL_C]],
+    })
 
     expect(code).toBe(130)
   })
