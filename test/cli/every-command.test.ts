@@ -119,6 +119,11 @@ describe('the same command over HTTPS and offline', () => {
         expect(byHttps.code).not.toBe(4)
         return
       }
+      if (command.id.startsWith('audit:')) {
+        // It says who did what, and that differs.
+        expect([byHttps.code, byFile.code]).toEqual([0, 0])
+        return
+      }
       expect(comparable(byFile)).toEqual(comparable(byHttps))
       // An example that can be pasted is one that is not refused as malformed.
       if (!needsFileOfItsOwn(command)) expect(byHttps.code, byHttps.stderr).toBe(0)
