@@ -162,7 +162,7 @@ async function someId(noun: string, run: RunWords): Promise<string> {
   if (!manifest.commands[`${noun}:list`]) return 'edge-client'
   const { stdout } = await run(noun, 'list', '-o', 'json')
   const { items } = JSON.parse(stdout) as { items: { id: string; createdAt: string }[] }
-  return items.sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1)).at(-1)?.id ?? 'nothing'
+  return String(items.sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1)).at(-1)?.id ?? 'nothing')
 }
 
 /** A file with the record as it is, which replaces it by itself. */
