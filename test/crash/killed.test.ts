@@ -19,7 +19,7 @@ import { type State, storm, type Tracked } from '../world/storm.ts'
 // Twenty by `npm run test:kill`.
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 2)
 const CLIENTS = 8
-const LATEST_KILL_MILLISECONDS = 600
+const LATEST_KILL_MILLISECONDS = 1_500
 
 const seed = Date.now() % 1_000_000
 const dice = random(seed)
