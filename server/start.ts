@@ -11,6 +11,7 @@ import { cutAudit } from '../src/store/audit-records.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
+import { LoopDelay } from './load.ts'
 import { BASE_PATHS } from './mount-points.ts'
 
 /** What clients call the APIs when they look for controllers. */
@@ -48,7 +49,8 @@ export async function startController({ directory, settings, env, logTo }: Start
     const config = readConfig(dataPaths(directory).config, env, settings)
     const log = openLog(config['log.level'], logTo)
     const controller = await openController({ directory, config, clock: systemClock, log })
-    const app = await buildApp(controller)
+    const load = new LoopDelay()
+    const app = await buildApp(controller, { load })
     const listening = await listen(app, controller).catch(async (error) => {
       await controller.close()
       throw error
@@ -67,6 +69,7 @@ export async function startController({ directory, settings, env, logTo }: Start
       bootstrapToken,
       async close() {
         stopBackground()
+        load.stop()
         await listening.close()
         await controller.close()
         unlock()

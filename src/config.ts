@@ -60,6 +60,15 @@ const settings = {
   'limits.headerTime': duration('10s', 'How long the headers of a request may take to arrive.'),
   'limits.requestTime': duration('30s', 'How long a whole request may take to arrive.'),
   'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
+  'limits.connections': count(10_000, 'How many connections may be open in all; more are cut before their handshake.'),
+  'limits.connectionsPerAddress': count(
+    1_000,
+    'How many connections may be open from one address, or from one /64 of IPv6. Everyone behind one router, or behind a proxy, has one address.',
+  ),
+  'limits.delay': duration(
+    '500ms',
+    'How long requests may have to wait for their turn. Beyond that, callers who are not signed in are refused with 429; at twice as much everybody is but administrators.',
+  ),
   'limits.writeQueue': count(
     1_000,
     "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
