@@ -11,6 +11,8 @@ import { answerFailure } from './failures.ts'
 import { authorize } from './hooks/authorize.ts'
 import { identify } from './hooks/identify.ts'
 import { negotiate } from './hooks/negotiate.ts'
+import { shed } from './hooks/shed.ts'
+import type { Load } from './load.ts'
 import { BASE_PATHS, routedUrl } from './mount-points.ts'
 import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
@@ -21,6 +23,8 @@ export interface AppOptions {
   readonly trustedCaller?: Caller
   /** The operations to serve; all of them unless a test says otherwise. */
   readonly operations?: readonly AnyOperation[]
+  /** What is asked how busy the server is; without it nobody is refused for that. */
+  readonly load?: Load
 }
 
 /** Builds the application. @throws where a route states neither a permission nor why it needs none */
@@ -47,6 +51,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     }
   })
   app.addHook('onRequest', identify(controller, options.trustedCaller))
+  if (options.load) app.addHook('onRequest', shed(options.load, config['limits.delay']))
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(answerHeaders(request.state.dialect, instanceId))
   })

@@ -38,6 +38,9 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
       return errors.COULD_NOT_PARSE_BODY({ message: 'the body is not what its headers say' }, { cause: thrown })
+    // Nobody is there any more to be told; it only must not be logged as a fault of ours.
+    case 'ECONNRESET':
+      return errors.REQUEST_TIMEOUT(undefined, { cause: 'the connection closed before the request was complete' })
     case 'FST_ERR_BAD_URL':
       return errors.NOT_FOUND({ message: 'the path cannot be decoded' })
     default:

@@ -1,9 +1,12 @@
 // Sockets: one TLS server for each listener, all in front of the same application.
 import { constants } from 'node:crypto'
 import { createServer, type Server } from 'node:https'
+import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
+import { answerBroken } from './broken-requests.ts'
+import { Connections } from './connections.ts'
 import { BASE_PATHS } from './mount-points.ts'
 import { cameThrough } from './requests.ts'
 
@@ -17,12 +20,21 @@ export interface Listening {
 // How long requests that run at the stop may take to finish.
 const GRACE_MILLISECONDS = 10_000
 
+// How often connections are looked at that take too long: a limit on time is that much longer at the most.
+const CHECK_MILLISECONDS = 1_000
+
 /** Binds every configured listener. @throws where an address cannot be bound; then none stays bound */
 export async function listen(app: FastifyInstance, controller: Controller): Promise<Listening> {
   const servers: Server[] = []
+  const { config } = controller
+  const connections = new Connections({
+    inAll: config['limits.connections'],
+    ofOneAddress: config['limits.connectionsPerAddress'],
+  })
   try {
-    for (const listener of controller.config.listeners) {
+    for (const listener of config.listeners) {
       const server = tlsServer(app, controller, listener)
+      server.on('connection', (socket: Socket) => connections.admit(socket))
       servers.push(server)
       await bind(server, listener)
     }
@@ -55,9 +67,11 @@ function tlsServer(app: FastifyInstance, controller: Controller, listener: Liste
       // Without a callback, clients that offer only protocols of their own would be refused.
       ALPNCallback: ({ protocols }) => (protocols.includes('http/1.1') ? 'http/1.1' : protocols[0]),
       maxHeaderSize: config['limits.header'],
+      handshakeTimeout: config['limits.headerTime'],
       headersTimeout: config['limits.headerTime'],
       requestTimeout: config['limits.requestTime'],
       keepAliveTimeout: config['limits.idleTime'],
+      connectionsCheckingInterval: CHECK_MILLISECONDS,
     },
     (request, response) => {
       cameThrough(request, listener)
@@ -65,8 +79,7 @@ function tlsServer(app: FastifyInstance, controller: Controller, listener: Liste
       app.routing(request, response)
     },
   )
-  // A handshake that fails is the client's affair.
-  server.on('tlsClientError', () => {})
+  server.on('clientError', answerBroken)
   return server
 }
 

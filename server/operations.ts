@@ -16,6 +16,7 @@ import { ownAuthenticatorOperations } from './both-apis/own-authenticators.ts'
 import { enrollOperations } from './client-api/enroll.ts'
 import { clientServiceOperations } from './client-api/services.ts'
 import { apiSessionOperations } from './management-api/api-sessions.ts'
+import { auditOperations } from './management-api/audit.ts'
 import { authenticatorOperations } from './management-api/authenticators.ts'
 import { controllerSettingOperations } from './management-api/controller-settings.ts'
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
@@ -57,6 +58,7 @@ export const operations: readonly AnyOperation[] = [
   ...serviceConfigOperations,
   ...summaryOperations,
   ...apiSessionOperations,
+  ...auditOperations,
   ...authenticatorOperations,
   ...enrollmentOperations,
   ...resources.flatMap((resource) => resourceOperations(resource, differences[resource.plural])),

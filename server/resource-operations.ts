@@ -1,5 +1,4 @@
 // From a resource to its operations: list, create, detail, replace, patch, delete, and its relations.
-import { Readable } from 'node:stream'
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { notFound } from '../src/errors.ts'
@@ -14,7 +13,8 @@ import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
 import { type ListParameters, planList } from '../src/store/list-plan.ts'
 import { allRows, list, type Restriction } from '../src/store/lists.ts'
-import { type Answer, created, data, empty, list as listAnswer, listMeta, raw } from './answers.ts'
+import { type Answer, created, data, empty, list as listAnswer } from './answers.ts'
+import { streamedList } from './list-stream.ts'
 import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
 import { listParameters, listQuery, roleQuery } from './query.ts'
 
@@ -248,43 +248,14 @@ export async function answerList(
   const { context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
   const how = await differences.presentation?.(call, true)
-  if (plan.limit === 'none') return streamList(context, resource, plan, restrictions, how)
+  if (plan.limit === 'none') {
+    const rows = await allRows(context, resource, plan, restrictions)
+    const textsOf = (batch: readonly AnyRow[]) => finishRows(context, resource, batch, how)
+    return streamedList(context, rows, textsOf, plan, filterableFields(sourceOf(resource)))
+  }
   const page = await list(context, resource, plan, restrictions)
   const records = await context.controller.readyRecords.byKeys(context, resource, page.keys)
   return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(sourceOf(resource)))
-}
-
-// How many records of an unlimited list are made ready at a time.
-const STREAM_BATCH = 200
-
-async function streamList(
-  context: Context,
-  resource: AnyResource,
-  plan: ReturnType<typeof planList>,
-  restrictions: readonly Restriction[],
-  how: Presentation | undefined,
-): Promise<Answer> {
-  const rows = await allRows(context, resource, plan, restrictions)
-  return raw('application/json', Readable.from(envelope(), { objectMode: false }))
-
-  async function* envelope() {
-    yield '{"data":['
-    let total = 0
-    let batch: AnyRow[] = []
-    const flush = async () => {
-      const texts = await finishRows(context, resource, batch, how)
-      const text = `${total === 0 ? '' : ','}${texts.join(',')}`
-      total += batch.length
-      batch = []
-      return text
-    }
-    for await (const row of context.controller.store.stream(rows)) {
-      batch.push(row as AnyRow)
-      if (batch.length >= STREAM_BATCH) yield await flush()
-    }
-    if (batch.length > 0) yield await flush()
-    yield `],${listMeta({ limit: 'none', offset: plan.offset, total }, filterableFields(sourceOf(resource)))}}\n`
-  }
 }
 
 function queryOf(resource: AnyResource): Record<string, QueryParameter> {

@@ -7,9 +7,11 @@ import { advertisedAddress, type Overrides, readConfig } from '../src/config.ts'
 import { type Controller, dataPaths, openController } from '../src/controller.ts'
 import { initialise, isInitialised, newBootstrapToken } from '../src/initialise.ts'
 import type { Log } from '../src/log.ts'
+import { cutAudit } from '../src/store/audit-records.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
+import { LoopDelay } from './load.ts'
 import { BASE_PATHS } from './mount-points.ts'
 
 /** What clients call the APIs when they look for controllers. */
@@ -47,7 +49,8 @@ export async function startController({ directory, settings, env, logTo }: Start
     const config = readConfig(dataPaths(directory).config, env, settings)
     const log = openLog(config['log.level'], logTo)
     const controller = await openController({ directory, config, clock: systemClock, log })
-    const app = await buildApp(controller)
+    const load = new LoopDelay()
+    const app = await buildApp(controller, { load })
     const listening = await listen(app, controller).catch(async (error) => {
       await controller.close()
       throw error
@@ -66,6 +69,7 @@ export async function startController({ directory, settings, env, logTo }: Start
       bootstrapToken,
       async close() {
         stopBackground()
+        load.stop()
         await listening.close()
         await controller.close()
         unlock()
@@ -86,15 +90,27 @@ function openLog(level: string, logTo: DestinationStream | undefined): Log {
 // How often sessions that were idle for too long are taken away.
 const SWEEP_MILLISECONDS = 5_000
 
+// How often audit records that are kept for long enough are cut off.
+const CUT_MILLISECONDS = 60 * 60_000
+const CUTTING = 'cutting off old audit records'
+
 /** Work that no request asks for. Returns what ends it. */
 function startBackground(controller: Controller): () => void {
   const { sessions, config, log } = controller
   const context = controller.context({ kind: 'system' })
+  const attempt = (name: string, work: () => Promise<unknown>) =>
+    work().catch((error) => log.error({ err: error }, `${name} failed`))
   const every = (milliseconds: number, name: string, work: () => Promise<unknown>) =>
-    setInterval(() => work().catch((error) => log.error({ err: error }, `${name} failed`)), milliseconds)
+    setInterval(() => attempt(name, work), milliseconds)
   const timers = [
     every(SWEEP_MILLISECONDS, 'taking away idle sessions', () => sessions.sweep(context)),
     every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
   ]
+  const retention = config['audit.retention']
+  if (retention !== undefined) {
+    const cut = () => cutAudit(context, controller.clock.now() - retention)
+    void attempt(CUTTING, cut)
+    timers.push(every(CUT_MILLISECONDS, CUTTING, cut))
+  }
   return () => timers.forEach(clearInterval)
 }

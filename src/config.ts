@@ -48,12 +48,27 @@ const settings = {
   'session.activityFlush': duration('90s', 'How often the last use of sessions is written to the database.', '1s'),
   'enrollment.identity': duration('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
   'enrollment.router': duration('180m', 'How long the enrollment token of a new router can be used.', '5m'),
+  'audit.retention': {
+    explain:
+      'How long audit records are kept: a duration such as 365d, or forever. Older ones are cut off the old end, which is audited too.',
+    default: 'forever',
+    read: (value, key) => (value === 'forever' ? undefined : readDuration(value, key, '1d')),
+  },
   'limits.bodyBeforeSession': bytes('64KiB', 'The largest request body of a caller who is not signed in.'),
   'limits.body': bytes('1MiB', 'The largest request body of a caller who is.'),
   'limits.header': bytes('16KiB', 'The largest set of request headers.'),
   'limits.headerTime': duration('10s', 'How long the headers of a request may take to arrive.'),
   'limits.requestTime': duration('30s', 'How long a whole request may take to arrive.'),
   'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
+  'limits.connections': count(10_000, 'How many connections may be open in all; more are cut before their handshake.'),
+  'limits.connectionsPerAddress': count(
+    1_000,
+    'How many connections may be open from one address, or from one /64 of IPv6. Everyone behind one router, or behind a proxy, has one address.',
+  ),
+  'limits.delay': duration(
+    '500ms',
+    'How long requests may have to wait for their turn. Beyond that, callers who are not signed in are refused with 429; at twice as much everybody is but administrators.',
+  ),
   'limits.writeQueue': count(
     1_000,
     "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
@@ -197,13 +212,15 @@ function duration(standard: string, explain: string, least = '1ms') {
   return {
     explain: `${explain} At least ${least}.`.replace(' At least 1ms.', ''),
     default: standard,
-    read(value: unknown, key: string): number {
-      const milliseconds = typeof value === 'string' ? parseDuration(value) : undefined
-      if (milliseconds === undefined) throw new ConfigError(key, 'must be a duration such as 90s, 30m or 12h')
-      if (milliseconds < (parseDuration(least) ?? 0)) throw new ConfigError(key, `must be at least ${least}`)
-      return milliseconds
-    },
+    read: (value: unknown, key: string): number => readDuration(value, key, least),
   }
+}
+
+function readDuration(value: unknown, key: string, least: string): number {
+  const milliseconds = typeof value === 'string' ? parseDuration(value) : undefined
+  if (milliseconds === undefined) throw new ConfigError(key, 'must be a duration such as 90s, 30m or 12h')
+  if (milliseconds < (parseDuration(least) ?? 0)) throw new ConfigError(key, `must be at least ${least}`)
+  return milliseconds
 }
 
 function bytes(standard: string, explain: string) {

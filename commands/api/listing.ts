@@ -13,7 +13,7 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
   const { client, flags, print, notice } = run
   const { returns, query } = operation
   const name = returns.kind === 'list' ? returns.resource : (segments(operation.path).at(-1) ?? '')
-  const columns = returns.kind === 'list' ? (api.resources[name]?.columns ?? []) : []
+  const columns = returns.kind === 'list' ? (api.resources[name]?.columns ?? []) : columnsOf(returns)
   const isPaged = query?.limit !== undefined
   const limit = flags.limit as number | undefined
   const offset = (flags.offset as number | undefined) ?? 0
@@ -49,6 +49,12 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
     const { meta } = await client.call('GET', window(1, 0))
     return limit === undefined ? meta.pagination?.totalCount : Math.min(limit, meta.pagination?.totalCount ?? limit)
   }
+}
+
+/** Of lists that are not of records: what their schema says. */
+function columnsOf(returns: Task['operation']['returns']): readonly string[] {
+  const items = returns.kind === 'data' ? returns.schema.items : undefined
+  return (items?.['x-columns'] as readonly string[] | undefined) ?? []
 }
 
 function withQuery(path: string, query: string): string {

@@ -8,6 +8,9 @@ import type { Database } from './database.ts'
 import { kept, type Parameter } from './kept.ts'
 import type { Stamp } from './store.ts'
 
+/** What records are about that say that older ones were cut off. */
+export const CUT = { operation: 'cut', resource: 'audit' } as const
+
 /** The hash that stands before the first record. */
 export const CHAIN_START = '0'.repeat(64)
 
@@ -106,12 +109,14 @@ function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Sea
 
 /** What the audit keeps: of a new or deleted record all members, of a changed one those that are others now. */
 function shownValues({ resource, before, after }: Change): { before: string | null; after: string | null } {
-  const mask = maskOf(resourceOf(resource))
+  const mask = resource === CUT.resource ? asItIs : maskOf(resourceOf(resource))
   if (!before || !after) return { before: before ? text(mask(before)) : null, after: after ? text(mask(after)) : null }
   const changed = Object.keys(after).filter((name) => name !== 'updatedAt' && isOther(before[name], after[name]))
   const [old, now] = [mask(before), mask(after)]
   return { before: text(only(changed, old)), after: text(only(changed, now)) }
 }
+
+const asItIs = (values: Values): Values => values
 
 function only(names: readonly string[], values: Values): Values {
   return Object.fromEntries(names.map((name) => [name, values[name]]))

@@ -52,8 +52,19 @@ export async function allRows(
 ): Promise<Compilable<AnyRow>> {
   const tables = new Set<string>()
   const conditions = await conditionsOf(context, resource, plan, restrictions, tables)
-  const { matching, window } = await statementsOf(context, sourceOf(resource), plan, conditions, tables)
-  return { compile: () => sql<AnyRow>`select * ${matching} ${window}`.compile(context.db) }
+  return allRowsOf(context, sourceOf(resource), plan, conditions, tables)
+}
+
+/** The same of any table, for rows that meet the conditions, which read `tables`. */
+export async function allRowsOf<Row = AnyRow>(
+  context: Reading,
+  source: FilterSource,
+  plan: ListPlan,
+  conditions: readonly Expression<SqlBool>[] = [],
+  tables: ReadonlySet<string> = new Set(),
+): Promise<Compilable<Row>> {
+  const { matching, window } = await statementsOf(context, source, plan, conditions, tables)
+  return { compile: () => sql<Row>`select * ${matching} ${window}`.compile(context.db) }
 }
 
 /** One page of a table that fits the plan and the conditions, which read `tables`. */

@@ -146,6 +146,11 @@ describe('the same command over HTTPS and offline', () => {
         expect(byHttps.code).not.toBe(4)
         return
       }
+      if (command.id.startsWith('audit:')) {
+        // It says who did what, and that differs.
+        expect([byHttps.code, byFile.code]).toEqual([0, 0])
+        return
+      }
       expect(comparable(byFile)).toEqual(comparable(byHttps))
       // An example that can be pasted is one that is not refused as malformed.
       if (!needsFileOfItsOwn(command)) expect(byHttps.code, byHttps.stderr).toBe(0)
@@ -204,7 +209,7 @@ async function someId(noun: string, side: Side): Promise<string> {
   const verb = manifest.commands[`${noun}:list`] ? 'list' : 'authenticators'
   const { stdout } = await runOn(side, [noun, verb, '-o', 'json'])
   const { items } = JSON.parse(stdout || '{"items":[]}') as { items: { id: string }[] }
-  const ids = items.map(({ id }) => id).sort()
+  const ids = items.map(({ id }) => String(id)).sort()
   return ids.filter((id) => /^[0-9A-Z]{26}$/.test(id)).at(-1) ?? ids.at(-1) ?? 'nothing'
 }
 

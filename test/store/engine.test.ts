@@ -7,6 +7,7 @@ import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import { ChainCheck } from '../../src/store/audit-chain.ts'
 import type { Change } from '../../src/store/changes.ts'
 import { openForWriting } from '../../src/store/dialects/sqlite/connection.ts'
 import { DirectoryLocked, lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
@@ -35,6 +36,17 @@ const addType =
     await db.insertInto('identity_types').values(typeRow(name)).execute()
     return name
   }
+const addAudited = (name: string) => async (tx: Writing) => {
+  await addType(name)(tx)
+  tx.record({ operation: 'create', audit: 'event', resource: 'identity-types', id: name, at: 1 })
+}
+/** Of what the audit knows, and what is wrong with its chain. */
+const audited = async () => {
+  const check = new ChainCheck()
+  const records = await store.db.selectFrom('audit_records').selectAll().orderBy('n').execute()
+  for (const record of records) check.add(record)
+  return { entities: records.map(({ entityId }) => entityId), findings: check.report().findings }
+}
 const names = async () =>
   (await store.db.selectFrom('identity_types').select('name').orderBy('n').execute()).map(({ name }) => name).slice(5)
 
@@ -42,13 +54,12 @@ describe('a store', () => {
   it('puts every commit on disk before it is answered, also when it is opened again', async () => {
     await store.close()
     const again = openForWriting(file)
-    const pragmas = ['synchronous', 'journal_mode', 'foreign_keys', 'temp_store'].map((name) =>
-      again.pragma(name, { simple: true }),
-    )
+    const names = ['synchronous', 'journal_mode', 'foreign_keys', 'temp_store', 'journal_size_limit', 'busy_timeout']
+    const pragmas = names.map((name) => again.pragma(name, { simple: true }))
     again.close()
     store = await openSqliteStore(file, systemClock, { report() {} })
 
-    expect(pragmas).toEqual([2, 'wal', 1, 2])
+    expect(pragmas).toEqual([2, 'wal', 1, 2, 8 * 1024 * 1024, 0])
   })
 
   it('refuses changes outside a transaction', async () => {
@@ -99,6 +110,40 @@ describe('transactions that wait together', () => {
 
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
     expect(await names()).toEqual(['a', 'b'])
+  })
+
+  it('fail one by one in the audit too, whose chain stays whole', async () => {
+    const results = await Promise.allSettled([
+      store.write(addAudited('a'), STAMP),
+      store.write(async (tx) => {
+        await addAudited('b')(tx)
+        throw new Error('taken back')
+      }, STAMP),
+      store.write(addAudited('c'), STAMP),
+    ])
+
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(await audited()).toEqual({ entities: ['a', 'c'], findings: [] })
+  })
+
+  it('let others have their turn, however many they are', async () => {
+    const before = store.stats().commits
+    let isOver = false
+    let readMeanwhile = 0
+    const writes = Promise.all(Array.from({ length: 200 }, (_, at) => store.write(addType(`type ${at}`), STAMP)))
+    void writes.then(() => {
+      isOver = true
+    })
+
+    while (!isOver) {
+      await new Promise((resolve) => setImmediate(resolve))
+      await names()
+      readMeanwhile += 1
+    }
+
+    // A group holds 64 at the most, and between two of them there is a turn of the loop.
+    expect(store.stats().commits - before).toBeGreaterThanOrEqual(4)
+    expect(readMeanwhile).toBeGreaterThanOrEqual(4)
   })
 
   it('announce what they changed in the order of their commits, and only that', async () => {
@@ -224,6 +269,33 @@ describe('a group whose commit fails', () => {
     expect(announced).toEqual([])
     expect(await names()).toEqual(['kept'])
     expect(await store.db.selectFrom('audit_records').selectAll().execute()).toEqual([])
+  })
+
+  it('on the way to the disk fails as a whole too, and the audit goes on where it was', async () => {
+    const announced: string[] = []
+    store.onCommit((changes) => announced.push(...changes.map(({ id }) => id)))
+    await store.write(addAudited('first'), STAMP)
+
+    const results = await Promise.allSettled([
+      store.write(addAudited('lost'), STAMP),
+      store.write(async (tx) => {
+        await addAudited('also lost')(tx)
+        // What is wrong here shows when the group is committed, and not before.
+        await sql`pragma defer_foreign_keys = on`.execute(tx.db)
+        await tx.db
+          .insertInto('configs')
+          .values({ ...typeRow('of no type'), configTypeId: 'nothing', data: '{}' })
+          .execute()
+      }, STAMP),
+    ])
+    await store.write(addAudited('kept'), STAMP)
+
+    for (const result of results) {
+      expect(result).toMatchObject({ status: 'rejected', reason: { code: 'STORAGE_UNAVAILABLE', status: 503 } })
+    }
+    expect(announced).toEqual(['first', 'kept'])
+    expect(await names()).toEqual(['first', 'kept'])
+    expect(await audited()).toEqual({ entities: ['first', 'kept'], findings: [] })
   })
 })
 

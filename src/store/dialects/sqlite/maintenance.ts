@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../../clock.ts'
-import { type Sealed, seal } from '../../audit.ts'
+import { ChainCheck, type ChainedRecord, type ChainReport } from '../../audit-chain.ts'
 import { migrate, pendingMigrations } from '../../migrate.ts'
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
 import { lockDirectory } from './directory-lock.ts'
@@ -27,7 +27,7 @@ export function checkDatabase(directory: string, file: string): CheckReport {
   try {
     const connection = openForReading(file)
     try {
-      const { findings, records } = brokenAudit(connection)
+      const { findings, records } = auditChain(connection)
       return {
         findings: [...brokenPages(connection), ...danglingReferences(connection), ...findings],
         auditRecords: records,
@@ -53,24 +53,11 @@ function danglingReferences(connection: SqliteDatabase): string[] {
     .map(({ table, rowid, parent }) => `row ${rowid} of ${table} refers to a row of ${parent} that does not exist`)
 }
 
-/** Each record is sealed with the hash of the one before; the first may continue a chain that was cut off. */
-function brokenAudit(connection: SqliteDatabase): { findings: string[]; records: number } {
-  const rows = connection.prepare('select * from audit_records order by n').iterate() as Iterable<
-    Sealed & { n: number; previousHash: string; hash: string }
-  >
-  const findings: string[] = []
-  let records = 0
-  let expected: string | undefined
-  for (const row of rows) {
-    records++
-    const isLinked = expected === undefined || row.previousHash === expected
-    if (!isLinked) findings.push(`the audit is broken before record ${row.n}: something was taken out, or put in`)
-    if (seal(row.previousHash, row) !== row.hash)
-      findings.push(`the audit record ${row.n} was changed after it was written`)
-    if (findings.length >= MOST_FINDINGS) break
-    expected = row.hash
-  }
-  return { findings, records }
+function auditChain(connection: SqliteDatabase): ChainReport {
+  const check = new ChainCheck()
+  const rows = connection.prepare('select * from audit_records order by n').iterate() as Iterable<ChainedRecord>
+  for (const record of rows) check.add(record)
+  return check.report()
 }
 
 /**

@@ -1,0 +1,45 @@
+// Answers to what never becomes a request: not HTTP, headers too large, or too slow to arrive.
+
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type ControllerError, errors } from '../src/errors.ts'
+import { newId } from '../src/ids.ts'
+import { envelope } from './failures.ts'
+
+/** Says in the words of the catalogue what is wrong, where that can still be said, and closes the connection. */
+export function answerBroken(error: Error & { code?: string }, socket: Duplex): void {
+  const { code = '' } = error
+  // Failed handshakes come here too, and connections that broke off: there is nobody to say anything to.
+  const isOfHttp = code.startsWith('HPE_') || code.startsWith('ERR_HTTP_')
+  if (!isOfHttp || !socket.writable || hasBegunToAnswer(socket)) {
+    socket.destroy()
+    return
+  }
+  const refusal = refusalOf(code)
+  const body = `${JSON.stringify(envelope(refusal, newId()))}\n`
+  const head = [
+    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+function refusalOf(code: string): ControllerError {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return errors.REQUEST_TIMEOUT()
+    case 'HPE_HEADER_OVERFLOW':
+      return errors.REQUEST_HEADER_FIELDS_TOO_LARGE()
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return errors.REQUEST_ENTITY_TOO_LARGE()
+    default:
+      return errors.COULD_NOT_VALIDATE({ message: 'this is not a request of HTTP/1.1' })
+  }
+}
+
+/** Node keeps the answer that a socket is busy with in a member that only it documents. */
+function hasBegunToAnswer(socket: Duplex): boolean {
+  return (socket as { _httpMessage?: { headersSent?: boolean } })._httpMessage?.headersSent === true
+}

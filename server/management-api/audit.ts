@@ -1,0 +1,103 @@
+// Who changed what: the audit as administrators read it, and the proof that nobody changed it afterwards.
+import { notFound } from '../../src/errors.ts'
+import { filterableFields } from '../../src/filter/symbols.ts'
+import { RawJson } from '../../src/records/raw-json.ts'
+import { fieldsSchema } from '../../src/resources/input.ts'
+import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import {
+  auditFields,
+  auditPage,
+  auditRecord,
+  auditRows,
+  auditSource,
+  auditText,
+  verifyAudit,
+} from '../../src/store/audit-records.ts'
+import { planList } from '../../src/store/list-plan.ts'
+import { data, list } from '../answers.ts'
+import { streamedList } from '../list-stream.ts'
+import { type AnyOperation, operation } from '../operation.ts'
+import { listParameters, listQuery } from '../query.ts'
+
+const COMMON = {
+  apis: ['management'],
+  method: 'GET',
+  topic: 'audit',
+  access: { permission: 'audit.read', grantedTo: 'administrator' },
+  isOwn: true,
+} as const
+
+const described = fieldsSchema(auditFields)
+const recordSchema: JsonSchema = {
+  ...described,
+  properties: { id: { type: 'integer', description: 'Its place in the order of all.' }, ...described.properties },
+  'x-columns': ['id', 'at', 'actorName', 'operation', 'resource', 'entityName', 'entityId'],
+}
+
+const end: JsonSchema = { type: 'object', properties: { id: { type: 'integer' }, hash: { type: 'string' } } }
+
+export const auditOperations: readonly AnyOperation[] = [
+  operation({
+    ...COMMON,
+    id: 'listAudit',
+    path: '/controller/audit',
+    summary: 'Lists who changed what, when and from where, the newest first.',
+    query: listQuery,
+    returns: { kind: 'data', schema: { type: 'array', items: recordSchema } },
+    async run({ context, query }) {
+      const plan = planList(listParameters(query))
+      const names = filterableFields(auditSource)
+      if (plan.limit === 'none') {
+        const rows = await auditRows(context, plan)
+        return streamedList(context, rows, (batch) => batch.map(auditText), plan, names)
+      }
+      const { rows, ...window } = await auditPage(context, plan)
+      return list(rows.map(auditText), window, names)
+    },
+  }),
+  operation({
+    ...COMMON,
+    id: 'verifyAudit',
+    path: '/controller/audit/verify',
+    summary: 'Looks whether the audit is one unbroken chain, of which nothing was changed or taken out.',
+    query: {
+      hash: {
+        schema: { type: 'string', description: 'The hash of a record seen earlier, which must still be there.' },
+      },
+    },
+    returns: {
+      kind: 'data',
+      schema: {
+        type: 'object',
+        properties: {
+          isWhole: { type: 'boolean' },
+          records: { type: 'integer' },
+          first: end,
+          last: {
+            ...end,
+            description: 'Keep its hash: asked with it later, this tells that nothing was cut off behind.',
+          },
+          findings: { type: 'array', items: { type: 'string' } },
+        },
+      },
+    },
+    async run({ context, query }) {
+      const { findings, records, first, last } = await verifyAudit(context, query.hash as string | undefined)
+      const shown = (record: typeof first) => (record ? { id: record.n, hash: record.hash } : null)
+      return data({ isWhole: findings.length === 0, records, first: shown(first), last: shown(last), findings })
+    },
+  }),
+  operation({
+    ...COMMON,
+    id: 'detailAudit',
+    path: '/controller/audit/:id',
+    summary: 'Shows one audit record.',
+    returns: { kind: 'data', schema: recordSchema },
+    async run({ context, params }) {
+      const { id = '' } = params
+      const row = /^\d{1,15}$/.test(id) ? await auditRecord(context, Number(id)) : undefined
+      if (!row) throw notFound('audit record', id)
+      return data(new RawJson(auditText(row)))
+    },
+  }),
+]

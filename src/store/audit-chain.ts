@@ -1,0 +1,75 @@
+// Whether the audit is one unbroken chain, and how its old end is cut off without breaking it.
+import { CHAIN_START, CUT, type Sealed, seal } from './audit.ts'
+
+/** A record as it is stored: its number, and its place in the chain. */
+export interface ChainedRecord extends Sealed {
+  readonly n: number
+  readonly previousHash: string
+  readonly hash: string
+}
+
+/** What a record that says that older ones were cut off holds as `after`. */
+export interface Anchor {
+  /** The number of the newest record that was cut off. */
+  readonly through: number
+  /** Its hash, with which the oldest record that is left goes on. */
+  readonly hash: string
+}
+
+export interface ChainReport {
+  /** A sentence for each thing that is wrong; none where the chain is whole. */
+  readonly findings: readonly string[]
+  readonly records: number
+  readonly first: Pick<ChainedRecord, 'n' | 'hash'> | undefined
+  readonly last: Pick<ChainedRecord, 'n' | 'hash'> | undefined
+}
+
+// So many findings say enough; a chain that was tampered with can hold any number.
+const MOST_FINDINGS = 100
+
+/**
+ * Checks records one by one, in the order of their numbers. What it cannot see is that records are missing at the new end:
+ * for that, somebody keeps the hash of `last`, and asks later with it (`known`) whether it is still part of the chain.
+ */
+export class ChainCheck {
+  readonly #known: string | undefined
+  readonly #findings: string[] = []
+  #records = 0
+  #first: ChainedRecord | undefined
+  #last: ChainedRecord | undefined
+  #anchor: Anchor | undefined
+  #isKnownFound = false
+
+  constructor(known?: string) {
+    this.#known = known
+  }
+
+  add(record: ChainedRecord): void {
+    this.#records++
+    if (this.#last && record.previousHash !== this.#last.hash)
+      this.#note(`the audit is broken before record ${record.n}: something was taken out, or put in`)
+    if (seal(record.previousHash, record) !== record.hash)
+      this.#note(`the audit record ${record.n} was changed after it was written`)
+    if (record.operation === CUT.operation && record.resource === CUT.resource) this.#anchor = anchorOf(record)
+    if (record.hash === this.#known) this.#isKnownFound = true
+    this.#first ??= record
+    this.#last = record
+  }
+
+  report(): ChainReport {
+    const start = this.#anchor?.hash ?? CHAIN_START
+    if (this.#first && this.#first.previousHash !== start)
+      this.#note(`nothing says what became of the records before record ${this.#first.n}`)
+    if (this.#known !== undefined && this.#known !== this.#anchor?.hash && !this.#isKnownFound)
+      this.#note(`no record has the hash ${this.#known}`)
+    return { findings: this.#findings, records: this.#records, first: this.#first, last: this.#last }
+  }
+
+  #note(finding: string): void {
+    if (this.#findings.length < MOST_FINDINGS) this.#findings.push(finding)
+  }
+}
+
+function anchorOf({ after }: ChainedRecord): Anchor | undefined {
+  return after === null ? undefined : (JSON.parse(after) as Anchor)
+}

@@ -1,0 +1,137 @@
+// The audit as it is read: which of its members can be asked for, pages of it, whether it is whole, and for how long it is kept.
+import { setImmediate } from 'node:timers/promises'
+import { type Compilable, sql } from 'kysely'
+import type { Instant } from '../clock.ts'
+import type { Context } from '../context.ts'
+import { type FilterSource, symbolsOf } from '../filter/symbols.ts'
+import { f } from '../schema/fields.ts'
+import { anyObject } from '../schema/json-schema.ts'
+import { CUT } from './audit.ts'
+import { type Anchor, ChainCheck, type ChainedRecord, type ChainReport } from './audit-chain.ts'
+import type { ListPlan } from './list-plan.ts'
+import { allRowsOf, pageOf, type Window } from './lists.ts'
+import { isOneOf } from './untyped.ts'
+
+/** The members of an audit record, beside its number. */
+export const auditFields = {
+  at: f.time({ filter: true, summary: 'When it happened.' }),
+  actorKind: f.text({
+    filter: true,
+    summary:
+      'Who did it: an identity, local (a person on the machine of the controller), anonymous (nobody who was signed in yet), or system (the controller by itself).',
+  }),
+  actorId: f.text({ filter: true, nullable: true, summary: 'The id of the identity that did it.' }),
+  actorName: f.text({ filter: true, nullable: true, summary: 'Its name at that time, or that of the system user.' }),
+  address: f.text({ filter: true, nullable: true, summary: 'The network address it was done from.' }),
+  requestId: f.text({ filter: true, summary: 'The id of the request, as in answers and in the log.' }),
+  operation: f.text({
+    filter: true,
+    summary: 'create, update, delete, refuse (a sign-in) or cut (old audit records).',
+  }),
+  resource: f.text({ filter: true, summary: 'What kind of record it was done to, in the plural.' }),
+  entityId: f.text({ filter: true, summary: 'The id of that record.' }),
+  entityName: f.text({ filter: true, nullable: true, summary: 'Its name at that time.' }),
+  before: f.json(anyObject, { nullable: true, summary: 'The record before: of a change, the members that changed.' }),
+  after: f.json(anyObject, { nullable: true, summary: 'The record after: of a change, the members that changed.' }),
+  previousHash: f.text({ summary: 'The hash of the record before this one.' }),
+  hash: f.text({ summary: 'SHA-256 of the hash before and of this record, as hexadecimal digits.' }),
+}
+
+/** The audit as filters see it: numbered in the order in which it was written, the newest first. */
+export const auditSource: FilterSource = {
+  table: 'audit_records',
+  symbols: new Map([
+    ['id', { name: 'id', type: 'integer', column: 'n', isNullable: false }],
+    ...symbolsOf(auditFields),
+  ]),
+  key: { column: 'n', isDescending: true },
+}
+
+const members = Object.entries(auditFields)
+
+/** A record as JSON text. */
+export function auditText(row: ChainedRecord): string {
+  const texts = members.map(([name, { kind }]) => {
+    const stored = row[name as keyof typeof auditFields]
+    return `,"${name}":${stored === null ? 'null' : kind.toJson(stored)}`
+  })
+  return `{"id":${row.n}${texts.join('')}}`
+}
+
+type Reading = Pick<Context, 'db' | 'controller'>
+
+export interface AuditPage extends Window {
+  readonly rows: readonly ChainedRecord[]
+}
+
+/** One page of the audit. @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER */
+export async function auditPage(context: Reading, plan: ListPlan): Promise<AuditPage> {
+  const { keys, ...window } = await pageOf(context, auditSource, plan)
+  const found = await context.db
+    .selectFrom('audit_records')
+    .selectAll()
+    .where(isOneOf(context.db, 'n', keys))
+    .execute()
+  const byKey = new Map(found.map((row) => [row.n, row]))
+  return { ...window, rows: keys.flatMap((n) => byKey.get(n) ?? []) }
+}
+
+/** All that fits a plan, for a stream. */
+export function auditRows(context: Reading, plan: ListPlan): Promise<Compilable<ChainedRecord>> {
+  return allRowsOf<ChainedRecord>(context, auditSource, plan)
+}
+
+/** One record by its number. */
+export function auditRecord({ db }: Pick<Context, 'db'>, n: number): Promise<ChainedRecord | undefined> {
+  return db.selectFrom('audit_records').selectAll().where('n', '=', n).executeTakeFirst()
+}
+
+// Each record is hashed again, which costs a few microseconds; so many of them are one turn of the loop.
+const CHECKED_AT_ONCE = 200
+const LONGEST_CHECK_MILLISECONDS = 15 * 60_000
+
+/** Looks whether the audit is one unbroken chain, on one state of the database. @param known see `ChainCheck` */
+export async function verifyAudit({ db, controller }: Reading, known?: string): Promise<ChainReport> {
+  const check = new ChainCheck(known)
+  const rows = controller.store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
+    milliseconds: LONGEST_CHECK_MILLISECONDS,
+  })
+  let checked = 0
+  for await (const row of rows) {
+    check.add(row)
+    if (++checked % CHECKED_AT_ONCE === 0) await setImmediate()
+  }
+  return check.report()
+}
+
+// One transaction takes away so many, because other writers wait for it.
+const CUT_AT_ONCE = 2_000
+
+/**
+ * Takes away the oldest records, up to the first that is not from before `time`. Each cut leaves a record of its own at the
+ * new end, by which the chain can still be checked. Returns how many went.
+ */
+export async function cutAudit(context: Context, time: Instant): Promise<number> {
+  let gone = 0
+  for (;;) {
+    const cut = await context.write(async ({ db, clock, record }) => {
+      const oldest = await db
+        .selectFrom('audit_records')
+        .select(['n', 'hash', 'at'])
+        .orderBy('n')
+        .limit(CUT_AT_ONCE + 1)
+        .execute()
+      const kept = oldest.findIndex(({ at }) => at >= time)
+      // The newest stays in any case: numbers begin anew in an empty table.
+      const old = oldest.slice(0, kept === -1 ? -1 : kept)
+      const last = old.at(-1)
+      if (!last) return 0
+      await sql`delete from audit_records where n <= ${last.n}`.execute(db)
+      const after: Anchor = { through: last.n, hash: last.hash }
+      record({ ...CUT, audit: 'values', id: String(last.n), at: clock.now(), after: { ...after } })
+      return old.length
+    })
+    gone += cut
+    if (cut < CUT_AT_ONCE) return gone
+  }
+}

@@ -1,0 +1,99 @@
+// A disk that takes nothing more: changes are refused with word of when to try again, reading goes on, and nothing is torn.
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { httpTransport } from '../../src/client/http-transport.ts'
+import type { Transport } from '../../src/client/transport.ts'
+import { dataPaths } from '../../src/controller.ts'
+import { cleanEnvironment, freePort, type Served, serve } from '../world/binary.ts'
+import { ADMIN, answered, copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
+
+const directory = copyOfTemplate()
+const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
+
+let served: Served
+let transport: Transport
+let token = ''
+
+beforeAll(async () => {
+  served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
+  transport = httpTransport({ url: served.url, rootPem })
+  token = (await send('POST', '/authenticate?method=password', ADMIN)).body.data.token
+})
+afterAll(async () => {
+  await transport?.close?.()
+  await served?.stop('SIGKILL')
+})
+
+async function send(method: string, path: string, body?: unknown) {
+  const headers: Record<string, string> = token ? { 'net-session': token } : {}
+  const request = { method, path: MANAGEMENT + path, headers, ...(body ? { body } : {}) }
+  return answered(await transport.send(request))
+}
+
+const create = (name: string) => send('POST', '/identities', { name, type: 'Device', isAdmin: false })
+const names = async () => (await send('GET', '/identities')).body.data.map(({ name }: { name: string }) => name)
+
+/** No file of the process may grow beyond so many bytes: to a database that is what a full disk is. */
+function limitFiles(bytes: number | 'unlimited'): void {
+  execFileSync('prlimit', [`--pid=${served.child.pid}`, `--fsize=${bytes}:unlimited`])
+}
+
+function hasPrlimit(): boolean {
+  try {
+    execFileSync('prlimit', ['--version'])
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe.skipIf(!hasPrlimit())('a controller whose disk is full', () => {
+  it('refuses changes and goes on reading, and takes changes again once there is room', async () => {
+    await create('before')
+
+    limitFiles(1)
+    const refused = await Promise.all([create('refused 1'), create('refused 2'), create('refused 3')])
+    const alone = await create('refused 4')
+    const readMeanwhile = await names()
+    limitFiles('unlimited')
+    const taken = await create('after')
+
+    for (const { status, headers, body } of [...refused, alone]) {
+      expect(status).toBe(503)
+      expect(body.error.code).toBe('STORAGE_UNAVAILABLE')
+      expect(Number(headers['retry-after'])).toBeGreaterThan(0)
+    }
+    expect(readMeanwhile).toEqual(['Default Admin', 'before'])
+    expect(taken.status).toBe(201)
+    expect(await names()).toEqual(['Default Admin', 'before', 'after'])
+  })
+
+  it('leaves no trace of what it refused in the audit', async () => {
+    const { body: report } = await send('GET', '/controller/audit/verify')
+    const { body: records } = await send(
+      'GET',
+      `/controller/audit?filter=${encodeURIComponent('resource="identities"')}`,
+    )
+
+    expect(report.data).toMatchObject({ isWhole: true })
+    expect(records.data.map(({ entityName }: { entityName: string }) => entityName)).toEqual([
+      'after',
+      'before',
+      'Default Admin',
+    ])
+  })
+
+  it('keeps the space it has for what was answered, when it is killed right then', async () => {
+    limitFiles(1)
+    await create('refused')
+    await served.stop('SIGKILL')
+    await transport.close?.()
+    served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
+    transport = httpTransport({ url: served.url, rootPem })
+
+    expect(await names()).toEqual(['Default Admin', 'before', 'after'])
+    expect((await create('again')).status).toBe(201)
+  })
+})

@@ -1,0 +1,152 @@
+// A controller that is killed while eight clients write: what was answered is there, whole, and nothing is half there.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { httpTransport } from '../../src/client/http-transport.ts'
+import { dataPaths } from '../../src/controller.ts'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { resources } from '../../src/resources/index.ts'
+import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
+import { indexedSets, setTableName } from '../../src/store/rows.ts'
+import { untyped } from '../../src/store/untyped.ts'
+import { cleanEnvironment, freePort, serve } from '../world/binary.ts'
+import { ADMIN, copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { managementOf } from '../world/management.ts'
+import { random } from '../world/random.ts'
+import { type State, storm, type Tracked } from '../world/storm.ts'
+
+// Twenty by `npm run test:kill`.
+const ROUNDS = Number(process.env.KILL_ROUNDS ?? 2)
+const CLIENTS = 8
+const LATEST_KILL_MILLISECONDS = 1_500
+
+const seed = Date.now() % 1_000_000
+const dice = random(seed)
+const directory = copyOfTemplate()
+const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
+
+/** Starts the real controller, lets clients write, and kills it at a random moment. */
+async function killedWhileWriting(round: number): Promise<Tracked[]> {
+  const served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
+  const { url } = served
+  const transports = Array.from({ length: CLIENTS }, () => httpTransport({ url, rootPem }))
+  const signedIn = await (transports[0] as (typeof transports)[0]).send({
+    method: 'POST',
+    path: `${MANAGEMENT}/authenticate?method=password`,
+    body: ADMIN,
+  })
+  const { token } = JSON.parse(signedIn.text).data as { token: string }
+  const storms = transports.map((transport, at) => storm(transport, token, seed + 100 * round + at))
+  const killed = new Promise((resolve) => setTimeout(resolve, dice.below(LATEST_KILL_MILLISECONDS))).then(() =>
+    served.stop('SIGKILL'),
+  )
+  const [tracked] = await Promise.all([Promise.all(storms), killed])
+  await Promise.all(transports.map((transport) => transport.close()))
+  return tracked.flat()
+}
+
+describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round %i (seed ${seed})`, (round) => {
+  let tracked: Tracked[]
+  let findings: readonly string[]
+  let world: TestController
+
+  beforeAll(async () => {
+    tracked = await killedWhileWriting(round)
+    findings = checkDatabase(directory, dataPaths(directory).database).findings
+    world = await testController({ directory })
+  })
+  afterAll(() => world?.stop())
+
+  it('has every answered change, and each unanswered one as a whole or not at all', async () => {
+    const db = untyped(world.controller.store.db)
+    for (const record of tracked) {
+      const { plural, name, answered } = record
+      const row = await db
+        .selectFrom(plural.replaceAll('-', '_'))
+        .selectAll()
+        .where('name', '=', name)
+        .executeTakeFirst()
+      const id = record.id ?? (row?.id as string | undefined)
+      const changes = await db
+        .selectFrom('audit_records')
+        .select('n')
+        .where('entityId', '=', id ?? name)
+        .execute()
+      const found = stateOf(row)
+
+      expect(record.may, `${plural} ${name}`).toContainEqual(found)
+      const isUnanswered = record.may.length > 1
+      expect(isUnanswered ? [answered, answered + 1] : [answered], `changes of ${name}`).toContain(changes.length)
+      if (plural === 'identities') {
+        const tokens = await db
+          .selectFrom('enrollments')
+          .select('id')
+          .where('identityId', '=', id ?? name)
+          .execute()
+        expect(tokens, `enrollments of ${name}`).toHaveLength(row ? 1 : 0)
+      }
+    }
+  })
+
+  it('has a whole database, and an audit that is one chain', () => {
+    expect(findings).toEqual([])
+  })
+
+  it('finds records by just the attributes and roles that they show', async () => {
+    for (const resource of resources as readonly AnyResource[]) {
+      for (const field of indexedSets(resource)) {
+        const members = `select n, value from ${setTableName(resource, field)}`
+        const shown = `select t.n, m.value from ${resource.table} t, json_each(t."${field}") m`
+        const difference = `select * from (${members} except ${shown}) union all select * from (${shown} except ${members})`
+        const { rows } = await sql.raw(difference).execute(world.controller.store.db)
+        expect(rows, `${resource.table}.${field}`).toEqual([])
+      }
+    }
+  })
+
+  it('grants what its rows say, also after further changes', async () => {
+    await expectAccessToFollowRows(world)
+    const admin = await managementOf(world)
+    for (const { plural, name } of tracked.slice(0, 20)) {
+      await admin.call('POST', `/${plural}`, { name: `${name} again`, type: 'Dial', semantic: 'AllOf' })
+    }
+    const [policy] = await admin.get('/service-policies?limit=1')
+    if (policy) await admin.change('PATCH', `/service-policies/${policy.id}`, { identityRoles: ['#north', '#staff'] })
+
+    await expectAccessToFollowRows(world)
+  })
+})
+
+function stateOf(row: Record<string, unknown> | undefined): State {
+  if (!row) return undefined
+  const shown = ['roleAttributes', 'identityRoles', 'serviceRoles'].filter((name) => name in row)
+  return Object.fromEntries(shown.map((name) => [name, strings(row[name] as string)]))
+}
+
+/** Asks the policy index about every identity, and evaluates the policies once more from rows, one by one. */
+async function expectAccessToFollowRows({ controller }: TestController): Promise<void> {
+  const { db } = controller.store
+  const identities = await db.selectFrom('identities').select(['id', 'roleAttributes']).execute()
+  const services = await db.selectFrom('services').select(['id', 'roleAttributes']).execute()
+  const policies = await db.selectFrom('service_policies').selectAll().execute()
+  const matches = (roles: string, semantic: string, { id, roleAttributes }: { id: string; roleAttributes: string }) => {
+    const [wanted, has] = [strings(roles), strings(roleAttributes)]
+    const meets = (role: string) => role === '#all' || role === `@${id}` || has.includes(role.slice(1))
+    return wanted.length > 0 && (semantic === 'AllOf' ? wanted.every(meets) : wanted.some(meets))
+  }
+  for (const identity of identities) {
+    const granting = policies.filter(({ identityRoles, semantic }) => matches(identityRoles, semantic, identity))
+    const granted = services.filter((service) =>
+      granting.some(({ serviceRoles, semantic }) => matches(serviceRoles, semantic, service)),
+    )
+
+    const answered = controller.access.servicesOf({ id: identity.id, attributes: strings(identity.roleAttributes) })
+
+    expect(answered.sort()).toEqual(granted.map(({ id }) => id).sort())
+  }
+}
+
+function strings(stored: string): string[] {
+  return JSON.parse(stored) as string[]
+}

@@ -1,0 +1,242 @@
+// What anyone can do to the controller before it knows who they are: a little, and not for long.
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect, type TLSSocket } from 'node:tls'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildApp } from '../../server/app.ts'
+import { sourceOf } from '../../server/connections.ts'
+import type { Log } from '../../src/log.ts'
+import { callOverTls } from '../world/certificates.ts'
+import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+
+const errorsLogged: unknown[] = []
+const log: Log = { debug() {}, info() {}, warn() {}, error: (fields) => errorsLogged.push(fields) }
+
+let world: TestController
+let at: { host: string; port: number; ca: string; url: string }
+let open: Socket[]
+
+beforeEach(async () => {
+  errorsLogged.length = 0
+  open = []
+  world = await testController({
+    log,
+    settings: {
+      'limits.headerTime': '300ms',
+      'limits.requestTime': '600ms',
+      'limits.idleTime': '300ms',
+      'limits.header': '4KiB',
+      'limits.connectionsPerAddress': 3,
+    },
+  })
+  const { url, rootPem } = await world.listen()
+  const { hostname, port } = new URL(url)
+  at = { host: hostname, port: Number(port), ca: rootPem, url }
+})
+afterEach(async () => {
+  for (const socket of open) socket.destroy()
+  await world.close()
+})
+
+function secured(): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ ...at, servername: 'localhost' }, () => resolve(socket))
+    socket.once('error', reject)
+    open.push(socket)
+  })
+}
+
+/** Everything the other side says until it closes the connection. */
+function untilClosed(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    let said = ''
+    socket.on('data', (chunk: Buffer) => {
+      said += chunk.toString()
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => resolve(said))
+  })
+}
+
+const bodyOf = (said: string) => JSON.parse(said.slice(said.indexOf('\r\n\r\n')))
+
+describe('a client that is slow', () => {
+  it('to begin its handshake is cut', async () => {
+    const socket = connectTcp(at)
+    open.push(socket)
+
+    expect(await untilClosed(socket)).toBe('')
+  })
+
+  it('to send its headers is told so, and cut', async () => {
+    const socket = await secured()
+    socket.write('GET /version HTTP/1.1\r\nhost: x\r\n')
+
+    const said = await untilClosed(socket)
+
+    expect(said).toMatch(/^HTTP\/1\.1 408 /)
+    expect(bodyOf(said).error).toMatchObject({ code: 'REQUEST_TIMEOUT', requestId: expect.any(String) })
+  })
+
+  it('to send its body is told so, and cut, and it is no fault of ours', async () => {
+    const socket = await secured()
+    const path = `${CLIENT}/authenticate?method=password`
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{"a`,
+    )
+
+    const said = await untilClosed(socket)
+
+    expect(said).toMatch(/^HTTP\/1\.1 408 /)
+    expect(errorsLogged).toEqual([])
+  })
+
+  it('to send anything at all is cut', async () => {
+    expect(await untilClosed(await secured())).toMatch(/^$|^HTTP\/1\.1 408 /)
+  })
+
+  it('to send the next request is cut without a word', async () => {
+    const socket = await secured()
+    socket.write('GET /version HTTP/1.1\r\nhost: x\r\n\r\n')
+
+    const said = await untilClosed(socket)
+
+    expect(said).toMatch(/^HTTP\/1\.1 200 /)
+    expect(said.match(/HTTP\/1\.1/g)).toHaveLength(1)
+  })
+
+  it('to send its body, byte by byte, is cut as well', async () => {
+    const socket = await secured()
+    const path = `${CLIENT}/authenticate?method=password`
+    socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n`)
+    const drip = setInterval(() => socket.write(' '), 50)
+
+    const said = await untilClosed(socket)
+
+    clearInterval(drip)
+    expect(said).toMatch(/^HTTP\/1\.1 408 /)
+  })
+})
+
+describe('a request', () => {
+  it('with headers beyond the limit is refused with 431', async () => {
+    const answer = await callOverTls(at.url, at.ca, {
+      method: 'GET',
+      path: '/version',
+      headers: { filler: 'x'.repeat(8_000) },
+    })
+
+    expect(answer.status).toBe(431)
+    expect(answer.body.error.code).toBe('REQUEST_HEADER_FIELDS_TOO_LARGE')
+  })
+
+  it.each([
+    ['that is no HTTP', 'hello\r\n\r\n'],
+    ['with two lengths', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'],
+    [
+      'with a length and chunks',
+      'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
+    ],
+    ['without a host', 'GET /version HTTP/1.1\r\n\r\n'],
+    ['with a line break in a header', 'GET /version HTTP/1.1\r\nhost: x\r\na: b\nc\r\n\r\n'],
+  ])('%s is refused with 400', async (_what, text) => {
+    const socket = await secured()
+    socket.write(text)
+
+    expect(await untilClosed(socket)).toMatch(/^HTTP\/1\.1 400 /)
+  })
+
+  it('whose body is larger than announced anywhere is cut off at the limit', async () => {
+    const socket = await secured()
+    const path = `${CLIENT}/authenticate?method=password`
+    const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
+    )
+    for (let sent = 0; sent < 6; sent++) socket.write(chunk)
+
+    expect(await untilClosed(socket)).toMatch(/^HTTP\/1\.1 413 /)
+  })
+})
+
+describe('connections from one address', () => {
+  it('are cut beyond the limit, and others come in once one is closed', async () => {
+    const first = await Promise.all([secured(), secured(), secured()])
+
+    await expect(secured()).rejects.toThrow()
+    first[0].destroy()
+    await new Promise((resolve) => first[0].once('close', resolve))
+    await expect
+      .poll(() =>
+        secured().then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true)
+  })
+
+  it.each([
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8::7', '2001:db8:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+  ])('%s count as %s', (address, source) => {
+    expect(sourceOf(address)).toBe(source)
+  })
+})
+
+describe('a server that has more to do than it can', () => {
+  it.each([
+    ['in time', 0, { stranger: 200, somebody: 200, administrator: 200 }],
+    ['late', 600, { stranger: 429, somebody: 200, administrator: 200 }],
+    ['very late', 1_100, { stranger: 429, somebody: 429, administrator: 200 }],
+    ['hopelessly late', 60_000, { stranger: 429, somebody: 429, administrator: 200 }],
+  ])('and is %s refuses strangers first, and administrators never', async (_how, delayMilliseconds, expected) => {
+    const app = await buildApp(world.controller, { load: { delayMilliseconds } })
+    const somebody = (await world.signIn()).token
+    const administrator = await world.admin()
+    const ask = (token?: string) =>
+      app.inject({
+        method: 'GET',
+        url: token ? `${MANAGEMENT}/current-identity` : `${MANAGEMENT}/version`,
+        headers: token ? { 'net-session': token } : {},
+      })
+
+    const answers = { stranger: await ask(), somebody: await ask(somebody), administrator: await ask(administrator) }
+
+    await app.close()
+    expect(Object.fromEntries(Object.entries(answers).map(([who, { statusCode }]) => [who, statusCode]))).toEqual(
+      expected,
+    )
+    for (const answer of Object.values(answers).filter(({ statusCode }) => statusCode === 429)) {
+      expect(answer.json().error.code).toBe('SERVER_TOO_MANY_REQUESTS')
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
+    }
+  })
+
+  it('lets changes wait up to a limit, and those of administrators beyond it', async () => {
+    await world.close()
+    world = await testController({ settings: { 'limits.writeQueue': 2 } })
+    const administrator = await world.admin()
+    const create = (name: string) =>
+      world.send({
+        method: 'POST',
+        path: `${MANAGEMENT}/identities`,
+        token: administrator,
+        body: { name, type: 'Device', isAdmin: false },
+      })
+    const signIn = () => world.send({ method: 'POST', path: `${MANAGEMENT}/authenticate?method=password`, body: ADMIN })
+
+    const changes = await Promise.all(Array.from({ length: 12 }, (_, at) => create(`identity ${at}`)))
+
+    const statuses = changes.map(({ status }) => status)
+    expect(statuses.filter((status) => status === 201).length).toBeGreaterThanOrEqual(4)
+    for (const answer of changes.filter(({ status }) => status !== 201)) {
+      expect(answer.status).toBe(429)
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
+    }
+    expect((await signIn()).status).toBe(200)
+  })
+})

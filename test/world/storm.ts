@@ -1,0 +1,81 @@
+// Writers that change a network all the time, each its own records, and know of every answer what must be true after it.
+import type { Transport } from '../../src/client/transport.ts'
+import { MANAGEMENT } from './controller.ts'
+import { type Random, random } from './random.ts'
+
+const ATTRIBUTES = ['north', 'south', 'staff', 'web', 'mail']
+
+/** What a record must be: its attributes or roles, or nothing where it must not be there. */
+export type State = Readonly<Record<string, readonly string[]>> | undefined
+
+/** A record that a writer made, or tried to make. */
+export interface Tracked {
+  readonly plural: string
+  readonly name: string
+  /** Unknown where the answer to its creation never came. */
+  id: string | undefined
+  /** What it may be now: more than one thing where a change was sent and not answered. */
+  may: readonly State[]
+  /** How many changes of it were answered. */
+  answered: number
+}
+
+/** Writes until the controller is gone. @throws where an answer is anything but a success */
+export async function storm(transport: Transport, token: string, seed: number): Promise<Tracked[]> {
+  const dice = random(seed)
+  const tracked: Tracked[] = []
+  for (let made = 0; ; made++) {
+    const one = dice.oneIn(2) ? dice.pick(tracked.filter(({ may: [state] }) => state)) : undefined
+    const record = one ?? newRecord(dice, `storm-${seed}-${made}`)
+    if (!one) tracked.push(record)
+    const isAnswered = await change(transport, token, dice, record)
+    if (!isAnswered) return tracked
+  }
+}
+
+function newRecord(dice: Random, name: string): Tracked {
+  const plural = dice.pick(['identities', 'identities', 'services', 'service-policies'])
+  return { plural, name, id: undefined, may: [undefined], answered: 0 }
+}
+
+/** One change of a record that is there, or its creation. Returns whether it was answered. */
+async function change(transport: Transport, token: string, dice: Random, record: Tracked): Promise<boolean> {
+  const { plural, name, id, may } = record
+  const sets = setsOf(dice, plural)
+  const isDelete = id !== undefined && dice.oneIn(4)
+  const next: State = isDelete ? undefined : sets
+  record.may = [...may, next]
+  const method = id === undefined ? 'POST' : isDelete ? 'DELETE' : 'PATCH'
+  const path = `${MANAGEMENT}/${plural}${id === undefined ? '' : `/${id}`}`
+  const body = id === undefined ? { ...required(plural), name, ...sets } : sets
+  const reply = await transport
+    .send({ method, path, headers: { 'net-session': token }, ...(isDelete ? {} : { body }) })
+    .catch(() => undefined)
+  if (!reply) return false
+  if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.text}`)
+  record.id ??= JSON.parse(reply.text).data.id as string
+  record.may = [next]
+  record.answered++
+  return true
+}
+
+function setsOf(dice: Random, plural: string): Record<string, string[]> {
+  if (plural !== 'service-policies') return { roleAttributes: dice.some(ATTRIBUTES, 3).sort() }
+  const roles = () =>
+    dice
+      .some(ATTRIBUTES, 2)
+      .map((attribute) => `#${attribute}`)
+      .sort()
+  return { identityRoles: roles(), serviceRoles: roles() }
+}
+
+function required(plural: string): object {
+  switch (plural) {
+    case 'identities':
+      return { type: 'Device', isAdmin: false, enrollment: { ott: true } }
+    case 'services':
+      return { encryptionRequired: true }
+    default:
+      return { type: 'Dial', semantic: 'AnyOf' }
+  }
+}
