@@ -40,6 +40,8 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
       return errors.COULD_NOT_PARSE_BODY({ message: 'the body is not what its headers say' }, { cause: thrown })
     case 'FST_ERR_BAD_URL':
       return errors.NOT_FOUND({ message: 'the path cannot be decoded' })
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return errors.NOT_FOUND({ message: 'no id is that long' })
     default:
       return errors.UNHANDLED(undefined, { cause: thrown })
   }
