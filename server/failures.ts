@@ -43,6 +43,8 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
       return errors.REQUEST_TIMEOUT(undefined, { cause: 'the connection closed before the request was complete' })
     case 'FST_ERR_BAD_URL':
       return errors.NOT_FOUND({ message: 'the path cannot be decoded' })
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return errors.NOT_FOUND({ message: 'no id is that long' })
     default:
       return errors.UNHANDLED(undefined, { cause: thrown })
   }

@@ -22,6 +22,7 @@ import { controllerSettingOperations } from './management-api/controller-setting
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
 import { identityOperations } from './management-api/identities.ts'
+import { identityPostureOperations } from './management-api/identity-posture.ts'
 import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceDifferences } from './management-api/services.ts'
@@ -54,6 +55,7 @@ export const operations: readonly AnyOperation[] = [
   ...controllerSettingOperations,
   ...edgeRouterOperations,
   ...identityOperations,
+  ...identityPostureOperations,
   ...roleAttributeOperations,
   ...serviceConfigOperations,
   ...summaryOperations,

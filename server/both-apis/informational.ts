@@ -65,7 +65,7 @@ export const informationalOperations: readonly AnyOperation[] = [
     path: '/enumerated-capabilities',
     summary: 'Lists every capability a controller can have.',
     access: INFORMATION,
-    returns: { kind: 'data', schema: { type: 'array', items: { type: 'string' } } },
+    returns: { kind: 'data', schema: { type: 'array', items: { type: 'string', enum: CAPABILITIES } } },
     run: () => data(CAPABILITIES),
   }),
   operation({

@@ -4,6 +4,7 @@ import type { Context } from '../../src/context.ts'
 import { notFound } from '../../src/errors.ts'
 import { controllerSettings, GLOBAL_SETTINGS } from '../../src/resources/controller-settings.ts'
 import type { Entity } from '../../src/resources/define.ts'
+import { links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { find, get } from '../../src/store/entities.ts'
 import { data } from '../answers.ts'
 import { type AnyOperation, operation } from '../operation.ts'
@@ -12,31 +13,16 @@ import { verbOperation } from '../resource-operations.ts'
 type Settings = Entity<typeof controllerSettings>
 
 const EFFECTIVE = '/controller-settings/:id/effective'
-const text = { type: 'string' }
-const settings = {
-  type: 'object',
-  properties: {
-    oidc: {
-      type: 'object',
-      properties: {
-        postLogoutUris: { type: 'array', items: text },
-        redirectUris: { type: 'array', items: text },
-      },
-    },
-  },
-}
-const effectiveSchema = {
-  type: 'object',
-  properties: {
-    _links: { type: 'object' },
-    id: text,
-    createdAt: text,
-    updatedAt: text,
-    tags: { type: 'object' },
-    effective: settings,
-    instance: settings,
-  },
-}
+const settings = objectOf({ oidc: objectOf({ postLogoutUris: listOf(text), redirectUris: listOf(text) }) })
+const effectiveSchema = objectOf({
+  _links: links,
+  id: text,
+  createdAt: time,
+  updatedAt: time,
+  tags: { type: 'object' },
+  effective: settings,
+  instance: settings,
+})
 
 /** Those of a record, or of a controller that has no record of its own. @throws NOT_FOUND */
 async function ownSettings(context: Context, id: string, global: Settings): Promise<Settings> {

@@ -1,4 +1,4 @@
-// What administrators do with identities beyond their records: disable, enable, trace, take away a second factor, look closer.
+// What administrators do with identities beyond their records: disable, enable, trace, take away a second factor.
 import { disable, enable } from '../../src/auth/disabling.ts'
 import { isoTime } from '../../src/clock.ts'
 import { parseDuration } from '../../src/config.ts'
@@ -7,12 +7,12 @@ import { newToken } from '../../src/ids.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { traceChannels } from '../../src/routers/traces.ts'
 import { f } from '../../src/schema/fields.ts'
+import { flag, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { data, empty } from '../answers.ts'
 import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
 import { existingRow } from '../resource-operations.ts'
 
 const common = { apis: ['management'], topic: 'identities' } as const
-const READ = { permission: 'identity.read', grantedTo: 'administrator' } as const
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
 
 // A hundred years: from more would follow times beyond what dates can say.
@@ -24,16 +24,6 @@ interface TraceSpec {
   readonly traceId?: string
   readonly channels?: readonly string[]
 }
-
-/** What there is to say of an identity's machine as long as it has reported nothing. */
-const NO_REPORT = { lastUpdatedAt: null, postureCheckId: '', timedOut: false } as const
-const NO_POSTURE_DATA = {
-  apiSessionPostureData: {},
-  domain: { ...NO_REPORT, domain: null },
-  mac: { ...NO_REPORT, addresses: [] },
-  os: { ...NO_REPORT, build: null, type: null, version: null },
-  processes: [],
-} as const
 
 export const identityOperations: readonly AnyOperation[] = [
   operation<{ durationMinutes: number }>({
@@ -80,14 +70,7 @@ export const identityOperations: readonly AnyOperation[] = [
     }),
     returns: {
       kind: 'data',
-      schema: {
-        type: 'object',
-        properties: {
-          enabled: { type: 'boolean' },
-          traceId: { type: 'string' },
-          until: { type: 'string', format: 'date-time' },
-        },
-      },
+      schema: objectOf({ enabled: flag, traceId: text, until: time }),
     },
     async run({ context, params, body }) {
       const { id } = await existingRow(context, identities, params.id)
@@ -104,34 +87,6 @@ export const identityOperations: readonly AnyOperation[] = [
       const trace = { traceId: body.traceId || newToken(), until: now + duration, channels: channelsOf(body.channels) }
       traces.start(id, trace, now)
       return data({ enabled: true, traceId: trace.traceId, until: isoTime(trace.until) })
-    },
-  }),
-  operation({
-    ...common,
-    id: 'getIdentityFailedServiceRequests',
-    method: 'GET',
-    path: '/identities/:id/failed-service-requests',
-    summary: 'Lists the latest sessions that an identity was refused because of posture checks.',
-    access: READ,
-    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
-    async run({ context, params }) {
-      await existingRow(context, identities, params.id)
-      // Nothing evaluates posture checks yet, so nothing was refused because of them.
-      return data([])
-    },
-  }),
-  operation({
-    ...common,
-    id: 'getIdentityPostureData',
-    method: 'GET',
-    path: '/identities/:id/posture-data',
-    summary: 'Shows what the machines of an identity have reported about themselves.',
-    access: READ,
-    returns: { kind: 'data', schema: { type: 'object' } },
-    async run({ context, params }) {
-      await existingRow(context, identities, params.id)
-      // Nothing takes reports yet, so there are none.
-      return data(NO_POSTURE_DATA)
     },
   }),
   operation({

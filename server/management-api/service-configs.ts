@@ -3,6 +3,7 @@ import { addOverrides, removeOverrides, type ServiceConfig } from '../../src/acc
 import { jsonText, RawJson } from '../../src/records/raw-json.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
+import { entityReference, listOf, objectOf, text } from '../../src/schema/json-schema.ts'
 import { empty, list } from '../answers.ts'
 import { type AnyOperation, listBody, operation } from '../operation.ts'
 import { existingRow } from '../resource-operations.ts'
@@ -15,6 +16,7 @@ const pair = {
   serviceId: f.reference('services', { required: true, summary: 'The service.' }),
   configId: f.reference('configs', { required: true, summary: 'The config that the identity gets for it.' }),
 }
+const serviceConfig = objectOf({ serviceId: text, service: entityReference, configId: text, config: entityReference })
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
 
 export const serviceConfigOperations: readonly AnyOperation[] = [
@@ -24,7 +26,7 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     method: 'GET',
     summary: "Lists the configs that an identity gets for services in place of the services' own, all of them.",
     access: { permission: 'identity.read', grantedTo: 'administrator' },
-    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
+    returns: { kind: 'data', schema: listOf(serviceConfig) },
     async run({ context, params }) {
       const { id } = await existingRow(context, identities, params.id)
       const { references } = context.controller

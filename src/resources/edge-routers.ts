@@ -1,5 +1,6 @@
 // The routers that clients and hosts connect to.
 import { f } from '../schema/fields.ts'
+import { flag, objectOf, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 import { routerEnrollmentMembers, routerFields } from './routers.ts'
 
@@ -23,11 +24,11 @@ export const edgeRouters = defineResource({
   derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId'] },
   live: {
-    isOnline: { type: 'boolean' },
-    hostname: { type: 'string' },
-    supportedProtocols: { type: 'object', additionalProperties: { type: 'string' } },
-    syncStatus: { type: 'string' },
-    versionInfo: { type: 'object' },
+    isOnline: flag,
+    hostname: text,
+    supportedProtocols: { type: 'object', additionalProperties: text },
+    syncStatus: text,
+    versionInfo: objectOf({ arch: text, buildDate: text, os: text, revision: text, version: text }),
     interfaces: { type: ['array', 'null'] },
   },
   describeLive: (context, records, view) => context.controller.edgeRouterViews.describe(context, records, view),

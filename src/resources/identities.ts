@@ -1,7 +1,7 @@
 // Who takes part in the network: people, devices, programs and routers, and the administrators among them.
 import { errors, invalid } from '../errors.ts'
 import { f, sortedSet } from '../schema/fields.ts'
-import { typed } from '../schema/json-schema.ts'
+import { entityReference, flag, objectOf, text, time, typed } from '../schema/json-schema.ts'
 import { usernameLength } from './authenticators.ts'
 import { defineResource } from './define.ts'
 import { identityTypeIds } from './identity-types.ts'
@@ -18,6 +18,8 @@ const hostInfo = (names: readonly string[]) =>
 export const envInfoSchema = hostInfo(['arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion'])
 /** What a client reports of itself. */
 export const sdkInfoSchema = hostInfo(['appId', 'appVersion', 'branch', 'revision', 'type', 'version'])
+
+const outstanding = { id: text, token: text, jwt: text, expiresAt: time }
 
 export const identities = defineResource({
   name: 'identity',
@@ -90,17 +92,24 @@ export const identities = defineResource({
     ),
   },
   derived: {
-    hasApiSession: { type: 'boolean' },
-    isMfaEnabled: { type: 'boolean' },
-    authenticators: { type: 'object' },
-    enrollment: { type: 'object' },
+    hasApiSession: flag,
+    isMfaEnabled: flag,
+    authenticators: objectOf({
+      cert: objectOf({ id: text, fingerprint: text }),
+      updb: objectOf({ id: text, username: text }),
+    }),
+    enrollment: objectOf({
+      ott: objectOf(outstanding),
+      ottca: objectOf({ ...outstanding, caId: text, ca: entityReference }),
+      updb: objectOf(outstanding),
+    }),
     interfaces: { type: ['array', 'null'] },
   },
   derive: (context, rows) => context.controller.deriveIdentities(context, rows),
   dependsOn: { authenticators: ['identityId'], enrollments: ['identityId'], 'api-sessions': ['identityId'] },
   live: {
-    disabled: { type: 'boolean' },
-    hasEdgeRouterConnection: { type: 'boolean' },
+    disabled: flag,
+    hasEdgeRouterConnection: flag,
     edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'] },
   },
   liveFrom: ['disabledAt', 'disabledUntil'],

@@ -2,6 +2,7 @@
 import { f } from '../schema/fields.ts'
 import { typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
+import { operatingSystemTypes } from './posture-checks.ts'
 
 interface OperatingSystem {
   readonly type: string
@@ -30,7 +31,10 @@ export const postureCheckTypes = defineResource({
         type: 'array',
         items: {
           type: 'object',
-          properties: { type: { type: 'string' }, versions: { type: 'array', items: { type: 'string' } } },
+          properties: {
+            type: { type: 'string', enum: operatingSystemTypes },
+            versions: { type: 'array', items: { type: 'string' } },
+          },
         },
       }),
       { access: 'read' },

@@ -1,5 +1,6 @@
 // All routers: those that carry traffic onwards, and the edge routers among them, seen as what they have in common.
 import { f } from '../schema/fields.ts'
+import { flag } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** What every router is described by. */
@@ -39,7 +40,7 @@ export const routers = defineResource({
   derived: routerEnrollmentMembers,
   derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
-  live: { isOnline: { type: 'boolean' }, interfaces: { type: ['array', 'null'] } },
+  live: { isOnline: flag, interfaces: { type: ['array', 'null'] } },
   describeLive: (context, records, view) => context.controller.routerViews.describe(context, records, view),
   rules: {
     created: (tx, router) => tx.controller.routers.enroll(tx, 'trott', router.id),

@@ -1,7 +1,9 @@
 // What the network offers: a name that clients dial and hosts bind, under the policies that admit them.
 import { invalid } from '../errors.ts'
 import { f } from '../schema/fields.ts'
+import { listOf } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
+import { postureQuerySet } from './posture-queries.ts'
 
 export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
 
@@ -35,9 +37,13 @@ export const services = defineResource({
     }),
   },
   live: {
-    config: { type: ['object', 'null'], description: 'Config type name to data, for the config types asked for.' },
+    config: {
+      type: ['object', 'null'],
+      additionalProperties: { type: 'object' },
+      description: 'Config type name to data, for the config types asked for.',
+    },
     permissions: { type: ['array', 'null'], items: { type: 'string', enum: ['Bind', 'Dial', 'Invalid'] } },
-    postureQueries: { type: 'array', items: { type: 'object' } },
+    postureQueries: listOf(postureQuerySet),
   },
   liveFrom: ['configs'],
   describeLive: (context, records, view) => context.controller.serviceViews.describe(context, records, view),

@@ -10,6 +10,26 @@ export interface JsonSchema {
   readonly description?: string
 }
 
+export const text: JsonSchema = { type: 'string' }
+export const flag: JsonSchema = { type: 'boolean' }
+export const whole: JsonSchema = { type: 'integer' }
+export const time: JsonSchema = { type: 'string', format: 'date-time' }
+
+/** An object with these members, none of which must be there. */
+export function objectOf(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  return { type: 'object', properties }
+}
+
+export function listOf(items: JsonSchema): JsonSchema {
+  return { type: 'array', items }
+}
+
+/** Sub-paths and related records, by name. */
+export const links: JsonSchema = { type: 'object', additionalProperties: objectOf({ href: text }) }
+
+/** How one record shows another. */
+export const entityReference = objectOf({ _links: links, entity: text, id: text, name: text })
+
 /** The same schema without the members that are undefined, which a compiler of schemas would trip over. */
 export function compact(schema: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(schema).filter(([, value]) => value !== undefined))

@@ -31,8 +31,19 @@ export async function sidesCondition(
   }
   const ids = new Set(sides.flatMap((side) => [...side.ids]))
   if (ids.size > 0) alternatives.push(isOneOf(context.db, `${resource.table}.id`, [...ids]))
-  return alternatives.length === 0 ? sql<SqlBool>`1 = 0` : sql<SqlBool>`(${sql.join(alternatives, sql` or `)})`
+  return alternatives.length === 0 ? sql<SqlBool>`1 = 0` : anyOf(alternatives)
 }
+
+/** Any of the conditions, as a tree: a database counts a chain of a thousand terms as a thousand levels, and refuses it. */
+function anyOf(conditions: readonly Expression<SqlBool>[]): Expression<SqlBool> {
+  const [only] = conditions
+  if (conditions.length === 1 && only) return only
+  const middle = conditions.length >> 1
+  return sql<SqlBool>`(${anyOf(conditions.slice(0, middle))} or ${anyOf(conditions.slice(middle))})`
+}
+
+// From so many attributes on, records are counted by how many of them they have, instead of asked for each.
+const MANY_ATTRIBUTES = 8
 
 async function attributesCondition(
   context: Reading,
@@ -50,6 +61,11 @@ async function attributesCondition(
       : sql<SqlBool>`exists (${select} and ${sql.ref(`${table}.n`)} = ${own})`
   }
   if (semantic === 'AnyOf') return having(attributes)
+  if (attributes.length >= MANY_ATTRIBUTES) {
+    const has = wordsOf(context.db).isOneOf(sql.ref('value'), attributes)
+    const holders = sql`select n from ${sql.table(table)} where ${has} group by n having count(*) = ${attributes.length}`
+    return sql<SqlBool>`${own} in (${holders})`
+  }
   const all = await Promise.all(attributes.map((attribute) => having([attribute])))
   return sql<SqlBool>`(${sql.join(all, sql` and `)})`
 }

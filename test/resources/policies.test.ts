@@ -1,5 +1,7 @@
 // Policies of all three kinds: their roles, their sub-lists from every side, and what happens when what they name goes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { servicePolicies } from '../../src/resources/service-policies.ts'
+import { insert, newEntity } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 
@@ -91,6 +93,20 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
     expect(await listed(ofAll)).toEqual([both, one, none])
     await manage.change('DELETE', `/${plural}/${ofAll}`)
     expect(await listed(await make([]))).toEqual([])
+  })
+
+  it('may be more than a statement could ask for one by one', async () => {
+    const attributes = Array.from({ length: 1_500 }, (_, at) => newName(`attribute ${at}`))
+    const roles = attributes.map((attribute) => `#${attribute}`)
+    const all = await makeRecord(kind, attributes)
+    await makeRecord(kind, attributes.slice(1))
+    const policy = await make(roles, 'AllOf')
+
+    const found = await manage.names(`/${plural}/${policy}/${kind}`)
+    await manage.change('PATCH', `/${plural}/${policy}`, { semantic: 'AnyOf' })
+
+    expect(found).toEqual([all.name])
+    expect(await manage.names(`/${plural}/${policy}/${kind}`)).toHaveLength(2)
   })
 
   it('are refused where they are no roles, name what is not there, or hold more than #all', async () => {
@@ -290,6 +306,22 @@ describe('what policies join', () => {
     for (const [kind, subList, expected] of subLists) {
       expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${subList}`)).toEqual([expected()])
     }
+  })
+
+  it('is seen through more policies than a statement could ask for one by one', async () => {
+    const policyOf = (at: number) =>
+      newEntity(world.system, servicePolicies, {
+        name: newName('policy'),
+        type: 'Dial',
+        semantic: 'AllOf',
+        identityRoles: ['#joined', `#joined ${at}`],
+        serviceRoles: [`@${service.id}`],
+      })
+    await world.system.write(async (tx) => {
+      for (let at = 0; at < 1_500; at++) await insert(tx, servicePolicies, policyOf(at))
+    })
+
+    expect(await manage.names(`/services/${service.id}/identities`)).toEqual([identity.name])
   })
 
   it('is no longer seen once an attribute is gone', async () => {

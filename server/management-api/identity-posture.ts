@@ -1,0 +1,82 @@
+// What the machines of an identity reported of themselves, and what it was refused because of that.
+import { identities, sdkInfoSchema } from '../../src/resources/identities.ts'
+import { flag, type JsonSchema, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
+import { data } from '../answers.ts'
+import { type AnyOperation, operation } from '../operation.ts'
+import { existingRow } from '../resource-operations.ts'
+
+const common = {
+  apis: ['management'],
+  topic: 'identities',
+  method: 'GET',
+  access: { permission: 'identity.read', grantedTo: 'administrator' },
+} as const
+
+const failure = objectOf({
+  when: time,
+  apiSessionId: text,
+  serviceId: text,
+  serviceName: text,
+  sessionType: { type: 'string', enum: ['Dial', 'Bind'] },
+  policyFailures: listOf(
+    objectOf({
+      policyId: text,
+      policyName: text,
+      checks: listOf(objectOf({ postureCheckId: text, postureCheckName: text, postureCheckType: text })),
+    }),
+  ),
+})
+
+const reported = (members: Readonly<Record<string, JsonSchema>>) =>
+  objectOf({ postureCheckId: text, timedOut: flag, lastUpdatedAt: time, ...members })
+
+const ofApiSession = objectOf({
+  mfa: objectOf({ apiSessionId: text, passedAt: time, passedMfa: flag, passedOnWake: flag, passedOnUnlock: flag }),
+  endpointState: objectOf({ wokenAt: time, unlockedAt: time }),
+  sdkInfo: sdkInfoSchema,
+})
+
+const postureData = objectOf({
+  apiSessionPostureData: { type: 'object', additionalProperties: ofApiSession },
+  domain: reported({ domain: text }),
+  mac: reported({ addresses: listOf(text) }),
+  os: reported({ type: text, version: text, build: text }),
+  processes: listOf(reported({ binaryHash: text, isRunning: flag, signerFingerprints: listOf(text) })),
+})
+
+/** What there is to say of an identity's machine as long as it has reported nothing. */
+const NO_REPORT = { lastUpdatedAt: null, postureCheckId: '', timedOut: false } as const
+const NO_POSTURE_DATA = {
+  apiSessionPostureData: {},
+  domain: { ...NO_REPORT, domain: null },
+  mac: { ...NO_REPORT, addresses: [] },
+  os: { ...NO_REPORT, build: null, type: null, version: null },
+  processes: [],
+} as const
+
+export const identityPostureOperations: readonly AnyOperation[] = [
+  operation({
+    ...common,
+    id: 'getIdentityFailedServiceRequests',
+    path: '/identities/:id/failed-service-requests',
+    summary: 'Lists the latest sessions that an identity was refused because of posture checks.',
+    returns: { kind: 'data', schema: listOf(failure) },
+    async run({ context, params }) {
+      await existingRow(context, identities, params.id)
+      // Nothing evaluates posture checks yet, so nothing was refused because of them.
+      return data([])
+    },
+  }),
+  operation({
+    ...common,
+    id: 'getIdentityPostureData',
+    path: '/identities/:id/posture-data',
+    summary: 'Shows what the machines of an identity have reported about themselves.',
+    returns: { kind: 'data', schema: postureData },
+    async run({ context, params }) {
+      await existingRow(context, identities, params.id)
+      // Nothing takes reports yet, so there are none.
+      return data(NO_POSTURE_DATA)
+    },
+  }),
+]

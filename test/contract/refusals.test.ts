@@ -1,0 +1,224 @@
+// What every resource refuses: each rule of each field with its status, code and field, and that nothing of it is written.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { resources } from '../../src/resources/index.ts'
+import { type AnyField, memberName } from '../../src/schema/fields.ts'
+import { contentsOf } from '../world/contents.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { exampleBody } from '../world/examples.ts'
+import { type Management, managementOf } from '../world/management.ts'
+
+let world: TestController
+let manage: Management
+/** By resource: a record and its body, and the body of another. */
+const existing = new Map<string, { id: string; other: Record<string, unknown>; body: Record<string, unknown> }>()
+
+beforeAll(async () => {
+  world = await testController()
+  manage = await managementOf(world)
+  for (const resource of changeable) {
+    const other = { ...(await exampleBody(world, resource, `another ${resource.name}`)) }
+    for (const member of uniqueMembers(resource)) other[member] ??= 'taken'
+    await manage.make(resource.plural, other)
+    const body = await exampleBody(world, resource, `a ${resource.name}`)
+    existing.set(resource.plural, { id: await manage.make(resource.plural, body), other, body })
+  }
+})
+afterAll(() => world.close())
+
+const changeable = (resources as readonly AnyResource[]).filter(({ verbs }) => verbs.includes('create'))
+
+/** The members of which no two records may have the same. */
+function uniqueMembers({ fields }: AnyResource): string[] {
+  return Object.entries(fields)
+    .filter(([, { kind, options }]) => options.unique && kind.name === 'text' && options.access === undefined)
+    .map(([name, field]) => memberName(name, field))
+}
+
+interface Wrong {
+  /** The path of the member, and what is sent there. */
+  readonly member: string
+  readonly value: unknown
+  readonly status: number
+  readonly code: 'COULD_NOT_PARSE_BODY' | 'COULD_NOT_VALIDATE' | 'NOT_FOUND' | 'REFERENCED_ENTITY_NOT_FOUND'
+  /** The field that is named, where it is another one. */
+  readonly field?: string
+}
+
+const ofWrongType = (member: string, value: unknown, field = member): Wrong => ({
+  member,
+  value,
+  field,
+  status: 400,
+  code: 'COULD_NOT_PARSE_BODY',
+})
+const againstRule = (member: string, value: unknown, field = member): Wrong => ({
+  member,
+  value,
+  field,
+  status: 400,
+  code: 'COULD_NOT_VALIDATE',
+})
+const unknownRecord = (member: string, value: unknown): Wrong => ({ member, value, status: 404, code: 'NOT_FOUND' })
+
+/** Values that a field refuses, by what its definition says of it. */
+function wrongValues(name: string, field: AnyField, path = ''): Wrong[] {
+  const { kind, options } = field
+  const member = path + memberName(name, field)
+  if (kind.members) {
+    const inside = Object.entries(kind.members).flatMap(([inner, one]) => wrongValues(inner, one, `${member}.`))
+    return [ofWrongType(member, 'text'), ofWrongType(member, []), ...inside]
+  }
+  switch (kind.name) {
+    case 'text':
+      return [
+        ofWrongType(member, 7),
+        ofWrongType(member, ['text']),
+        ...(kind.schema.enum ? [againstRule(member, 'none of them'), againstRule(member, '')] : []),
+        ...(options.minLength ? [againstRule(member, 'x'.repeat(options.minLength - 1))] : []),
+        ...(options.maxLength ? [againstRule(member, 'x'.repeat(options.maxLength + 1))] : []),
+        ...(kind.schema.format ? [againstRule(member, '***')] : []),
+      ]
+    case 'integer':
+      return [
+        ofWrongType(member, '7'),
+        ofWrongType(member, 1.5),
+        againstRule(member, 1e300),
+        ...(options.min === undefined ? [] : [againstRule(member, options.min - 1)]),
+        ...(options.max === undefined ? [] : [againstRule(member, options.max + 1)]),
+      ]
+    case 'boolean':
+      return [ofWrongType(member, 'true'), ofWrongType(member, 1)]
+    case 'time':
+      return [againstRule(member, 'tomorrow'), ofWrongType(member, 0)]
+    case 'set':
+      return wrongSets(name, member, field)
+    case 'reference': {
+      const unknown = kind.reference?.unknown
+      if (kind.reference?.choices) return [ofWrongType(member, 7), againstRule(member, 'none of them')]
+      return [
+        ofWrongType(member, 7),
+        unknown ? againstRule(member, 'no-such-record', unknown) : unknownRecord(member, 'no-such-record'),
+      ]
+    }
+    case 'json':
+      return [
+        ofWrongType(member, kind.schema.type === 'array' ? {} : []),
+        ofWrongType(member, 'text'),
+        ...(kind.filterType === 'tags' ? [ofWrongType(member, { nested: { a: 1 } }, `${member}.nested`)] : []),
+      ]
+    default:
+      return []
+  }
+}
+
+function wrongSets(name: string, member: string, { kind, options }: AnyField): Wrong[] {
+  const entries = [
+    ofWrongType(member, 'text'),
+    ofWrongType(member, { a: 'text' }),
+    ofWrongType(member, [7], `${member}.0`),
+    ...(options.minItems ? [againstRule(member, [])] : []),
+  ]
+  if (name === 'roleAttributes') return [...entries, againstRule(member, ['#a']), againstRule(member, ['b', '@a'])]
+  if (kind.roles) {
+    const roles = [['bare'], [''], ['#all', '#a'], ['#all', '@no-such-record'], ['@no-such-record'], ['@']]
+    return [...entries, ...roles.map((wrong) => againstRule(member, wrong))]
+  }
+  if (kind.target) {
+    return [...entries, againstRule(member, ['twice', 'twice']), unknownRecord(member, ['no-such-record'])]
+  }
+  return entries
+}
+
+/** The wrong values of all members that a caller sets, at that method. */
+function cases(resource: AnyResource, method: string): Wrong[] {
+  const fields = Object.entries(resource.fields).filter(([, { options }]) => {
+    const { access = 'write' } = options
+    return access === 'write' || (access === 'create' && method === 'POST')
+  })
+  return fields.flatMap(([name, field]) => wrongValues(name, field)).map((wrong) => asDocumented(resource, wrong))
+}
+
+/** Where clients know another refusal than the usual one. */
+function asDocumented({ plural, variants }: AnyResource, wrong: Wrong): Wrong {
+  const { member, code } = wrong
+  if (variants && member === 'typeId') return { ...wrong, code: 'COULD_NOT_PARSE_BODY' }
+  if (plural === 'enrollments' && member === 'identityId' && code === 'NOT_FOUND')
+    return { ...wrong, status: 400, code: 'REFERENCED_ENTITY_NOT_FOUND' }
+  return wrong
+}
+
+const shown = ({ member, value }: Wrong) => `${member}: ${(JSON.stringify(value) ?? '').slice(0, 40)}`
+
+/** The body with one of its members in another way. */
+function withMember(body: Readonly<Record<string, unknown>>, path: string, value: unknown): Record<string, unknown> {
+  const [first = '', ...rest] = path.split('.')
+  if (rest.length === 0) return { ...body, [first]: value }
+  return { ...body, [first]: withMember((body[first] ?? {}) as typeof body, rest.join('.'), value) }
+}
+
+const verbOf = { POST: 'create', PUT: 'replace', PATCH: 'patch', GET: 'detail', DELETE: 'delete' } as const
+
+const everyCase = changeable.flatMap((resource) =>
+  (['POST', 'PUT', 'PATCH'] as const)
+    .filter((method) => resource.verbs.includes(verbOf[method]))
+    .map((method) => ({ resource, method })),
+)
+
+/** Sends a request that is to be refused, and sees that it leaves nothing behind. */
+async function refusalOf(method: string, path: string, body: unknown) {
+  const before = await contentsOf(world)
+  const refusal = await manage.refusal(method, path, body)
+  const isUntouched = (await contentsOf(world)) === before
+  expect(isUntouched).toBe(true)
+  return refusal
+}
+
+describe.each(everyCase.map(({ resource, method }) => [method, resource.plural, resource] as const))(
+  '%s of %s',
+  (method, plural, resource) => {
+    const pathOf = () => (method === 'POST' ? `/${plural}` : `/${plural}/${existing.get(plural)?.id}`)
+    const bodyOf = async () => {
+      if (method === 'PATCH') return {}
+      if (method === 'PUT') return existing.get(plural)?.body ?? {}
+      return exampleBody(world, resource, `a new ${resource.name}`)
+    }
+
+    it.each(cases(resource, method).map((wrong) => [shown(wrong), wrong]))('refuses %s', async (_shown, wrong) => {
+      const { member, value, status, code, field = member } = wrong
+
+      const refused = await refusalOf(method, pathOf(), withMember(await bodyOf(), member, value))
+
+      expect(refused).toMatchObject({ status, code, field })
+    })
+
+    it.each(uniqueMembers(resource))('refuses the %s of another', async (member) => {
+      const taken = existing.get(plural)?.other[member]
+
+      const refused = await refusalOf(method, pathOf(), { ...(await bodyOf()), [member]: taken })
+
+      expect(refused).toEqual({ status: 400, code: 'COULD_NOT_VALIDATE', field: member, value: taken })
+    })
+  },
+)
+
+describe.each(changeable.map((resource) => [resource.plural, resource] as const))('an id of %s', (plural, resource) => {
+  it.each([
+    ['that is another kind of record', () => existing.get(plural === 'services' ? 'configs' : 'services')?.id],
+    ['as long as a path can be', () => 'a'.repeat(4_000)],
+    ['that only looks like a path', () => '..%2F..%2Fidentities'],
+    ['that databases end at', () => '%00'],
+    ['in another case', () => inAnotherCase(existing.get(plural)?.id ?? '')],
+  ])('%s is that of no record', async (_what, id) => {
+    for (const method of ['GET', 'DELETE', 'PATCH'] as const) {
+      if (!resource.verbs.includes(verbOf[method])) continue
+      const refused = await refusalOf(method, `/${plural}/${id()}`, method === 'PATCH' ? {} : undefined)
+
+      expect(refused).toMatchObject({ status: 404, code: 'NOT_FOUND' })
+    }
+  })
+})
+
+function inAnotherCase(id: string): string {
+  return id === id.toLowerCase() ? id.toUpperCase() : id.toLowerCase()
+}
