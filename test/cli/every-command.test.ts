@@ -6,6 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exampleText, type Manifest, type ManifestCommand } from '../../commands/manifest.ts'
 import { commandId, DONE_ELSEWHERE } from '../../commands/naming.ts'
 import { describeApi } from '../../server/api-description.ts'
+import { newToken } from '../../src/ids.ts'
+import { servicePolicies } from '../../src/resources/service-policies.ts'
+import { services } from '../../src/resources/services.ts'
+import { sessions } from '../../src/resources/sessions.ts'
+import { insert, newEntity } from '../../src/store/entities.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
@@ -72,6 +77,7 @@ beforeAll(async () => {
   // One directory with an administrator's session, twice: what lists show of sessions is the same then.
   const first = await testController()
   const { token } = await first.signIn({ name: 'operator', isAdmin: true })
+  await dialled(first)
   await first.stop()
   const second = copyOfTemplate()
   cpSync(first.directory, second, { recursive: true })
@@ -84,6 +90,26 @@ beforeAll(async () => {
   cpSync(profileFolder(profiles), config, { recursive: true })
 })
 afterAll(() => world?.close())
+
+/** A session for a service, which no command can make. */
+function dialled({ system }: TestController): Promise<void> {
+  return system.write(async (tx) => {
+    const serviceValues = { name: 'dialled', encryptionRequired: true }
+    const { id: serviceId } = await insert(tx, services, newEntity(tx, services, serviceValues))
+    const policy = {
+      type: 'Dial',
+      semantic: 'AnyOf',
+      name: 'everything',
+      identityRoles: ['#all'],
+      serviceRoles: ['#all'],
+    }
+    await insert(tx, servicePolicies, newEntity(tx, servicePolicies, policy))
+    const apiSession = await tx.db.selectFrom('api_sessions').select(['id', 'identityId']).executeTakeFirstOrThrow()
+    const { id: apiSessionId, identityId } = apiSession
+    const values = { apiSessionId, identityId, serviceId, type: 'Dial', token: newToken() }
+    await insert(tx, sessions, newEntity(tx, sessions, values))
+  })
+}
 
 function profileFolder(profiles: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'profiles-'))
