@@ -6,6 +6,7 @@ import { controllers } from '../src/resources/controllers.ts'
 import { resources } from '../src/resources/index.ts'
 import { postureChecks } from '../src/resources/posture-checks.ts'
 import { services } from '../src/resources/services.ts'
+import { sessions } from '../src/resources/sessions.ts'
 import { authenticationOperations } from './both-apis/authentication.ts'
 import { controllerOperations } from './both-apis/controllers.ts'
 import { currentApiSessionOperations } from './both-apis/current-api-session.ts'
@@ -13,6 +14,7 @@ import { currentIdentityOperations } from './both-apis/current-identity.ts'
 import { informationalOperations } from './both-apis/informational.ts'
 import { networkTrustOperations } from './both-apis/network-trust.ts'
 import { ownAuthenticatorOperations } from './both-apis/own-authenticators.ts'
+import { sessionOperations } from './both-apis/sessions.ts'
 import { enrollOperations } from './client-api/enroll.ts'
 import { clientServiceOperations } from './client-api/services.ts'
 import { apiSessionOperations } from './management-api/api-sessions.ts'
@@ -23,6 +25,7 @@ import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
 import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
+import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceDifferences } from './management-api/services.ts'
@@ -40,6 +43,8 @@ const differences: Readonly<Record<string, Differences>> = {
   [controllerSettings.plural]: { verbs: ['list', 'create', 'detail'] },
   // Not for administrators alone: `management-api/api-sessions.ts`.
   [apiSessions.plural]: { verbs: [] },
+  // Of both APIs, and each caller's own: `both-apis/sessions.ts`.
+  [sessions.plural]: { verbs: [] },
 }
 
 export const operations: readonly AnyOperation[] = [
@@ -51,11 +56,13 @@ export const operations: readonly AnyOperation[] = [
   ...networkTrustOperations,
   ...enrollOperations,
   ...clientServiceOperations,
+  ...sessionOperations,
   ...controllerOperations,
   ...controllerSettingOperations,
   ...edgeRouterOperations,
   ...identityOperations,
   ...identityPostureOperations,
+  ...policyAdviceOperations,
   ...roleAttributeOperations,
   ...serviceConfigOperations,
   ...summaryOperations,

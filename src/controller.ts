@@ -1,6 +1,7 @@
 // The controller without any face: everything that a request, an offline command or a background job works with.
 import { join } from 'node:path'
 import { Access } from './access/access.ts'
+import { endLostSessions } from './access/lost-rights.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
 import { AuthPolicies } from './auth/auth-policies.ts'
 import { authenticatorRules } from './auth/authenticator-rules.ts'
@@ -11,12 +12,13 @@ import { Refusals } from './auth/refusals.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import type { Clock } from './clock.ts'
 import { type Config, certificateHosts } from './config.ts'
-import type { Caller, Context, Origin } from './context.ts'
+import type { Caller, Context, Origin, WriteContext } from './context.ts'
 import { enrollmentRules } from './enrollment/enrollment-rules.ts'
 import { Enrollments } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
 import { Membership } from './membership.ts'
 import { Authority } from './pki/authority.ts'
+import type { Ports } from './policy/ports.ts'
 import { ReadyRecords } from './records/ready-records.ts'
 import { References } from './records/references.ts'
 import type { Derive, LiveView, OutsideRules } from './resources/define.ts'
@@ -24,11 +26,13 @@ import { disconnectedNetwork, type LiveNetwork } from './routers/live-network.ts
 import { Routers } from './routers/routers.ts'
 import { Traces } from './routers/traces.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
+import type { Change } from './store/changes.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import type { Stamp, Store } from './store/store.ts'
 import { deriveEnrollments } from './views/enrollment-views.ts'
 import { deriveIdentities, IdentityViews } from './views/identity-views.ts'
 import { deriveRouters, EdgeRouterViews, RouterViews } from './views/router-views.ts'
+import { ServiceSessionViews } from './views/service-session-views.ts'
 import { ServiceViews } from './views/service-views.ts'
 import { SessionViews } from './views/session-views.ts'
 import { TerminatorViews } from './views/terminator-views.ts'
@@ -64,6 +68,7 @@ export interface Controller {
   readonly deriveRouters: Derive
   readonly deriveEnrollments: Derive
   readonly sessionViews: LiveView
+  readonly serviceSessionViews: LiveView
   readonly startedAt: number
   /** What code works with on behalf of a caller. */
   context(caller: Caller, origin?: Origin): Context
@@ -72,6 +77,8 @@ export interface Controller {
 }
 
 export interface OpenOptions {
+  /** What is known beyond records; nothing, unless somebody is there to ask. */
+  readonly ports?: Ports
   readonly directory: string
   readonly config: Config
   readonly clock: Clock
@@ -91,7 +98,7 @@ export function dataPaths(directory: string) {
 const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
 /** Opens the controller of a data directory that was initialised. The caller holds the directory's lock. */
-export async function openController({ directory, config, clock, log }: OpenOptions): Promise<Controller> {
+export async function openController({ directory, config, clock, log, ports }: OpenOptions): Promise<Controller> {
   const paths = dataPaths(directory)
   const startedAt = clock.now()
   const authority = Authority.load(paths.pki, certificateHosts(config), startedAt)
@@ -100,7 +107,7 @@ export async function openController({ directory, config, clock, log }: OpenOpti
     report: (error) => log.error({ err: error }, 'the store met a problem'),
     longestQueue: config['limits.writeQueue'],
   })
-  const access = await Access.load(store.db, startedAt)
+  const access = await Access.load(store.db, startedAt, ports)
   const references = new References()
   const readyRecords = new ReadyRecords()
   const authPolicies = await AuthPolicies.load(store.db)
@@ -145,6 +152,7 @@ export async function openController({ directory, config, clock, log }: OpenOpti
     deriveRouters,
     deriveEnrollments,
     sessionViews: new SessionViews(sessions, authPolicies, extensionRequests),
+    serviceSessionViews: new ServiceSessionViews(),
     startedAt,
     context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
     async close() {
@@ -177,7 +185,17 @@ class ControllerContext implements Context {
   write: Context['write'] = (body) => {
     const { controller, clock, caller, origin } = this
     return controller.store.write(
-      ({ db, record }) => body({ controller, clock, caller, origin, db, record }),
+      async ({ db, earlier, record }) => {
+        const own: Change[] = []
+        const note = (change: Change) => {
+          own.push(change)
+          record(change)
+        }
+        const tx: WriteContext = { controller, clock, caller, origin, db, record: note }
+        const result = await body(tx)
+        await endLostSessions(tx, earlier, [...own])
+        return result
+      },
       stampOf(caller, origin),
     )
   }

@@ -64,6 +64,12 @@ const CATALOGUE = {
   ENTITY_CAN_NOT_BE_DELETED: [400, 'This record belongs to the system and cannot be deleted.'],
   ENTITY_CAN_NOT_BE_UPDATED: [400, 'This record belongs to the system and cannot be changed.'],
   CAN_NOT_DELETE_REFERENCED_ENTITY: [409, 'This record is in use; the cause names what uses it.'],
+  // ---- reaching services ----
+  INVALID_POSTURE: [
+    409,
+    'The machine does not show what the policies for this service ask of it; the cause says what.',
+  ],
+  NO_EDGE_ROUTERS_AVAILABLE: [400, 'There is no edge router that both the identity and the service may use.'],
   // ---- signing in ----
   UNAUTHORIZED: [401, 'Not allowed: sign in first, or with an identity that holds this right.'],
   NOT_EXTENDABLE: [403, 'Only certificates can be asked to be extended.', 'FORBIDDEN'],

@@ -3,17 +3,18 @@ import { attributesOf } from '../../src/access/attributes-of.ts'
 import { isoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { errors, notFound } from '../../src/errors.ts'
-import { finish } from '../../src/records/present.ts'
-import { RawJson } from '../../src/records/raw-json.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { terminators } from '../../src/resources/terminators.ts'
+import { usableRouters } from '../../src/views/usable-routers.ts'
 import { type Answer, data } from '../answers.ts'
+import { ownSessionId } from '../both-apis/current-api-session.ts'
 import { ownIdentityId } from '../both-apis/current-identity.ts'
 import {
   callingViewer,
   configTypesQuery,
   servicePresentation,
+  type Viewer,
   visibleServices,
 } from '../both-apis/service-presentation.ts'
 import { type AnyOperation, type Call, operation } from '../operation.ts'
@@ -35,33 +36,32 @@ const ROUTER_MEMBERS = [
 ]
 /** What clients are told of terminators: enough to address one of several hosts. */
 const TERMINATOR_MEMBERS = ['serviceId', 'service', 'routerId', 'identity']
-// More routers than a client would ever try.
-const MOST_ROUTERS = 25
 
 /** Refuses services that the caller may not see: what is not there and what is not granted look the same. */
-async function assertVisible(context: Context, id = ''): Promise<void> {
-  const visible = visibleServices(context, await callingViewer(context))
-  if (visible === 'all') await existingRow(context, services, id)
-  else if (!visible.includes(id)) throw notFound('service', id)
+async function assertVisible(context: Context, { identity, isAdmin }: Viewer, id = ''): Promise<void> {
+  if (isAdmin) await existingRow(context, services, id)
+  else if (!context.controller.access.mayReach(identity, id)) throw notFound('service', id)
 }
 
 async function serviceRouters({ context, params: { id = '' }, headers }: Call): Promise<Answer> {
-  await assertVisible(context, id)
-  // No session for a service can have been made, so no token of one can be good.
-  if (headers['session-token'] !== undefined) {
-    throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
-  }
-  const { access, network, readyRecords } = context.controller
-  const { identity } = await callingViewer(context)
-  const isOffline = (routerId: string) => (network.router(routerId) ? 0 : 1)
-  const ids = access
-    .commonRouters(identity, id)
-    .sort((a, b) => isOffline(a) - isOffline(b) || (a < b ? -1 : 1))
-    .slice(0, MOST_ROUTERS)
-  const records = await Promise.all(ids.map((routerId) => readyRecords.byId(context, edgeRouters, routerId)))
-  const found = records.filter((record) => record !== undefined)
-  const texts = await finish(context, edgeRouters, found, { only: ROUTER_MEMBERS })
-  return data({ edgeRouters: texts.map((text) => new RawJson(text)) })
+  const viewer = await callingViewer(context)
+  await assertVisible(context, viewer, id)
+  const { 'session-token': token } = headers
+  if (token !== undefined) await assertSessionToken(context, String(token), id)
+  return data({ edgeRouters: await usableRouters(context, viewer.identity, id) })
+}
+
+/** The token of a session for the service, made by this very sign-in. */
+async function assertSessionToken(context: Context, token: string, serviceId: string): Promise<void> {
+  const found = await context.db
+    .selectFrom('sessions')
+    .select('id')
+    .where('token', '=', token)
+    .where('serviceId', '=', serviceId)
+    .where('apiSessionId', '=', ownSessionId(context))
+    .executeTakeFirst()
+  if (found) return
+  throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
 }
 
 export const clientServiceOperations: readonly AnyOperation[] = [
@@ -97,8 +97,8 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: configTypesQuery,
     returns: { kind: 'record', resource: 'services' },
     async run(call) {
-      await assertVisible(call.context, call.params.id)
       const viewer = await callingViewer(call.context)
+      await assertVisible(call.context, viewer, call.params.id)
       return answerRecord(call, services, call.params.id, {
         presentation: () => servicePresentation(call, false, viewer),
       })
@@ -117,7 +117,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'terminators' },
     async run(call) {
       const { id = '' } = call.params
-      await assertVisible(call.context, id)
+      await assertVisible(call.context, await callingViewer(call.context), id)
       return answerList(call, terminators, [{ field: 'serviceId', equals: id }], {
         presentation: async () => ({ only: TERMINATOR_MEMBERS }),
       })

@@ -2,10 +2,15 @@
 import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
 import type { Attributed } from '../policy/side.ts'
+import { kept } from '../store/kept.ts'
+
+const roleAttributes = kept<[id: string], { roleAttributes: string }>(
+  (db, id) => db.selectFrom('identities').select('roleAttributes').where('id', '=', id) as never,
+)
 
 /** The id and role attributes of an identity. @throws NOT_FOUND */
 export async function attributesOf({ db }: Pick<Context, 'db'>, identityId: string): Promise<Attributed> {
-  const row = await db.selectFrom('identities').select('roleAttributes').where('id', '=', identityId).executeTakeFirst()
+  const [row] = await roleAttributes(db, identityId)
   if (!row) throw notFound('identity', identityId)
   return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
 }

@@ -1,7 +1,8 @@
 // Who may reach what, in memory: built from rows at start, kept by the changes of every commit, in their order. No I/O.
+import type { Bitset } from './bitset.ts'
 import { Directory } from './directory.ts'
 import { type IndexedPolicy, PolicyTable } from './policy-table.ts'
-import { type Attributed, parseSide, type Semantic } from './side.ts'
+import { type Attributed, parseSide, type Semantic, type Side } from './side.ts'
 
 interface PolicyRecord {
   readonly id: string
@@ -119,6 +120,43 @@ export class PolicyIndex {
     return service ? ofType(this.#servicePolicies.forObject(service), type) : []
   }
 
+  /** Every service policy of a type. */
+  allServicePolicies(type: PolicyType): IndexedPolicy[] {
+    return ofType([...this.#servicePolicies.all()], type)
+  }
+
+  /** Whether a policy, of that type where one is given, lets the identity reach the service. */
+  mayReach(identity: Attributed, serviceId: string, type?: PolicyType): boolean {
+    const slot = this.#services.slotOf(serviceId)
+    if (slot === undefined) return false
+    return this.servicePoliciesOf(identity, type).some(({ id }) => this.#servicePolicies.grants(id, slot))
+  }
+
+  /** Slots of the services that the identity may reach by policies of that type: sets of them can be compared. */
+  reach(identity: Attributed, type: PolicyType): Bitset {
+    return this.#servicePolicies.grantedBy(this.servicePoliciesOf(identity, type))
+  }
+
+  /** Ids of the services in those slots. */
+  servicesIn(slots: Bitset): string[] {
+    return this.#services.idsOf(slots)
+  }
+
+  /** Ids of the services that a side of a policy matches. */
+  servicesMatching(side: Side): string[] {
+    return this.#services.idsOf(this.#services.matching(side))
+  }
+
+  /** What policies know a service by; undefined for one that does not exist. */
+  service(id: string): Attributed | undefined {
+    return this.#services.get(id)
+  }
+
+  /** Ids of the posture checks that a policy demands, all of which must pass. */
+  postureChecksOf({ conditions }: IndexedPolicy): string[] {
+    return conditions ? this.#postureChecks.idsOf(this.#postureChecks.matching(conditions)) : []
+  }
+
   /** The service policies that demand a posture check. */
   servicePoliciesOfPostureCheck(postureCheckId: string): IndexedPolicy[] {
     const check = this.#postureChecks.get(postureCheckId)
@@ -138,6 +176,26 @@ export class PolicyIndex {
   }
 
   // ---- routers ----------------------------------------------------------------------------------------------------------
+
+  /** What policies know an edge router by; undefined for one that does not exist. */
+  edgeRouter(id: string): Attributed | undefined {
+    return this.#edgeRouters.get(id)
+  }
+
+  /** Every edge router policy. */
+  allEdgeRouterPolicies(): Iterable<IndexedPolicy> {
+    return this.#edgeRouterPolicies.all()
+  }
+
+  /** Every service edge router policy. */
+  allServiceEdgeRouterPolicies(): Iterable<IndexedPolicy> {
+    return this.#serviceEdgeRouterPolicies.all()
+  }
+
+  /** Ids of the edge routers that a side of a policy matches. */
+  edgeRoutersMatching(side: Side): string[] {
+    return this.#edgeRouters.idsOf(this.#edgeRouters.matching(side))
+  }
 
   /** The edge router policies that match an identity. */
   edgeRouterPoliciesOf(identity: Attributed): IndexedPolicy[] {

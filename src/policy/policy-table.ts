@@ -33,6 +33,11 @@ export class PolicyTable {
     return this.#policies.get(id)
   }
 
+  /** Every policy. */
+  all(): Iterable<IndexedPolicy> {
+    return this.#policies.values()
+  }
+
   /** Adds a policy, or puts its new form in place of the old. */
   set(policy: IndexedPolicy): void {
     this.delete(policy.id)

@@ -39,6 +39,27 @@ export function matches(side: Side, record: Attributed): boolean {
   return [...side.attributes].every((attribute) => held.has(attribute))
 }
 
+/** The roles by which a side matches a record, as they are written; none where it does not match. */
+export function decidingRoles(side: Side, record: Attributed): string[] {
+  if (side.isAll) return ['#all']
+  const byId = side.ids.has(record.id) ? [`@${record.id}`] : []
+  const shared = record.attributes.filter((attribute) => side.attributes.has(attribute))
+  const isEnough = side.semantic === 'AnyOf' ? shared.length > 0 : shared.length === side.attributes.size
+  return isEnough ? [...byId, ...shared.map((attribute) => `#${attribute}`)] : byId
+}
+
+/**
+ * The fewest attributes that a record lacks for a side to match it; none where it matches already. Undefined where no
+ * attribute helps, because the side asks for none.
+ */
+export function lackingAttributes(side: Side, record: Attributed): string[] | undefined {
+  if (matches(side, record)) return []
+  if (side.attributes.size === 0) return undefined
+  const wanted = [...side.attributes].sort()
+  if (side.semantic === 'AnyOf') return wanted.slice(0, 1)
+  return wanted.filter((attribute) => !record.attributes.includes(attribute))
+}
+
 /**
  * The fewest sides that match together what these match: everything that one attribute or id decides goes into one side,
  * so that a list over hundreds of policies asks a handful of questions.

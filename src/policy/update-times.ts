@@ -6,32 +6,48 @@ import type { Attributed, Side } from './side.ts'
  * Times are kept by role, not by identity: whatever concerns a policy stamps the roles of its subjects, old and new. An
  * identity's time is the newest among its own attributes, so no change is missed, and a poll costs a few look-ups. An
  * identity that shares only some of a policy's attributes may be told of a change that does not concern it.
+ *
+ * Whoever was told a time is told a later one after the next change, also where both happen in one millisecond.
  */
 export class UpdateTimes {
+  readonly #startedAt: Instant
   readonly #byAttribute = new Map<string, Instant>()
   readonly #byIdentity = new Map<string, Instant>()
   #ofAll: Instant = 0
+  /** The latest time that anybody was told. */
+  #told: Instant = 0
+
+  constructor(startedAt: Instant) {
+    this.#startedAt = startedAt
+  }
 
   /** Something about a policy with these subjects changed. */
   stamp(subjects: Side, at: Instant): void {
-    if (subjects.isAll) this.#ofAll = at
-    for (const attribute of subjects.attributes) this.#byAttribute.set(attribute, at)
-    for (const id of subjects.ids) this.#byIdentity.set(id, at)
+    const time = this.#untold(at)
+    if (subjects.isAll) this.#ofAll = time
+    for (const attribute of subjects.attributes) this.#byAttribute.set(attribute, time)
+    for (const id of subjects.ids) this.#byIdentity.set(id, time)
   }
 
   /** Something about the identity itself changed. */
   stampIdentity(id: string, at: Instant): void {
-    this.#byIdentity.set(id, at)
+    this.#byIdentity.set(id, this.#untold(at))
   }
 
   forgetIdentity(id: string): void {
     this.#byIdentity.delete(id)
   }
 
-  /** The newest time that concerns the identity; 0 where nothing has changed since the start. */
-  of({ id, attributes }: Attributed): Instant {
+  /** The newest time that concerns the identity; without any that of its sign-in, or of the start where that was later. */
+  of({ id, attributes }: Attributed, signedInAt: Instant): Instant {
     let newest = Math.max(this.#ofAll, this.#byIdentity.get(id) ?? 0)
     for (const attribute of attributes) newest = Math.max(newest, this.#byAttribute.get(attribute) ?? 0)
-    return newest
+    const time = newest || Math.max(signedInAt, this.#startedAt)
+    if (time > this.#told) this.#told = time
+    return time
+  }
+
+  #untold(at: Instant): Instant {
+    return at > this.#told ? at : this.#told + 1
   }
 }

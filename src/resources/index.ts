@@ -19,6 +19,7 @@ import { serviceConfigs } from './service-configs.ts'
 import { serviceEdgeRouterPolicies } from './service-edge-router-policies.ts'
 import { servicePolicies } from './service-policies.ts'
 import { services } from './services.ts'
+import { sessions } from './sessions.ts'
 import { terminators } from './terminators.ts'
 
 export const resources = [
@@ -35,6 +36,7 @@ export const resources = [
   authenticators,
   enrollments,
   apiSessions,
+  sessions,
   postureCheckTypes,
   postureChecks,
   servicePolicies,

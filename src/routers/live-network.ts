@@ -28,6 +28,8 @@ export interface LiveNetwork {
   dynamicCostOf(terminatorId: string): number
   /** Whether an identity is connected to an edge router. */
   connectionOf(identityId: string): ConnectionStatus
+  /** Ids of the routers that the first circuit of a session passes, in order; none where it has no circuit. */
+  routePathOf(sessionId: string): readonly string[]
 }
 
 /** A network without a control channel: no router can be connected, so nothing is, and nobody is connected to one. */
@@ -35,4 +37,5 @@ export const disconnectedNetwork: LiveNetwork = {
   router: () => undefined,
   dynamicCostOf: () => 0,
   connectionOf: () => 'offline',
+  routePathOf: () => [],
 }

@@ -6,6 +6,8 @@ import type { Database } from './database.ts'
 /** A transaction body's view of the store. */
 export interface Writing {
   readonly db: Transaction<Database>
+  /** What transactions before this one changed that commit with it: listeners have not heard of it yet. */
+  readonly earlier: readonly Change[]
   /** Notes what this body changed: audited with it, announced after its commit. */
   record(change: Change): void
 }

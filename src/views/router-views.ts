@@ -2,6 +2,7 @@
 import { isoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import type { Derive, Facts, LiveView } from '../resources/define.ts'
+import type { LiveRouter } from '../routers/live-network.ts'
 import { isOneOf } from '../store/untyped.ts'
 
 /** What clients are told of the software of a router that is not connected. */
@@ -47,13 +48,20 @@ export class EdgeRouterViews implements LiveView {
     return routers.map(({ id }) => {
       const live = controller.network.router(id)
       return {
-        isOnline: live !== undefined,
-        hostname: live?.hostname ?? '',
-        supportedProtocols: live?.supportedProtocols ?? {},
-        syncStatus: live?.syncStatus ?? 'SYNC_UNKNOWN',
+        ...clientsFacts(live),
         versionInfo: live?.versionInfo ?? NO_VERSION,
         interfaces: live?.interfaces ?? null,
       }
     })
+  }
+}
+
+/** What clients are told of a router's connection. */
+export function clientsFacts(live: LiveRouter | undefined) {
+  return {
+    isOnline: live !== undefined,
+    hostname: live?.hostname ?? '',
+    supportedProtocols: live?.supportedProtocols ?? {},
+    syncStatus: live?.syncStatus ?? 'SYNC_UNKNOWN',
   }
 }

@@ -7,9 +7,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exampleText, type Manifest, type ManifestCommand } from '../../commands/manifest.ts'
 import { commandId, DONE_ELSEWHERE } from '../../commands/naming.ts'
 import { describeApi } from '../../server/api-description.ts'
+import { newToken } from '../../src/ids.ts'
 import { certificatePem } from '../../src/pki/certificates.ts'
 import { pemBlocks } from '../../src/pki/pem.ts'
 import { controllers } from '../../src/resources/controllers.ts'
+import { servicePolicies } from '../../src/resources/service-policies.ts'
+import { services } from '../../src/resources/services.ts'
+import { sessions } from '../../src/resources/sessions.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
@@ -89,6 +93,7 @@ beforeAll(async () => {
     apiAddresses: {},
   }
   await first.system.write(async (tx) => insert(tx, controllers, newEntity(tx, controllers, other)))
+  await dialled(first)
   await first.stop()
   const second = copyOfTemplate()
   cpSync(first.directory, second, { recursive: true })
@@ -109,6 +114,26 @@ async function certificateOfNobody(world: TestController): Promise<string> {
   await people.manage('DELETE', `/identities/${id}`)
   const [leaf] = pemBlocks(chain)
   return certificatePem(new X509Certificate(leaf?.bytes ?? ''))
+}
+
+/** A session for a service, which no command can make. */
+function dialled({ system }: TestController): Promise<void> {
+  return system.write(async (tx) => {
+    const serviceValues = { name: 'dialled', encryptionRequired: true }
+    const { id: serviceId } = await insert(tx, services, newEntity(tx, services, serviceValues))
+    const policy = {
+      type: 'Dial',
+      semantic: 'AnyOf',
+      name: 'everything',
+      identityRoles: ['#all'],
+      serviceRoles: ['#all'],
+    }
+    await insert(tx, servicePolicies, newEntity(tx, servicePolicies, policy))
+    const apiSession = await tx.db.selectFrom('api_sessions').select(['id', 'identityId']).executeTakeFirstOrThrow()
+    const { id: apiSessionId, identityId } = apiSession
+    const values = { apiSessionId, identityId, serviceId, type: 'Dial', token: newToken() }
+    await insert(tx, sessions, newEntity(tx, sessions, values))
+  })
 }
 
 function profileFolder(profiles: object): string {

@@ -202,6 +202,20 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     },
   )
   await records(
+    'sessions',
+    [
+      ['apiSessionId', 'text'],
+      ['identityId', 'text'],
+      ['serviceId', 'text'],
+      ['type', 'text'],
+      ['token', 'text'],
+    ],
+    {
+      unique: [['token'], ['apiSessionId', 'serviceId', 'type']],
+      references: { apiSessionId: 'api_sessions', identityId: 'identities', serviceId: 'services' },
+    },
+  )
+  await records(
     'posture_check_types',
     [
       ['name', 'text'],

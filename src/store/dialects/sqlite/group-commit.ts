@@ -195,7 +195,7 @@ export class GroupCommit {
     const started = performance.now()
     for (const job of group.slice(0, MOST_BODIES)) {
       if (ran.length > 0 && performance.now() - started > MOST_MILLISECONDS) break
-      ran.push(await this.#runBody(job, tables))
+      ran.push(await this.#runBody(job, tables, earlierChanges(ran)))
       // On a full disk and the like SQLite ends the whole transaction, not just this savepoint.
       if (!this.#connection.inTransaction) break
     }
@@ -232,7 +232,7 @@ export class GroupCommit {
   }
 
   /** Runs one body in its savepoint. */
-  async #runBody(job: Job, tables: Set<string>): Promise<Ran> {
+  async #runBody(job: Job, tables: Set<string>, earlier: readonly Change[]): Promise<Ran> {
     const mark = this.#audit.mark()
     const changes: Change[] = []
     const handle = openHandle(this.#statements)
@@ -240,7 +240,7 @@ export class GroupCommit {
     try {
       this.#control.savepoint.run()
       const value = await this.#orForeignAwait(async () => {
-        const result = await job.body({ db: handle.db, record: (change) => changes.push(change) })
+        const result = await job.body({ db: handle.db, earlier, record: (change) => changes.push(change) })
         await this.#audit.append(handle.db, changes, job.stamp)
         return result
       })
@@ -294,6 +294,11 @@ export class GroupCommit {
       )
     })
   }
+}
+
+/** What the bodies of a group changed so far; those that failed changed nothing. */
+function earlierChanges(ran: readonly Ran[]): readonly Change[] {
+  return ran.flatMap((outcome) => (outcome.isOk ? outcome.changes : []))
 }
 
 function unavailable(cause: unknown): unknown {

@@ -1,0 +1,54 @@
+// Whether an identity may reach a service, in the record that administrators' tools know.
+import { attributesOf } from '../../src/access/attributes-of.ts'
+import type { Context } from '../../src/context.ts'
+import { notFound } from '../../src/errors.ts'
+import { jsonText, RawJson } from '../../src/records/raw-json.ts'
+import { data } from '../answers.ts'
+import { type AnyOperation, operation } from '../operation.ts'
+
+export const policyAdviceOperations: readonly AnyOperation[] = [
+  operation({
+    id: 'getIdentityPolicyAdvice',
+    apis: ['management'],
+    topic: 'identities',
+    method: 'GET',
+    path: '/identities/:id/policy-advice/:serviceId',
+    summary: 'Shows whether an identity may dial or host a service, and over which edge routers.',
+    access: { permission: 'identity.read', grantedTo: 'administrator' },
+    returns: { kind: 'data', schema: { type: 'object' } },
+    async run({ context, params: { id = '', serviceId = '' } }) {
+      const identity = await attributesOf(context, id)
+      const { index } = context.controller.access
+      const service = await referenceTo(context, 'services', serviceId)
+      if (!service) throw notFound('service', serviceId)
+      return data({
+        identityId: id,
+        identity: await referenceTo(context, 'identities', id),
+        serviceId,
+        service,
+        isDialAllowed: index.mayReach(identity, serviceId, 'Dial'),
+        isBindAllowed: index.mayReach(identity, serviceId, 'Bind'),
+        identityRouterCount: index.routersOf(identity).length,
+        serviceRouterCount: index.routersOfService(serviceId).length,
+        commonRouters: await routerReferences(context, index.commonRouters(identity, serviceId)),
+      })
+    },
+  }),
+]
+
+async function referenceTo(context: Context, plural: string, id: string): Promise<RawJson | undefined> {
+  const found = await context.controller.references.of(context.db, plural, [id])
+  const reference = found.get(id)
+  return reference && new RawJson(reference.text)
+}
+
+/** References to edge routers that say, too, whether each is online. */
+async function routerReferences({ controller, db }: Context, ids: readonly string[]): Promise<RawJson[]> {
+  if (ids.length === 0) return []
+  const found = await controller.references.of(db, 'edge-routers', ids)
+  return ids.flatMap((id) => {
+    const text = found.get(id)?.text
+    const isOnline = jsonText(controller.network.router(id) !== undefined)
+    return text ? [new RawJson(`${text.slice(0, -1)},"isOnline":${isOnline}}`)] : []
+  })
+}

@@ -1,0 +1,56 @@
+// A small network for tests of access, made over the API: who, what, over which routers, by which policies.
+import { CLIENT, type TestController } from '../world/controller.ts'
+import { type Management, managementOf } from '../world/management.ts'
+
+/** Someone who has signed in. */
+export interface Person {
+  readonly id: string
+  readonly token: string
+}
+
+export interface SmallNetwork extends Management {
+  /** An identity that is signed in. */
+  person(name: string, roleAttributes?: string[], isAdmin?: boolean): Promise<Person>
+  service(name: string, roleAttributes?: string[]): Promise<string>
+  router(name: string, roleAttributes?: string[]): Promise<string>
+  servicePolicy(type: 'Dial' | 'Bind', identityRoles: string[], serviceRoles: string[], more?: object): Promise<string>
+  edgeRouterPolicy(identityRoles: string[], edgeRouterRoles: string[], more?: object): Promise<string>
+  serviceEdgeRouterPolicy(serviceRoles: string[], edgeRouterRoles: string[], more?: object): Promise<string>
+  /** Everything may be reached over every router. */
+  openRouters(): Promise<void>
+  /** A request to the client API. */
+  ask(who: Person, method: string, path: string, body?: unknown): ReturnType<TestController['send']>
+  dial(who: Person, serviceId: string, type?: string): ReturnType<TestController['send']>
+  /** Ids of the sessions that are alive. */
+  sessionIds(): Promise<string[]>
+}
+
+export async function smallNetwork(world: TestController): Promise<SmallNetwork> {
+  const management = await managementOf(world)
+  const { make, get } = management
+  let made = 0
+  const policy = (kind: string, body: object, more: object) =>
+    make(kind, { name: `${kind} ${++made}`, semantic: 'AnyOf', ...body, ...more })
+  const ask: SmallNetwork['ask'] = ({ token }, method, path, body) =>
+    world.send({ method, path: CLIENT + path, token, ...(body === undefined ? {} : { body }) })
+  const network: SmallNetwork = {
+    ...management,
+    person: (name, roleAttributes = [], isAdmin = false) => world.signIn({ name, roleAttributes, isAdmin }),
+    service: (name, roleAttributes = []) => make('services', { name, roleAttributes, encryptionRequired: true }),
+    router: (name, roleAttributes = []) => make('edge-routers', { name, roleAttributes }),
+    servicePolicy: (type, identityRoles, serviceRoles, more = {}) =>
+      policy('service-policies', { type, identityRoles, serviceRoles }, more),
+    edgeRouterPolicy: (identityRoles, edgeRouterRoles, more = {}) =>
+      policy('edge-router-policies', { identityRoles, edgeRouterRoles }, more),
+    serviceEdgeRouterPolicy: (serviceRoles, edgeRouterRoles, more = {}) =>
+      policy('service-edge-router-policies', { serviceRoles, edgeRouterRoles }, more),
+    async openRouters() {
+      await network.edgeRouterPolicy(['#all'], ['#all'])
+      await network.serviceEdgeRouterPolicy(['#all'], ['#all'])
+    },
+    ask,
+    dial: (who, serviceId, type = 'Dial') => ask(who, 'POST', '/sessions', { serviceId, type }),
+    sessionIds: async () => ((await get('/sessions?limit=500')) as { id: string }[]).map(({ id }) => id),
+  }
+  return network
+}

@@ -1,0 +1,331 @@
+// Dialing and hosting: who gets a session, in which order the refusals come, and what ends a session.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type TestController, testController } from '../world/controller.ts'
+import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
+
+let world: TestController
+let network: SmallNetwork
+let web: string
+let hidden: string
+let laptop: Person
+
+beforeAll(async () => {
+  world = await testController()
+  network = await smallNetwork(world)
+  web = await network.service('web', ['web'])
+  hidden = await network.service('hidden')
+  laptop = await network.person('laptop', ['staff'])
+  await network.router('north')
+  await network.servicePolicy('Dial', ['#staff'], ['#web'])
+  await network.openRouters()
+})
+afterAll(() => world.close())
+
+const refusal = (answer: Awaited<ReturnType<SmallNetwork['dial']>>) => [answer.status, answer.body.error.code]
+
+describe('making a session', () => {
+  it('gives the session with the routers over which the service is reached, and without policies', async () => {
+    const { status, body } = await network.dial(laptop, web)
+
+    expect(status).toBe(201)
+    expect(body.data).toMatchObject({
+      _links: { self: { href: `./sessions/${body.data.id}` } },
+      type: 'Dial',
+      identityId: laptop.id,
+      serviceId: web,
+      service: { entity: 'services', id: web, name: 'web' },
+      apiSession: { entity: 'api-sessions', name: '' },
+      token: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      edgeRouters: [
+        {
+          name: 'north',
+          isOnline: false,
+          hostname: '',
+          supportedProtocols: {},
+          urls: {},
+          cost: 0,
+          noTraversal: false,
+          disabled: false,
+        },
+      ],
+    })
+    expect(body.data).not.toHaveProperty('servicePolicies')
+  })
+
+  it('gives the same session again to the same sign-in, service and type', async () => {
+    const first = await network.dial(laptop, web)
+
+    const again = await network.dial(laptop, web)
+
+    expect(again.status).toBe(201)
+    expect([again.body.data.id, again.body.data.token]).toEqual([first.body.data.id, first.body.data.token])
+  })
+
+  it('gives the same session to requests that come together', async () => {
+    const someone = await network.person('in a hurry', ['staff'])
+
+    const answers = await Promise.all([1, 2, 3, 4].map(() => network.dial(someone, web)))
+
+    expect(new Set(answers.map(({ body }) => body.data.id)).size).toBe(1)
+  })
+
+  it('takes a missing type for Dial', async () => {
+    const { body } = await network.ask(laptop, 'POST', '/sessions', { serviceId: web })
+
+    expect(body.data.type).toBe('Dial')
+  })
+
+  it('keeps the tags that were sent', async () => {
+    const someone = await network.person('tagging', ['staff'])
+    const { body } = await network.ask(someone, 'POST', '/sessions', { serviceId: web, tags: { site: 'north' } })
+
+    expect(body.data.tags).toEqual({ site: 'north' })
+  })
+
+  it('repeats a session even where it could not be made anymore', async () => {
+    const someone = await network.person('early', ['early'])
+    const service = await network.service('once over a router', ['once'])
+    await network.servicePolicy('Dial', ['#early'], ['#once'])
+    const first = await network.dial(someone, service)
+    const policies = (await network.get('/edge-router-policies?filter=isSystem=false')) as { id: string }[]
+    for (const { id } of policies) await network.change('PATCH', `/edge-router-policies/${id}`, { identityRoles: [] })
+
+    const again = await network.dial(someone, service)
+
+    for (const { id } of policies)
+      await network.change('PATCH', `/edge-router-policies/${id}`, { identityRoles: ['#all'] })
+    expect(again.body.data.id).toBe(first.body.data.id)
+    expect(again.body.data.edgeRouters).toEqual([])
+  })
+
+  it.each([
+    ['that does not exist', () => 'nope'],
+    ['that no policy grants', () => hidden],
+    ['that is not named', () => undefined],
+  ])('answers 404 alike for a service %s', async (_which, serviceId) => {
+    const answer = await network.ask(laptop, 'POST', '/sessions', { serviceId: serviceId(), type: 'Dial' })
+
+    expect(refusal(answer)).toEqual([404, 'NOT_FOUND'])
+  })
+
+  it('answers 400 for a service that is seen, but for the other type', async () => {
+    const answer = await network.dial(laptop, web, 'Bind')
+
+    expect(refusal(answer)).toEqual([400, 'COULD_NOT_VALIDATE'])
+    expect(answer.body.error.cause).toMatchObject({ field: 'ServiceId', value: web })
+  })
+
+  it('answers 400 to an administrator, who sees every service, for one that no policy grants', async () => {
+    const admin = await network.person('administering', [], true)
+
+    const answer = await network.dial(admin, hidden)
+
+    expect(refusal(answer)).toEqual([400, 'COULD_NOT_VALIDATE'])
+  })
+
+  it('answers 404 to an administrator for a service that does not exist', async () => {
+    const admin = await network.person('administering too', [], true)
+
+    expect(refusal(await network.dial(admin, 'nope'))).toEqual([404, 'NOT_FOUND'])
+  })
+
+  it('answers 409 where a posture check of every granting policy does not pass, and says which', async () => {
+    const service = await network.service('guarded', ['guarded'])
+    const check = await network.make('posture-checks', { name: 'domain', typeId: 'DOMAIN', domains: ['example.com'] })
+    const policy = await network.servicePolicy('Dial', ['#staff'], ['#guarded'], { postureCheckRoles: [`@${check}`] })
+
+    const answer = await network.dial(laptop, service)
+
+    expect(refusal(answer)).toEqual([409, 'INVALID_POSTURE'])
+    expect(answer.body.error.cause.data).toEqual({ [policy]: [{ id: check, typeId: 'DOMAIN', isPassing: false }] })
+  })
+
+  it('is content with one policy that passes, whatever another one asks', async () => {
+    const service = await network.service('half guarded', ['half'])
+    const check = await network.make('posture-checks', { name: 'other domain', typeId: 'DOMAIN', domains: ['a.b'] })
+    await network.servicePolicy('Dial', ['#staff'], ['#half'], { postureCheckRoles: [`@${check}`] })
+    await network.servicePolicy('Dial', [`@${laptop.id}`], ['#half'])
+
+    expect((await network.dial(laptop, service)).status).toBe(201)
+  })
+
+  it('answers 400 without a router in common', async () => {
+    const lonely = await testController()
+    const alone = await smallNetwork(lonely)
+    const someone = await alone.person('someone', ['staff'])
+    const service = await alone.service('unreachable')
+    await alone.servicePolicy('Dial', ['#all'], ['#all'])
+    await alone.router('north', ['north'])
+    await alone.router('south', ['south'])
+    await alone.edgeRouterPolicy(['#all'], ['#north'])
+    await alone.serviceEdgeRouterPolicy(['#all'], ['#south'])
+
+    const answer = await alone.dial(someone, service)
+
+    await lonely.close()
+    expect(refusal(answer)).toEqual([400, 'NO_EDGE_ROUTERS_AVAILABLE'])
+  })
+
+  it('refuses the type Invalid after everything else', async () => {
+    const unseen = await network.dial(laptop, hidden, 'Invalid')
+    const seen = await network.dial(laptop, web, 'Invalid')
+
+    expect(unseen.status).toBe(404)
+    expect(seen.status).toBe(400)
+    expect(seen.body.error.cause.field).toBe('type')
+  })
+
+  it.each([
+    ['a type that does not exist', { serviceId: 'any', type: 'Fly' }],
+    ['a type that is no text', { serviceId: 'any', type: 7 }],
+    ['a service that is no text', { serviceId: ['any'] }],
+    ['tags that are nested', { serviceId: 'any', tags: { a: {} } }],
+    ['a body that is no object', []],
+  ])('refuses %s', async (_what, body) => {
+    expect((await network.ask(laptop, 'POST', '/sessions', body)).status).toBe(400)
+  })
+})
+
+describe('looking at sessions', () => {
+  it('shows the policies that grant it', async () => {
+    const { body } = await network.dial(laptop, web)
+
+    const shown = await network.ask(laptop, 'GET', `/sessions/${body.data.id}`)
+
+    expect(shown.body.data.servicePolicies).toMatchObject([{ entity: 'service-policies' }])
+    expect(shown.body.data.token).toBe(body.data.token)
+  })
+
+  it('lists an identity its own, of all its sign-ins, and an administrator all', async () => {
+    const other = await network.person('another', ['staff'])
+    const admin = await network.person('an administrator', [], true)
+    const mine = (await network.dial(laptop, web)).body.data.id
+    const theirs = (await network.dial(other, web)).body.data.id
+    const idsFor = async (who: Person) =>
+      ((await network.ask(who, 'GET', '/sessions?limit=500')).body.data as { id: string }[]).map(({ id }) => id)
+
+    expect(await idsFor(other)).toEqual([theirs])
+    expect(await idsFor(laptop)).not.toContain(theirs)
+    expect(await idsFor(admin)).toEqual(expect.arrayContaining([mine, theirs]))
+    expect(await network.sessionIds()).toEqual(expect.arrayContaining([mine, theirs]))
+  })
+
+  it('hides the sessions of others from those who do not administer', async () => {
+    const other = await network.person('curious', [])
+    const { id } = (await network.dial(laptop, web)).body.data
+
+    const statuses = await Promise.all(
+      ['GET', 'DELETE'].map(async (method) => (await network.ask(other, method, `/sessions/${id}`)).status),
+    )
+
+    expect(statuses).toEqual([404, 404])
+    expect(await network.sessionIds()).toContain(id)
+  })
+
+  it('finds sessions by service, identity, type and sign-in, and never by token', async () => {
+    const { data } = (await network.dial(laptop, web)).body
+    const found = async (filter: string) =>
+      (await network.call('GET', `/sessions?filter=${encodeURIComponent(filter)}`)).body.data?.map(
+        ({ id }: { id: string }) => id,
+      )
+
+    expect(await found(`service = "${web}" and identity = "${laptop.id}" and type = "Dial"`)).toEqual([data.id])
+    expect(await found(`apiSession = "${data.apiSessionId}"`)).toContain(data.id)
+    expect(await found(`token = "${data.token}"`)).toBeUndefined()
+  })
+
+  it('shows an empty route path while no router carries it, and 404 for no session', async () => {
+    const { id } = (await network.dial(laptop, web)).body.data
+
+    expect(await network.get(`/sessions/${id}/route-path`)).toEqual({ routePath: [] })
+    expect((await network.call('GET', '/sessions/nope/route-path')).status).toBe(404)
+  })
+
+  it('lets its token ask for the routers of its service, and of no other', async () => {
+    const { token } = (await network.dial(laptop, web)).body.data
+    const asked = (path: string, sent: string) =>
+      world.send({
+        method: 'GET',
+        path: `/edge/client/v1${path}`,
+        token: laptop.token,
+        headers: { 'session-token': sent },
+      })
+
+    expect((await asked(`/services/${web}/edge-routers`, token)).body.data.edgeRouters).toHaveLength(1)
+    expect((await asked(`/services/${web}/edge-routers`, 'made up')).status).toBe(401)
+  })
+})
+
+describe('a session ends', () => {
+  const open = async (name: string) => {
+    const who = await network.person(name, ['staff'])
+    return { who, id: (await network.dial(who, web)).body.data.id as string }
+  }
+
+  it('when its owner deletes it', async () => {
+    const { who, id } = await open('deleting')
+
+    const answer = await network.ask(who, 'DELETE', `/sessions/${id}`)
+
+    expect(answer.status).toBe(200)
+    expect(await network.sessionIds()).not.toContain(id)
+  })
+
+  it('when an administrator deletes it', async () => {
+    const { id } = await open('deleted')
+
+    await network.change('DELETE', `/sessions/${id}`)
+
+    expect(await network.sessionIds()).not.toContain(id)
+  })
+
+  it('when its owner signs out', async () => {
+    const { who, id } = await open('signing out')
+
+    await network.ask(who, 'DELETE', '/current-api-session')
+
+    expect(await network.sessionIds()).not.toContain(id)
+  })
+
+  it('when the sign-in is idle for too long', async () => {
+    const { id } = await open('idle')
+    world.clock.advance(world.controller.sessions.timeout + 1)
+
+    await world.controller.sessions.sweep(world.system)
+
+    const left = await world.controller.store.db.selectFrom('sessions').select('id').where('id', '=', id).execute()
+    expect(left).toEqual([])
+  })
+
+  it('when its identity is disabled, and when it is deleted', async () => {
+    network = await smallNetwork(world)
+    laptop = await network.person('a new laptop', ['staff'])
+    const disabled = await open('disabled')
+    const deleted = await open('gone')
+
+    await network.change('POST', `/identities/${disabled.who.id}/disable`, { durationMinutes: 0 })
+    await network.change('DELETE', `/identities/${deleted.who.id}`)
+
+    const left = await network.sessionIds()
+    expect(left).not.toContain(disabled.id)
+    expect(left).not.toContain(deleted.id)
+  })
+
+  it('when its service is deleted', async () => {
+    const service = await network.service('short-lived', ['web'])
+    const { id } = (await network.dial(laptop, service)).body.data
+
+    await network.change('DELETE', `/services/${service}`)
+
+    expect(await network.sessionIds()).not.toContain(id)
+  })
+
+  it('survives a restart otherwise', async () => {
+    const { id } = (await network.dial(laptop, web)).body.data
+    await world.stop()
+    world = await testController({ directory: world.directory, clock: world.clock })
+    network = await smallNetwork(world)
+
+    expect((await network.dial(laptop, web)).body.data.id).toBe(id)
+  })
+})
