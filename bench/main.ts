@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, type } from 'node:os'
 import { Bench } from './bench.ts'
 import { canReadProcesses } from './controller/process-figures.ts'
-import type { Measurement } from './measurement.ts'
+import { type Measurement, NotBuiltYet } from './measurement.ts'
 import { type Model, models } from './model/sizes.ts'
 import { type Options, readOptions, UsageError, usage } from './options.ts'
 import { comparisonLines } from './report/comparison.ts'
@@ -98,13 +98,14 @@ async function measureRepeatedly(bench: Bench, measurement: Measurement, repeat:
     const missing = await network.api.missing(needs)
     if (missing.length > 0) {
       const why = missing.map(({ method, path }) => `${method} ${path}`).join(', ')
-      return [{ kind: 'not-there-yet', section, name, why }]
+      return [{ kind: 'not-built-yet', section, name, why }]
     }
     const runs: Result[][] = []
     for (let turn = 0; turn < (isOnce ? 1 : repeat); turn++) runs.push(await measurement.measure(bench))
     return mediansOf(runs)
   } catch (error) {
-    return [{ kind: 'failed', section, name, why: (error as Error).message }]
+    const kind = error instanceof NotBuiltYet ? 'not-built-yet' : 'failed'
+    return [{ kind, section, name, why: (error as Error).message }]
   }
 }
 

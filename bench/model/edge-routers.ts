@@ -1,5 +1,6 @@
 // Edge routers that enroll, because clients are shown no others.
-import { CLIENT, forEach } from '../controller/api.ts'
+import { type Api, CLIENT, forEach, Refused } from '../controller/api.ts'
+import { NotBuiltYet } from '../measurement.ts'
 import type { Network } from './network.ts'
 import { clientKey } from './signing-request.ts'
 
@@ -9,16 +10,23 @@ interface EdgeRouterRecord {
   readonly roleAttributes: readonly string[]
 }
 
-/** One router of each region enrolls; returns how many. @throws Refused where the controller enrolls no routers */
+/** One router of each region enrolls; returns how many. @throws NotBuiltYet where the controller enrolls no routers */
 export async function enrollOneRouterInEachRegion({ api, model }: Network): Promise<number> {
   const routers = await api.records<EdgeRouterRecord>('/edge-routers', 'true sort by name', model.edgeRouters)
   const firsts = [...new Map(routers.map((router) => [router.roleAttributes[0], router])).values()]
-  await forEach(firsts, ({ id, enrollmentToken }) =>
-    api.data({
+  await forEach(firsts, (router) => enroll(api, router))
+  return firsts.length
+}
+
+async function enroll(api: Api, { id, enrollmentToken }: EdgeRouterRecord): Promise<void> {
+  try {
+    await api.data({
       method: 'POST',
       path: `${CLIENT}/enroll?method=erott&token=${enrollmentToken}`,
       body: { certCsr: clientKey(id).request, serverCertCsr: clientKey(id).request },
-    }),
-  )
-  return firsts.length
+    })
+  } catch (error) {
+    const isUnknown = error instanceof Refused && error.code === 'INVALID_ENROLLMENT_TOKEN'
+    throw isUnknown ? new NotBuiltYet('the enrollment of edge routers') : error
+  }
 }

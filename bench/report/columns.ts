@@ -69,8 +69,8 @@ export function resultLine(result: Result): string {
       return name + cells(growthColumns, result)
     case 'fact':
       return name + cells(factColumns, result)
-    case 'not-there-yet':
-      return `${name}  not there yet: ${result.why}`
+    case 'not-built-yet':
+      return `${name}  not built yet: ${result.why}`
     case 'failed':
       return `${name}  FAILED: ${result.why}`
   }

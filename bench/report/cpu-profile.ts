@@ -1,6 +1,9 @@
 // Sums up a CPU profile as V8 writes it: which functions most of the busy time was spent in.
 
-interface CpuProfile {
+export interface CpuProfile {
+  /** Microseconds of the clock that the system started with, as all times here. */
+  readonly startTime: number
+  readonly endTime: number
   readonly nodes: readonly {
     readonly id: number
     readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number }
@@ -14,9 +17,28 @@ const ROOT = new URL('../../../', import.meta.url).href
 // Waiting is not work.
 const IDLE = '(idle)'
 
+/** The part of a profile that lies in a span of time. */
+export function within(profile: CpuProfile, { from, to }: { readonly from: number; readonly to: number }): CpuProfile {
+  const { samples, timeDeltas, startTime } = profile
+  let at = startTime
+  const ends = timeDeltas.map((delta) => {
+    at += delta
+    return at
+  })
+  const first = ends.findIndex((end) => end >= from)
+  const next = ends.findIndex((end) => end > to)
+  const [begin, end] = [first === -1 ? ends.length : first, next === -1 ? ends.length : next]
+  return {
+    ...profile,
+    startTime: ends[begin - 1] ?? startTime,
+    endTime: ends[end - 1] ?? startTime,
+    samples: samples.slice(begin, end),
+    timeDeltas: timeDeltas.slice(begin, end),
+  }
+}
+
 /** One line for each of the functions that took most time in themselves, with its share of all that was not waiting. */
-export function costliest(text: string, most: number): string[] {
-  const { nodes, samples, timeDeltas } = JSON.parse(text) as CpuProfile
+export function costliest({ nodes, samples, timeDeltas }: CpuProfile, most: number): string[] {
   const names = new Map(nodes.map(({ id, callFrame }) => [id, described(callFrame)]))
   const times = new Map<string, number>()
   samples.forEach((id, at) => {

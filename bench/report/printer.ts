@@ -34,7 +34,7 @@ export class Printer {
 
 function styleOf(result: Result): Style | undefined {
   if (result.kind === 'failed') return 'red'
-  if (result.kind === 'not-there-yet') return 'gray'
+  if (result.kind === 'not-built-yet') return 'gray'
   const met = isMet(result)
   if (met === undefined) return undefined
   return met ? 'green' : 'red'

@@ -50,7 +50,7 @@ export interface Fact extends Named {
 
 /** Nothing was measured, and why. */
 export interface Unmeasured extends Named {
-  readonly kind: 'not-there-yet' | 'failed'
+  readonly kind: 'not-built-yet' | 'failed'
   readonly why: string
 }
 

@@ -18,7 +18,7 @@ export function mediansOf(runs: readonly (readonly Result[])[]): Result[] {
   const [first = [], ...others] = runs
   return first.map((result) => {
     const same = [result, ...others.map((run) => run.find(({ name }) => name === result.name) ?? result)]
-    const unmeasured = same.find(({ kind }) => kind === 'failed' || kind === 'not-there-yet')
+    const unmeasured = same.find(({ kind }) => kind === 'failed' || kind === 'not-built-yet')
     return unmeasured ?? middle(result, same)
   })
 }

@@ -23,13 +23,26 @@ export interface Cost {
   readonly cpuMicroseconds: number
   /** How much of a core the generator took. */
   readonly generatorCores: number
+  readonly span: Span
+}
+
+/** From when to when a run went, in microseconds of the clock that the system started with. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** What a measurement of a workload brings, and when the controller was measured. */
+export interface MeasuredWorkload {
+  readonly figures: RequestFigures
+  readonly span: Span
 }
 
 /** Measures a workload on a network. @throws where a request was refused, or a connection broke */
-export async function measureWorkload(bench: Bench, network: Network, workload: Workload): Promise<RequestFigures> {
+export async function measureWorkload(bench: Bench, network: Network, workload: Workload): Promise<MeasuredWorkload> {
   const { name, budget, atMostTimesFloor = null, checksPassword = false } = workload
   const traffic = await workload.traffic(network, bench.milliseconds * (1 + WARM_UP))
-  const { outcome, cpuMicroseconds, generatorCores } = await costOf(
+  const { outcome, cpuMicroseconds, generatorCores, span } = await costOf(
     bench,
     network,
     workload,
@@ -38,7 +51,7 @@ export async function measureWorkload(bench: Bench, network: Network, workload: 
   )
   const { answered, seconds, bodyBytes, latencies } = outcome
   const floor = await floorOf(bench, workload, traffic, { bodyBytes: Math.round(bodyBytes / answered), checksPassword })
-  return {
+  const figures: RequestFigures = {
     kind: 'requests',
     section: 'requests',
     name,
@@ -53,6 +66,7 @@ export async function measureWorkload(bench: Bench, network: Network, workload: 
     generatorCores,
     openZitiPerSecond: budget?.openZitiPerSecond ?? null,
   }
+  return { figures, span }
 }
 
 /** What the requests of a workload cost the controller. */
@@ -78,7 +92,8 @@ async function floorOf(
 ): Promise<number> {
   const floor = await bench.floor()
   await floor.answerWith(answer)
-  const milliseconds = bench.milliseconds * FLOOR
+  // Few passwords are checked in a second, and each counts.
+  const milliseconds = bench.milliseconds * (answer.checksPassword ? 1 : FLOOR)
   const run = await bench.generator.prepareLoop(floor.target, traffic, {
     inFlight,
     warmUpMilliseconds: milliseconds * WARM_UP,
@@ -90,7 +105,9 @@ async function floorOf(
 async function measured(server: Measured, run: PreparedRun, milliseconds: number): Promise<Cost> {
   const serverBefore = server.cpuMicroseconds
   const ownBefore = process.cpuUsage()
+  const from = monotonicMicroseconds()
   const outcome = await run.go(milliseconds)
+  const to = monotonicMicroseconds()
   const own = process.cpuUsage(ownBefore)
   const [failure] = outcome.failures
   if (failure) throw new Error(`${failure.times} requests were refused: ${failure.what}`)
@@ -98,5 +115,8 @@ async function measured(server: Measured, run: PreparedRun, milliseconds: number
     outcome,
     cpuMicroseconds: (server.cpuMicroseconds - serverBefore) / outcome.answered,
     generatorCores: (own.user + own.system) / 1_000_000 / outcome.seconds,
+    span: { from, to },
   }
 }
+
+const monotonicMicroseconds = () => Number(process.hrtime.bigint() / 1000n)

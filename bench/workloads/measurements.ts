@@ -53,7 +53,7 @@ function loadingFigures({ outcome, cpuMicroseconds }: Awaited<ReturnType<Bench['
 }
 
 function missingPart({ path }: Need): Result {
-  return { kind: 'not-there-yet', section: 'requests', name: `${path.slice(1)} of the model`, why: `POST ${path}` }
+  return { kind: 'not-built-yet', section: 'requests', name: `${path.slice(1)} of the model`, why: `POST ${path}` }
 }
 
 export const requestMeasurements: readonly Measurement[] = [
@@ -66,7 +66,10 @@ export const requestMeasurements: readonly Measurement[] = [
       async measure(bench) {
         const { network } = await bench.loaded()
         const measure = () => measureWorkload(bench, network, workload)
-        return [await (bench.profile === undefined ? measure() : profiled(bench.profile, network, workload, measure))]
+        const { figures } = await (bench.profile === undefined
+          ? measure()
+          : profiled(bench.profile, network, workload, measure))
+        return [figures]
       },
     }),
   ),
