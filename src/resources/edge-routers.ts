@@ -23,7 +23,7 @@ export const edgeRouters = defineResource({
   derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId'] },
   live: {
-    isOnline: { type: 'boolean' },
+    isOnline: { type: 'boolean', 'x-offline': null },
     hostname: { type: 'string' },
     supportedProtocols: { type: 'object', additionalProperties: { type: 'string' } },
     syncStatus: { type: 'string' },
@@ -62,7 +62,7 @@ export const edgeRouters = defineResource({
     updated: (tx, router, previous) => tx.controller.routers.followTunneler(tx, router, previous),
     deleted: (tx, router) => tx.controller.routers.followTunneler(tx, undefined, router),
   },
-  columns: ['id', 'name', 'roleAttributes', 'isVerified', 'isTunnelerEnabled'],
+  columns: ['id', 'name', 'roleAttributes', 'isVerified', 'isOnline'],
   example: {
     create: { name: 'edge-north', roleAttributes: ['north'], isTunnelerEnabled: true },
     filter: 'anyOf(roleAttributes) = "north" and isVerified = true',

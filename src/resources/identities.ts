@@ -100,8 +100,8 @@ export const identities = defineResource({
   dependsOn: { authenticators: ['identityId'], enrollments: ['identityId'], 'api-sessions': ['identityId'] },
   live: {
     disabled: { type: 'boolean' },
-    hasEdgeRouterConnection: { type: 'boolean' },
-    edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'] },
+    hasEdgeRouterConnection: { type: 'boolean', 'x-offline': null },
+    edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'], 'x-offline': 'unknown' },
   },
   liveFrom: ['disabledAt', 'disabledUntil'],
   describeLive: (context, records, view) => context.controller.identityViews.describe(context, records, view),
