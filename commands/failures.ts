@@ -4,6 +4,7 @@ import { RequestFailed } from '../src/client/client.ts'
 import { Unreachable } from '../src/client/http-transport.ts'
 import { CommandError, EXIT, exitCodeOfRefusal } from './exit-codes.ts'
 import { type Failure, writeFailure } from './failure-text.ts'
+import { commandIds, manifest } from './manifest.ts'
 import { nearest } from './nearest.ts'
 import { commandLine } from './shell-words.ts'
 
@@ -31,13 +32,14 @@ function exitCodeOf(error: Error): number {
 }
 
 async function describe(error: Error, attempt: Attempt): Promise<Failure> {
-  if (error instanceof RequestFailed) return describeRefusal(error)
+  if (error instanceof RequestFailed) return describeRefusal(error, attempt)
   if (error instanceof Unreachable) {
     const { describeUnreachable } = await import('./unreachable.ts')
     return describeUnreachable(error, attempt)
   }
   if (error instanceof CommandError) {
-    const { code, message, hint, field } = error
+    const { code, message, field, exitCode } = error
+    const hint = error.hint ?? (exitCode === EXIT.usage ? helpOf(attempt) : undefined)
     return { code, message, ...(field ? { field } : {}), ...(hint ? { hint } : {}) }
   }
   return { code: 'FAILED', message: error.message }
@@ -45,10 +47,10 @@ async function describe(error: Error, attempt: Attempt): Promise<Failure> {
 
 // ---- the controller refused ----------------------------------------------------------------------------------------
 
-function describeRefusal(refusal: RequestFailed): Failure {
+function describeRefusal(refusal: RequestFailed, attempt: Attempt): Failure {
   const { target, code, message, reason, field, requestId } = refusal
   const why = field && reason ? `${field} ${reason}` : reason ? `${message} (${reason})` : message
-  const hint = hintFor(refusal)
+  const hint = hintFor(refusal, attempt)
   return {
     code,
     message: `${target}: ${why}`,
@@ -58,9 +60,14 @@ function describeRefusal(refusal: RequestFailed): Failure {
   }
 }
 
-function hintFor({ target, status, causeCode, code, value }: RequestFailed): string | undefined {
+function hintFor(refusal: RequestFailed, attempt: Attempt): string | undefined {
+  const { target, status, causeCode, code, value } = refusal
   const isOnline = target.startsWith('https://')
+  const [noun] = attempt.command.split(' ')
   switch (status) {
+    case 400:
+      if (code === 'INVALID_FILTER') return 'controller help filters'
+      return exitCodeOfRefusal(refusal) === EXIT.conflict ? `controller ${noun} list` : helpOf(attempt)
     case 401:
       if (code === 'INVALID_AUTH') return 'check the username and the password'
       if (!isOnline) return 'leave out --offline: a data directory has no identity of its own'
@@ -72,16 +79,22 @@ function hintFor({ target, status, causeCode, code, value }: RequestFailed): str
       return isOnline && causeCode === 'PERMISSION_DENIED'
         ? `controller login ${target} as an identity that may`
         : undefined
+    case 404:
+      return commandIds(manifest()).has(`${noun}:list`) ? `controller ${noun} list` : helpOf(attempt)
     case 409:
-      return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY' && value ? `first delete or change ${value}` : undefined
+      return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY' && value ? `first delete or change ${value}` : helpOf(attempt)
     case 429:
     case 503:
       return 'the same again in a moment'
     case 500:
       return isOnline ? 'the log of the controller, under the id of the request' : undefined
     default:
-      return undefined
+      return status < 500 ? helpOf(attempt) : undefined
   }
+}
+
+function helpOf({ command }: Attempt): string {
+  return commandLine(command, ['--help'])
 }
 
 // ---- the command line is wrong -------------------------------------------------------------------------------------
@@ -89,8 +102,9 @@ function hintFor({ target, status, causeCode, code, value }: RequestFailed): str
 type ParserError = Errors.CLIError & { flags?: string[]; args?: ({ name?: string } | string)[] }
 
 /** What the parser found wrong, in one sentence. */
-function describeUsage(error: ParserError, { command, flags }: Attempt): Failure {
-  const help = commandLine(command, ['--help'])
+function describeUsage(error: ParserError, attempt: Attempt): Failure {
+  const { flags } = attempt
+  const help = helpOf(attempt)
   if (error.flags && /^Nonexistent/i.test(error.message)) {
     const [unknown = ''] = error.flags
     const near = nearest(unknown.replace(/^-+/, ''), flags).map((flag) => `--${flag}`)

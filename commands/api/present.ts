@@ -3,11 +3,10 @@ import type { OperationDescription, ResourceDescription } from '../../src/client
 import type { Answered } from '../../src/client/client.ts'
 import { writePrivateFile } from '../../src/pki/files.ts'
 import type { Run } from '../connected.ts'
-import { CommandError, EXIT } from '../exit-codes.ts'
 import { spoken } from '../names.ts'
 import { commandId, segments } from '../naming.ts'
 import type { Entity } from '../output/cells.ts'
-import { jwtOf, type Result } from '../output/formats.ts'
+import { jwtOf, noJwt, type Result } from '../output/formats.ts'
 import type { Task } from './operation-commands.ts'
 import type { Prepared } from './perform.ts'
 
@@ -114,8 +113,7 @@ async function showRecord(
   const file = flags['jwt-file'] as string | undefined
   if (file === undefined && !flags.qr) return run.print(result)
   const jwt = jwtOf(record)
-  if (jwt === undefined)
-    throw new CommandError(EXIT.notFound, 'NO_JWT', 'there is no JWT here: nothing waits to be enrolled')
+  if (jwt === undefined) throw noJwt()
   if (flags.qr) {
     const { qrText } = await import('../output/qr.ts')
     notice(await qrText(jwt))

@@ -23,8 +23,10 @@ const STATES: Readonly<Record<string, boolean>> = {
 
 /** One value as a single line. */
 export function cell(name: string, value: unknown, screen: Screen): string {
-  const text = safe(plain(value, screen))
   const good = STATES[name]
+  // Offline nobody can tell.
+  const isUnknown = value === null && good !== undefined
+  const text = isUnknown ? 'unknown' : safe(plain(value, screen))
   return screen.hasColour && good !== undefined && typeof value === 'boolean' ? painted(text, value === good) : text
 }
 

@@ -137,7 +137,13 @@ async function printJwts(result: NoText, output: Output): Promise<void> {
     await output.write(`${jwt}\n`)
   }
   if (found > 0) return
-  throw new CommandError(EXIT.notFound, 'NO_JWT', 'there is no JWT here: nothing waits to be enrolled')
+  throw noJwt()
+}
+
+export function noJwt(): CommandError {
+  return new CommandError(EXIT.notFound, 'NO_JWT', 'there is no JWT here: nothing waits to be enrolled', {
+    hint: 'controller enrollment create --help',
+  })
 }
 
 /** The enrollment JWT of a record, wherever it carries one. */

@@ -83,5 +83,13 @@ async function tailsOf(
   const facts = records.map((record) => record.facts)
   const live = await resource.describeLive(context, facts, view)
   const declared = Object.keys(resource.live)
-  return records.map((_, at) => `${computedMembers(declared, live[at] ?? {})}}`)
+  const unseen = unseenMembers(context, resource)
+  return records.map((_, at) => `${computedMembers(declared, { ...live[at], ...unseen })}}`)
+}
+
+/** What only a running controller could know, as those see it who look at the data of one that does not run. */
+function unseenMembers({ caller }: Context, { live }: AnyResource): Record<string, unknown> {
+  if (caller.kind !== 'local-operator') return {}
+  const unseen = Object.entries(live).filter(([, schema]) => 'x-offline' in schema)
+  return Object.fromEntries(unseen.map(([member, schema]) => [member, schema['x-offline']]))
 }

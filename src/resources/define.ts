@@ -166,7 +166,10 @@ export interface Definition<
   derive?: Derive
   /** Resources whose records belong to one of these, by the fields that say to which; `derive` reads them. */
   readonly dependsOn?: Readonly<Record<string, readonly string[]>>
-  /** Members that depend on who asks, or on the moment. */
+  /**
+   * Members that depend on who asks, or on the moment. `x-offline` in a schema is what is shown where only a running controller
+   * would know.
+   */
   readonly live?: Readonly<Record<string, JsonSchema>>
   /** The columns that live members are computed from, beside the id. */
   readonly liveFrom?: readonly string[]

@@ -24,7 +24,7 @@ export const edgeRouters = defineResource({
   derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId'] },
   live: {
-    isOnline: flag,
+    isOnline: { ...flag, 'x-offline': null },
     hostname: text,
     supportedProtocols: { type: 'object', additionalProperties: text },
     syncStatus: text,
@@ -63,7 +63,7 @@ export const edgeRouters = defineResource({
     updated: (tx, router, previous) => tx.controller.routers.followTunneler(tx, router, previous),
     deleted: (tx, router) => tx.controller.routers.followTunneler(tx, undefined, router),
   },
-  columns: ['id', 'name', 'roleAttributes', 'isVerified', 'isTunnelerEnabled'],
+  columns: ['id', 'name', 'roleAttributes', 'isVerified', 'isOnline'],
   example: {
     create: { name: 'edge-north', roleAttributes: ['north'], isTunnelerEnabled: true },
     filter: 'anyOf(roleAttributes) = "north" and isVerified = true',

@@ -109,8 +109,8 @@ export const identities = defineResource({
   dependsOn: { authenticators: ['identityId'], enrollments: ['identityId'], 'api-sessions': ['identityId'] },
   live: {
     disabled: flag,
-    hasEdgeRouterConnection: flag,
-    edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'] },
+    hasEdgeRouterConnection: { ...flag, 'x-offline': null },
+    edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'], 'x-offline': 'unknown' },
   },
   liveFrom: ['disabledAt', 'disabledUntil'],
   describeLive: (context, records, view) => context.controller.identityViews.describe(context, records, view),

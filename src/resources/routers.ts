@@ -40,11 +40,11 @@ export const routers = defineResource({
   derived: routerEnrollmentMembers,
   derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
-  live: { isOnline: flag, interfaces: { type: ['array', 'null'] } },
+  live: { isOnline: { ...flag, 'x-offline': null }, interfaces: { type: ['array', 'null'] } },
   describeLive: (context, records, view) => context.controller.routerViews.describe(context, records, view),
   rules: {
     created: (tx, router) => tx.controller.routers.enroll(tx, 'trott', router.id),
   },
-  columns: ['id', 'name', 'isVerified', 'cost', 'disabled'],
+  columns: ['id', 'name', 'isVerified', 'isOnline', 'cost', 'disabled'],
   example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
 })

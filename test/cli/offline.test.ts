@@ -46,6 +46,19 @@ describe('--offline', () => {
     expect(refused.stderr).toContain(`${directory}: roleAttributes may not begin`)
   })
 
+  it('shows as unknown what only a running controller would know', async () => {
+    const router = await cli('edge-router', 'create', 'north', '-o', 'json', ...offline)
+    const table = await cli('edge-router', 'list', ...offline)
+    const identity = await cli('identity', 'create', 'seen', '-o', 'json', ...offline)
+
+    expect(JSON.parse(router.stdout)).toMatchObject({ isOnline: null })
+    expect(table.stdout).toMatch(/^\S+ +north .* unknown$/m)
+    expect(JSON.parse(identity.stdout)).toMatchObject({
+      hasEdgeRouterConnection: null,
+      edgeRouterConnectionStatus: 'unknown',
+    })
+  })
+
   it('has no identity of its own', async () => {
     const { code, stderr } = await cli('whoami', ...offline)
 

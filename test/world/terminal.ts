@@ -33,8 +33,10 @@ function runPython(spec: object) {
   return run('python3', [join(import.meta.dirname, 'terminal.py')], process.env, { input: JSON.stringify(spec) })
 }
 
-/** The text of a screen without colours and cursor movements. */
+/** The text of a screen without colours and cursor movements, and without lines that were wiped. */
 export function plainText(screen: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: that wipes a line
+  const kept = screen.replace(/[^\n]*\r\u001b\[K/g, '')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal acts on
-  return screen.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll('\r', '')
+  return kept.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll('\r', '')
 }

@@ -1,0 +1,54 @@
+// A controller that can do nothing but list identities, at the pace and of the length that a test sets.
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { copyOfTemplate } from './controller.ts'
+
+export interface ListServer {
+  readonly url: string
+  readonly rootPem: string
+  close(): void
+}
+
+/**
+ * @param total what the list says of its length
+ * @param items the identities of one list; where they throw, the answer breaks off
+ */
+export async function listServer(
+  total: number,
+  items: () => AsyncIterable<object> | Iterable<object>,
+): Promise<ListServer> {
+  const pki = join(copyOfTemplate(), 'pki')
+  const pem = (name: string) => readFileSync(join(pki, name), 'utf8')
+  const meta = { pagination: { limit: -1, offset: 0, totalCount: total } }
+  const server = createServer(
+    { key: pem('server.key'), cert: pem('server.crt') + pem('intermediate.crt') },
+    (request, response) => {
+      const isCount = new URL(request.url ?? '', 'https://here').searchParams.get('limit') === '1'
+      const sent = isCount ? [] : items()
+      pipeline(Readable.from(envelope(sent, meta)), response).catch(() => response.destroy())
+    },
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  return {
+    url: `https://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    rootPem: pem('root.crt'),
+    close() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+async function* envelope(items: AsyncIterable<object> | Iterable<object>, meta: object): AsyncIterable<string> {
+  yield '{"data":['
+  let separator = ''
+  for await (const item of items) {
+    yield separator + JSON.stringify(item)
+    separator = ','
+  }
+  yield `],"meta":${JSON.stringify(meta)}}`
+}
