@@ -39,3 +39,5 @@ write(
   `{"version": "${version}",\n"topics": ${JSON.stringify(manifest.topics)},\n"commands": {\n${lines.join(',\n')}\n}}\n`,
 )
 write('docs/cli.md', referenceText(JSON.parse(JSON.stringify(manifest))))
+const { configReference } = await import('../dist/src/config-reference.js')
+write('docs/configuration.md', configReference())

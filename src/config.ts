@@ -101,7 +101,7 @@ export type Overrides = Partial<Record<SettingKey, unknown>>
  * @throws ConfigError for unknown keys and for values that do not fit
  */
 export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}, overrides: Overrides = {}): Config {
-  const fromFile = file === undefined ? new Map<string, unknown>() : flatten(parse(readFileSync(file, 'utf8')) ?? {})
+  const fromFile = file === undefined ? new Map<string, unknown>() : flatten(parsedFile(file) ?? {})
   for (const key of fromFile.keys()) {
     if (!Object.hasOwn(settings, key)) throw new ConfigError(key, 'does not exist')
   }
@@ -166,12 +166,28 @@ export function configFile(values: Overrides = {}): string {
 }
 
 /** JSON is YAML; a list of records reads better in lines of its own, and stays short here. */
-function yamlValue(value: unknown): string {
+export function yamlValue(value: unknown): string {
   return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && !/^\d+$/.test(value) ? value : JSON.stringify(value)
 }
 
 function wrapComment(text: string): string[] {
   return text.match(/.{1,96}(?:\s|$)/g)?.map((line) => `# ${line.trim()}`) ?? []
+}
+
+function parsedFile(file: string): unknown {
+  const text = readFileSync(file, 'utf8')
+  try {
+    return parse(text)
+  } catch (error) {
+    throw new ConfigError('file', `is not YAML: ${(error as Error).message}`)
+  }
+}
+
+/** A group without any settings may be left empty. */
+function groupOf(value: unknown, head: string): object {
+  if (value === null) return {}
+  if (typeof value !== 'object' || Array.isArray(value)) throw new ConfigError(head, 'must be a map of settings')
+  return value
 }
 
 function flatten(value: unknown): Map<string, unknown> {
@@ -182,17 +198,19 @@ function flatten(value: unknown): Map<string, unknown> {
   for (const [head, inner] of Object.entries(value)) {
     const isGroup = settingKeys.some((key) => key.startsWith(`${head}.`))
     if (!isGroup) flat.set(head, inner)
-    else for (const [tail, leaf] of Object.entries((inner ?? {}) as object)) flat.set(`${head}.${tail}`, leaf)
+    else for (const [tail, leaf] of Object.entries(groupOf(inner, head))) flat.set(`${head}.${tail}`, leaf)
   }
   return flat
 }
 
+/** The environment variable that gives a setting: `session.timeout` is `CONTROLLER_SESSION_TIMEOUT`. */
+export function variableOf(key: string): string {
+  const words = key.replace(/[A-Z]/g, (letter) => `_${letter}`).replaceAll('.', '_')
+  return `CONTROLLER_${words.toUpperCase()}`
+}
+
 function fromEnvironment(env: NodeJS.ProcessEnv, key: string): unknown {
-  const name = `CONTROLLER_${key
-    .replace(/[A-Z]/g, (letter) => `_${letter}`)
-    .replaceAll('.', '_')
-    .toUpperCase()}`
-  const text = env[name]
+  const text = env[variableOf(key)]
   return text === undefined || text === '' ? undefined : (parse(text) as unknown)
 }
 

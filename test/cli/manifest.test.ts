@@ -5,7 +5,7 @@ import { BINARY, cleanEnvironment, controller, run } from '../world/binary.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-it('the manifest, the reference and the description of the API are those that the commands make', async () => {
+it('the manifest, the references and the description of the API are those that the commands make', async () => {
   const { code, stderr } = await run(process.execPath, [join(root, '.ci/manifest.mjs'), '--check'], process.env)
 
   expect(stderr).toBe('')

@@ -1,0 +1,92 @@
+// Settings: where they come from, which of them wins, and what is refused.
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { type ConfigError, configFile, readConfig, settingDocs, variableOf } from '../src/config.ts'
+import { configReference } from '../src/config-reference.ts'
+
+function fileWith(text: string): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'config-')), 'config.yaml')
+  writeFileSync(file, text)
+  return file
+}
+
+describe('the file that a new data directory gets', () => {
+  it('explains every setting, and says nothing but the defaults', () => {
+    const text = configFile()
+
+    expect(readConfig(fileWith(text))).toEqual(readConfig(undefined))
+    for (const { key } of settingDocs) expect(text).toContain(`# ${key.split('.').at(-1)}: `)
+  })
+
+  it('is read the same way when every comment sign before a value is taken away', () => {
+    const uncommented = configFile().replace(/^( *)# (\w+: \S.*)$/gm, '$1$2')
+
+    expect(Object.keys(parse(uncommented)).length).toBeGreaterThan(5)
+    expect(readConfig(fileWith(uncommented))).toEqual(readConfig(undefined))
+  })
+
+  it('keeps what it was made with', () => {
+    const values = { 'session.timeout': '10m', advertise: ['controller.example.com:1280'], 'limits.passwordQueue': 7 }
+
+    expect(readConfig(fileWith(configFile(values)))).toEqual(readConfig(undefined, {}, values))
+  })
+})
+
+describe('a setting', () => {
+  it('comes from a flag, else the environment, else the file, else its default', () => {
+    const file = fileWith('session:\n  timeout: 2m\n')
+    const env = { CONTROLLER_SESSION_TIMEOUT: '3m' }
+    const timeout = (...from: Parameters<typeof readConfig>) => readConfig(...from)['session.timeout'] / 60_000
+
+    expect(timeout(undefined)).toBe(30)
+    expect(timeout(file)).toBe(2)
+    expect(timeout(file, env)).toBe(3)
+    expect(timeout(file, env, { 'session.timeout': '4m' })).toBe(4)
+  })
+
+  it.each(settingDocs.map(({ key }) => [key]))('%s stands in the reference, with its variable', (key) => {
+    const section = configReference()
+      .split('\n## ')
+      .find((text) => text.startsWith(`${key}\n`))
+
+    expect(section).toContain(variableOf(key))
+  })
+
+  it.each([
+    ['that does not exist', 'sesion: 5\n', 'sesion'],
+    ['that does not exist in its group', 'session:\n  timeot: 5m\n', 'session.timeot'],
+    ['that is no duration', 'session:\n  timeout: 5\n', 'session.timeout'],
+    ['below what it must be', 'session:\n  timeout: 5s\n', 'session.timeout'],
+    ['that is no size', 'limits:\n  body: large\n', 'limits.body'],
+    ['that is no count', 'limits:\n  connections: 0\n', 'limits.connections'],
+    ['that is no address', 'advertise: [nowhere]\n', 'advertise'],
+    ['that is none of the choices', 'log:\n  level: loud\n', 'log.level'],
+    ['that is no list', 'listeners: 127.0.0.1:1280\n', 'listeners'],
+    ['that listens nowhere', 'listeners: []\n', 'listeners'],
+    ['that nobody can reach', "listeners: [{ address: '0.0.0.0:1280' }]\n", 'advertise'],
+    ['that keeps the audit for less than a day', 'audit:\n  retention: 1h\n', 'audit.retention'],
+    ['in a group that is none', 'session: 5\n', 'session'],
+    ['in a file that holds no map', '- 5\n', 'file'],
+    ['in a file that is no YAML', 'a: [\n', 'file'],
+  ])('%s is refused by its name', (_what, text, key) => {
+    expect.assertions(1)
+    try {
+      readConfig(fileWith(text))
+    } catch (error) {
+      expect((error as ConfigError).key).toBe(key)
+    }
+  })
+
+  it('is a duration, a size, a count or an address', () => {
+    const config = readConfig(
+      fileWith('audit:\n  retention: 365d\nlimits:\n  body: 2MiB\nsession:\n  timeout: 1h30m\n'),
+    )
+
+    expect(config['audit.retention']).toBe(365 * 86_400_000)
+    expect(config['limits.body']).toBe(2 * 1024 * 1024)
+    expect(config['session.timeout']).toBe(90 * 60_000)
+  })
+})
