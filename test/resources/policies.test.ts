@@ -1,9 +1,9 @@
-// Policies of all three kinds: their roles, their sub-lists from every side, and what happens when what they name goes.
+// Policies of all three kinds: their roles, whom they match, and what happens when what they name goes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { servicePolicies } from '../../src/resources/service-policies.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { newName } from '../world/names.ts'
+import { type Kind, kinds, makeRecord } from '../world/policies.ts'
 
 let world: TestController
 let manage: Management
@@ -13,42 +13,6 @@ beforeAll(async () => {
   manage = await managementOf(world)
 })
 afterAll(() => world.close())
-
-let made = 0
-const newName = (what: string) => `${what} ${++made}`
-
-/** A record of each kind that policies speak of, and how it is made. */
-const records = {
-  identities: (roleAttributes: string[]) => ({ type: 'Device', isAdmin: false, roleAttributes }),
-  services: (roleAttributes: string[]) => ({ encryptionRequired: true, roleAttributes }),
-  'edge-routers': (roleAttributes: string[]) => ({ roleAttributes }),
-  'posture-checks': (roleAttributes: string[]) => ({ typeId: 'DOMAIN', domains: ['x'], roleAttributes }),
-} as const
-type Kind = keyof typeof records
-
-async function makeRecord(kind: Kind, roleAttributes: string[] = []) {
-  const name = newName(kind)
-  return { name, id: await manage.make(kind, { name, ...records[kind](roleAttributes) }) }
-}
-
-/** By kind of policy: what it needs beside its sides, and which records each side is about. */
-const kinds = [
-  {
-    plural: 'service-policies',
-    more: { type: 'Dial' },
-    sides: { identityRoles: 'identities', serviceRoles: 'services', postureCheckRoles: 'posture-checks' },
-  },
-  {
-    plural: 'edge-router-policies',
-    more: {},
-    sides: { identityRoles: 'identities', edgeRouterRoles: 'edge-routers' },
-  },
-  {
-    plural: 'service-edge-router-policies',
-    more: {},
-    sides: { serviceRoles: 'services', edgeRouterRoles: 'edge-routers' },
-  },
-] as const
 
 const everySide = kinds.flatMap(({ plural, more, sides }) =>
   Object.entries(sides).map(([field, kind]) => ({ plural, more, field, kind: kind as Kind })),
@@ -61,7 +25,7 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
     manage.refusal('POST', `/${plural}`, { name: newName('policy'), semantic: 'AnyOf', ...more, [field]: roles })
 
   it('are kept once each, in order, with names for people', async () => {
-    const { id, name } = await makeRecord(kind)
+    const { id, name } = await makeRecord(manage, kind)
 
     const policy = await make(['#b', `@${id}`, '#a', '#b'])
 
@@ -76,9 +40,9 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
 
   it('match by any attribute, by all of them, by id, or everything', async () => {
     const attribute = newName('attribute')
-    const both = await makeRecord(kind, [attribute, `${attribute} 2`])
-    const one = await makeRecord(kind, [attribute])
-    const none = await makeRecord(kind)
+    const both = await makeRecord(manage, kind, [attribute, `${attribute} 2`])
+    const one = await makeRecord(manage, kind, [attribute])
+    const none = await makeRecord(manage, kind)
     const listed = async (policy: string) => {
       const path = `/${plural}/${policy}/${kind}?limit=500&filter=${encodeURIComponent('true sort by name')}`
       const names = await manage.names(path)
@@ -98,8 +62,8 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
   it('may be more than a statement could ask for one by one', async () => {
     const attributes = Array.from({ length: 1_500 }, (_, at) => newName(`attribute ${at}`))
     const roles = attributes.map((attribute) => `#${attribute}`)
-    const all = await makeRecord(kind, attributes)
-    await makeRecord(kind, attributes.slice(1))
+    const all = await makeRecord(manage, kind, attributes)
+    await makeRecord(manage, kind, attributes.slice(1))
     const policy = await make(roles, 'AllOf')
 
     const found = await manage.names(`/${plural}/${policy}/${kind}`)
@@ -128,14 +92,14 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
   })
 
   it('are refused where they name a record of another kind', async () => {
-    const other = await makeRecord(kind === 'services' ? 'identities' : 'services')
+    const other = await makeRecord(manage, kind === 'services' ? 'identities' : 'services')
 
     expect(await refused([`@${other.id}`])).toMatchObject({ status: 400, field, value: `["${other.id}"]` })
   })
 
   it('lose the record that goes, and no other', async () => {
-    const going = await makeRecord(kind)
-    const staying = await makeRecord(kind)
+    const going = await makeRecord(manage, kind)
+    const staying = await makeRecord(manage, kind)
     const policy = await make(['#a', `@${going.id}`, `@${staying.id}`])
 
     await manage.change('DELETE', `/${kind}/${going.id}`)
@@ -146,7 +110,7 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
 
   it('follow a change of the semantic alone', async () => {
     const attribute = newName('attribute')
-    await makeRecord(kind, [attribute])
+    await makeRecord(manage, kind, [attribute])
     const policy = await make([`#${attribute}`, '#missing'], 'AllOf')
     const before = await manage.names(`/${plural}/${policy}/${kind}`)
 
@@ -204,8 +168,8 @@ describe('service policies', () => {
   })
 
   it('keep their posture checks when their type changes, and grant the other right', async () => {
-    const identity = await makeRecord('identities')
-    const service = await makeRecord('services')
+    const identity = await makeRecord(manage, 'identities')
+    const service = await makeRecord(manage, 'services')
     const policy = await manage.make('service-policies', {
       name: newName('policy'),
       semantic: 'AnyOf',
@@ -232,8 +196,8 @@ describe('service policies', () => {
   })
 
   it('can be asked which of them match an identity, or a service', async () => {
-    const identity = await makeRecord('identities', ['matched'])
-    const service = await makeRecord('services', ['matched too'])
+    const identity = await makeRecord(manage, 'identities', ['matched'])
+    const service = await makeRecord(manage, 'services', ['matched too'])
     const name = newName('policy')
     await manage.make('service-policies', {
       name,
@@ -246,89 +210,5 @@ describe('service policies', () => {
 
     expect(await asked(`anyOf(identities) = "${identity.id}"`)).toEqual([name])
     expect(await asked(`anyOf(services) = "${service.id}"`)).toEqual([name])
-  })
-})
-
-describe('what policies join', () => {
-  let identity: { id: string; name: string }
-  let service: { id: string; name: string }
-  let router: { id: string; name: string }
-  const policies: Record<string, string> = {}
-
-  beforeAll(async () => {
-    identity = await makeRecord('identities', ['joined'])
-    service = await makeRecord('services', ['joined'])
-    router = await makeRecord('edge-routers', ['joined'])
-    await makeRecord('identities')
-    await makeRecord('services')
-    await makeRecord('edge-routers')
-    for (const { plural, more, sides } of kinds) {
-      policies[plural] = newName('joining')
-      const roles = Object.fromEntries(Object.keys(sides).map((field) => [field, ['#joined']]))
-      await manage.make(plural, { name: policies[plural], semantic: 'AllOf', ...more, ...roles })
-    }
-  })
-
-  const subLists = [
-    ['identities', 'service-policies', () => policies['service-policies']],
-    ['identities', 'edge-router-policies', () => policies['edge-router-policies']],
-    ['identities', 'services', () => service.name],
-    ['identities', 'services?policyType=dial', () => service.name],
-    ['identities', 'edge-routers', () => router.name],
-    ['services', 'service-policies', () => policies['service-policies']],
-    ['services', 'service-edge-router-policies', () => policies['service-edge-router-policies']],
-    ['services', 'identities', () => identity.name],
-    ['services', 'identities?policyType=dial', () => identity.name],
-    ['services', 'edge-routers', () => router.name],
-    ['edge-routers', 'edge-router-policies', () => policies['edge-router-policies']],
-    ['edge-routers', 'service-edge-router-policies', () => policies['service-edge-router-policies']],
-    ['edge-routers', 'identities', () => identity.name],
-    ['edge-routers', 'services', () => service.name],
-  ] as const
-  const recordOf = (kind: string) => ({ identities: identity, services: service, 'edge-routers': router })[kind]
-
-  it.each(subLists)('is seen from %s as their %s', async (kind, subList, expected) => {
-    expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${subList}`)).toEqual([expected()])
-  })
-
-  it.each(['identities', 'services'])('is not seen from %s by the other right', async (kind) => {
-    const other = kind === 'identities' ? 'services' : 'identities'
-
-    expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${other}?policyType=bind`)).toEqual([])
-  })
-
-  it('is still seen by a controller that starts anew', async () => {
-    const { directory, clock } = world
-    await world.stop()
-    world = await testController({ directory, clock })
-    manage = await managementOf(world)
-
-    for (const [kind, subList, expected] of subLists) {
-      expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${subList}`)).toEqual([expected()])
-    }
-  })
-
-  it('is seen through more policies than a statement could ask for one by one', async () => {
-    const policyOf = (at: number) =>
-      newEntity(world.system, servicePolicies, {
-        name: newName('policy'),
-        type: 'Dial',
-        semantic: 'AllOf',
-        identityRoles: ['#joined', `#joined ${at}`],
-        serviceRoles: [`@${service.id}`],
-      })
-    await world.system.write(async (tx) => {
-      for (let at = 0; at < 1_500; at++) await insert(tx, servicePolicies, policyOf(at))
-    })
-
-    expect(await manage.names(`/services/${service.id}/identities`)).toEqual([identity.name])
-  })
-
-  it('is no longer seen once an attribute is gone', async () => {
-    await manage.change('PATCH', `/edge-routers/${router.id}`, { roleAttributes: [] })
-
-    expect(await manage.names(`/identities/${identity.id}/edge-routers`)).toEqual([])
-    expect(await manage.names(`/services/${service.id}/edge-routers`)).toEqual([])
-    expect(await manage.names(`/edge-routers/${router.id}/identities`)).toEqual([])
   })
 })

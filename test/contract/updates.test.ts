@@ -1,0 +1,211 @@
+// What replacing and patching mean for every field of every resource: what they set, what they reset, what they leave.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { resources } from '../../src/resources/index.ts'
+import { type AnyField, memberName } from '../../src/schema/fields.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { exampleBody } from '../world/examples.ts'
+import { type Management, managementOf } from '../world/management.ts'
+
+type Body = Record<string, unknown>
+
+let world: TestController
+let manage: Management
+let made = 0
+
+beforeAll(async () => {
+  world = await testController()
+  manage = await managementOf(world)
+})
+afterAll(() => world.close())
+
+const replaceable = (resources as readonly AnyResource[]).filter(
+  ({ verbs }) => verbs.includes('create') && verbs.includes('replace'),
+)
+
+const accessOf = ({ options }: AnyField) => options.access ?? 'write'
+const fieldsWith = ({ fields }: AnyResource, access: string) =>
+  Object.entries(fields).filter(([, field]) => accessOf(field) === access)
+
+/** Members of structured fields that name other records, of which there are none. */
+const naming = new Set(['allowedSigners', 'requireExtJwtSigner'])
+
+/** A value that is neither a field's default nor the one given; undefined for what only an example can say. */
+function sampleOf(name: string, { kind, options }: AnyField, unlike: unknown = options.default): unknown {
+  if (naming.has(name)) return kind.name === 'set' ? [] : undefined
+  if (kind.members) {
+    const given = (unlike ?? {}) as Body
+    const members = Object.entries(kind.members).map(([member, one]) => [member, sampleOf(member, one, given[member])])
+    return Object.fromEntries(members.filter(([, value]) => value !== undefined))
+  }
+  const choices = kind.schema.enum as readonly string[] | undefined
+  switch (kind.name) {
+    case 'text':
+      return choices?.findLast((choice) => choice !== unlike) ?? `${name} ${++made}`
+    case 'integer':
+      return Number(unlike ?? 0) + 7
+    case 'boolean':
+      return unlike !== true
+    case 'set':
+      if (kind.target) return kind.roles ? ['#b', '#a'] : undefined
+      return name.endsWith('Uris') ? ['https://b', 'https://a'] : ['b', 'a']
+    case 'json':
+      return kind.filterType === 'tags' ? { key: 'value', other: 1 } : undefined
+    default:
+      return undefined
+  }
+}
+
+/** A body with every member that can be said, none of them as it would be without. */
+async function fullBody(resource: AnyResource): Promise<Body> {
+  const body = await exampleBody(world, resource, `a ${resource.name} ${++made}`)
+  for (const [name, field] of fieldsWith(resource, 'write')) {
+    if (name === 'name') continue
+    const sample = sampleOf(name, field)
+    if (sample !== undefined) body[memberName(name, field)] = sample
+  }
+  return body
+}
+
+/** What rules beyond the definitions want of the examples. */
+const requiredByRules: Readonly<Record<string, readonly string[]>> = { authenticators: ['username', 'password'] }
+
+/** The members of a body without which it would be refused. */
+function requiredOf(resource: AnyResource, body: Body, purpose: 'create' | 'replace'): Body {
+  const required = Object.entries(resource.fields).filter(([, { options }]) =>
+    ([true, purpose] as unknown[]).includes(options.required),
+  )
+  const names = [
+    ...(requiredByRules[resource.plural] ?? []),
+    ...required.map(([name, field]) => memberName(name, field)),
+    ...(resource.variants ? variantMembers(resource, body) : []),
+  ]
+  return Object.fromEntries(names.map((name) => [name, body[name]]))
+}
+
+const variantMembers = ({ variants }: AnyResource, { typeId }: Body) => Object.keys(variants?.[String(typeId)] ?? {})
+
+/** The same body, with null for every member that it does not have. */
+function withNulls(resource: AnyResource, body: Body): Body {
+  const nulls = fieldsWith(resource, 'write').map(([name, field]) => [memberName(name, field), null])
+  return { ...Object.fromEntries(nulls), ...body }
+}
+
+/** What a record shows of the fields that callers set. */
+async function shownFields(resource: AnyResource, id: string): Promise<Body> {
+  const record = await manage.get(`/${resource.plural}/${id}`)
+  const names = Object.entries(resource.fields)
+    .filter(([, field]) => ['write', 'create'].includes(accessOf(field)) && !field.options.secret)
+    .map(([name]) => name)
+  const own = resource.variants ? variantMembers(resource, record) : []
+  return Object.fromEntries([...names, ...own].map((name) => [name, record[name]]))
+}
+
+/** What callers set once, among what a record shows. */
+const lasting = (resource: AnyResource, shown: Body): Body =>
+  Object.fromEntries(fieldsWith(resource, 'create').map(([name]) => [name, shown[name]]))
+
+describe.each(replaceable.map((resource) => [resource.plural, resource] as const))('%s', (plural, resource) => {
+  const make = (body: Body) => manage.make(plural, body)
+
+  it('show every member as it was sent', async () => {
+    const body = await fullBody(resource)
+
+    const record = await manage.get(`/${plural}/${await make(body)}`)
+
+    for (const [name, field] of fieldsWith(resource, 'write')) {
+      const sent = body[memberName(name, field)]
+      if (sent === undefined || field.options.secret) continue
+      const stored = field.kind.name === 'set' ? [...(sent as string[])].sort() : sent
+      if (field.kind.members) expect(record[name]).toMatchObject(sortedSets(stored as Body))
+      else expect(record[name]).toEqual(stored)
+    }
+  })
+
+  it.each(['absent', 'null'])('fall back to their defaults where members are %s in a replacement', async (how) => {
+    const body = await fullBody(resource)
+    const full = await make(body)
+    const before = await shownFields(resource, full)
+    const fresh = await fullBody(resource)
+    const defaults = await shownFields(resource, await make(requiredOf(resource, fresh, 'create')))
+    const required = requiredOf(resource, body, 'replace')
+
+    await manage.change('PUT', `/${plural}/${full}`, how === 'null' ? withNulls(resource, required) : required)
+
+    const expected = { ...defaults, ...lasting(resource, before), ...shownAs(resource, required, before) }
+    expect(await shownFields(resource, full)).toEqual(expected)
+  })
+
+  it('are made with their defaults where members are null', async () => {
+    const [one, two] = [await fullBody(resource), await fullBody(resource)]
+    const required = requiredOf(resource, one, 'create')
+    const absent = await shownFields(resource, await make(requiredOf(resource, two, 'create')))
+
+    const shown = await shownFields(resource, await make(withNulls(resource, required)))
+
+    expect(shown).toEqual({ ...absent, ...shownAs(resource, required, shown) })
+  })
+
+  it('stay as they are by a patch of nothing but null', async () => {
+    const id = await make(await fullBody(resource))
+    const before = await shownFields(resource, id)
+
+    await manage.change('PATCH', `/${plural}/${id}`, withNulls(resource, {}))
+
+    expect(await shownFields(resource, id)).toEqual(before)
+  })
+
+  const patchable = fieldsWith(resource, 'write').filter(
+    ([name, field]) => name !== 'name' && !field.options.secret && sampleOf(name, field) !== undefined,
+  )
+
+  it.each(patchable.map(([name]) => name))('change in nothing else by a patch of their %s', async (name) => {
+    const field = resource.fields[name] as AnyField
+    const id = await make(requiredOf(resource, await fullBody(resource), 'create'))
+    const before = await shownFields(resource, id)
+    const sample = sampleOf(name, field, before[name])
+
+    await manage.change('PATCH', `/${plural}/${id}`, { [memberName(name, field)]: sample })
+
+    const after = await shownFields(resource, id)
+    expect({ ...after, [name]: null }).toEqual({ ...before, [name]: null })
+    expect(after[name]).not.toEqual(before[name])
+  })
+
+  it('take back what they show of themselves, and let none of it be forged', async () => {
+    const id = await make(await fullBody(resource))
+    const before = await manage.get(`/${plural}/${id}`)
+    const forged = Object.fromEntries(
+      [...fieldsWith(resource, 'read'), ...fieldsWith(resource, 'internal')].map(([name]) => [name, before[name]]),
+    )
+
+    await manage.change('PATCH', `/${plural}/${id}`, {
+      ...Object.fromEntries(Object.entries(forged).filter(([, value]) => value !== undefined)),
+      id: 'forged',
+      createdAt: '2001-01-01T00:00:00.000Z',
+      updatedAt: '2001-01-01T00:00:00.000Z',
+      _links: {},
+    })
+
+    expect(await manage.get(`/${plural}/${id}`)).toEqual(before)
+  })
+})
+
+/** Of the required members, those that a record shows under the same name, in the way it shows them. */
+function shownAs(resource: AnyResource, required: Body, shown: Body): Body {
+  const names = Object.entries(resource.fields)
+    .filter(([name, field]) => memberName(name, field) in required && name in shown)
+    .map(([name]) => name)
+  const own = Object.keys(required).filter((name) => resource.variants && name in shown)
+  return Object.fromEntries([...names, ...own].map((name) => [name, shown[name]]))
+}
+
+/** A structured value with its sets in the order in which they are kept. */
+function sortedSets(value: Body): Body {
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => {
+      if (Array.isArray(member)) return [name, [...member].sort()]
+      return [name, typeof member === 'object' && member !== null ? sortedSets(member as Body) : member]
+    }),
+  )
+}

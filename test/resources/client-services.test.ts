@@ -1,0 +1,127 @@
+// What clients are shown of services and of the routers that lead to them, and who may change services there.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { edgeRouters } from '../../src/resources/edge-routers.ts'
+import { get, update } from '../../src/store/entities.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { type Management, managementOf } from '../world/management.ts'
+import { newName } from '../world/names.ts'
+import { serviceMakers } from '../world/services.ts'
+
+let world: TestController
+let manage: Management
+const { makeService, grant, asClient } = serviceMakers(
+  () => world,
+  () => manage,
+)
+
+beforeAll(async () => {
+  world = await testController()
+  manage = await managementOf(world)
+})
+afterAll(() => world.close())
+
+describe('services on the client API', () => {
+  it('are changed and deleted there by administrators, by the same rules', async () => {
+    const id = await makeService()
+    const { token } = await world.signIn({ isAdmin: true })
+    const name = newName('service')
+
+    const replaced = await asClient(token, `/services/${id}`, 'PUT', { name, unknown: 'passed over' })
+    const patched = await asClient(token, `/services/${id}`, 'PATCH', { roleAttributes: ['a'] })
+    const refused = await asClient(token, `/services/${id}`, 'PATCH', { name: '' })
+    const shown = await manage.get(`/services/${id}`)
+    const deleted = await asClient(token, `/services/${id}`, 'DELETE')
+    const again = await asClient(token, `/services/${id}`, 'DELETE')
+
+    expect([replaced.status, patched.status, deleted.status, again.status]).toEqual([200, 200, 200, 404])
+    expect(refused.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'name' } })
+    expect(shown).toMatchObject({ name, roleAttributes: ['a'] })
+  })
+
+  it.each(['PUT', 'PATCH', 'DELETE'])('cannot be changed by others: %s', async (method) => {
+    const id = await makeService()
+    const client = await world.signIn({ roleAttributes: [id] })
+    await grant(id, id)
+
+    const answer = await asClient(client.token, `/services/${id}`, method, method === 'DELETE' ? undefined : {})
+
+    expect(answer.status).toBe(401)
+    expect(answer.body.error.cause.code).toBe('PERMISSION_DENIED')
+  })
+})
+
+describe('the edge routers of a client', () => {
+  async function network() {
+    const attribute = newName('attribute')
+    const client = await world.signIn({ roleAttributes: [attribute] })
+    const service = await makeService()
+    const router = await manage.make('edge-routers', { name: newName('router'), cost: 4, roleAttributes: [attribute] })
+    await grant(attribute, service)
+    await manage.make('edge-router-policies', {
+      name: newName('policy'),
+      semantic: 'AnyOf',
+      identityRoles: [`#${attribute}`],
+      edgeRouterRoles: [`#${attribute}`],
+    })
+    const joinService = () =>
+      manage.make('service-edge-router-policies', {
+        name: newName('policy'),
+        semantic: 'AnyOf',
+        serviceRoles: [`@${service}`],
+        edgeRouterRoles: ['#all'],
+      })
+    return { client, service, router, joinService }
+  }
+
+  it('are those that it may use and that have enrolled', async () => {
+    const { client, router } = await network()
+    const path = '/current-identity/edge-routers'
+    const before = await asClient(client.token, path)
+    await world.system.write(async (tx) =>
+      update(tx, edgeRouters, await get(tx, edgeRouters, router), { isVerified: true }),
+    )
+
+    const { body } = await asClient(client.token, path)
+
+    expect(before.body.data).toEqual([])
+    expect(body.data).toEqual([
+      expect.objectContaining({
+        id: router,
+        cost: 4,
+        disabled: false,
+        noTraversal: false,
+        isOnline: false,
+        hostname: '',
+        supportedProtocols: {},
+        syncStatus: 'SYNC_UNKNOWN',
+      }),
+    ])
+    expect(body.data[0]).not.toHaveProperty('appData')
+    expect(body.meta.pagination.totalCount).toBe(1)
+  })
+
+  it('of a service are those that both it and the service may use', async () => {
+    const { client, service, router, joinService } = await network()
+    const path = `/services/${service}/edge-routers`
+    const before = await asClient(client.token, path)
+    await joinService()
+
+    const { body } = await asClient(client.token, path)
+
+    expect(before.body.data).toEqual({ edgeRouters: [] })
+    expect(body.data.edgeRouters.map(({ id }: { id: string }) => id)).toEqual([router])
+  })
+
+  it('of a service are not shown for a token that is not of the session, nor to who may not reach it', async () => {
+    const { client, service } = await network()
+    const stranger = await world.signIn()
+    const path = `${CLIENT}/services/${service}/edge-routers`
+    const headers = { 'session-token': 'made up' }
+
+    const withToken = await world.send({ method: 'GET', path, token: client.token, headers })
+    const asStranger = await world.send({ method: 'GET', path, token: stranger.token })
+
+    expect(withToken.status).toBe(401)
+    expect(asStranger.status).toBe(404)
+  })
+})

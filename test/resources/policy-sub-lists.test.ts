@@ -1,0 +1,101 @@
+// What policies join, seen from every side: identities, services and edge routers, and the policies between them.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { servicePolicies } from '../../src/resources/service-policies.ts'
+import { insert, newEntity } from '../../src/store/entities.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { type Management, managementOf } from '../world/management.ts'
+import { newName } from '../world/names.ts'
+import { kinds, makeRecord } from '../world/policies.ts'
+
+let world: TestController
+let manage: Management
+
+beforeAll(async () => {
+  world = await testController()
+  manage = await managementOf(world)
+})
+afterAll(() => world.close())
+
+describe('what policies join', () => {
+  let identity: { id: string; name: string }
+  let service: { id: string; name: string }
+  let router: { id: string; name: string }
+  const policies: Record<string, string> = {}
+
+  beforeAll(async () => {
+    identity = await makeRecord(manage, 'identities', ['joined'])
+    service = await makeRecord(manage, 'services', ['joined'])
+    router = await makeRecord(manage, 'edge-routers', ['joined'])
+    await makeRecord(manage, 'identities')
+    await makeRecord(manage, 'services')
+    await makeRecord(manage, 'edge-routers')
+    for (const { plural, more, sides } of kinds) {
+      policies[plural] = newName('joining')
+      const roles = Object.fromEntries(Object.keys(sides).map((field) => [field, ['#joined']]))
+      await manage.make(plural, { name: policies[plural], semantic: 'AllOf', ...more, ...roles })
+    }
+  })
+
+  const subLists = [
+    ['identities', 'service-policies', () => policies['service-policies']],
+    ['identities', 'edge-router-policies', () => policies['edge-router-policies']],
+    ['identities', 'services', () => service.name],
+    ['identities', 'services?policyType=dial', () => service.name],
+    ['identities', 'edge-routers', () => router.name],
+    ['services', 'service-policies', () => policies['service-policies']],
+    ['services', 'service-edge-router-policies', () => policies['service-edge-router-policies']],
+    ['services', 'identities', () => identity.name],
+    ['services', 'identities?policyType=dial', () => identity.name],
+    ['services', 'edge-routers', () => router.name],
+    ['edge-routers', 'edge-router-policies', () => policies['edge-router-policies']],
+    ['edge-routers', 'service-edge-router-policies', () => policies['service-edge-router-policies']],
+    ['edge-routers', 'identities', () => identity.name],
+    ['edge-routers', 'services', () => service.name],
+  ] as const
+  const recordOf = (kind: string) => ({ identities: identity, services: service, 'edge-routers': router })[kind]
+
+  it.each(subLists)('is seen from %s as their %s', async (kind, subList, expected) => {
+    expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${subList}`)).toEqual([expected()])
+  })
+
+  it.each(['identities', 'services'])('is not seen from %s by the other right', async (kind) => {
+    const other = kind === 'identities' ? 'services' : 'identities'
+
+    expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${other}?policyType=bind`)).toEqual([])
+  })
+
+  it('is still seen by a controller that starts anew', async () => {
+    const { directory, clock } = world
+    await world.stop()
+    world = await testController({ directory, clock })
+    manage = await managementOf(world)
+
+    for (const [kind, subList, expected] of subLists) {
+      expect(await manage.names(`/${kind}/${recordOf(kind)?.id}/${subList}`)).toEqual([expected()])
+    }
+  })
+
+  it('is seen through more policies than a statement could ask for one by one', async () => {
+    const policyOf = (at: number) =>
+      newEntity(world.system, servicePolicies, {
+        name: newName('policy'),
+        type: 'Dial',
+        semantic: 'AllOf',
+        identityRoles: ['#joined', `#joined ${at}`],
+        serviceRoles: [`@${service.id}`],
+      })
+    await world.system.write(async (tx) => {
+      for (let at = 0; at < 1_500; at++) await insert(tx, servicePolicies, policyOf(at))
+    })
+
+    expect(await manage.names(`/services/${service.id}/identities`)).toEqual([identity.name])
+  })
+
+  it('is no longer seen once an attribute is gone', async () => {
+    await manage.change('PATCH', `/edge-routers/${router.id}`, { roleAttributes: [] })
+
+    expect(await manage.names(`/identities/${identity.id}/edge-routers`)).toEqual([])
+    expect(await manage.names(`/services/${service.id}/edge-routers`)).toEqual([])
+    expect(await manage.names(`/edge-routers/${router.id}/identities`)).toEqual([])
+  })
+})

@@ -1,0 +1,5 @@
+// Names for records of tests.
+let made = 0
+
+/** A name that no other record of this test file has. */
+export const newName = (what: string) => `${what} ${++made}`
