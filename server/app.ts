@@ -148,8 +148,12 @@ function addBodyParsers(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body.length === 0) done(null, undefined)
-    else parseJson(request, body as string, done)
+    if (body.length === 0) return done(null, undefined)
+    return parseJson(request, body as string, (error, parsed) => {
+      // A bare text would pass for one that was sent as text.
+      if (typeof parsed === 'string') done(errors.COULD_NOT_PARSE_BODY({ message: 'it is neither object nor list' }))
+      else done(error, parsed)
+    })
   })
   for (const type of ['text/plain', 'application/x-pem-file', 'application/pkcs7']) {
     app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, body))

@@ -100,8 +100,17 @@ function startBackground(controller: Controller): () => void {
   const context = controller.context({ kind: 'system' })
   const attempt = (name: string, work: () => Promise<unknown>) =>
     work().catch((error) => log.error({ err: error }, `${name} failed`))
-  const every = (milliseconds: number, name: string, work: () => Promise<unknown>) =>
-    setInterval(() => attempt(name, work), milliseconds)
+  const every = (milliseconds: number, name: string, work: () => Promise<unknown>) => {
+    let isRunning = false
+    const run = async () => {
+      // Work that takes longer than its interval is not begun a second time beside itself.
+      if (isRunning) return
+      isRunning = true
+      await attempt(name, work)
+      isRunning = false
+    }
+    return setInterval(run, milliseconds)
+  }
   const timers = [
     every(SWEEP_MILLISECONDS, 'taking away idle sessions', () => sessions.sweep(context)),
     every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),

@@ -29,6 +29,8 @@ export type SessionsOf = { readonly identityId: string } | { readonly authentica
 
 // How many sessions one transaction writes or takes away, so that no request waits long behind it.
 const BATCH = 250
+// How many are read at once when the process starts: rows take more memory than what becomes of them.
+const PAGE = 5_000
 
 export class ApiSessions {
   readonly #tokens: SessionTokens
@@ -47,32 +49,13 @@ export class ApiSessions {
   /** All sessions that were used within `timeout` milliseconds before `now`. */
   static async load(db: Kysely<Database>, tokens: SessionTokens, timeout: number, now: Instant): Promise<ApiSessions> {
     const sessions = new ApiSessions(tokens, timeout)
-    const rows = await db
-      .selectFrom('api_sessions as session')
-      .innerJoin('identities as identity', 'identity.id', 'session.identityId')
-      .select(['session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
-      .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId'])
-      .where('lastActivityAt', '>', now - timeout)
-      .execute()
-    for (const row of rows) {
-      sessions.#live.add({
-        id: row.id,
-        tokenHash: row.tokenHash,
-        identity: {
-          id: row.identityId,
-          name: row.name,
-          isAdmin: row.isAdmin === 1,
-          authPolicyId: row.authPolicyId,
-        },
-        createdAt: row.createdAt,
-        configTypes: sharedTypes(JSON.parse(row.configTypes) as string[]),
-        owesTotp: row.owesTotp === 1,
-        isTotpComplete: row.isMfaComplete === 1,
-        storedActivityAt: row.lastActivityAt,
-        lastActivityAt: row.lastActivityAt,
-      })
+    let last = 0
+    for (;;) {
+      const rows = await liveRows(db, now - timeout, last)
+      for (const row of rows) sessions.#live.add(liveSession(row))
+      if (rows.length < PAGE) return sessions
+      last = rows.at(-1)?.n ?? last
     }
-    return sessions
   }
 
   /** How long a session stays alive without being used, in milliseconds. */
@@ -152,14 +135,20 @@ export class ApiSessions {
         tx.record({ operation: 'update', audit: 'none', resource: apiSessions.plural, id: session.id, at })
       }
     })
-    for (const { session, at } of known) {
-      session.storedActivityAt = at
-      if (session.lastActivityAt === at) this.#used.delete(session)
-    }
+    for (const { session, at } of known) if (session.lastActivityAt === at) this.#used.delete(session)
   }
 
   /** Takes away the sessions that were idle for too long. Returns how many went. */
   async sweep(context: Context): Promise<number> {
+    let gone = 0
+    for (;;) {
+      const swept = await this.#sweepBatch(context)
+      gone += swept.gone
+      if (swept.isLast) return gone
+    }
+  }
+
+  async #sweepBatch(context: Context): Promise<{ gone: number; isLast: boolean }> {
     const overdue = context.clock.now() - this.#timeout
     const rows = await context.db
       .selectFrom('api_sessions')
@@ -169,18 +158,19 @@ export class ApiSessions {
       .limit(BATCH)
       .execute()
     const isAlive = (id: string) => (this.#live.get(id)?.lastActivityAt ?? 0) > overdue
-    // What only looks overdue in the table would stand in the way of the next sweep.
+    // What only looks overdue in the table would stand in the way of the next batch.
     const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live.get(id) ?? []) : []))
     if (active.length > 0) await this.#write(context, active)
-    const gone = rows.filter(({ id }) => !isAlive(id))
-    if (gone.length === 0) return 0
-    await context.write(async (tx) => {
-      for (const { id } of gone) {
-        const isThere = await tx.db.selectFrom('api_sessions').select('id').where('id', '=', id).executeTakeFirst()
-        if (isThere) await removeIn(tx, apiSessions, id, 'none')
-      }
-    })
-    return gone.length
+    const idle = rows.filter(({ id }) => !isAlive(id))
+    if (idle.length > 0) {
+      await context.write(async (tx) => {
+        for (const { id } of idle) {
+          const isThere = await tx.db.selectFrom('api_sessions').select('id').where('id', '=', id).executeTakeFirst()
+          if (isThere) await removeIn(tx, apiSessions, id, 'none')
+        }
+      })
+    }
+    return { gone: idle.length, isLast: rows.length < BATCH }
   }
 
   /** Follows what commits changed: sessions that began and ended, and identities that are others now. */
@@ -205,7 +195,6 @@ export class ApiSessions {
       configTypes: sharedTypes(configTypes),
       owesTotp,
       isTotpComplete,
-      storedActivityAt: lastActivityAt,
       lastActivityAt,
     })
   }
@@ -215,5 +204,34 @@ export class ApiSessions {
     if (!session) return
     this.#used.delete(session)
     this.#live.remove(id)
+  }
+}
+
+function liveRows(db: Kysely<Database>, overdue: Instant, after: number) {
+  return db
+    .selectFrom('api_sessions as session')
+    .innerJoin('identities as identity', 'identity.id', 'session.identityId')
+    .select(['session.n', 'session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
+    .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId'])
+    .where('lastActivityAt', '>', overdue)
+    .where('session.n', '>', after)
+    .orderBy('session.n')
+    .limit(PAGE)
+    .execute()
+}
+
+type LiveRow = Awaited<ReturnType<typeof liveRows>>[number]
+
+function liveSession(row: LiveRow): LiveSession {
+  const { id, tokenHash, identityId, name, authPolicyId, createdAt, lastActivityAt } = row
+  return {
+    id,
+    tokenHash,
+    identity: { id: identityId, name, isAdmin: row.isAdmin === 1, authPolicyId },
+    createdAt,
+    configTypes: sharedTypes(JSON.parse(row.configTypes) as string[]),
+    owesTotp: row.owesTotp === 1,
+    isTotpComplete: row.isMfaComplete === 1,
+    lastActivityAt,
   }
 }

@@ -1,7 +1,7 @@
 // What holds for every authenticator, whoever makes or changes it: administrators, their owners, enrollments.
 import { X509Certificate } from 'node:crypto'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
-import { errors, invalid } from '../errors.ts'
+import { type ControllerError, errors, invalid } from '../errors.ts'
 import { certificatePem, fingerprint, fingerprint256, notBefore, publicKeyPrint } from '../pki/certificates.ts'
 import { onlyPemBlock } from '../pki/pem.ts'
 import type { authenticators } from '../resources/authenticators.ts'
@@ -16,6 +16,8 @@ export interface PreparedAuthenticator {
   readonly isNew: boolean
   readonly passwordHash?: string
   readonly certificate?: CertificateFacts
+  /** The stored hash that the owner has proven to know the password of. */
+  readonly provenHash?: string
 }
 
 /** What an authenticator knows of its certificate. */
@@ -35,7 +37,7 @@ export const authenticatorRules = {
   async prepare(
     context: Context,
     { next, previous }: { readonly next: Authenticator; readonly previous: Authenticator | undefined },
-    { password }: { readonly password?: string | null },
+    { password, provenHash }: { readonly password?: string | null; readonly provenHash?: string },
   ): Promise<PreparedAuthenticator> {
     if (previous?.method === 'cert' && (password || next.username !== null)) {
       throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
@@ -44,11 +46,12 @@ export const authenticatorRules = {
     if (next.method === 'cert' && !previous) {
       return { isNew: true, certificate: certificateFacts(ownCertificate(context, next.certPem ?? '')) }
     }
-    if (!password) return { isNew: !previous }
-    return { isNew: !previous, passwordHash: await passwordHash(context, next.identityId, password) }
+    const common = { isNew: !previous, ...(provenHash === undefined ? {} : { provenHash }) }
+    if (!password) return common
+    return { ...common, passwordHash: await passwordHash(context, next.identityId, password) }
   },
 
-  /** @throws USERNAME_TAKEN, CERT_IN_USE, MAX_AUTHENTICATOR_METHODS_REACHED */
+  /** @throws USERNAME_TAKEN, CERT_IN_USE, MAX_AUTHENTICATOR_METHODS_REACHED, UNAUTHORIZED */
   async check(
     tx: WriteContext,
     next: Authenticator,
@@ -56,6 +59,8 @@ export const authenticatorRules = {
     prepared: PreparedAuthenticator | undefined,
   ): Promise<void> {
     if (prepared?.isNew) await assertMethodFree(tx, next)
+    // While the owner's new password was hashed, somebody may have set another one.
+    if (prepared?.provenHash !== undefined && prepared.provenHash !== previous?.passwordHash) throw wrongPassword()
     if (prepared?.certificate) Object.assign(next, prepared.certificate)
     if (prepared?.passwordHash) Object.assign(next, { passwordHash: prepared.passwordHash, failedAttempts: 0 })
     if (next.username !== null && next.username !== previous?.username) {
@@ -81,6 +86,11 @@ export async function passwordHash(context: Context, identityId: string, passwor
   if (!identity) throw errors.NOT_FOUND({ field: 'identityId', reason: 'does not exist', value: identityId })
   assertGoodPassword(password, context.controller.authPolicies.get(identity.authPolicyId))
   return context.controller.passwords.hash(password)
+}
+
+/** What the owner of an authenticator is told whose current password is another one. */
+export function wrongPassword(): ControllerError {
+  return errors.UNAUTHORIZED({ field: 'currentPassword', reason: 'is not the current password' })
 }
 
 /** Refuses what cannot come to anything, before anything is hashed. */

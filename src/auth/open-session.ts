@@ -8,6 +8,7 @@ import { find, update } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { type Attempt, type FoundAuthenticator, Refusal } from './attempt.ts'
 import { isDisabled } from './disabling.ts'
+import { allowedMethod } from './steps/allowed-method.ts'
 
 /** What a client reports of itself along with its credentials. */
 export interface Reported {
@@ -54,17 +55,21 @@ export async function openSession(attempt: Attempt, reported: Reported): Promise
 
 /**
  * The identity as it is now. Between comparing a password and storing the session others may have come first: it was
- * disabled, by a lockout too, or deleted; its authenticator is gone, or has another password.
+ * disabled, by a lockout too, or deleted; its auth policy is closed to the method; its authenticator is gone, or has
+ * another password.
  */
 async function stillAdmitted(
   tx: WriteContext,
-  { identity }: Attempt,
+  attempt: Attempt,
   { id, passwordHash }: FoundAuthenticator,
 ): Promise<Entity<typeof identities>> {
-  const now = await find(tx, identities, identity.id)
-  if (!now || isDisabled(now, tx.clock.now())) throw new Refusal(`identity ${identity.id} was disabled meanwhile`)
+  const { id: identityId } = attempt.identity
+  const now = await find(tx, identities, identityId)
+  if (!now || isDisabled(now, tx.clock.now())) throw new Refusal(`identity ${identityId} was disabled meanwhile`)
   const row = await tx.db.selectFrom('authenticators').select('passwordHash').where('id', '=', id).executeTakeFirst()
   if (!row || row.passwordHash !== passwordHash) throw new Refusal('the authenticator has changed meanwhile')
+  attempt.identity = now
+  allowedMethod(attempt)
   return now
 }
 

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { errors, notFound } from '../errors.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { find, patch, replace } from '../store/entities.ts'
-import type { Authenticator } from './authenticator-rules.ts'
+import { type Authenticator, wrongPassword } from './authenticator-rules.ts'
 import { recordWrongPassword } from './refusals.ts'
 
 export interface OwnChange {
@@ -39,7 +39,7 @@ export async function changeOwnAuthenticator(
   if (!(await context.controller.passwords.verify(passwordHash ?? undefined, currentPassword))) {
     // Whoever holds a session may guess no more often than whoever signs in.
     await recordWrongPassword(context, id)
-    throw errors.UNAUTHORIZED({ field: 'currentPassword', reason: 'is not the current password' })
+    throw wrongPassword()
   }
-  await (how === 'replace' ? replace : patch)(context, authenticators, id, values)
+  await (how === 'replace' ? replace : patch)(context, authenticators, id, { ...values, provenHash: passwordHash })
 }

@@ -26,6 +26,7 @@ export type EnrollmentResult = Readonly<Record<string, string>>
 
 interface Outstanding {
   readonly id: string
+  readonly token: string
   readonly identityId: string
   readonly method: EnrollmentMethod
   readonly expiresAt: number
@@ -64,7 +65,7 @@ export async function enroll(context: Context, request: EnrollmentRequest): Prom
 function findByToken({ db }: Pick<Context, 'db'>, token: string): Promise<Outstanding | undefined> {
   return db
     .selectFrom('enrollments')
-    .select(['id', 'identityId', 'method', 'expiresAt', 'username'])
+    .select(['id', 'token', 'identityId', 'method', 'expiresAt', 'username'])
     .where('token', '=', token)
     .where('identityId', 'is not', null)
     .$narrowType<{ identityId: NotNull }>()
@@ -109,9 +110,12 @@ async function becomePassword(
   return { username }
 }
 
-/** Takes the enrollment away; of two clients with the same token only the first one gets here. */
-async function consume(tx: WriteContext, { id }: Outstanding): Promise<void> {
-  const isThere = await tx.db.selectFrom('enrollments').select('id').where('id', '=', id).executeTakeFirst()
-  if (!isThere) throw errors.INVALID_ENROLLMENT_TOKEN()
+/**
+ * Takes the enrollment away. Of two clients with the same token only the first one gets here, and none whose token was
+ * replaced while it was at work.
+ */
+async function consume(tx: WriteContext, { id, token }: Outstanding): Promise<void> {
+  const row = await tx.db.selectFrom('enrollments').select('token').where('id', '=', id).executeTakeFirst()
+  if (row?.token !== token) throw errors.INVALID_ENROLLMENT_TOKEN()
   await removeIn(tx, enrollments, id)
 }

@@ -28,10 +28,12 @@ export function readSigningRequest(pem: string): SigningRequest {
 
 function parse(bytes: Buffer): SigningRequest {
   try {
-    const outer = new DerReader(bytes).sequence()
+    const whole = new DerReader(bytes)
+    const outer = whole.sequence()
     const info = outer.next()
     const algorithm = outer.sequence().oid()
     const signature = outer.bits()
+    if (!whole.isAtEnd || !outer.isAtEnd) throw refused('something stands after its signature')
     const inner = new DerReader(info.content)
     inner.next() // version
     const subject = inner.next().bytes

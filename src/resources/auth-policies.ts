@@ -6,7 +6,10 @@ import { defineResource } from './define.ts'
 
 const demanded = { required: true } as const
 
-/** What the policy of identities that name none says: one factor of any kind is enough. */
+/** The policy of identities that name none. */
+const DEFAULT_POLICY = 'default'
+
+/** What the policy of identities that name none says at first: one factor of any kind is enough. */
 export const everythingAllowed = {
   primary: {
     cert: { allowed: true, allowExpiredCerts: true },
@@ -75,8 +78,13 @@ export const authPolicies = defineResource({
       const { requireExtJwtSigner } = next.secondary
       if (requireExtJwtSigner !== null) throw unknownSigner('secondary.requireExtJwtSigner', requireExtJwtSigner)
     },
+    // Also where nobody has it now: identities to come will.
+    async deleted(_tx, { id }) {
+      if (id !== DEFAULT_POLICY) return
+      throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ message: 'identities that name no auth policy have this one' })
+    },
   },
-  builtIn: [{ id: 'default', name: 'Default', ...everythingAllowed }],
+  builtIn: [{ id: DEFAULT_POLICY, name: 'Default', ...everythingAllowed }],
   columns: ['id', 'name'],
   example: { create: { name: 'staff', ...everythingAllowed }, filter: 'primary.updb.allowed = true sort by name' },
 })

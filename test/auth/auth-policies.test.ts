@@ -49,6 +49,20 @@ describe('the built-in policy', () => {
   })
 })
 
+it('the built-in policy stays for the identities to come, when nobody has it', async () => {
+  const world = await testController()
+  const theirs = await People.in(world)
+  const authPolicyId = await theirs.policy({})
+  for (const { id } of await theirs.manage('GET', '/identities?limit=500')) {
+    await theirs.manage('PATCH', `/identities/${id}`, { authPolicyId })
+  }
+
+  const answer = await theirs.ask('DELETE', '/auth-policies/default')
+
+  expect([answer.status, answer.body.error.code]).toEqual([409, 'CAN_NOT_DELETE_REFERENCED_ENTITY'])
+  await world.close()
+})
+
 describe('a policy', () => {
   it('keeps numbers within what makes sense', async () => {
     const updb = { minPasswordLength: 1, maxAttempts: -3, lockoutDurationMinutes: -1 }

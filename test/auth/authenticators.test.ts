@@ -358,6 +358,20 @@ describe.each([
     expect((await people.signIn(person)).status).toBe(200)
   })
 
+  it('is refused a current password that an administrator replaced in the meantime', async () => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+    const body = { currentPassword: PASSWORD, password: "the owner's choice" }
+
+    const [own] = await Promise.all([
+      world.send({ method: 'PATCH', path: path(person.authenticatorId), body, token }),
+      people.manage('PATCH', `/authenticators/${person.authenticatorId}`, { password: 'set from above' }),
+    ])
+
+    expect([own.status, own.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
+    expect((await people.signIn({ ...person, password: 'set from above' })).status).toBe(200)
+  })
+
   it.each([
     ['PATCH', { password: 'another password' }, 'currentPassword'],
     ['PUT', { currentPassword: PASSWORD, password: 'another password' }, 'username'],

@@ -337,6 +337,19 @@ describe('enrolling for a password', () => {
     expect([answer.status, answer.body.error.cause.field]).toEqual([409, 'username'])
   })
 
+  it('comes to nothing by a token that is replaced while it is at work', async () => {
+    const old = await byPassword('overtaken by a refresh')
+
+    const [answer] = await Promise.all([
+      post(`/enroll/updb?token=${old.token}`, { password: PASSWORD }),
+      people.manage('POST', `/enrollments/${old.id}/refresh`, { expiresAt: iso(MINUTE) }),
+    ])
+
+    const { token } = await people.manage('GET', `/enrollments/${old.id}`)
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
+    expect((await post(`/enroll/updb?token=${token}`, { password: PASSWORD })).status).toBe(200)
+  })
+
   it('works once of several times at the same moment', async () => {
     const { token } = await byPassword('three at once')
 

@@ -1,9 +1,13 @@
 // Passwords: how many are compared at once, what their hashes cost, what an auth policy demands, and when it locks.
-import argon2 from 'argon2'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import * as argon2 from 'argon2'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { disable } from '../../src/auth/disabling.ts'
 import { Passwords } from '../../src/auth/passwords.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
+
+// As it is, with every call noted.
+vi.mock('argon2', { spy: true })
 
 let world: TestController
 let people: People
@@ -96,6 +100,43 @@ describe('a sign-in', () => {
     const [answer] = await Promise.all([people.signIn(person), setHash(person, stored)])
 
     expect(answer.status).toBe(401)
+  })
+
+  it('comes to nothing where its auth policy is closed to passwords while it is hashed anew', async () => {
+    const authPolicyId = await people.policy({})
+    const person = await people.person({ authPolicyId })
+    await setHash(person, await argon2.hash(PASSWORD, CHEAP))
+    const close = () =>
+      people.manage('PATCH', `/auth-policies/${authPolicyId}`, { primary: { updb: { allowed: false } } })
+
+    const [answer] = await Promise.all([people.signIn(person), close()])
+
+    expect(answer.status).toBe(401)
+  })
+
+  it('costs one comparison at the same price, whoever is asked for and whatever is wrong', async () => {
+    const { passwords } = world.controller
+    const known = await people.person()
+    const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
+    const disabled = await people.person()
+    await world.system.write((tx) => disable(tx, disabled.id, 0))
+    const device = await people.device()
+    const attempts = [
+      { username: 'nobody at all', password: PASSWORD },
+      { username: device.id, password: PASSWORD },
+      { ...known, password: 'wrong horse' },
+      closed,
+      disabled,
+      known,
+    ]
+    const compared = vi.mocked(argon2.verify)
+    compared.mockClear()
+
+    for (const attempt of attempts) await people.signIn(attempt)
+
+    const hashes = compared.mock.calls.map(([hash]) => hash)
+    expect(hashes).toHaveLength(attempts.length)
+    for (const hash of hashes) expect(passwords.isCheap(hash)).toBe(false)
   })
 
   it('is told to come back later where too many wait', async () => {

@@ -27,6 +27,13 @@ const routes = operations.flatMap((each) =>
 )
 const cases = routes.map((route) => [`${route.method} ${route.path}`, route] as const)
 
+/** What nobody needs a session for. */
+const openCases = operations.flatMap((each) =>
+  'public' in each.access
+    ? routesOf(each).map(({ path }) => [`${each.method} ${path}`, { method: each.method, path }] as const)
+    : [],
+)
+
 /** All that a session may call which owes a second factor, on either API. */
 const openToPartial: readonly string[] = [
   'POST /authenticate/mfa',
@@ -41,7 +48,7 @@ const openToPartial: readonly string[] = [
   return Object.values(BASE_PATHS).map((base) => `${method} ${base}${path}`)
 })
 
-function ask({ method, path }: (typeof routes)[number], token?: string): Promise<Answered> {
+function ask({ method, path }: { method: string; path: string }, token?: string): Promise<Answered> {
   return world.send({ method, path: path.replace(/:\w+/g, 'no-such-record'), token })
 }
 
@@ -49,7 +56,24 @@ function causeCode({ body }: Answered): string | undefined {
   return body?.error?.cause?.code
 }
 
+const UNKNOWN = '00000000-0000-4000-8000-000000000000'
 const REFUSALS = ['SESSION_MISSING', 'SESSION_UNKNOWN', 'SECOND_FACTOR_REQUIRED', 'PERMISSION_DENIED']
+
+describe('for everyone', () => {
+  it.each(openCases)('%s is open, whatever session is sent along', async (_name, route) => {
+    const partial = await world.signIn()
+    await people.manage('PATCH', `/identities/${partial.id}`, { authPolicyId: totpPolicy })
+    const full = await world.signIn()
+    const tokens = [undefined, 'no-uuid', UNKNOWN, partial.token, full.token, people.token]
+
+    const answers = await Promise.all(tokens.map((token) => ask(route, token)))
+
+    for (const answer of answers) {
+      expect(REFUSALS).not.toContain(causeCode(answer))
+      expect(answer.status).toBe(answers[0]?.status)
+    }
+  })
+})
 
 describe('without a session', () => {
   it.each(cases)('%s is closed', async (_name, route) => {

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { disable } from '../../src/auth/disabling.ts'
 import { flow } from '../../src/auth/flow.ts'
-import { clientKey } from '../world/certificates.ts'
+import { certificatePem } from '../../src/pki/certificates.ts'
+import { callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type PolicyWords } from '../world/people.ts'
 
@@ -287,6 +288,34 @@ describe('a certificate', () => {
     expect(before.map(({ status }) => status)).toEqual([200, 200])
     expect(after.map(({ status }) => status)).toEqual([200, 401])
     await later.close()
+  })
+
+  it('that is not in force yet gets in where the policy does not mind', async () => {
+    const earlier = await testController()
+    const overTls = await earlier.listen()
+    const theirs = await People.in(earlier)
+    const open = await theirs.device({ authPolicyId: await theirs.policy({}) })
+    const strict = await theirs.device({ authPolicyId: await theirs.policy({ cert: { allowExpiredCerts: false } }) })
+    // A certificate is in force a minute before it is issued.
+    earlier.clock.advance(-61_000)
+
+    const answers = [await theirs.signInBy(overTls, open), await theirs.signInBy(overTls, strict)]
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 401])
+    await earlier.close()
+  })
+
+  it('gets in whatever it was made to be used for', async () => {
+    const { certificate, key } = world.controller.authority.server
+    const id = await people.identity()
+    const certPem = certificatePem(certificate)
+    await people.manage('POST', '/authenticators', { identityId: id, method: 'cert', certPem })
+    const keyPem = key.export({ type: 'pkcs8', format: 'pem' }) as string
+    const path = `${CLIENT}/authenticate?method=cert`
+
+    const answer = await callOverTls(at.url, at.rootPem, { method: 'POST', path, cert: certPem, key: keyPem })
+
+    expect(answer.body.data).toMatchObject({ identityId: id, improperClientCertChain: true })
   })
 
   it('ends to be a way in with its authenticator', async () => {
