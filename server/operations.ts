@@ -24,6 +24,7 @@ import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
 import { identityOperations } from './management-api/identities.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
+import { policyQuestionOperations } from './management-api/policy-questions.ts'
 import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceDifferences } from './management-api/services.ts'
@@ -60,6 +61,7 @@ export const operations: readonly AnyOperation[] = [
   ...edgeRouterOperations,
   ...identityOperations,
   ...policyAdviceOperations,
+  ...policyQuestionOperations,
   ...roleAttributeOperations,
   ...serviceConfigOperations,
   ...summaryOperations,

@@ -6,14 +6,16 @@ import { notFound } from '../src/errors.ts'
 import { filterableFields, sourceOf } from '../src/filter/symbols.ts'
 import { linkedPlural } from '../src/records/links.ts'
 import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
-import { RawJson } from '../src/records/raw-json.ts'
+import { jsonText, RawJson } from '../src/records/raw-json.ts'
 import type { AnyResource, AnyRow, OtherName, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
+import { rowsOf } from '../src/store/kinds.ts'
 import { type ListParameters, planList } from '../src/store/list-plan.ts'
 import { allRows, list, type Restriction } from '../src/store/lists.ts'
+import { isOneOf } from '../src/store/untyped.ts'
 import { type Answer, created, data, empty, list as listAnswer, listMeta, raw } from './answers.ts'
 import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
 import { listParameters, listQuery, roleQuery } from './query.ts'
@@ -248,10 +250,33 @@ export async function answerList(
   const { context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
   const how = await differences.presentation?.(call, true)
-  if (plan.limit === 'none') return streamList(context, resource, plan, restrictions, how)
+  if (plan.limit === 'none') {
+    return streamList(context, resource, plan, restrictions, (rows) => finishRows(context, resource, rows, how))
+  }
   const page = await list(context, resource, plan, restrictions)
   const records = await context.controller.readyRecords.byKeys(context, resource, page.keys)
   return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(sourceOf(resource)))
+}
+
+/** The same, where each record is shown in a way of the operation's own, made from its row. */
+export async function answerRows(
+  call: Call,
+  resource: AnyResource,
+  restrictions: readonly Restriction[],
+  show: (row: AnyRow) => unknown,
+): Promise<Answer> {
+  const { context } = call
+  const plan = planList(listParameters(call.query) as ListParameters)
+  const texts = (rows: readonly AnyRow[]) => rows.map((row) => jsonText(show(row)))
+  if (plan.limit === 'none') return streamList(context, resource, plan, restrictions, async (rows) => texts(rows))
+  const page = await list(context, resource, plan, restrictions)
+  const found = await rowsOf(context.db, resource)
+    .selectAll()
+    .where(isOneOf(context.db, 'n', page.keys))
+    .execute()
+  const byKey = new Map(found.map((row) => [row.n, row as AnyRow]))
+  const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
+  return listAnswer(texts(rows), page, filterableFields(sourceOf(resource)))
 }
 
 // How many records of an unlimited list are made ready at a time.
@@ -262,7 +287,7 @@ async function streamList(
   resource: AnyResource,
   plan: ReturnType<typeof planList>,
   restrictions: readonly Restriction[],
-  how: Presentation | undefined,
+  textsOf: (rows: readonly AnyRow[]) => Promise<string[]>,
 ): Promise<Answer> {
   const rows = await allRows(context, resource, plan, restrictions)
   return raw('application/json', Readable.from(envelope(), { objectMode: false }))
@@ -272,7 +297,7 @@ async function streamList(
     let total = 0
     let batch: AnyRow[] = []
     const flush = async () => {
-      const texts = await finishRows(context, resource, batch, how)
+      const texts = await textsOf(batch)
       const text = `${total === 0 ? '' : ','}${texts.join(',')}`
       total += batch.length
       batch = []
