@@ -33,7 +33,9 @@ export interface CommandDescription {
   readonly isPublic?: boolean
   /** What its paths stand below; the management API unless said otherwise. */
   readonly base?: string
-  run(run: Run): Promise<void>
+  /** Settles with the exit code, where that is another than 0. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most commands have nothing to tell
+  run(run: Run): Promise<number | void>
 }
 
 /** A command that talks to a controller, over HTTPS or offline. */
@@ -55,18 +57,20 @@ export function connectedCommand(description: CommandDescription): CommandClass 
       const given = parsed.flags as unknown as GivenFlags
       const notice = (text: string) => this.notice(text)
       const client = await connect(given, { version: this.config.version, isPublic, base, notice })
+      let code: number | undefined
       try {
-        await description.run({
+        code = (await description.run({
           client,
           args: parsed.args as Record<string, string | undefined>,
           flags: given,
           print: (result) => this.print(result, given.output),
           notice,
           confirm: (question) => this.confirm(given, question),
-        })
+        })) as number | undefined
       } finally {
         await client.close()
       }
+      if (code) this.exit(code)
     }
   }
   return made as unknown as CommandClass

@@ -9,6 +9,8 @@ import { DbCheck, DbMigrate } from './db.ts'
 import { Init } from './init.ts'
 import { Login } from './login.ts'
 import { Logout } from './logout.ts'
+import { policyAdvise } from './policy-advise.ts'
+import { policyImpact } from './policy-impact.ts'
 import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
 import { Serve } from './serve.ts'
 import { whoami } from './whoami.ts'
@@ -22,6 +24,8 @@ const written = {
   'profile:list': ProfileList,
   'profile:use': ProfileUse,
   'profile:delete': ProfileDelete,
+  'policy:advise': policyAdvise,
+  'policy:impact': policyImpact,
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,

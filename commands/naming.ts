@@ -6,6 +6,8 @@ export const DONE_ELSEWHERE: Readonly<Record<string, string>> = {
   authenticate: 'login',
   authenticateMfa: 'login',
   listRoot: 'version',
+  adviseOnPolicies: 'policy:advise',
+  judgePolicyImpact: 'policy:impact',
   // The same at a second path.
   updateControllerSetting: 'controller-setting:replace',
   patchControllerSetting: 'controller-setting:update',

@@ -26,6 +26,7 @@ import { enrollmentOperations } from './management-api/enrollments.ts'
 import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
+import { policyQuestionOperations } from './management-api/policy-questions.ts'
 import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceDifferences } from './management-api/services.ts'
@@ -63,6 +64,7 @@ export const operations: readonly AnyOperation[] = [
   ...identityOperations,
   ...identityPostureOperations,
   ...policyAdviceOperations,
+  ...policyQuestionOperations,
   ...roleAttributeOperations,
   ...serviceConfigOperations,
   ...summaryOperations,

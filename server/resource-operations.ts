@@ -5,14 +5,16 @@ import { notFound } from '../src/errors.ts'
 import { filterableFields, sourceOf } from '../src/filter/symbols.ts'
 import { linkedPlural } from '../src/records/links.ts'
 import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
-import { RawJson } from '../src/records/raw-json.ts'
+import { jsonText, RawJson } from '../src/records/raw-json.ts'
 import type { AnyResource, AnyRow, OtherName, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
+import { rowsOf } from '../src/store/kinds.ts'
 import { type ListParameters, planList } from '../src/store/list-plan.ts'
 import { allRows, list, type Restriction } from '../src/store/lists.ts'
+import { isOneOf } from '../src/store/untyped.ts'
 import { type Answer, created, data, empty, list as listAnswer } from './answers.ts'
 import { streamedList } from './list-stream.ts'
 import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
@@ -256,6 +258,30 @@ export async function answerList(
   const page = await list(context, resource, plan, restrictions)
   const records = await context.controller.readyRecords.byKeys(context, resource, page.keys)
   return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(sourceOf(resource)))
+}
+
+/** The same, where each record is shown in a way of the operation's own, made from its row. */
+export async function answerRows(
+  call: Call,
+  resource: AnyResource,
+  restrictions: readonly Restriction[],
+  show: (row: AnyRow) => unknown,
+): Promise<Answer> {
+  const { context } = call
+  const plan = planList(listParameters(call.query) as ListParameters)
+  const texts = (rows: readonly AnyRow[]) => rows.map((row) => jsonText(show(row)))
+  const fields = filterableFields(sourceOf(resource))
+  if (plan.limit === 'none') {
+    return streamedList(context, await allRows(context, resource, plan, restrictions), texts, plan, fields)
+  }
+  const page = await list(context, resource, plan, restrictions)
+  const found = await rowsOf(context.db, resource)
+    .selectAll()
+    .where(isOneOf(context.db, 'n', page.keys))
+    .execute()
+  const byKey = new Map(found.map((row) => [row.n, row as AnyRow]))
+  const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
+  return listAnswer(texts(rows), page, fields)
 }
 
 function queryOf(resource: AnyResource): Record<string, QueryParameter> {

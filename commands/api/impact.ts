@@ -4,6 +4,67 @@ import type { Client } from '../../src/client/client.ts'
 import { spoken } from '../names.ts'
 import { segments, singular } from '../naming.ts'
 
+/** How much access a change is about. */
+interface Effect {
+  readonly identities: number
+  readonly services: number
+  readonly pairs: number
+  readonly examples: readonly { readonly identity: { readonly name: string } }[]
+}
+
+/** What a change would do, as the controller judges it. */
+export interface Impact {
+  readonly loses: Effect
+  readonly gains: Effect
+  readonly unreachable: Effect
+  readonly sessions: number
+  readonly isComplete: boolean
+}
+
+/** What deleting a record would take away, in sentences; none where nobody loses anything by it. */
+export async function lostByDeleting(client: Client, { plural }: ResourceDescription, id: string): Promise<string[]> {
+  if (!DECIDING.has(plural)) return []
+  const { data } = await client.call('POST', '/controller/policy/impact', { resource: plural, id })
+  return impactLines(data as Impact)
+}
+
+/** The resources whose records decide about access. */
+const DECIDING = new Set([
+  'identities',
+  'services',
+  'edge-routers',
+  'service-policies',
+  'edge-router-policies',
+  'service-edge-router-policies',
+])
+
+/** What a change would do, in sentences. */
+export function impactLines({ loses, gains, unreachable, sessions, isComplete }: Impact): string[] {
+  const least = isComplete ? '' : 'At least '
+  const sentence = (effect: Effect, verb: string) =>
+    effect.pairs === 0
+      ? []
+      : [
+          `${least}${counted(effect.identities, 'identity')} ${verb} ${counted(effect.services, 'service')}${named(effect)}.`,
+        ]
+  return [
+    ...sentence(loses, 'would lose the right to'),
+    ...sentence(unreachable, 'would have no edge router left for'),
+    ...sentence(gains, 'would gain the right to'),
+    ...(sessions > 0 ? [`${counted(sessions, 'session')} would end.`] : []),
+  ]
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${count === 1 ? noun : noun.replace(/y$/, 'ie').concat('s')}`
+}
+
+/** A few of those whom it is about. */
+function named({ examples, identities }: Effect): string {
+  const names = [...new Set(examples.map(({ identity }) => identity.name))].slice(0, 3)
+  return names.length === 0 ? '' : ` (${names.join(', ')}${names.length < identities ? ', …' : ''})`
+}
+
 /**
  * Every sub-list of the record that is not empty, with how many it holds: `2 service policies`. What a deletion takes along
  * and whose access ends with it is more than links tell; a controller that can say that answers in their place.

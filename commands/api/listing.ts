@@ -12,7 +12,7 @@ const PAGE = 500
 export async function showList({ operation, api }: Task, path: string, run: Run): Promise<void> {
   const { client, flags, print, notice } = run
   const { returns, query } = operation
-  const name = returns.kind === 'list' ? returns.resource : (segments(operation.path).at(-1) ?? '')
+  const name = returns.kind === 'list' ? returns.resource : lastWord(operation.path)
   const columns = returns.kind === 'list' ? (api.resources[name]?.columns ?? []) : columnsOf(returns)
   const isPaged = query?.limit !== undefined
   const limit = flags.limit as number | undefined
@@ -55,6 +55,14 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
 function columnsOf(returns: Task['operation']['returns']): readonly string[] {
   const items = returns.kind === 'data' ? returns.schema.items : undefined
   return (items?.['x-columns'] as readonly string[] | undefined) ?? []
+}
+
+function lastWord(path: string): string {
+  return (
+    segments(path)
+      .filter((segment) => !segment.startsWith(':'))
+      .at(-1) ?? ''
+  )
 }
 
 function withQuery(path: string, query: string): string {

@@ -7,7 +7,7 @@ import { isListed, segments } from '../naming.ts'
 import { canAsk } from '../prompts.ts'
 import { filledPath, pathArguments, referredBy } from './arguments.ts'
 import { type BodyFlag, bodyFrom, type FlagValues, missingFlags, setAt, valueAt } from './body-flags.ts'
-import { linkedWith } from './impact.ts'
+import { linkedWith, lostByDeleting } from './impact.ts'
 import { showList } from './listing.ts'
 import { queryFlag, type Task } from './operation-commands.ts'
 import { showAnswer } from './present.ts'
@@ -128,8 +128,10 @@ async function confirmDeletion(task: Task, { ids }: Prepared, run: Run): Promise
   const resource = first?.resource
   const isWhole = resource !== undefined && segments(operation.path).length === 2
   if (isWhole) {
-    const links = await linkedWith(run.client, resource, ids[first?.parameter ?? ''] ?? '', api)
+    const id = ids[first?.parameter ?? ''] ?? ''
+    const links = await linkedWith(run.client, resource, id, api)
     if (links.length > 0) run.notice(`${spoken(resource.name)} ${given} is linked with ${links.join(', ')}.`)
+    for (const line of await lostByDeleting(run.client, resource, id)) run.notice(line)
     return run.confirm(`Delete the ${spoken(resource.name)} ${given}?`)
   }
   await run.confirm(`${operation.summary.replace(/\.$/, '')}${given === undefined ? '' : ` (${given})`}?`)

@@ -6,6 +6,7 @@ import { sessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import { removeIn } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
+import type { Altered } from './index-feed.ts'
 
 /** A session with what decides whether it may live. */
 interface Concerned {
@@ -15,9 +16,10 @@ interface Concerned {
   readonly identity: Attributed
 }
 
+type Reading = Pick<WriteContext, 'db' | 'controller'>
+
 /**
  * Ends every session whose right the changes of this transaction took away; whoever holds it, administrators included.
- * Only sessions that one of the changes can concern are looked at.
  * @param earlier what transactions changed that commit together with this one, and that memory has not heard of
  */
 export async function endLostSessions(
@@ -25,19 +27,27 @@ export async function endLostSessions(
   earlier: readonly Change[],
   own: readonly Change[],
 ): Promise<void> {
+  for (const { id } of await lostSessions(tx, earlier, own)) await removeIn(tx, sessions, id, 'none')
+}
+
+/** The sessions that changes take the right to. Only those are looked at that one of the changes can concern. */
+export async function lostSessions(
+  context: Reading,
+  earlier: readonly Altered[],
+  own: readonly Altered[],
+): Promise<Concerned[]> {
   const concerned = new Map<string, Concerned>()
   for (const change of own) {
-    for (const session of await concernedBy(tx, earlier, change)) concerned.set(session.id, session)
+    for (const session of await concernedBy(context, earlier, change)) concerned.set(session.id, session)
   }
-  if (concerned.size === 0) return
-  const lost = tx.controller.access.asIf([...earlier, ...own], (index) =>
+  if (concerned.size === 0) return []
+  return context.controller.access.asIf([...earlier, ...own], (index) =>
     [...concerned.values()].filter(({ identity, serviceId, type }) => !index.mayReach(identity, serviceId, type)),
   )
-  for (const { id } of lost) await removeIn(tx, sessions, id, 'none')
 }
 
 /** The sessions that a change may take the right of. */
-async function concernedBy(tx: WriteContext, earlier: readonly Change[], change: Change): Promise<Concerned[]> {
+async function concernedBy(tx: Reading, earlier: readonly Altered[], change: Altered): Promise<Concerned[]> {
   const { resource, id, before, after } = change
   switch (resource) {
     case 'identities':
@@ -72,7 +82,7 @@ function onlyGrows(before: Values, after: Values | undefined): boolean {
 }
 
 /** The sessions that a policy, as it was, may have granted: found from the side that says most about them. */
-async function ofPolicy(tx: WriteContext, earlier: readonly Change[], policy: ServicePolicyRecord) {
+async function ofPolicy(tx: Reading, earlier: readonly Altered[], policy: ServicePolicyRecord) {
   const { semantic, type } = policy
   const identities = parseSide(semantic, policy.identityRoles)
   const services = parseSide(semantic, policy.serviceRoles)
@@ -85,7 +95,7 @@ async function ofPolicy(tx: WriteContext, earlier: readonly Change[], policy: Se
   return candidates.filter(({ identity }) => matches(identities, identity))
 }
 
-function servicesOf({ controller }: WriteContext, earlier: readonly Change[], side: Side): string[] {
+function servicesOf({ controller }: Reading, earlier: readonly Altered[], side: Side): string[] {
   return controller.access.asIf(earlier, (index) => index.servicesMatching(side))
 }
 
@@ -98,7 +108,7 @@ interface Wanted {
   readonly type?: PolicyType
 }
 
-async function found({ db }: WriteContext, wanted: Wanted): Promise<Concerned[]> {
+async function found({ db }: Reading, wanted: Wanted): Promise<Concerned[]> {
   let query = db
     .selectFrom('sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')

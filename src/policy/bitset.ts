@@ -40,6 +40,24 @@ export class Bitset {
     }
   }
 
+  /** What is in here and not in `other`. */
+  without(other: Bitset): Bitset {
+    const rest = new Bitset(this.#words.length * 32)
+    for (let at = 0; at < this.#words.length; at++) {
+      rest.#words[at] = (this.#words[at] as number) & ~(other.#words[at] ?? 0)
+    }
+    return rest
+  }
+
+  /** Whether the two have a member in common. */
+  meets(other: Bitset): boolean {
+    const length = Math.min(this.#words.length, other.#words.length)
+    for (let at = 0; at < length; at++) {
+      if (((this.#words[at] as number) & (other.#words[at] as number)) !== 0) return true
+    }
+    return false
+  }
+
   get size(): number {
     let size = 0
     for (const word of this.#words) size += bitsIn(word)

@@ -222,19 +222,28 @@ export class PolicyIndex {
 
   /** Ids of the edge routers that an identity may use. */
   routersOf(identity: Attributed): string[] {
-    return this.#edgeRouters.idsOf(this.#edgeRouterPolicies.grantedBy(this.edgeRouterPoliciesOf(identity)))
+    return this.#edgeRouters.idsOf(this.routerSlotsOf(identity))
+  }
+
+  /** The same as slots, for comparing many. */
+  routerSlotsOf(identity: Attributed): Bitset {
+    return this.#edgeRouterPolicies.grantedBy(this.edgeRouterPoliciesOf(identity))
+  }
+
+  /** Slots of the edge routers over which a service may be reached. */
+  routerSlotsOfService(serviceId: string): Bitset {
+    return this.#serviceEdgeRouterPolicies.grantedBy(this.serviceEdgeRouterPoliciesOf(serviceId))
   }
 
   /** Ids of the edge routers over which a service may be reached. */
   routersOfService(serviceId: string): string[] {
-    const policies = this.serviceEdgeRouterPoliciesOf(serviceId)
-    return this.#edgeRouters.idsOf(this.#serviceEdgeRouterPolicies.grantedBy(policies))
+    return this.#edgeRouters.idsOf(this.routerSlotsOfService(serviceId))
   }
 
   /** Ids of the edge routers over which the identity may reach the service: those that it may use and the service too. */
   commonRouters(identity: Attributed, serviceId: string): string[] {
-    const common = this.#edgeRouterPolicies.grantedBy(this.edgeRouterPoliciesOf(identity))
-    common.keepOnly(this.#serviceEdgeRouterPolicies.grantedBy(this.serviceEdgeRouterPoliciesOf(serviceId)))
+    const common = this.routerSlotsOf(identity)
+    common.keepOnly(this.routerSlotsOfService(serviceId))
     return this.#edgeRouters.idsOf(common)
   }
 }

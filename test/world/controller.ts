@@ -14,6 +14,7 @@ import type { Caller, Context } from '../../src/context.ts'
 import { type Controller, dataPaths, openController } from '../../src/controller.ts'
 import { type Log, silentLog } from '../../src/log.ts'
 import { certificatePem } from '../../src/pki/certificates.ts'
+import type { Ports } from '../../src/policy/ports.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 
@@ -72,6 +73,8 @@ export interface TestOptions {
   readonly settings?: Overrides
   readonly clock?: TestClock
   readonly log?: Log
+  /** What is known beyond records. */
+  readonly ports?: Ports
   /** Works on this directory instead of a copy of the template. */
   readonly directory?: string
   readonly operations?: readonly AnyOperation[]
@@ -79,11 +82,11 @@ export interface TestOptions {
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
-  const { clock = new TestClock(), settings = {}, log = silentLog, operations, trustedCaller } = options
+  const { clock = new TestClock(), settings = {}, log = silentLog, operations, trustedCaller, ports } = options
   const directory = options.directory ?? copyOfTemplate()
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
   const config = readConfig(dataPaths(directory).config, {}, { listeners, advertise: ['127.0.0.1:1280'], ...settings })
-  const controller = await openController({ directory, config, clock, log })
+  const controller = await openController({ directory, config, clock, log, ...(ports ? { ports } : {}) })
   const app = await buildApp(controller, {
     ...(operations ? { operations } : {}),
     ...(trustedCaller ? { trustedCaller } : {}),

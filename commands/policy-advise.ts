@@ -1,0 +1,98 @@
+// `controller policy advise`: why an identity can reach a service, or why not, as a picture of every link between them.
+import { Flags } from '@oclif/core'
+import { apiDescription } from './api/description.ts'
+import { requiredArgument } from './arguments.ts'
+import { connectedCommand } from './connected.ts'
+import { EXIT } from './exit-codes.ts'
+import { resolveId } from './names.ts'
+import type { Entity } from './output/cells.ts'
+import { safeLines } from './output/text.ts'
+import { shellWord } from './shell-words.ts'
+
+interface Link {
+  readonly link: string
+  readonly outcome: 'passed' | 'failed' | 'unknown'
+  readonly says: string
+  readonly nearestMiss?: {
+    readonly policy: { readonly name: string }
+    readonly lacking: readonly { readonly record: string; readonly attributes: readonly string[] | null }[]
+  }
+  readonly mend?: readonly string[]
+  readonly next?: readonly (readonly string[])[]
+}
+
+interface Advice {
+  readonly identity: { readonly name: string }
+  readonly service: { readonly name: string }
+  readonly type: 'Dial' | 'Bind'
+  readonly verdict: 'allowed' | 'denied' | 'unknown'
+  readonly links: readonly Link[]
+}
+
+export const policyAdvise = connectedCommand({
+  summary: 'Explains why an identity can reach a service, or why not, link by link, and what would help.',
+  args: {
+    identity: requiredArgument({ description: 'Name or id of the identity.' }),
+    service: requiredArgument({ description: 'Name or id of the service.' }),
+  },
+  flags: { bind: Flags.boolean({ description: 'About hosting the service instead of dialing it.' }) },
+  example: 'laptop web',
+  async run({ client, args, flags, print }) {
+    const { resources } = apiDescription()
+    const idOf = async (plural: string, given = '') => {
+      const resource = resources[plural]
+      return resource ? encodeURIComponent(await resolveId(client, resource, given)) : given
+    }
+    const identity = await idOf('identities', args.identity)
+    const service = await idOf('services', args.service)
+    const type = flags.bind ? 'Bind' : 'Dial'
+    const { data } = await client.call('GET', `/controller/policy/advise/${identity}/${service}?type=${type}`)
+    const advice = data as Advice
+    await print({ kind: 'done', sentence: safeLines(picture(advice)), facts: data as Entity })
+    return advice.verdict === 'denied' ? EXIT.denied : EXIT.done
+  },
+})
+
+const MARKS = { passed: '✓', failed: '✗', unknown: '?' } as const
+
+/** What the verdict says to a person. */
+const VERDICTS = {
+  allowed: 'allowed',
+  denied: 'denied',
+  unknown: 'allowed as far as anybody can tell',
+} as const
+
+function picture({ identity, service, type, verdict, links }: Advice): string {
+  const verb = type === 'Dial' ? 'dials' : 'hosts'
+  const width = Math.max(...links.map(({ link }) => spoken(link).length))
+  const indent = ' '.repeat(width + 6)
+  const lines = links.flatMap((link) => [
+    `  ${MARKS[link.outcome]} ${spoken(link.link).padEnd(width)}  ${link.says}`,
+    ...missLines(link).map((line) => indent + line),
+    ...commandLines(link).map((line) => indent + line),
+  ])
+  return [`${identity.name} ${verb} ${service.name}: ${VERDICTS[verdict]}`, '', ...lines].join('\n')
+}
+
+function missLines({ nearestMiss }: Link): string[] {
+  if (!nearestMiss) return []
+  const lacking = nearestMiss.lacking.map(({ record, attributes }) =>
+    attributes
+      ? `${record} lacks ${attributes.map((attribute) => `#${attribute}`).join(' ')}`
+      : `it does not name ${record}`,
+  )
+  return [`nearest: ${nearestMiss.policy.name}, but ${lacking.join(' and ')}`]
+}
+
+function commandLines({ mend, next = [] }: Link): string[] {
+  if (mend) return [`mend it: ${typedLine(mend)}`]
+  return next.map((words, at) => `${at === 0 ? 'go on:   ' : '         '}${typedLine(words)}`)
+}
+
+function typedLine(words: readonly string[]): string {
+  return ['controller', ...words].map(shellWord).join(' ')
+}
+
+function spoken(link: string): string {
+  return link.replaceAll('-', ' ')
+}

@@ -1,0 +1,152 @@
+// Questions that administrators ask of policies: why not, who, what, and what if.
+import { advise } from '../../src/access/advice/advise.ts'
+import { readRoles } from '../../src/access/advice/service-policy-links.ts'
+import { impactOf } from '../../src/access/impact.ts'
+import type { PolicyType } from '../../src/policy/policy-index.ts'
+import type { IndexedPolicy } from '../../src/policy/policy-table.ts'
+import { decidingRoles, unionOf } from '../../src/policy/side.ts'
+import type { AnyRow } from '../../src/resources/define.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { resourceOf } from '../../src/resources/index.ts'
+import { readInput } from '../../src/resources/input.ts'
+import { services } from '../../src/resources/services.ts'
+import { f } from '../../src/schema/fields.ts'
+import { anyObject } from '../../src/schema/json-schema.ts'
+import { get } from '../../src/store/entities.ts'
+import { data } from '../answers.ts'
+import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
+import { listQuery } from '../query.ts'
+import { answerRows, existingRow } from '../resource-operations.ts'
+
+const OWN = { apis: ['management'], topic: 'policies', isOwn: true } as const
+const READ = { permission: 'policy.read', grantedTo: 'administrator' } as const
+const TYPE = { schema: { type: 'string', enum: ['Dial', 'Bind'], description: 'Dialing or hosting.' } } as const
+
+/** The records whose change may take access away, or give it. */
+const DECIDING = [
+  'identities',
+  'services',
+  'edge-routers',
+  'service-policies',
+  'edge-router-policies',
+  'service-edge-router-policies',
+] as const
+
+interface WhatIf {
+  readonly resource: (typeof DECIDING)[number]
+  readonly id: string
+  readonly changes: Readonly<Record<string, unknown>> | null
+}
+
+export const policyQuestionOperations: readonly AnyOperation[] = [
+  operation({
+    ...OWN,
+    id: 'adviseOnPolicies',
+    method: 'GET',
+    path: '/controller/policy/advise/:identityId/:serviceId',
+    summary: 'Explains why an identity can reach a service, or why not, link by link, and what would help.',
+    access: READ,
+    query: { type: TYPE },
+    returns: { kind: 'data', schema: { type: 'object' } },
+    async run({ context, params: { identityId = '', serviceId = '' }, query }) {
+      return data(await advise(context, identityId, serviceId, (query.type as PolicyType | undefined) ?? 'Dial'))
+    },
+  }),
+  operation({
+    ...OWN,
+    id: 'listWhoReachesService',
+    method: 'GET',
+    path: '/controller/policy/who/:serviceId',
+    summary: 'Lists the identities that may dial or host a service, with the policies that let them.',
+    access: READ,
+    query: { ...listQuery, type: TYPE },
+    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
+    async run(call) {
+      const service = attributed(await existingRow(call.context, services, call.params.serviceId))
+      const { index } = call.context.controller.access
+      const granting = index.servicePoliciesOfService(service.id, call.query.type as PolicyType | undefined)
+      const { type: _, ...query } = call.query
+      const sides = unionOf(granting.map(({ subjects }) => subjects))
+      return answerRows({ ...call, query }, identities, [{ sides }], (row) => {
+        const identity = attributed(row)
+        return granted(identity, linking(granting, identity, service))
+      })
+    },
+  }),
+  operation({
+    ...OWN,
+    id: 'listWhatIdentityReaches',
+    method: 'GET',
+    path: '/controller/policy/what/:identityId',
+    summary: 'Lists the services that an identity may dial or host, with the policies that let it.',
+    access: READ,
+    query: { ...listQuery, type: TYPE },
+    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
+    async run(call) {
+      const { context, params } = call
+      const { access } = context.controller
+      const identity = attributed(await existingRow(context, identities, params.identityId))
+      const policies = access.policiesOf(identity, call.query.type as PolicyType | undefined)
+      const { type: _, ...query } = call.query
+      const ids = access.index.servicesGrantedBy(policies)
+      return answerRows({ ...call, query }, services, [{ ids }], (row) => {
+        const service = attributed(row)
+        return granted(service, linking(access.granting(policies, service.id), identity, service))
+      })
+    },
+  }),
+  operation<WhatIf>({
+    ...OWN,
+    id: 'judgePolicyImpact',
+    method: 'POST',
+    path: '/controller/policy/impact',
+    summary: 'Shows what access a deletion, or a change, would take away and give, without making it.',
+    access: READ,
+    body: fieldsBody<WhatIf>({
+      resource: f.choice(DECIDING, { required: true, summary: 'What kind of record it is, as in paths.' }),
+      id: f.text({ required: true, summary: 'The record.' }),
+      changes: f.json(anyObject, { nullable: true, summary: 'The members to change; without any, it is deleted.' }),
+    }),
+    returns: { kind: 'data', schema: { type: 'object' } },
+    async run({ context, body: { resource: plural, id, changes } }) {
+      const resource = resourceOf(plural)
+      const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
+      if (!changes || Object.keys(changes).length === 0)
+        return data(await impactOf(context, { resource: plural, id, before }))
+      const after = { ...before, ...readInput(resource, 'patch', changes, 'refuse') }
+      return data(await impactOf(context, { resource: plural, id, before, after }))
+    },
+  }),
+]
+
+function attributed({ id, name, roleAttributes }: AnyRow) {
+  return { id, name: name as string, attributes: JSON.parse(roleAttributes as string) as string[] }
+}
+
+type Attributed = ReturnType<typeof attributed>
+
+interface Linking {
+  readonly policy: IndexedPolicy
+  readonly by: string
+}
+
+/** Those of the policies that match both, each with the roles that decide it. */
+function linking(policies: readonly IndexedPolicy[], identity: Attributed, service: Attributed): Linking[] {
+  return policies.flatMap((policy) => {
+    const subjectRoles = readRoles(decidingRoles(policy.subjects, identity), identity)
+    if (subjectRoles.length === 0) return []
+    const objectRoles = readRoles(decidingRoles(policy.objects, service), service)
+    return [{ policy, by: `${subjectRoles.join(' ')} → ${objectRoles.join(' ')}` }]
+  })
+}
+
+function granted({ id, name }: Attributed, found: readonly Linking[]) {
+  const types = new Set(found.map(({ policy }) => policy.type))
+  return {
+    id,
+    name,
+    permissions: ['Bind', 'Dial'].filter((type) => types.has(type)),
+    policies: found.map(({ policy }) => ({ id: policy.id, name: policy.name })),
+    by: found.map(({ by }) => by),
+  }
+}

@@ -1,0 +1,35 @@
+// Why an identity can reach a service, or why not: every link between the two, in order, each judged for itself.
+import type { Context } from '../../context.ts'
+import type { PolicyType } from '../../policy/policy-index.ts'
+import { type Advice, type Link, verdictOf } from './chain.ts'
+import { commonRouterLink, routerKinds, routerPolicyLink } from './router-links.ts'
+import { postureLink, servicePolicyLink } from './service-policy-links.ts'
+import { authPolicyLink, identityLink } from './sign-in-links.ts'
+import { readQuestion } from './subject.ts'
+import { terminatorLink } from './terminator-link.ts'
+
+/** @throws NOT_FOUND for an identity or a service that does not exist */
+export async function advise(
+  context: Context,
+  identityId: string,
+  serviceId: string,
+  type: PolicyType,
+): Promise<Advice> {
+  const question = await readQuestion(context, identityId, serviceId, type)
+  const { identity, service } = question
+  const kinds = routerKinds(question)
+  const { ofIdentity, ofService } = kinds
+  const links: Link[] = [
+    identityLink(question),
+    await authPolicyLink(question),
+    await servicePolicyLink(question),
+    await postureLink(question),
+    await routerPolicyLink(question, ofIdentity, ofService),
+    await routerPolicyLink(question, ofService, ofIdentity),
+    await commonRouterLink(question, kinds),
+    // Hosting is what makes terminators.
+    ...(type === 'Dial' ? [await terminatorLink(question)] : []),
+  ]
+  const named = ({ id, name }: { readonly id: string; readonly name: string }) => ({ id, name })
+  return { identity: named(identity), service: named(service), type, verdict: verdictOf(links), links }
+}

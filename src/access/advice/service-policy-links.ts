@@ -1,0 +1,97 @@
+// The links that service policies make: the right to dial or host, and what machines must show for it.
+import { nearestMiss } from '../../policy/nearest-miss.ts'
+import type { IndexedPolicy } from '../../policy/policy-table.ts'
+import { decidingRoles } from '../../policy/side.ts'
+import { postureChecks } from '../../resources/posture-checks.ts'
+import { servicePolicies } from '../../resources/service-policies.ts'
+import { allOf, findingsOf } from '../posture.ts'
+import { type Link, type NamedAttributed, spokenList } from './chain.ts'
+import { closeMiss, makePolicy, nameWord, plainName, servicePolicyWords, told } from './mending.ts'
+import { freeName, namesOf, type Question } from './subject.ts'
+
+/** The policies of the type that link the two. */
+export function linkingPolicies({ context, identity, service, type }: Question): IndexedPolicy[] {
+  const { access } = context.controller
+  return access.granting(access.policiesOf(identity, type), service.id)
+}
+
+/** Roles as people read them: a record that is named by its id goes by its name. */
+export function readRoles(roles: readonly string[], { id, name }: NamedAttributed): string[] {
+  return roles.map((role) => (role === `@${id}` ? `@${name}` : role))
+}
+
+export async function servicePolicyLink(question: Question): Promise<Link> {
+  const { context, identity, service, type } = question
+  const linking = linkingPolicies(question)
+  if (linking.length > 0) {
+    const policies = linking.map((policy) => ({
+      id: policy.id,
+      name: policy.name,
+      subjectRoles: readRoles(decidingRoles(policy.subjects, identity), identity),
+      objectRoles: readRoles(decidingRoles(policy.objects, service), service),
+    }))
+    const words = policies.map(
+      ({ name, subjectRoles, objectRoles }) => `${name} (${subjectRoles.join(' ')} → ${objectRoles.join(' ')})`,
+    )
+    return { link: 'service-policy', outcome: 'passed', says: spokenList(words), policies }
+  }
+  const miss = nearestMiss(context.controller.access.index.allServicePolicies(type), identity, [service])
+  const mend = (miss && closeMiss(servicePolicyWords, miss, identity, service)) ?? (await newPolicy(question))
+  return {
+    link: 'service-policy',
+    outcome: 'failed',
+    says: `no ${type} policy links ${identity.name} with ${service.name}`,
+    ...(miss ? { nearestMiss: told(miss, identity, service) } : {}),
+    mend,
+  }
+}
+
+/** A policy for just these two gives nobody else anything. */
+async function newPolicy({ context, identity, service, type }: Question) {
+  const verb = type === 'Dial' ? 'dials' : 'hosts'
+  const name = await freeName(context, servicePolicies, `${plainName(identity)}-${verb}-${plainName(service)}`)
+  const sides = [[`@${nameWord(identity)}`], [`@${nameWord(service)}`]] as const
+  return makePolicy(servicePolicyWords, name, ...sides, ['--type', type])
+}
+
+export async function postureLink(question: Question): Promise<Link> {
+  const { context, identity, service } = question
+  const { access } = context.controller
+  const judged = linkingPolicies(question).map((policy) => {
+    const findings = findingsOf(access, policy, { identityId: identity.id })
+    return { policy, findings, evidence: allOf(findings) }
+  })
+  const link = { link: 'posture' } as const
+  if (judged.length === 0) {
+    return {
+      ...link,
+      outcome: 'unknown',
+      says: 'what would be asked of the machine depends on the policy that is missing',
+    }
+  }
+  const free = judged.find(({ findings }) => findings.length === 0)
+  if (free) return { ...link, outcome: 'passed', says: `${free.policy.name} asks nothing of the machine` }
+  const names = await namesOf(
+    context,
+    postureChecks,
+    judged.flatMap(({ findings }) => findings.map(({ postureCheckId }) => postureCheckId)),
+  )
+  const nameOf = (id: string) => names.get(id) ?? id
+  const [best = judged[0]] = [...judged].sort((a, b) => RANKS[a.evidence] - RANKS[b.evidence])
+  const { policy, findings, evidence } = best as (typeof judged)[number]
+  const open = findings.filter((finding) => finding.evidence !== 'passing').map((one) => nameOf(one.postureCheckId))
+  const says = {
+    passing: `the machine shows what ${policy.name} asks of it`,
+    failing: `the machine of ${identity.name} does not show what ${policy.name} asks of it for ${service.name}: ${spokenList(open)}`,
+    unknown: `nothing is known of what ${policy.name} asks of the machine: ${spokenList(open)}`,
+  }[evidence]
+  const postureChecksFound = findings.map(({ postureCheckId, ...finding }) => ({
+    id: postureCheckId,
+    name: nameOf(postureCheckId),
+    ...finding,
+  }))
+  const outcomes = { passing: 'passed', failing: 'failed', unknown: 'unknown' } as const
+  return { ...link, outcome: outcomes[evidence], says, postureChecks: postureChecksFound }
+}
+
+const RANKS = { passing: 0, unknown: 1, failing: 2 } as const

@@ -1,0 +1,119 @@
+// The links about who asks: the identity may sign in, and its auth policy can be met.
+import { X509Certificate } from 'node:crypto'
+import { isDisabled } from '../../auth/disabling.ts'
+import { isoTime } from '../../clock.ts'
+import { isWithinDates } from '../../pki/certificates.ts'
+import { type Link, spokenList } from './chain.ts'
+import { type Command, flag, nameWord } from './mending.ts'
+import type { Question } from './subject.ts'
+
+export function identityLink({ context, identity }: Question): Link {
+  const { name, disabledUntil } = identity
+  if (!isDisabled(identity, context.clock.now())) {
+    return { link: 'identity', outcome: 'passed', says: `${name} exists and is enabled` }
+  }
+  const until = disabledUntil === null ? '' : ` until ${isoTime(disabledUntil)}`
+  const mend = ['identity', 'enable', nameWord(identity)]
+  return { link: 'identity', outcome: 'failed', says: `${name} is disabled${until}`, mend }
+}
+
+/** A way of signing in that the identity has, or is about to get. */
+interface Way {
+  readonly method: 'cert' | 'updb'
+  readonly words: string
+  /** Why it is worth nothing, where that is so. */
+  readonly flaw?: string
+}
+
+export async function authPolicyLink(question: Question): Promise<Link> {
+  const { context, identity } = question
+  const policy = context.controller.authPolicies.get(identity.authPolicyId)
+  const ways = [...(await presentWays(question)), ...(await comingWays(question))]
+  const admitted = ways.filter(({ method, flaw }) => flaw === undefined && policy.primary[method].allowed)
+  if (admitted.length === 0) return unmet(question, policy, ways)
+  const words = spokenList(admitted.map((way) => way.words))
+  if (policy.secondary.requireTotp) {
+    const says = `auth policy ${policy.name} asks for one-time passwords beside ${words}, and ${identity.name} has set up none`
+    return { link: 'auth-policy', outcome: 'failed', says }
+  }
+  return { link: 'auth-policy', outcome: 'passed', says: `auth policy ${policy.name} is met by ${words}` }
+}
+
+async function presentWays({ context, identity }: Question): Promise<Way[]> {
+  const { db, clock, controller } = context
+  const { cert } = controller.authPolicies.get(identity.authPolicyId).primary
+  const rows = await db
+    .selectFrom('authenticators')
+    .select(['method', 'certPem'])
+    .where('identityId', '=', identity.id)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ method, certPem }) => {
+    if (method === 'updb') return { method, words: 'a password' }
+    const isInTime = cert.allowExpiredCerts || !certPem || isWithinDates(new X509Certificate(certPem), clock.now())
+    return { method, words: 'a certificate', ...(isInTime ? {} : { flaw: 'its certificate is outside its dates' }) }
+  })
+}
+
+/** What outstanding enrollments will give. */
+async function comingWays({ context, identity }: Question): Promise<Way[]> {
+  const { db, clock } = context
+  const rows = await db
+    .selectFrom('enrollments')
+    .select(['id', 'method', 'expiresAt'])
+    .where('identityId', '=', identity.id)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ method, expiresAt }) => {
+    const until = isoTime(expiresAt)
+    const gives = method === 'updb' ? 'password' : 'certificate'
+    const way = {
+      method: method === 'updb' ? 'updb' : 'cert',
+      words: `the ${gives} it can enroll for until ${until}`,
+    } as const
+    return expiresAt > clock.now() ? way : { ...way, flaw: `its enrollment expired at ${until}` }
+  })
+}
+
+async function unmet(
+  question: Question,
+  policy: { readonly id: string; readonly name: string },
+  ways: readonly Way[],
+): Promise<Link> {
+  const { identity } = question
+  const link = { link: 'auth-policy', outcome: 'failed' } as const
+  const [closed] = ways.filter(({ flaw }) => flaw === undefined)
+  if (closed) {
+    const noun = closed.method === 'cert' ? 'certificates' : 'passwords'
+    const says = `auth policy ${policy.name} admits no ${noun}, and ${identity.name} has nothing else`
+    return { ...link, says, mend: ['auth-policy', 'update', nameWord(policy), `--primary-${closed.method}-allowed`] }
+  }
+  const [flawed] = ways
+  const says = flawed
+    ? `${identity.name} cannot sign in: ${flawed.flaw}`
+    : `${identity.name} has nothing to sign in with`
+  const mend = await newEnrollment(question)
+  return { ...link, says, ...(mend ? { mend } : {}) }
+}
+
+/** The command by which the identity can enroll, where its auth policy admits what it gets by that. */
+async function newEnrollment({ context, identity }: Question): Promise<Command | undefined> {
+  const { db, controller } = context
+  if (!controller.authPolicies.get(identity.authPolicyId).primary.cert.allowed) return undefined
+  const expired = await db
+    .selectFrom('enrollments')
+    .select('id')
+    .where('identityId', '=', identity.id)
+    .where('method', '=', 'ott')
+    .executeTakeFirst()
+  if (expired) return ['enrollment', 'refresh', expired.id, '--expires-at', '24h']
+  // One that has a certificate already would have to lose it first.
+  const { length } = await db
+    .selectFrom('authenticators')
+    .select('id')
+    .where('identityId', '=', identity.id)
+    .where('method', '=', 'cert')
+    .execute()
+  if (length > 0) return undefined
+  return ['enrollment', 'create', ...flag('--identity', nameWord(identity)), '--method', 'ott', '--expires-at', '24h']
+}

@@ -1,0 +1,98 @@
+// What an answer is about, read once: who asks for what, and as which type.
+import { sql } from 'kysely'
+import type { Context } from '../../context.ts'
+import { notFound } from '../../errors.ts'
+import type { PolicyType } from '../../policy/policy-index.ts'
+import type { AnyResource } from '../../resources/define.ts'
+import { rowsOf } from '../../store/kinds.ts'
+import { isOneOf, untyped } from '../../store/untyped.ts'
+import type { NamedAttributed } from './chain.ts'
+
+/** The identity as far as the links look at it. */
+export interface AdvisedIdentity extends NamedAttributed {
+  readonly disabledAt: number | null
+  readonly disabledUntil: number | null
+  readonly authPolicyId: string
+}
+
+/** What every link is worked out from. */
+export interface Question {
+  readonly context: Context
+  readonly identity: AdvisedIdentity
+  readonly service: NamedAttributed
+  readonly type: PolicyType
+}
+
+/** @throws NOT_FOUND */
+export async function readQuestion(
+  context: Context,
+  identityId: string,
+  serviceId: string,
+  type: PolicyType,
+): Promise<Question> {
+  const identity = await context.db
+    .selectFrom('identities')
+    .select(['id', 'name', 'roleAttributes', 'disabledAt', 'disabledUntil', 'authPolicyId'])
+    .where('id', '=', identityId)
+    .executeTakeFirst()
+  if (!identity) throw notFound('identity', identityId)
+  const service = await context.db
+    .selectFrom('services')
+    .select(['id', 'name', 'roleAttributes'])
+    .where('id', '=', serviceId)
+    .executeTakeFirst()
+  if (!service) throw notFound('service', serviceId)
+  return { context, identity: withAttributes(identity), service: withAttributes(service), type }
+}
+
+function withAttributes<R extends { readonly roleAttributes: string }>(row: R): R & { attributes: string[] } {
+  return { ...row, attributes: JSON.parse(row.roleAttributes) as string[] }
+}
+
+/** A router as far as the links look at it. */
+export interface AdvisedRouter extends NamedAttributed {
+  readonly isDisabled: boolean
+  readonly isEnrolled: boolean
+}
+
+/** Edge routers by id, in the order of their names. */
+export async function readRouters({ db }: Context, ids: readonly string[]): Promise<AdvisedRouter[]> {
+  const rows = await db
+    .selectFrom('routers')
+    .select(['id', 'name', 'roleAttributes', 'disabled', 'isVerified'])
+    .where(isOneOf(db, 'id', ids))
+    .orderBy('name')
+    .execute()
+  return rows.map((row) => ({
+    ...withAttributes(row),
+    isDisabled: row.disabled === 1,
+    isEnrolled: row.isVerified === 1,
+  }))
+}
+
+/** Names by id. */
+export async function namesOf(
+  { db }: Context,
+  resource: AnyResource,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await rowsOf(db, resource)
+    .select(['id', 'name'])
+    .where(isOneOf(db, 'id', ids))
+    .execute()
+  return new Map(rows.map(({ id, name }) => [id as string, name as string]))
+}
+
+/** A name that no record of the resource has yet: the one that is wanted, or that with a number. */
+export async function freeName({ db }: Context, { table }: AnyResource, wanted: string): Promise<string> {
+  const rows = await untyped(db)
+    .selectFrom(table)
+    .select('name')
+    .where(sql<boolean>`substr(name, 1, ${wanted.length}) = ${wanted}`)
+    .execute()
+  const taken = new Set(rows.map(({ name }) => name))
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? wanted : `${wanted}-${number}`
+    if (!taken.has(name)) return name
+  }
+}

@@ -1,0 +1,45 @@
+// The last link of a dial: somebody hosts the service.
+import type { Evidence } from '../../policy/ports.ts'
+import { type Link, spokenList } from './chain.ts'
+import type { Question } from './subject.ts'
+
+export async function terminatorLink({ context, service }: Question): Promise<Link> {
+  const { db, controller } = context
+  const { ports } = controller.access
+  const rows = await db
+    .selectFrom('terminators')
+    .select(['id', 'routerId', 'address', 'precedence'])
+    .where('serviceId', '=', service.id)
+    .orderBy('id')
+    .execute()
+  const link = { link: 'terminator' } as const
+  if (rows.length === 0) {
+    return { ...link, outcome: 'failed', says: `nobody hosts ${service.name}: it has no terminator` }
+  }
+  const terminators = rows.map(({ id, routerId, address, precedence }) => ({
+    id,
+    address,
+    health: precedence === 'failed' ? 'failing' : healthOf(ports.terminators.healthOf(id), routerId),
+  }))
+  const addresses = (health: string) => terminators.flatMap((one) => (one.health === health ? [one.address] : []))
+  const healthy = addresses('passing')
+  if (healthy.length > 0) {
+    return { ...link, outcome: 'passed', says: `${service.name} is hosted at ${spokenList(healthy)}`, terminators }
+  }
+  const unknown = addresses('unknown')
+  if (unknown.length > 0) {
+    const says = `${service.name} is to be hosted at ${spokenList(unknown)}; nobody can tell whether it is`
+    return { ...link, outcome: 'unknown', says, terminators }
+  }
+  const says = `every terminator of ${service.name} has failed: ${spokenList(addresses('failing'))}`
+  const marked = rows.find(({ precedence }) => precedence === 'failed')
+  const mend = marked ? { mend: ['terminator', 'update', marked.id, '--precedence', 'default'] } : {}
+  return { ...link, outcome: 'failed', says, terminators, ...mend }
+
+  /** Nothing is reached behind a router that is not there. */
+  function healthOf(known: Evidence, routerId: string): Evidence {
+    const presence = ports.routers.presenceOf(routerId)
+    if (presence === 'offline') return 'failing'
+    return presence === 'unknown' ? 'unknown' : known
+  }
+}

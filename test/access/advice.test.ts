@@ -1,0 +1,475 @@
+// "Why can X not reach Y": each link that records alone can break is named, and the command that is proposed mends it.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { advise } from '../../src/access/advice/advise.ts'
+import type { Advice, Link } from '../../src/access/advice/chain.ts'
+import type { Ports } from '../../src/policy/ports.ts'
+import { cleanEnvironment } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
+import { type SmallNetwork, smallNetwork } from './network.ts'
+
+let world: TestController
+let network: SmallNetwork
+let count = 0
+const env = cleanEnvironment()
+
+/** What the tests say of machines, routers and hosts; nobody knows anything else. */
+const known = {
+  posture: new Map<string, 'passing' | 'failing'>(),
+  routers: new Map<string, 'online' | 'offline'>(),
+  terminators: new Map<string, 'passing' | 'failing'>(),
+}
+const ports: Ports = {
+  posture: { find: (id) => ({ evidence: known.posture.get(id) ?? 'unknown' }) },
+  routers: { presenceOf: (id) => known.routers.get(id) ?? 'unknown' },
+  terminators: { healthOf: (id) => known.terminators.get(id) ?? 'unknown' },
+}
+
+beforeAll(async () => {
+  world = await testController({ ports })
+  network = await smallNetwork(world)
+  const { url, rootPem } = await world.listen()
+  writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
+})
+afterAll(() => world.close())
+
+/** A pair that everything links, under names of its own: tests break one link each. */
+interface Linked {
+  readonly identity: string
+  readonly service: string
+  readonly router: string
+  readonly servicePolicy: string
+  readonly edgeRouterPolicy: string
+  readonly serviceEdgeRouterPolicy: string
+  readonly terminator: string
+  readonly tag: string
+}
+let pair: Linked
+
+async function linked(): Promise<Linked> {
+  const tag = `n${++count}`
+  const identity = await network.make('identities', {
+    name: `laptop-${tag}`,
+    type: 'Default',
+    isAdmin: false,
+    roleAttributes: [`staff-${tag}`, 'abroad'],
+    enrollment: { ott: true },
+  })
+  const service = await network.service(`web-${tag}`, [`web-${tag}`, 'internal'])
+  const router = await network.router(`router-${tag}`, [`north-${tag}`])
+  await enroll(router)
+  known.routers.set(router, 'online')
+  const servicePolicy = await network.servicePolicy('Dial', [`#staff-${tag}`], [`#web-${tag}`])
+  const edgeRouterPolicy = await network.edgeRouterPolicy([`#staff-${tag}`], [`#north-${tag}`])
+  const serviceEdgeRouterPolicy = await network.serviceEdgeRouterPolicy([`#web-${tag}`], [`#north-${tag}`])
+  const terminator = await network.make('terminators', {
+    service,
+    router,
+    binding: 'transport',
+    address: 'tcp:localhost:8080',
+  })
+  known.terminators.set(terminator, 'passing')
+  return { identity, service, router, servicePolicy, edgeRouterPolicy, serviceEdgeRouterPolicy, terminator, tag }
+}
+
+/** As if the router had enrolled. */
+async function enroll(router: string): Promise<void> {
+  await world.system.write(async (tx) => {
+    await tx.db.updateTable('routers').set({ isVerified: 1 }).where('id', '=', router).execute()
+  })
+}
+
+beforeEach(async () => {
+  pair = await linked()
+})
+
+const adviceOn = ({ identity, service }: Linked, type: 'Dial' | 'Bind' = 'Dial'): Promise<Advice> =>
+  advise(world.system, identity, service, type)
+
+const outcomes = ({ links }: Advice) => links.map(({ link, outcome }) => `${link} ${outcome}`)
+const failed = ({ links }: Advice) => links.flatMap(({ link, outcome }) => (outcome === 'failed' ? [link] : []))
+const linkOf = ({ links }: Advice, name: string) => links.find(({ link }) => link === name) as Link
+
+/** Runs the proposed command as an administrator would type it. */
+async function mend({ mend: words }: Link): Promise<void> {
+  expect(words).toBeDefined()
+  const finished = await commandLine(words ?? [], env)
+  expect(finished.code, finished.stderr).toBe(0)
+}
+
+describe('a pair that everything links', () => {
+  it('is allowed, and every link says by what', async () => {
+    const advice = await adviceOn(pair)
+
+    expect(advice.verdict).toBe('allowed')
+    expect(outcomes(advice)).toEqual([
+      'identity passed',
+      'auth-policy passed',
+      'service-policy passed',
+      'posture passed',
+      'edge-router-policy passed',
+      'service-edge-router-policy passed',
+      'common-router passed',
+      'terminator passed',
+    ])
+    expect(linkOf(advice, 'service-policy').policies).toEqual([
+      {
+        id: pair.servicePolicy,
+        name: expect.any(String),
+        subjectRoles: [`#staff-${pair.tag}`],
+        objectRoles: [`#web-${pair.tag}`],
+      },
+    ])
+    expect(linkOf(advice, 'edge-router-policy').policies).toMatchObject([{ edgeRouters: [`router-${pair.tag}`] }])
+  })
+
+  it('is not looked at for terminators where it hosts', async () => {
+    await network.change('PATCH', `/service-policies/${pair.servicePolicy}`, { type: 'Bind' })
+
+    const advice = await adviceOn(pair, 'Bind')
+
+    expect(advice.verdict).toBe('allowed')
+    expect(advice.links.map(({ link }) => link)).not.toContain('terminator')
+  })
+})
+
+interface Break {
+  readonly what: string
+  readonly link: string
+  /** Further links that cannot hold without it. */
+  readonly along?: readonly string[]
+  readonly says: RegExp
+  readonly break: (pair: Linked) => Promise<unknown>
+  readonly miss?: (pair: Linked) => object
+}
+
+const patch = (path: string, body: object) => network.change('PATCH', path, body)
+
+const mendable: readonly Break[] = [
+  {
+    what: 'the identity is disabled',
+    link: 'identity',
+    says: /is disabled$/,
+    break: ({ identity }) => network.change('POST', `/identities/${identity}/disable`, { durationMinutes: 0 }),
+  },
+  {
+    what: 'the identity is locked out for a time',
+    link: 'identity',
+    says: /is disabled until \d{4}-/,
+    break: ({ identity }) => network.change('POST', `/identities/${identity}/disable`, { durationMinutes: 10 }),
+  },
+  {
+    what: 'its auth policy is closed to certificates',
+    link: 'auth-policy',
+    says: /admits no certificates/,
+    break: async ({ identity, tag }) => {
+      const { data } = (await network.call('GET', '/auth-policies/default')).body
+      const primary = { ...data.primary, cert: { ...data.primary.cert, allowed: false } }
+      const id = await network.make('auth-policies', { name: `closed ${tag}`, primary, secondary: data.secondary })
+      await patch(`/identities/${identity}`, { authPolicyId: id })
+    },
+  },
+  {
+    what: 'its enrollment has expired',
+    link: 'auth-policy',
+    says: /enrollment expired/,
+    break: async ({ identity }) => {
+      const expiresAt = world.clock.now() - 1000
+      await world.system.write(async (tx) => {
+        await tx.db.updateTable('enrollments').set({ expiresAt }).where('identityId', '=', identity).execute()
+      })
+    },
+  },
+  {
+    what: 'it has nothing to sign in with',
+    link: 'auth-policy',
+    says: /nothing to sign in with/,
+    break: async ({ identity }) => {
+      const [enrollment] = await network.get(`/identities/${identity}/enrollments`)
+      await network.change('DELETE', `/enrollments/${enrollment.id}`)
+    },
+  },
+  {
+    what: 'the identity lacks an attribute',
+    link: 'service-policy',
+    says: /^no Dial policy links/,
+    break: ({ servicePolicy, tag }) =>
+      patch(`/service-policies/${servicePolicy}`, {
+        semantic: 'AllOf',
+        identityRoles: [`#staff-${tag}`, '#missing'],
+        serviceRoles: [`#web-${tag}`],
+      }),
+    miss: ({ tag }) => ({ lacking: [{ record: `laptop-${tag}`, attributes: ['missing'] }] }),
+  },
+  {
+    what: 'the service lacks two attributes',
+    link: 'service-policy',
+    says: /^no Dial policy links/,
+    break: ({ servicePolicy, tag }) =>
+      patch(`/service-policies/${servicePolicy}`, {
+        semantic: 'AllOf',
+        serviceRoles: [`#web-${tag}`, `#x-${tag}`, `#y-${tag}`],
+      }),
+    miss: ({ tag }) => ({ lacking: [{ record: `web-${tag}`, attributes: [`x-${tag}`, `y-${tag}`] }] }),
+  },
+  {
+    what: 'the policy names other identities only',
+    link: 'service-policy',
+    says: /^no Dial policy links/,
+    break: async ({ servicePolicy, tag }) => {
+      const { id } = await network.person(`other ${tag}`)
+      await patch(`/service-policies/${servicePolicy}`, { identityRoles: [`@${id}`] })
+    },
+    miss: ({ tag }) => ({ lacking: [{ record: `laptop-${tag}`, attributes: null }] }),
+  },
+  {
+    what: 'the policy is gone',
+    link: 'service-policy',
+    says: /^no Dial policy links/,
+    break: ({ servicePolicy }) => network.change('DELETE', `/service-policies/${servicePolicy}`),
+  },
+  {
+    what: 'the policy lets it host only',
+    link: 'service-policy',
+    says: /^no Dial policy links/,
+    break: ({ servicePolicy }) => patch(`/service-policies/${servicePolicy}`, { type: 'Bind' }),
+  },
+  {
+    what: 'no edge router policy matches the identity',
+    link: 'edge-router-policy',
+    along: ['common-router'],
+    says: /^no policy leads from laptop-/,
+    break: ({ edgeRouterPolicy, tag }) =>
+      patch(`/edge-router-policies/${edgeRouterPolicy}`, { identityRoles: [`#nobody-${tag}`] }),
+    miss: ({ tag }) => ({ lacking: [{ record: `laptop-${tag}`, attributes: [`nobody-${tag}`] }] }),
+  },
+  {
+    what: 'its edge router policy leads to no router',
+    link: 'edge-router-policy',
+    along: ['common-router'],
+    says: /^no policy leads from laptop-/,
+    break: ({ edgeRouterPolicy, tag }) =>
+      patch(`/edge-router-policies/${edgeRouterPolicy}`, { edgeRouterRoles: [`#none-${tag}`] }),
+    miss: ({ tag }) => ({ lacking: [{ record: `router-${tag}`, attributes: [`none-${tag}`] }] }),
+  },
+  {
+    what: 'its edge router policy is gone',
+    link: 'edge-router-policy',
+    along: ['common-router'],
+    says: /^no policy leads from laptop-/,
+    break: ({ edgeRouterPolicy }) => network.change('DELETE', `/edge-router-policies/${edgeRouterPolicy}`),
+  },
+  {
+    what: 'no service edge router policy matches the service',
+    link: 'service-edge-router-policy',
+    along: ['common-router'],
+    says: /^no policy leads from web-/,
+    break: ({ serviceEdgeRouterPolicy, tag }) =>
+      patch(`/service-edge-router-policies/${serviceEdgeRouterPolicy}`, { serviceRoles: [`#nothing-${tag}`] }),
+    miss: ({ tag }) => ({ lacking: [{ record: `web-${tag}`, attributes: [`nothing-${tag}`] }] }),
+  },
+  {
+    what: 'the service edge router policy is gone',
+    link: 'service-edge-router-policy',
+    along: ['common-router'],
+    says: /^no policy leads from web-/,
+    break: ({ serviceEdgeRouterPolicy }) =>
+      network.change('DELETE', `/service-edge-router-policies/${serviceEdgeRouterPolicy}`),
+  },
+  {
+    what: 'both have routers, but none in common',
+    link: 'common-router',
+    says: /^no edge router is open to both/,
+    break: async ({ serviceEdgeRouterPolicy, tag }) => {
+      const other = await network.router(`other-${tag}`, [`south-${tag}`])
+      await enroll(other)
+      known.routers.set(other, 'online')
+      await patch(`/service-edge-router-policies/${serviceEdgeRouterPolicy}`, { edgeRouterRoles: [`#south-${tag}`] })
+    },
+  },
+  {
+    what: 'the common router is disabled',
+    link: 'common-router',
+    says: /router-n\d+ \(disabled\)$/,
+    break: ({ router }) => patch(`/edge-routers/${router}`, { disabled: true }),
+  },
+  {
+    what: 'the terminator is marked as failed',
+    link: 'terminator',
+    says: /^every terminator of web-n\d+ has failed/,
+    break: ({ terminator }) => patch(`/terminators/${terminator}`, { precedence: 'failed' }),
+  },
+]
+
+describe('a link that one command mends', () => {
+  it.each(mendable.map((one) => [one.what, one]))(
+    '%s: it is named, and the command mends it',
+    async (_what, broken) => {
+      await broken.break(pair)
+
+      const advice = await adviceOn(pair)
+
+      expect(advice.verdict).toBe('denied')
+      expect(failed(advice)).toEqual([broken.link, ...(broken.along ?? [])])
+      const link = linkOf(advice, broken.link)
+      expect(link.says).toMatch(broken.says)
+      if (broken.miss) expect(link.nearestMiss).toMatchObject(broken.miss(pair))
+
+      await mend(link)
+
+      expect(failed(await adviceOn(pair))).toEqual([])
+    },
+  )
+})
+
+const unmendable: readonly Break[] = [
+  {
+    what: 'its auth policy asks for one-time passwords',
+    link: 'auth-policy',
+    says: /one-time passwords/,
+    break: async ({ identity, tag }) => {
+      const { data } = (await network.call('GET', '/auth-policies/default')).body
+      const secondary = { ...data.secondary, requireTotp: true }
+      const id = await network.make('auth-policies', { name: `strict ${tag}`, primary: data.primary, secondary })
+      await patch(`/identities/${identity}`, { authPolicyId: id })
+    },
+  },
+  {
+    what: 'the machine fails a posture check',
+    link: 'posture',
+    says: /does not show what .* asks of it for web-n\d+: domain n\d+$/,
+    break: async ({ servicePolicy, tag }) => {
+      const id = await network.make('posture-checks', { name: `domain ${tag}`, typeId: 'DOMAIN', domains: ['a.b'] })
+      known.posture.set(id, 'failing')
+      await patch(`/service-policies/${servicePolicy}`, { postureCheckRoles: [`@${id}`] })
+    },
+  },
+  {
+    what: 'the common router has not enrolled',
+    link: 'common-router',
+    says: /\(not enrolled\)$/,
+    break: ({ router }) => network.change('POST', `/edge-routers/${router}/re-enroll`),
+  },
+  {
+    what: 'the common router is offline, and with it the terminator behind it',
+    link: 'common-router',
+    along: ['terminator'],
+    says: /\(offline\)$/,
+    break: async ({ router }) => known.routers.set(router, 'offline'),
+  },
+  {
+    what: 'nobody hosts the service',
+    link: 'terminator',
+    says: /^nobody hosts web-n\d+: it has no terminator$/,
+    break: ({ terminator }) => network.change('DELETE', `/terminators/${terminator}`),
+  },
+]
+
+describe('a link that no single command mends', () => {
+  it.each(unmendable.map((one) => [one.what, one]))(
+    '%s: it is named, and no command is proposed',
+    async (_what, broken) => {
+      await broken.break(pair)
+
+      const advice = await adviceOn(pair)
+
+      expect(failed(advice)).toEqual([broken.link, ...(broken.along ?? [])])
+      expect(linkOf(advice, broken.link).says).toMatch(broken.says)
+      expect(linkOf(advice, broken.link).mend).toBeUndefined()
+    },
+  )
+})
+
+describe('what nobody can tell', () => {
+  it('is unknown of a machine that has reported nothing, and passes for nothing else', async () => {
+    const id = await network.make('posture-checks', { name: `mute ${pair.tag}`, typeId: 'DOMAIN', domains: ['a.b'] })
+    await patch(`/service-policies/${pair.servicePolicy}`, { postureCheckRoles: [`@${id}`] })
+
+    const advice = await adviceOn(pair)
+
+    expect(advice.verdict).toBe('unknown')
+    expect(linkOf(advice, 'posture')).toMatchObject({
+      outcome: 'unknown',
+      postureChecks: [{ id, evidence: 'unknown' }],
+    })
+  })
+
+  it('is unknown of routers, and of the hosts behind them, while nobody watches them', async () => {
+    known.routers.delete(pair.router)
+
+    const advice = await adviceOn(pair)
+
+    expect(advice.verdict).toBe('unknown')
+    expect(linkOf(advice, 'common-router').outcome).toBe('unknown')
+    expect(linkOf(advice, 'terminator').outcome).toBe('unknown')
+  })
+})
+
+describe('the nearest miss', () => {
+  it('is the policy that lacks the fewest attributes', async () => {
+    const { tag } = pair
+    await network.change('DELETE', `/service-policies/${pair.servicePolicy}`)
+    const allOf = { semantic: 'AllOf' }
+    await network.servicePolicy('Dial', [`#staff-${tag}`, '#x', '#y'], [`#web-${tag}`], allOf)
+    const near = await network.servicePolicy('Dial', [`#staff-${tag}`, '#z'], [`#web-${tag}`], allOf)
+
+    const link = linkOf(await adviceOn(pair), 'service-policy')
+
+    expect(link.nearestMiss).toMatchObject({ policy: { id: near }, lacking: [{ attributes: ['z'] }] })
+    expect(link.mend?.slice(0, 3)).toEqual(['identity', 'update', `laptop-${tag}`])
+  })
+
+  it('is named, but not mended by half, where both sides lack something', async () => {
+    const { tag } = pair
+    await network.change('DELETE', `/service-policies/${pair.servicePolicy}`)
+    const policies = (await network.get('/service-policies?limit=500')) as { id: string }[]
+    for (const { id } of policies) await network.change('DELETE', `/service-policies/${id}`)
+    await network.servicePolicy('Dial', ['#others'], ['#other-services'])
+
+    const link = linkOf(await adviceOn(pair), 'service-policy')
+
+    expect(link.nearestMiss?.lacking).toEqual([
+      { record: `laptop-${tag}`, attributes: ['others'] },
+      { record: `web-${tag}`, attributes: ['other-services'] },
+    ])
+    expect(link.mend).toEqual([
+      ...['service-policy', 'create', `laptop-${tag}-dials-web-${tag}`, '--type', 'Dial'],
+      ...['--identity-roles', `@laptop-${tag}`, '--service-roles', `@web-${tag}`],
+    ])
+  })
+})
+
+describe('a fresh network', () => {
+  it('names the missing edge router first, with the commands that go on', async () => {
+    const fresh = await testController()
+    const only = await smallNetwork(fresh)
+    const identity = await only.make('identities', {
+      name: 'laptop',
+      type: 'Default',
+      isAdmin: false,
+      roleAttributes: ['staff'],
+      enrollment: { ott: true },
+    })
+    const service = await only.service('web', ['web'])
+    await only.servicePolicy('Dial', ['#staff'], ['#web'])
+
+    const advice = await advise(fresh.system, identity, service, 'Dial')
+
+    await fresh.close()
+    const [first] = advice.links.filter(({ outcome }) => outcome === 'failed')
+    expect(first).toMatchObject({ link: 'edge-router-policy', says: 'there is no edge router' })
+    expect(first?.next?.[0]?.slice(0, 2)).toEqual(['edge-router', 'create'])
+    expect(first?.mend).toBeUndefined()
+  })
+})
+
+describe('asking for advice', () => {
+  it.each([
+    ['identity', () => `/controller/policy/advise/nope/${pair.service}`, 404],
+    ['service', () => `/controller/policy/advise/${pair.identity}/nope`, 404],
+    ['type', () => `/controller/policy/advise/${pair.identity}/${pair.service}?type=Fly`, 400],
+  ])('refuses an unknown %s', async (_what, path, status) => {
+    expect((await network.call('GET', path())).status).toBe(status)
+  })
+})

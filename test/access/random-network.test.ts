@@ -1,0 +1,319 @@
+// Random networks under random changes, on a real store: the kept index against one built anew, both against plain loops
+// over the rows, and the sessions that live against the rights that are left.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Access } from '../../src/access/access.ts'
+import type { PolicyType } from '../../src/policy/policy-index.ts'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { edgeRouterPolicies } from '../../src/resources/edge-router-policies.ts'
+import { edgeRouters } from '../../src/resources/edge-routers.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { serviceEdgeRouterPolicies } from '../../src/resources/service-edge-router-policies.ts'
+import { servicePolicies } from '../../src/resources/service-policies.ts'
+import { services } from '../../src/resources/services.ts'
+import { sessions } from '../../src/resources/sessions.ts'
+import { create, insert, newEntity, patch, remove } from '../../src/store/entities.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { random } from '../world/random.ts'
+
+const ATTRIBUTES = ['a', 'b', 'c', 'd']
+const TYPES: readonly PolicyType[] = ['Dial', 'Bind']
+
+/** A record as its rows say, without any index. */
+interface Plain {
+  readonly id: string
+  readonly attributes: readonly string[]
+}
+
+interface PlainPolicy {
+  readonly semantic: string
+  readonly type?: string
+  readonly subjectRoles: readonly string[]
+  readonly objectRoles: readonly string[]
+}
+
+function isMatched(semantic: string, roles: readonly string[], { id, attributes }: Plain): boolean {
+  for (const role of roles) if (role === '#all' || role === `@${id}`) return true
+  let wanted = 0
+  let held = 0
+  for (const role of roles) {
+    if (!role.startsWith('#')) continue
+    wanted += 1
+    for (const attribute of attributes) if (role === `#${attribute}`) held += 1
+  }
+  return semantic === 'AllOf' ? wanted > 0 && held === wanted : held > 0
+}
+
+type PlainPolicies = Readonly<Record<'service' | 'router' | 'serviceRouter', readonly PlainPolicy[]>>
+
+/** What the rows of the store say, read anew each time. */
+class PlainNetwork {
+  readonly identities: readonly Plain[]
+  readonly services: readonly Plain[]
+  readonly routers: readonly Plain[]
+  readonly #policies: PlainPolicies
+
+  private constructor(
+    records: readonly [readonly Plain[], readonly Plain[], readonly Plain[]],
+    policies: PlainPolicies,
+  ) {
+    ;[this.identities, this.services, this.routers] = records
+    this.#policies = policies
+  }
+
+  static async read({ controller: { store } }: TestController): Promise<PlainNetwork> {
+    const { db } = store
+    const list = (text: string) => JSON.parse(text) as string[]
+    const plain = (rows: readonly { id: string; roleAttributes: string }[]) =>
+      rows.map(({ id, roleAttributes }) => ({ id, attributes: list(roleAttributes) }))
+    const columns = ['id', 'roleAttributes'] as const
+    const service = await db.selectFrom('service_policies').selectAll().execute()
+    const router = await db.selectFrom('edge_router_policies').selectAll().execute()
+    const serviceRouter = await db.selectFrom('service_edge_router_policies').selectAll().execute()
+    return new PlainNetwork(
+      [
+        plain(await db.selectFrom('identities').select(columns).execute()),
+        plain(await db.selectFrom('services').select(columns).execute()),
+        plain(await db.selectFrom('routers').select(columns).where('isEdge', '=', 1).execute()),
+      ],
+      {
+        service: service.map(({ semantic, type, identityRoles, serviceRoles }) => ({
+          semantic,
+          type,
+          subjectRoles: list(identityRoles),
+          objectRoles: list(serviceRoles),
+        })),
+        router: router.map(({ semantic, identityRoles, edgeRouterRoles }) => ({
+          semantic,
+          subjectRoles: list(identityRoles),
+          objectRoles: list(edgeRouterRoles),
+        })),
+        serviceRouter: serviceRouter.map(({ semantic, serviceRoles, edgeRouterRoles }) => ({
+          semantic,
+          subjectRoles: list(serviceRoles),
+          objectRoles: list(edgeRouterRoles),
+        })),
+      },
+    )
+  }
+
+  mayReach(identityId: string, serviceId: string, type: PolicyType): boolean {
+    const identity = this.identities.find(({ id }) => id === identityId)
+    const service = this.services.find(({ id }) => id === serviceId)
+    if (!identity || !service) return false
+    for (const policy of this.#policies.service) {
+      if (policy.type === type && this.#links(policy, identity, service)) return true
+    }
+    return false
+  }
+
+  servicesOf(identity: Plain, type: PolicyType): string[] {
+    return sorted(this.services.filter(({ id }) => this.mayReach(identity.id, id, type)).map(({ id }) => id))
+  }
+
+  commonRouters(identity: Plain, service: Plain): string[] {
+    const both = this.routers.filter(
+      (router) =>
+        this.#policies.router.some((policy) => this.#links(policy, identity, router)) &&
+        this.#policies.serviceRouter.some((policy) => this.#links(policy, service, router)),
+    )
+    return sorted(both.map(({ id }) => id))
+  }
+
+  #links({ semantic, subjectRoles, objectRoles }: PlainPolicy, subject: Plain, object: Plain): boolean {
+    return isMatched(semantic, subjectRoles, subject) && isMatched(semantic, objectRoles, object)
+  }
+}
+
+const sorted = (ids: readonly string[]) => [...ids].sort()
+
+/** Everything that an index says of the network, in a form that can be compared. */
+function answersOf({ index }: Access, plain: PlainNetwork) {
+  return plain.identities.map((identity) => ({
+    id: identity.id,
+    services: TYPES.map((type) => sorted(index.servicesGrantedBy(index.servicePoliciesOf(identity, type)))),
+    policies: sorted(index.servicePoliciesOf(identity).map(({ id }) => id)),
+    routers: sorted(index.routersOf(identity)),
+    common: plain.services.map(({ id }) => sorted(index.commonRouters(identity, id))),
+    may: plain.services.map(({ id }) => TYPES.map((type) => index.mayReach(identity, id, type))),
+  }))
+}
+
+describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
+  const chance = random(seed)
+  let world: TestController
+  /** Ids of what there is, by kind. */
+  const ids: Record<string, string[]> = {}
+  let made = 0
+
+  const roles = (plural: string): string[] => {
+    if (chance.oneIn(10)) return ['#all']
+    const named = chance.some(ids[plural] ?? [], 1).map((id) => `@${id}`)
+    return [...chance.some(ATTRIBUTES, 2).map((attribute) => `#${attribute}`), ...named]
+  }
+  const semantic = () => (chance.oneIn(2) ? 'AllOf' : 'AnyOf')
+  const kinds: readonly { readonly resource: AnyResource; most: number; values(): Record<string, unknown> }[] = [
+    { resource: identities, most: 6, values: () => ({ roleAttributes: chance.some(ATTRIBUTES, 3) }) },
+    { resource: services, most: 6, values: () => ({ roleAttributes: chance.some(ATTRIBUTES, 3) }) },
+    { resource: edgeRouters, most: 4, values: () => ({ roleAttributes: chance.some(ATTRIBUTES, 3) }) },
+    {
+      resource: servicePolicies,
+      most: 5,
+      values: () => ({
+        type: chance.pick(TYPES),
+        semantic: semantic(),
+        identityRoles: roles('identities'),
+        serviceRoles: roles('services'),
+      }),
+    },
+    {
+      resource: edgeRouterPolicies,
+      most: 3,
+      values: () => ({
+        semantic: semantic(),
+        identityRoles: roles('identities'),
+        edgeRouterRoles: roles('edge-routers'),
+      }),
+    },
+    {
+      resource: serviceEdgeRouterPolicies,
+      most: 3,
+      values: () => ({ semantic: semantic(), serviceRoles: roles('services'), edgeRouterRoles: roles('edge-routers') }),
+    },
+  ]
+  const always: Readonly<Record<string, object>> = {
+    identities: { typeId: 'Default', isAdmin: false },
+    services: { encryptionRequired: true },
+  }
+
+  /** Makes, changes or deletes one record; what another change took away meanwhile is left alone. */
+  async function alter(): Promise<void> {
+    const { resource, most, values } = chance.pick(kinds)
+    const present = ids[resource.plural] ?? []
+    ids[resource.plural] = present
+    if (present.length < most && !chance.oneIn(3)) {
+      const name = `${resource.name} ${++made}`
+      const wanted = { name, ...always[resource.plural], ...values() }
+      await create(world.system, resource, wanted as never).then(
+        ({ id }: { id: string }) => present.push(id),
+        () => {},
+      )
+      return
+    }
+    if (present.length === 0) return
+    const id = chance.pick(present)
+    if (chance.oneIn(4)) {
+      present.splice(present.indexOf(id), 1)
+      await remove(world.system, resource, id)
+    } else {
+      await patch(world.system, resource, id, values()).catch(() => {})
+    }
+  }
+
+  /** Opens a session for each right that there is. */
+  async function openAll(plain: PlainNetwork): Promise<void> {
+    const rows = await world.controller.store.db.selectFrom('api_sessions').select(['id', 'identityId']).execute()
+    await world.system.write(async (tx) => {
+      for (const { id: apiSessionId, identityId } of rows) {
+        for (const { id: serviceId } of plain.services) {
+          for (const type of TYPES) {
+            if (!plain.mayReach(identityId, serviceId, type)) continue
+            const values = { apiSessionId, identityId, serviceId, type, token: `${apiSessionId}${serviceId}${type}` }
+            const before = await tx.db
+              .selectFrom('sessions')
+              .select('id')
+              .where('token', '=', values.token)
+              .executeTakeFirst()
+            if (!before) await insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')
+          }
+        }
+      }
+    })
+  }
+
+  async function signInAll(plain: PlainNetwork): Promise<void> {
+    const { store, sessions: apiSessions } = world.controller
+    const rows = await store.db.selectFrom('api_sessions').select('identityId').execute()
+    const signedIn = new Set(rows.map(({ identityId }) => identityId))
+    await world.system.write(async (tx) => {
+      for (const { id } of plain.identities) {
+        if (signedIn.has(id)) continue
+        const identity = { id, name: id, isAdmin: chance.oneIn(3), authPolicyId: 'default' }
+        await apiSessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
+      }
+    })
+  }
+
+  const liveTokens = async () => {
+    const rows = await world.controller.store.db
+      .selectFrom('sessions')
+      .select(['token', 'identityId', 'serviceId', 'type'])
+      .execute()
+    return rows.sort((a, b) => (a.token < b.token ? -1 : 1))
+  }
+
+  beforeAll(async () => {
+    world = await testController()
+  })
+  afterAll(() => world.close())
+
+  it('says after every change what the rows say, keeps what it would build anew, and ends just the lost sessions', async () => {
+    for (let round = 0; round < 60; round++) {
+      const before = await PlainNetwork.read(world)
+      await signInAll(before)
+      await openAll(before)
+      const open = await liveTokens()
+
+      // Some at once: their transactions share a commit, and see each other's changes before memory does.
+      const changes = 1 + chance.below(3)
+      await Promise.all(Array.from({ length: changes }, () => alter()))
+
+      const plain = await PlainNetwork.read(world)
+      const { access } = world.controller
+      const answers = answersOf(access, plain)
+      expect(answers).toEqual(answersOf(await Access.load(world.controller.store.db, 0), plain))
+      expect(answers.map(({ services }) => services)).toEqual(
+        plain.identities.map((identity) => TYPES.map((type) => plain.servicesOf(identity, type))),
+      )
+      expect(answers.map(({ common }) => common)).toEqual(
+        plain.identities.map((identity) => plain.services.map((service) => plain.commonRouters(identity, service))),
+      )
+      const live = await liveTokens()
+      const rightful = open.filter(({ identityId, serviceId, type }) => plain.mayReach(identityId, serviceId, type))
+      // Of several changes, one may have given back what another took, and the session with it.
+      if (changes === 1) expect(live).toEqual(rightful)
+      else expect(rightful).toEqual(expect.arrayContaining(live))
+    }
+  })
+
+  it('is the same after a question about changes that nobody made', async () => {
+    const plain = await PlainNetwork.read(world)
+    const { access } = world.controller
+    const before = answersOf(access, plain)
+    const gone = [
+      ...plain.services.map((service) => ({
+        resource: 'services',
+        id: service.id,
+        before: { roleAttributes: service.attributes },
+        after: chance.oneIn(2) ? { roleAttributes: chance.some(ATTRIBUTES) } : undefined,
+      })),
+      ...plain.routers.map((router) => ({
+        resource: 'edge-routers',
+        id: router.id,
+        before: { roleAttributes: router.attributes },
+      })),
+    ].map(({ after, ...change }: { after?: object | undefined; resource: string; id: string; before: object }) => ({
+      ...change,
+      before: change.before as Record<string, unknown>,
+      ...(after ? { after: after as Record<string, unknown> } : {}),
+    }))
+
+    access.asIf(gone, () => {})
+    expect(() =>
+      access.asIf(gone, () => {
+        throw new Error('on purpose')
+      }),
+    ).toThrow('on purpose')
+
+    expect(answersOf(access, plain)).toEqual(before)
+  })
+})
