@@ -7,13 +7,14 @@ import { filterableFields, sourceOf } from '../src/filter/symbols.ts'
 import { linkedPlural } from '../src/records/links.ts'
 import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
 import { RawJson } from '../src/records/raw-json.ts'
+import type { ReadyRecord } from '../src/records/record.ts'
 import type { AnyResource, AnyRow, OtherName, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
-import { type ListParameters, planList } from '../src/store/list-plan.ts'
-import { allRows, list, type Restriction } from '../src/store/lists.ts'
+import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
+import { allRows, idsOfWholeList, list, type Restriction, type Window } from '../src/store/lists.ts'
 import { type Answer, created, data, empty, list as listAnswer, listMeta, raw } from './answers.ts'
 import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
 import { listParameters, listQuery, roleQuery } from './query.ts'
@@ -249,9 +250,25 @@ export async function answerList(
   const plan = planList(listParameters(call.query) as ListParameters)
   const how = await differences.presentation?.(call, true)
   if (plan.limit === 'none') return streamList(context, resource, plan, restrictions, how)
-  const page = await list(context, resource, plan, restrictions)
-  const records = await context.controller.readyRecords.byKeys(context, resource, page.keys)
+  const { page, records } = await pageOfRecords(context, resource, plan, restrictions)
   return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(sourceOf(resource)))
+}
+
+/** The records of a page, without asking the database where what they are is known beforehand. */
+async function pageOfRecords(
+  context: Context,
+  resource: AnyResource,
+  plan: ListPlan,
+  restrictions: readonly Restriction[],
+): Promise<{ page: Window; records: readonly ReadyRecord[] }> {
+  const { readyRecords } = context.controller
+  const ids = idsOfWholeList(plan, restrictions)
+  if (ids) {
+    const records = await readyRecords.byIds(context, resource, ids)
+    return { page: { ...plan, total: records.length }, records }
+  }
+  const page = await list(context, resource, plan, restrictions)
+  return { page, records: await readyRecords.byKeys(context, resource, page.keys) }
 }
 
 // How many records of an unlimited list are made ready at a time.

@@ -1,4 +1,5 @@
 // How services are shown: through the eyes of an identity, with the configuration that was asked for.
+import { attributesOfCaller } from '../../src/access/attributes-of.ts'
 import { knownConfigTypes } from '../../src/auth/open-session.ts'
 import type { Context } from '../../src/context.ts'
 import type { Attributed } from '../../src/policy/side.ts'
@@ -21,15 +22,10 @@ export interface Viewer {
 }
 
 /** Whoever calls; the controller's operator has no identity, and administers. */
-export async function callingViewer({ caller, db }: Context): Promise<Viewer> {
+export async function callingViewer(context: Context): Promise<Viewer> {
+  const { caller } = context
   if (caller.kind !== 'identity') return { identity: { id: '', attributes: [] }, isAdmin: true }
-  const { roleAttributes } = await db
-    .selectFrom('identities')
-    .select('roleAttributes')
-    .where('id', '=', caller.identityId)
-    .executeTakeFirstOrThrow()
-  const attributes = JSON.parse(roleAttributes) as string[]
-  return { identity: { id: caller.identityId, attributes }, isAdmin: caller.isAdmin }
+  return { identity: await attributesOfCaller(context, caller), isAdmin: caller.isAdmin }
 }
 
 /** The config types that a call asks for; without any, those that its session was opened with. */

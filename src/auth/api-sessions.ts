@@ -51,7 +51,7 @@ export class ApiSessions {
       .selectFrom('api_sessions as session')
       .innerJoin('identities as identity', 'identity.id', 'session.identityId')
       .select(['session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
-      .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId'])
+      .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId', 'roleAttributes'])
       .where('lastActivityAt', '>', now - timeout)
       .execute()
     for (const row of rows) {
@@ -63,6 +63,7 @@ export class ApiSessions {
           name: row.name,
           isAdmin: row.isAdmin === 1,
           authPolicyId: row.authPolicyId,
+          roleAttributes: JSON.parse(row.roleAttributes) as string[],
         },
         createdAt: row.createdAt,
         configTypes: sharedTypes(JSON.parse(row.configTypes) as string[]),

@@ -7,6 +7,7 @@ export interface SessionIdentity {
   name: string
   isAdmin: boolean
   authPolicyId: string
+  roleAttributes: readonly string[]
 }
 
 export interface LiveSession {
@@ -54,7 +55,8 @@ export class LiveSessions {
   }
 
   add(session: LiveSession): void {
-    const identity = this.#identities.get(session.identity.id) ?? { ...session.identity, sessions: 0 }
+    const { id, name, isAdmin, authPolicyId, roleAttributes } = session.identity
+    const identity = this.#identities.get(id) ?? { id, name, isAdmin, authPolicyId, roleAttributes, sessions: 0 }
     identity.sessions += 1
     this.#identities.set(identity.id, identity)
     const shared = { ...session, identity }
@@ -74,8 +76,8 @@ export class LiveSessions {
   }
 
   /** Tells all sessions of an identity what it has become. */
-  update({ id, name, isAdmin, authPolicyId }: SessionIdentity): void {
+  update({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): void {
     const identity = this.#identities.get(id)
-    if (identity) Object.assign(identity, { name, isAdmin, authPolicyId })
+    if (identity) Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes })
   }
 }
