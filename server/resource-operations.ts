@@ -6,14 +6,15 @@ import { filterableFields, sourceOf } from '../src/filter/symbols.ts'
 import { linkedPlural } from '../src/records/links.ts'
 import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
 import { jsonText, RawJson } from '../src/records/raw-json.ts'
+import type { ReadyRecord } from '../src/records/record.ts'
 import type { AnyResource, AnyRow, OtherName, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
 import { rowsOf } from '../src/store/kinds.ts'
-import { type ListParameters, planList } from '../src/store/list-plan.ts'
-import { allRows, list, type Restriction } from '../src/store/lists.ts'
+import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
+import { allRows, idsOfWholeList, list, type Restriction, type Window } from '../src/store/lists.ts'
 import { isOneOf } from '../src/store/untyped.ts'
 import { type Answer, created, data, empty, list as listAnswer } from './answers.ts'
 import { streamedList } from './list-stream.ts'
@@ -255,9 +256,25 @@ export async function answerList(
     const textsOf = (batch: readonly AnyRow[]) => finishRows(context, resource, batch, how)
     return streamedList(context, rows, textsOf, plan, filterableFields(sourceOf(resource)))
   }
-  const page = await list(context, resource, plan, restrictions)
-  const records = await context.controller.readyRecords.byKeys(context, resource, page.keys)
+  const { page, records } = await pageOfRecords(context, resource, plan, restrictions)
   return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(sourceOf(resource)))
+}
+
+/** The records of a page, without asking the database where what they are is known beforehand. */
+async function pageOfRecords(
+  context: Context,
+  resource: AnyResource,
+  plan: ListPlan,
+  restrictions: readonly Restriction[],
+): Promise<{ page: Window; records: readonly ReadyRecord[] }> {
+  const { readyRecords } = context.controller
+  const ids = idsOfWholeList(plan, restrictions)
+  if (ids) {
+    const records = await readyRecords.byIds(context, resource, ids)
+    return { page: { ...plan, total: records.length }, records }
+  }
+  const page = await list(context, resource, plan, restrictions)
+  return { page, records: await readyRecords.byKeys(context, resource, page.keys) }
 }
 
 /** The same, where each record is shown in a way of the operation's own, made from its row. */

@@ -1,5 +1,4 @@
 // The services that a caller may reach, over which routers, and how it learns that they changed.
-import { attributesOf } from '../../src/access/attributes-of.ts'
 import { isoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { errors, notFound } from '../../src/errors.ts'
@@ -9,7 +8,6 @@ import { terminators } from '../../src/resources/terminators.ts'
 import { usableRouters } from '../../src/views/usable-routers.ts'
 import { type Answer, data } from '../answers.ts'
 import { ownSessionId } from '../both-apis/current-api-session.ts'
-import { ownIdentityId } from '../both-apis/current-identity.ts'
 import {
   callingViewer,
   configTypesQuery,
@@ -148,10 +146,10 @@ export const clientServiceOperations: readonly AnyOperation[] = [
       schema: { type: 'object', properties: { lastChangeAt: { type: 'string', format: 'date-time' } } },
     },
     async run({ context }) {
-      const { controller, caller } = context
-      const session = caller.kind === 'identity' ? controller.sessions.get(caller.apiSessionId) : undefined
-      const identity = await attributesOf(context, ownIdentityId(context))
-      return data({ lastChangeAt: isoTime(controller.access.lastChangeFor(identity, session?.createdAt ?? 0)) })
+      const { access, sessions } = context.controller
+      const session = sessions.get(ownSessionId(context))
+      const { identity } = await callingViewer(context)
+      return data({ lastChangeAt: isoTime(access.lastChangeFor(identity, session?.createdAt ?? 0)) })
     },
   }),
   operation({

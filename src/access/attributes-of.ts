@@ -1,5 +1,5 @@
 // What policies know an identity by.
-import type { Context } from '../context.ts'
+import type { Caller, Context } from '../context.ts'
 import { notFound } from '../errors.ts'
 import type { Attributed } from '../policy/side.ts'
 import { kept } from '../store/kept.ts'
@@ -13,4 +13,13 @@ export async function attributesOf({ db }: Pick<Context, 'db'>, identityId: stri
   const [row] = await roleAttributes(db, identityId)
   if (!row) throw notFound('identity', identityId)
   return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
+}
+
+/** The same of a caller, from memory where the session is a live one. @throws NOT_FOUND */
+export async function attributesOfCaller(
+  { db, controller }: Context,
+  { identityId, apiSessionId }: Extract<Caller, { kind: 'identity' }>,
+): Promise<Attributed> {
+  const session = controller.sessions.get(apiSessionId)
+  return session ? { id: identityId, attributes: session.identity.roleAttributes } : attributesOf({ db }, identityId)
 }

@@ -212,7 +212,7 @@ function liveRows(db: Kysely<Database>, overdue: Instant, after: number) {
     .selectFrom('api_sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
     .select(['session.n', 'session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
-    .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId'])
+    .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId', 'roleAttributes'])
     .where('lastActivityAt', '>', overdue)
     .where('session.n', '>', after)
     .orderBy('session.n')
@@ -227,7 +227,13 @@ function liveSession(row: LiveRow): LiveSession {
   return {
     id,
     tokenHash,
-    identity: { id: identityId, name, isAdmin: row.isAdmin === 1, authPolicyId },
+    identity: {
+      id: identityId,
+      name,
+      isAdmin: row.isAdmin === 1,
+      authPolicyId,
+      roleAttributes: JSON.parse(row.roleAttributes) as string[],
+    },
     createdAt,
     configTypes: sharedTypes(JSON.parse(row.configTypes) as string[]),
     owesTotp: row.owesTotp === 1,

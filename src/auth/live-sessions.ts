@@ -7,6 +7,7 @@ export interface SessionIdentity {
   name: string
   isAdmin: boolean
   authPolicyId: string
+  roleAttributes: readonly string[]
 }
 
 export interface LiveSession {
@@ -59,11 +60,11 @@ export class LiveSessions {
     this.#byId.set(shared.id, shared)
   }
 
-  #identityOf({ id, name, isAdmin, authPolicyId }: SessionIdentity): Counted {
+  #identityOf({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): Counted {
     let identity = this.#identities.get(id)
     if (!identity) {
       // Member by member: what is spread takes five times the memory.
-      identity = { id, name, isAdmin, authPolicyId, sessions: 0 }
+      identity = { id, name, isAdmin, authPolicyId, roleAttributes, sessions: 0 }
       this.#identities.set(id, identity)
     }
     return identity
@@ -81,8 +82,8 @@ export class LiveSessions {
   }
 
   /** Tells all sessions of an identity what it has become. */
-  update({ id, name, isAdmin, authPolicyId }: SessionIdentity): void {
+  update({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): void {
     const identity = this.#identities.get(id)
-    if (identity) Object.assign(identity, { name, isAdmin, authPolicyId })
+    if (identity) Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes })
   }
 }

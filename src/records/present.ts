@@ -38,15 +38,18 @@ export async function finishAsBytes(
   const tails = await tailsOf(context, resource, records, how)
   // Most records of a list end in the same way.
   const encoded = new Map<string, Buffer>()
-  return records.flatMap((record, at) => {
-    const tail = tails[at] + (at === records.length - 1 ? '' : ',')
+  const pieces: Buffer[] = []
+  for (const [at, record] of records.entries()) {
+    const tail = tails[at] ?? ''
     let bytes = encoded.get(tail)
     if (!bytes) {
-      bytes = Buffer.from(tail)
+      bytes = Buffer.from(`${tail},`)
       encoded.set(tail, bytes)
     }
-    return [how.links ? Buffer.from(headOf(record, how)) : record.bytes, bytes]
-  })
+    pieces.push(how.links ? Buffer.from(headOf(record, how)) : record.bytes, bytes)
+  }
+  const last = pieces.pop()
+  return last ? [...pieces, last.subarray(0, -1)] : []
 }
 
 const COMMON = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']
@@ -84,7 +87,15 @@ async function tailsOf(
   const live = await resource.describeLive(context, facts, view)
   const declared = Object.keys(resource.live)
   const unseen = unseenMembers(context, resource)
-  return records.map((_, at) => `${computedMembers(declared, { ...live[at], ...unseen })}}`)
+  // Records that are described by the same object end in the same way.
+  const written = new Map<object | undefined, string>()
+  return live.map((members) => {
+    const known = written.get(members)
+    if (known !== undefined) return known
+    const tail = `${computedMembers(declared, { ...members, ...unseen })}}`
+    written.set(members, tail)
+    return tail
+  })
 }
 
 /** What only a running controller could know, as those see it who look at the data of one that does not run. */

@@ -33,11 +33,21 @@ export class ReadyRecords {
     return (await this.#make(context, resource, rows as AnyRow[]))[0]
   }
 
+  /** The records of those ids, in their order; ids without a record are passed over. */
+  async byIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Promise<ReadyRecord[]> {
+    const { byId } = this.#shelf(resource)
+    const missing = ids.filter((id) => !byId.has(id))
+    if (missing.length === 0) return ids.map((id) => byId.get(id) as ReadyRecord)
+    const made = await this.#load(context, resource, 'id', missing)
+    const fresh = new Map(made.map((record) => [record.id, record]))
+    return ids.flatMap((id) => fresh.get(id) ?? byId.get(id) ?? [])
+  }
+
   /** The records of those keys (`n`), in their order; keys without a record are passed over. */
   async byKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<ReadyRecord[]> {
     const { byKey } = this.#shelf(resource)
     const missing = keys.filter((key) => !byKey.has(key))
-    const made = missing.length === 0 ? [] : await this.#load(context, resource, missing)
+    const made = missing.length === 0 ? [] : await this.#load(context, resource, 'n', missing)
     if (made.length === keys.length) return inOrder(keys, new Map(made.map((record) => [record.n, record])))
     const fresh = new Map(made.map((record) => [record.n, record]))
     return keys.flatMap((key) => fresh.get(key) ?? byKey.get(key) ?? [])
@@ -66,10 +76,15 @@ export class ReadyRecords {
     this.#clear(plural)
   }
 
-  async #load(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<ReadyRecord[]> {
+  async #load(
+    context: ReadContext,
+    resource: AnyResource,
+    column: 'id' | 'n',
+    wanted: readonly (string | number)[],
+  ): Promise<ReadyRecord[]> {
     const query = rowsOf(context.db, resource)
       .selectAll()
-      .where(isOneOf(context.db, 'n', keys))
+      .where(isOneOf(context.db, column, wanted))
     return this.#make(context, resource, (await query.execute()) as AnyRow[])
   }
 

@@ -43,6 +43,17 @@ export async function list(
   return pageOf(context, sourceOf(resource), plan, conditions, tables)
 }
 
+/** The ids of a list, in order, where its first page holds all of it and it is asked for by ids and nothing else. */
+export function idsOfWholeList(
+  { predicate, order, limit, offset, roleFilter }: ListPlan,
+  [restriction, ...others]: readonly Restriction[],
+): readonly string[] | undefined {
+  if (!restriction || !('ids' in restriction) || others.length > 0) return undefined
+  if (predicate || order.keys.length > 0 || roleFilter.length > 0 || offset > 0) return undefined
+  const ids = [...new Set(restriction.ids)].sort()
+  return limit === 'none' || ids.length <= limit ? ids : undefined
+}
+
 /** All rows of a list as a query, for a stream. */
 export async function allRows(
   context: Reading,

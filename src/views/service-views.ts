@@ -37,14 +37,17 @@ export class ServiceViews implements LiveView {
     const { identity, isAdmin, configTypes, emptyConfig } = view as ServiceView
     const policies = this.#access.policiesOf(identity)
     const configs = configTypes.length === 0 ? undefined : await configsOf(context, rows, identity.id, configTypes)
+    const described = new Map<string, Record<string, unknown>>()
     return rows.map((row, at) => {
       const granting = this.#access.granting(policies, row.id)
       const permissions = permissionsFrom(new Set(granting.map(({ type }) => type)), isAdmin)
-      return {
-        config: configs ? new RawJson(configs[at] ?? '{}') : emptyConfig,
-        permissions,
-        postureQueries: permissions.map(passingQuery),
-      }
+      const members = { permissions, postureQueries: permissions.map(passingQuery) }
+      if (configs) return { config: new RawJson(configs[at] ?? '{}'), ...members }
+      // One object for all that look the same is written once (`finish`).
+      const key = permissions.join()
+      const known = described.get(key) ?? { config: emptyConfig, ...members }
+      described.set(key, known)
+      return known
     })
   }
 }

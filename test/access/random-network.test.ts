@@ -235,9 +235,9 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     const rows = await store.db.selectFrom('api_sessions').select('identityId').execute()
     const signedIn = new Set(rows.map(({ identityId }) => identityId))
     await world.system.write(async (tx) => {
-      for (const { id } of plain.identities) {
+      for (const { id, attributes } of plain.identities) {
         if (signedIn.has(id)) continue
-        const identity = { id, name: id, isAdmin: chance.oneIn(3), authPolicyId: 'default' }
+        const identity = { id, name: id, isAdmin: chance.oneIn(3), authPolicyId: 'default', roleAttributes: attributes }
         await apiSessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
       }
     })
