@@ -11,19 +11,25 @@ import { makeReady, type ReadyRecord } from './record.ts'
 // About what 15,000 identities take.
 const MOST_BYTES = 32 * 1024 * 1024
 
-/** The remembered records of one resource, the longest unused first. */
+/** The remembered records of one resource, the oldest first. */
 interface Shelf {
   readonly byId: Map<string, ReadyRecord>
   readonly byKey: Map<number, ReadyRecord>
+  bytes: number
 }
 
 export class ReadyRecords {
   readonly #shelves = new Map<string, Shelf>()
   readonly #dependants = dependants()
   readonly #referring = referring()
+  readonly #mostBytes: number
   #bytes = 0
   /** Counts commits: what was read before one is not remembered after it. */
   #commits = 0
+
+  constructor(mostBytes = MOST_BYTES) {
+    this.#mostBytes = mostBytes
+  }
 
   /** The record of that id, or undefined. */
   async byId(context: ReadContext, resource: AnyResource, id: string): Promise<ReadyRecord | undefined> {
@@ -96,32 +102,41 @@ export class ReadyRecords {
   }
 
   #remember(resource: AnyResource, record: ReadyRecord): void {
-    const { byId, byKey } = this.#shelf(resource)
-    if (byKey.has(record.n)) return
-    byId.set(record.id, record)
-    byKey.set(record.n, record)
-    this.#bytes += sizeOf(record)
-    for (const [id, oldest] of byId) {
-      if (this.#bytes <= MOST_BYTES || oldest === record) break
-      byId.delete(id)
-      byKey.delete(oldest.n)
-      this.#bytes -= sizeOf(oldest)
-    }
+    const shelf = this.#shelf(resource)
+    if (shelf.byKey.has(record.n)) return
+    shelf.byId.set(record.id, record)
+    shelf.byKey.set(record.n, record)
+    this.#weigh(shelf, sizeOf(record))
+    while (this.#bytes > this.#mostBytes) this.#dropOldest()
+  }
+
+  /** Makes room where most is taken: however many identities are read, the few policies stay remembered. */
+  #dropOldest(): void {
+    let largest: Shelf | undefined
+    for (const shelf of this.#shelves.values()) if (!largest || shelf.bytes > largest.bytes) largest = shelf
+    const [oldest] = largest?.byId.values() ?? []
+    if (largest && oldest) this.#drop(largest, oldest)
   }
 
   #forget(plural: string, id: string): void {
     const shelf = this.#shelves.get(plural)
     const record = shelf?.byId.get(id)
-    if (!shelf || !record) return
-    shelf.byId.delete(id)
+    if (shelf && record) this.#drop(shelf, record)
+  }
+
+  #drop(shelf: Shelf, record: ReadyRecord): void {
+    shelf.byId.delete(record.id)
     shelf.byKey.delete(record.n)
-    this.#bytes -= sizeOf(record)
+    this.#weigh(shelf, -sizeOf(record))
+  }
+
+  #weigh(shelf: Shelf, bytes: number): void {
+    shelf.bytes += bytes
+    this.#bytes += bytes
   }
 
   #clear(plural: string): void {
-    const shelf = this.#shelves.get(plural)
-    if (!shelf) return
-    for (const record of shelf.byId.values()) this.#bytes -= sizeOf(record)
+    this.#bytes -= this.#shelves.get(plural)?.bytes ?? 0
     this.#shelves.delete(plural)
   }
 
@@ -133,7 +148,7 @@ export class ReadyRecords {
   #shelf({ plural }: AnyResource): Shelf {
     let shelf = this.#shelves.get(plural)
     if (!shelf) {
-      shelf = { byId: new Map(), byKey: new Map() }
+      shelf = { byId: new Map(), byKey: new Map(), bytes: 0 }
       this.#shelves.set(plural, shelf)
     }
     return shelf

@@ -126,3 +126,21 @@ export const quoted = (stored: Stored) => JSON.stringify(stored)
 export const pasted = (stored: Stored) => stored as string
 export const toText = (value: unknown) => JSON.stringify(value)
 export const fromText = (stored: Stored) => JSON.parse(stored as string) as unknown
+
+/** Whether some member, at any depth, is left out while it is null. */
+export function hasOmitted(members: Fields): boolean {
+  return Object.values(members).some(
+    ({ kind, options }) => options.omitNull || (kind.members !== undefined && hasOmitted(kind.members)),
+  )
+}
+
+/** A structured value without the members that are left out while they are null. */
+export function withoutOmitted(members: Fields, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {}
+  for (const [name, { kind, options }] of Object.entries(members)) {
+    const member = value[name] ?? null
+    if (member === null && options.omitNull) continue
+    kept[name] = kind.members && member !== null ? withoutOmitted(kind.members, member as typeof value) : member
+  }
+  return kept
+}

@@ -6,6 +6,7 @@ import {
   type Fields,
   field,
   fromText,
+  hasOmitted,
   type Kind,
   type Null,
   type Objection,
@@ -14,6 +15,7 @@ import {
   type ReferenceOptions,
   same,
   toText,
+  withoutOmitted,
 } from './field.ts'
 import type { Values } from './field-values.ts'
 import { hexDigits, isHexadecimal } from './hexadecimal.ts'
@@ -245,21 +247,4 @@ export const f = {
   },
 
   ...setFields,
-}
-
-function hasOmitted(members: Fields): boolean {
-  return Object.values(members).some(
-    ({ kind, options }) => options.omitNull || (kind.members !== undefined && hasOmitted(kind.members)),
-  )
-}
-
-/** A structured value without the members that are left out while they are null. */
-function withoutOmitted(members: Fields, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const kept: Record<string, unknown> = {}
-  for (const [name, { kind, options }] of Object.entries(members)) {
-    const member = value[name] ?? null
-    if (member === null && options.omitNull) continue
-    kept[name] = kind.members && member !== null ? withoutOmitted(kind.members, member as typeof value) : member
-  }
-  return kept
 }

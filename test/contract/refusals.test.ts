@@ -165,11 +165,13 @@ const everyCase = changeable.flatMap((resource) =>
     .map((method) => ({ resource, method })),
 )
 
+/** What there is, before the first of some refusals. */
+let stored = ''
+
 /** Sends a request that is to be refused, and sees that it leaves nothing behind. */
 async function refusalOf(method: string, path: string, body: unknown) {
-  const before = await contentsOf(world)
   const refusal = await manage.refusal(method, path, body)
-  const isUntouched = (await contentsOf(world)) === before
+  const isUntouched = (await contentsOf(world)) === stored
   expect(isUntouched).toBe(true)
   return refusal
 }
@@ -177,17 +179,21 @@ async function refusalOf(method: string, path: string, body: unknown) {
 describe.each(everyCase.map(({ resource, method }) => [method, resource.plural, resource] as const))(
   '%s of %s',
   (method, plural, resource) => {
-    const pathOf = () => (method === 'POST' ? `/${plural}` : `/${plural}/${existing.get(plural)?.id}`)
-    const bodyOf = async () => {
-      if (method === 'PATCH') return {}
-      if (method === 'PUT') return existing.get(plural)?.body ?? {}
-      return exampleBody(world, resource, `a new ${resource.name}`)
-    }
+    let body: Record<string, unknown> = {}
+    let path = `/${plural}`
+
+    beforeAll(async () => {
+      const { id, body: known } = existing.get(plural) ?? {}
+      if (method === 'POST') body = await exampleBody(world, resource, `a new ${resource.name}`)
+      else path += `/${id}`
+      if (method === 'PUT') body = known ?? {}
+      stored = await contentsOf(world)
+    })
 
     it.each(cases(resource, method).map((wrong) => [shown(wrong), wrong]))('refuses %s', async (_shown, wrong) => {
       const { member, value, status, code, field = member } = wrong
 
-      const refused = await refusalOf(method, pathOf(), withMember(await bodyOf(), member, value))
+      const refused = await refusalOf(method, path, withMember(body, member, value))
 
       expect(refused).toMatchObject({ status, code, field })
     })
@@ -195,7 +201,7 @@ describe.each(everyCase.map(({ resource, method }) => [method, resource.plural, 
     it.each(uniqueMembers(resource))('refuses the %s of another', async (member) => {
       const taken = existing.get(plural)?.other[member]
 
-      const refused = await refusalOf(method, pathOf(), { ...(await bodyOf()), [member]: taken })
+      const refused = await refusalOf(method, path, { ...body, [member]: taken })
 
       expect(refused).toEqual({ status: 400, code: 'COULD_NOT_VALIDATE', field: member, value: taken })
     })
@@ -203,6 +209,10 @@ describe.each(everyCase.map(({ resource, method }) => [method, resource.plural, 
 )
 
 describe.each(changeable.map((resource) => [resource.plural, resource] as const))('an id of %s', (plural, resource) => {
+  beforeAll(async () => {
+    stored = await contentsOf(world)
+  })
+
   it.each([
     ['that is another kind of record', () => existing.get(plural === 'services' ? 'configs' : 'services')?.id],
     ['as long as a path can be', () => 'a'.repeat(4_000)],
@@ -212,6 +222,7 @@ describe.each(changeable.map((resource) => [resource.plural, resource] as const)
   ])('%s is that of no record', async (_what, id) => {
     for (const method of ['GET', 'DELETE', 'PATCH'] as const) {
       if (!resource.verbs.includes(verbOf[method])) continue
+
       const refused = await refusalOf(method, `/${plural}/${id()}`, method === 'PATCH' ? {} : undefined)
 
       expect(refused).toMatchObject({ status: 404, code: 'NOT_FOUND' })

@@ -1,0 +1,52 @@
+// What is remembered of records, and what makes way when it becomes too much.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ReadyRecords } from '../../src/records/ready-records.ts'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { services } from '../../src/resources/services.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { type Management, managementOf } from '../world/management.ts'
+
+let world: TestController
+let manage: Management
+
+beforeAll(async () => {
+  world = await testController()
+  manage = await managementOf(world)
+})
+afterAll(() => world.close())
+
+const SOME = 5
+const MANY = 100
+
+describe('remembered records', () => {
+  it('of a few services stay, however many identities are read', async () => {
+    const few: string[] = []
+    for (let at = 0; at < SOME; at++) {
+      few.push(await manage.make('services', { name: `service ${at}`, encryptionRequired: true }))
+    }
+    const many: string[] = []
+    for (let at = 0; at < MANY; at++) {
+      many.push(await manage.make('identities', { name: `identity ${at}`, type: 'User', isAdmin: false }))
+    }
+    const context = world.system
+    // Room for all services and for a fraction of the identities.
+    const records = new ReadyRecords(60_000)
+    // Remembered ones need no database.
+    const { db: _, ...withoutDatabase } = context
+    const isRemembered = async (resource: AnyResource, id: string) => {
+      try {
+        return (await records.byId(withoutDatabase as typeof context, resource, id)) !== undefined
+      } catch {
+        return false
+      }
+    }
+
+    for (const id of few) await records.byId(context, services, id)
+    for (const id of many) await records.byId(context, identities, id)
+
+    for (const id of few) expect(await isRemembered(services, id)).toBe(true)
+    expect(await isRemembered(identities, many.at(-1) ?? '')).toBe(true)
+    expect(await isRemembered(identities, many[0] ?? '')).toBe(false)
+  })
+})
