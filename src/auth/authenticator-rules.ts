@@ -2,7 +2,14 @@
 import { X509Certificate } from 'node:crypto'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalid } from '../errors.ts'
-import { certificatePem, fingerprint, fingerprint256, notBefore, publicKeyPrint } from '../pki/certificates.ts'
+import {
+  certificatePem,
+  type EncodedCertificate,
+  fingerprint,
+  fingerprint256,
+  notBefore,
+  publicKeyPrint,
+} from '../pki/certificates.ts'
 import { onlyPemBlock } from '../pki/pem.ts'
 import type { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
@@ -23,7 +30,7 @@ export interface PreparedAuthenticator {
 /** What an authenticator knows of its certificate. */
 export type CertificateFacts = Pick<Authenticator, 'certPem' | 'fingerprint' | 'fingerprint256' | 'publicKeyPrint'>
 
-export function certificateFacts(certificate: X509Certificate): CertificateFacts {
+export function certificateFacts(certificate: EncodedCertificate): CertificateFacts {
   return {
     certPem: certificatePem(certificate),
     fingerprint: fingerprint(certificate),
