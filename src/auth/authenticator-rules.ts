@@ -13,6 +13,7 @@ import {
 import { onlyPemBlock } from '../pki/pem.ts'
 import type { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
+import { credentialOfCertificate } from './credentials.ts'
 import { assertGoodPassword } from './password-rules.ts'
 import { assertUsernameFree, foldUsername } from './usernames.ts'
 
@@ -135,11 +136,7 @@ async function assertMethodFree({ db }: Pick<ReadContext, 'db'>, { identityId, m
 }
 
 async function assertCertificateFree(tx: WriteContext, { fingerprint256, fingerprint }: Authenticator): Promise<void> {
-  const other = await tx.db
-    .selectFrom('authenticators')
-    .select('id')
-    .where('fingerprint256', '=', fingerprint256)
-    .executeTakeFirst()
+  const [other] = await credentialOfCertificate(tx.db, fingerprint256 ?? '')
   if (other) throw errors.CERT_IN_USE({ message: 'an authenticator has it already', data: { fingerprint } })
 }
 
