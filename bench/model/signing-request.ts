@@ -1,7 +1,7 @@
 // Keys of clients and their signing requests (RFC 2986), made before the clock runs.
 import { generateKeyPairSync, sign } from 'node:crypto'
-import { distinguishedName } from '../../src/pki/certificates.ts'
 import { der } from '../../src/pki/der.ts'
+import { distinguishedName } from '../../src/pki/names.ts'
 import { toPem } from '../../src/pki/pem.ts'
 
 const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2'

@@ -2,10 +2,18 @@
 import { X509Certificate } from 'node:crypto'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalid } from '../errors.ts'
-import { certificatePem, fingerprint, fingerprint256, notBefore, publicKeyPrint } from '../pki/certificates.ts'
+import {
+  certificatePem,
+  type EncodedCertificate,
+  fingerprint,
+  fingerprint256,
+  notBefore,
+  publicKeyPrint,
+} from '../pki/certificates.ts'
 import { onlyPemBlock } from '../pki/pem.ts'
 import type { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
+import { credentialOfCertificate } from './credentials.ts'
 import { assertGoodPassword } from './password-rules.ts'
 import { assertUsernameFree, foldUsername } from './usernames.ts'
 
@@ -23,7 +31,7 @@ export interface PreparedAuthenticator {
 /** What an authenticator knows of its certificate. */
 export type CertificateFacts = Pick<Authenticator, 'certPem' | 'fingerprint' | 'fingerprint256' | 'publicKeyPrint'>
 
-export function certificateFacts(certificate: X509Certificate): CertificateFacts {
+export function certificateFacts(certificate: EncodedCertificate): CertificateFacts {
   return {
     certPem: certificatePem(certificate),
     fingerprint: fingerprint(certificate),
@@ -128,11 +136,7 @@ async function assertMethodFree({ db }: Pick<ReadContext, 'db'>, { identityId, m
 }
 
 async function assertCertificateFree(tx: WriteContext, { fingerprint256, fingerprint }: Authenticator): Promise<void> {
-  const other = await tx.db
-    .selectFrom('authenticators')
-    .select('id')
-    .where('fingerprint256', '=', fingerprint256)
-    .executeTakeFirst()
+  const [other] = await credentialOfCertificate(tx.db, fingerprint256 ?? '')
   if (other) throw errors.CERT_IN_USE({ message: 'an authenticator has it already', data: { fingerprint } })
 }
 

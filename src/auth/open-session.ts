@@ -7,6 +7,7 @@ import { identities } from '../resources/identities.ts'
 import { find, update } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { type Attempt, type FoundAuthenticator, Refusal } from './attempt.ts'
+import { passwordHashOf } from './credentials.ts'
 import { isDisabled } from './disabling.ts'
 import { allowedMethod } from './steps/allowed-method.ts'
 
@@ -66,7 +67,7 @@ async function stillAdmitted(
   const { id: identityId } = attempt.identity
   const now = await find(tx, identities, identityId)
   if (!now || isDisabled(now, tx.clock.now())) throw new Refusal(`identity ${identityId} was disabled meanwhile`)
-  const row = await tx.db.selectFrom('authenticators').select('passwordHash').where('id', '=', id).executeTakeFirst()
+  const [row] = await passwordHashOf(tx.db, id)
   if (!row || row.passwordHash !== passwordHash) throw new Refusal('the authenticator has changed meanwhile')
   attempt.identity = now
   allowedMethod(attempt)
@@ -79,13 +80,15 @@ async function noteOnAuthenticator(
   { method, strongerHash, isChainProper }: Attempt,
   { id, isIssuedByNetwork, lastAuthResolvedToRoot }: FoundAuthenticator,
 ): Promise<void> {
-  const own = tx.db.updateTable('authenticators').where('id', '=', id)
+  const own = () => tx.db.updateTable('authenticators').where('id', '=', id)
   if (method === 'password') {
-    await own.set({ failedAttempts: 0 }).where('failedAttempts', '>', 0).execute()
-    if (strongerHash) await own.set({ passwordHash: strongerHash }).execute()
+    await own().set({ failedAttempts: 0 }).where('failedAttempts', '>', 0).execute()
+    if (strongerHash) await own().set({ passwordHash: strongerHash }).execute()
   }
   if (method === 'cert' && isIssuedByNetwork && lastAuthResolvedToRoot !== isChainProper) {
-    await own.set({ lastAuthResolvedToRoot: isChainProper ? 1 : 0 }).execute()
+    await own()
+      .set({ lastAuthResolvedToRoot: isChainProper ? 1 : 0 })
+      .execute()
     tx.record({ operation: 'update', audit: 'none', resource: authenticators.plural, id, at: tx.clock.now() })
   }
 }

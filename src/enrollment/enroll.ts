@@ -10,6 +10,7 @@ import { readSigningRequest } from '../pki/requests.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { type EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
 import { insert, newEntity, removeIn } from '../store/entities.ts'
+import { keptOn } from '../store/kept.ts'
 
 /** What a client brings: which of it counts depends on the method. */
 export interface EnrollmentRequest {
@@ -55,22 +56,23 @@ export async function enroll(context: Context, request: EnrollmentRequest): Prom
   // The one method without a token: there the certificate's own authority says who enrolls. None is registered yet.
   if (method === 'ca') throw errors.ENROLLMENT_NO_VALID_CAS()
   if (method !== undefined && !Object.hasOwn(completions, method)) throw errors.INVALID_ENROLL_METHOD()
-  const enrollment = token === undefined ? undefined : await findByToken(context, token)
+  const enrollment = token === undefined ? undefined : (await outstandingOf(context.db, token))[0]
   if (!enrollment) throw errors.INVALID_ENROLLMENT_TOKEN()
   if (method !== undefined && enrollment.method !== method) throw errors.INVALID_ENROLL_METHOD()
   if (enrollment.expiresAt <= context.clock.now()) throw errors.ENROLLMENT_EXPIRED()
   return completions[enrollment.method](context, enrollment, request)
 }
 
-function findByToken({ db }: Pick<Context, 'db'>, token: string): Promise<Outstanding | undefined> {
-  return db
+const outstandingOf = keptOn((db, token: string) =>
+  db
     .selectFrom('enrollments')
     .select(['id', 'token', 'identityId', 'method', 'expiresAt', 'username'])
     .where('token', '=', token)
     .where('identityId', 'is not', null)
-    .$narrowType<{ identityId: NotNull }>()
-    .executeTakeFirst()
-}
+    .$narrowType<{ identityId: NotNull }>(),
+)
+
+const tokenOf = keptOn((db, id: string) => db.selectFrom('enrollments').select('token').where('id', '=', id))
 
 /** `ott`: a signing request becomes a client certificate, beside those that the identity may have already. */
 async function becomeCertificate(
@@ -115,7 +117,7 @@ async function becomePassword(
  * replaced while it was at work.
  */
 async function consume(tx: WriteContext, { id, token }: Outstanding): Promise<void> {
-  const row = await tx.db.selectFrom('enrollments').select('token').where('id', '=', id).executeTakeFirst()
+  const [row] = await tokenOf(tx.db, id)
   if (row?.token !== token) throw errors.INVALID_ENROLLMENT_TOKEN()
   await removeIn(tx, enrollments, id)
 }

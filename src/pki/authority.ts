@@ -7,7 +7,8 @@ import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import {
   certificatePem,
-  distinguishedName,
+  type EncodedCertificate,
+  encodeCertificate,
   fingerprint256,
   issueCertificate,
   isWithinDates,
@@ -15,6 +16,7 @@ import {
   notBefore,
 } from './certificates.ts'
 import { writePrivateFile } from './files.ts'
+import { distinguishedName } from './names.ts'
 import type { SigningRequest } from './requests.ts'
 
 const DAY = 24 * 60 * 60 * 1000
@@ -105,8 +107,8 @@ export class Authority {
   }
 
   /** Issues a client certificate for one year; what the request says of alternative names is dropped. */
-  issueClient(request: SigningRequest, now: Instant): X509Certificate {
-    return issueCertificate(
+  issueClient(request: SigningRequest, now: Instant): EncodedCertificate {
+    return encodeCertificate(
       {
         purpose: 'client',
         subject: request.subject,
@@ -119,7 +121,7 @@ export class Authority {
   }
 
   /** A client's certificate with what stands between it and the root, as PEM. */
-  clientChainPem(certificate: X509Certificate): string {
+  clientChainPem(certificate: EncodedCertificate): string {
     return certificatePem(certificate) + certificatePem(this.intermediate.certificate)
   }
 }

@@ -47,10 +47,21 @@ const KEY_USAGE = {
 
 const EXTENDED_KEY_USAGE = { client: '1.3.6.1.5.5.7.3.2', server: '1.3.6.1.5.5.7.3.1' } as const
 
+/** A certificate as bytes. One that node:crypto has read is one, too; reading takes longer than signing. */
+export interface EncodedCertificate {
+  /** DER. */
+  readonly raw: Buffer
+}
+
 /** Issues a certificate; the result is checked by reading it back. */
 export function issueCertificate(request: CertificateRequest, issuer: Issuer): X509Certificate {
+  return new X509Certificate(encodeCertificate(request, issuer).raw)
+}
+
+/** Issues a certificate of which nothing but its bytes is needed. */
+export function encodeCertificate(request: CertificateRequest, issuer: Issuer): EncodedCertificate {
   const { digest, identifier } = signingAlgorithm(issuer.key)
-  const issuerName = issuer.certificate ? parts(issuer.certificate).subject : request.subject
+  const issuerName = issuer.certificate ? issuerFacts(issuer.certificate).name : request.subject
   const body = der.sequence(
     der.explicit(0, der.integer(2)), // version 3
     der.unsigned(serialNumber()),
@@ -62,7 +73,7 @@ export function issueCertificate(request: CertificateRequest, issuer: Issuer): X
     der.explicit(3, der.sequence(...extensions(request, issuer))),
   )
   const signature = sign(digest, body, issuer.key)
-  return new X509Certificate(der.sequence(body, identifier, der.bitString(signature)))
+  return { raw: der.sequence(body, identifier, der.bitString(signature)) }
 }
 
 function serialNumber(): Buffer {
@@ -74,14 +85,12 @@ function serialNumber(): Buffer {
 function extensions(request: CertificateRequest, issuer: Issuer): Buffer[] {
   const { purpose, names = {} } = request
   const ownKey = keyIdentifier(request.publicKeyInfo)
-  const issuerKey = issuer.certificate ? keyIdentifier(parts(issuer.certificate).publicKeyInfo) : ownKey
+  const issuerKey = issuer.certificate ? issuerFacts(issuer.certificate).keyIdentifier : ownKey
   const found = [
-    extension('2.5.29.19', basicConstraints(request), true),
-    extension('2.5.29.15', KEY_USAGE[purpose], true),
+    ...(purpose === 'authority' ? authorityExtensions(request) : ENTITY_EXTENSIONS[purpose]),
     extension('2.5.29.14', der.octetString(ownKey)),
     extension('2.5.29.35', der.sequence(der.implicit(0, issuerKey))),
   ]
-  if (purpose !== 'authority') found.push(extension('2.5.29.37', der.sequence(der.oid(EXTENDED_KEY_USAGE[purpose]))))
   const general = generalNames(names)
   if (general.length > 0) found.push(extension('2.5.29.17', der.sequence(...general)))
   return found
@@ -91,9 +100,20 @@ function extension(oid: string, value: Buffer, isCritical = false): Buffer {
   return der.sequence(der.oid(oid), ...(isCritical ? [der.boolean(true)] : []), der.octetString(value))
 }
 
-function basicConstraints({ purpose, pathLength }: CertificateRequest): Buffer {
-  if (purpose !== 'authority') return der.sequence()
-  return der.sequence(der.boolean(true), ...(pathLength === undefined ? [] : [der.integer(pathLength)]))
+function authorityExtensions({ pathLength }: CertificateRequest): Buffer[] {
+  const constraints = der.sequence(der.boolean(true), ...(pathLength === undefined ? [] : [der.integer(pathLength)]))
+  return [extension('2.5.29.19', constraints, true), extension('2.5.29.15', KEY_USAGE.authority, true)]
+}
+
+/** What all certificates of a purpose have in common: made once, because devices enroll by the thousand. */
+const ENTITY_EXTENSIONS = { client: entityExtensions('client'), server: entityExtensions('server') } as const
+
+function entityExtensions(purpose: 'client' | 'server'): Buffer[] {
+  return [
+    extension('2.5.29.19', der.sequence(), true),
+    extension('2.5.29.15', KEY_USAGE[purpose], true),
+    extension('2.5.29.37', der.sequence(der.oid(EXTENDED_KEY_USAGE[purpose]))),
+  ]
 }
 
 // RFC 5280 §4.2.1.6: [2] dNSName, [6] uniformResourceIdentifier, [7] iPAddress.
@@ -126,14 +146,27 @@ function keyIdentifier(publicKeyInfo: Buffer): Buffer {
   return createHash('sha1').update(info.bits()).digest()
 }
 
-/** DER of a name with one organisation and one common name. */
-export function distinguishedName(organisation: string, commonName: string): Buffer {
-  const attribute = (oid: string, value: string) => der.set(der.sequence(der.oid(oid), der.utf8(value)))
-  return der.sequence(attribute('2.5.4.10', organisation), attribute('2.5.4.3', commonName))
+interface IssuerFacts {
+  /** DER of its subject. */
+  readonly name: Buffer
+  readonly keyIdentifier: Buffer
 }
 
-/** The parts of a certificate that a new one copies. */
-function parts(certificate: X509Certificate): { subject: Buffer; publicKeyInfo: Buffer } {
+const knownIssuers = new WeakMap<X509Certificate, IssuerFacts>()
+
+/** What every certificate says of its issuer. */
+function issuerFacts(certificate: X509Certificate): IssuerFacts {
+  let facts = knownIssuers.get(certificate)
+  if (!facts) {
+    const { subject: name, publicKeyInfo } = parts(certificate)
+    facts = { name, keyIdentifier: keyIdentifier(publicKeyInfo) }
+    knownIssuers.set(certificate, facts)
+  }
+  return facts
+}
+
+/** The parts of a certificate that others copy. */
+function parts(certificate: EncodedCertificate): { subject: Buffer; publicKeyInfo: Buffer } {
   const body = new DerReader(certificate.raw).sequence().sequence()
   if (body.peekTag() === 0xa0) body.next() // version
   body.next() // serial number
@@ -145,22 +178,22 @@ function parts(certificate: X509Certificate): { subject: Buffer; publicKeyInfo: 
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-export function certificatePem(certificate: X509Certificate): string {
+export function certificatePem(certificate: EncodedCertificate): string {
   return toPem('CERTIFICATE', certificate.raw)
 }
 
 /** SHA-1 of the DER, lower-case hex: how clients and records name a certificate. */
-export function fingerprint(certificate: X509Certificate): string {
+export function fingerprint(certificate: EncodedCertificate): string {
   return createHash('sha1').update(certificate.raw).digest('hex')
 }
 
 /** SHA-256 of the DER, lower-case hex: how this controller finds one. */
-export function fingerprint256(certificate: X509Certificate): string {
+export function fingerprint256(certificate: EncodedCertificate): string {
   return createHash('sha256').update(certificate.raw).digest('hex')
 }
 
 /** SHA-256 of the public key, lower-case hex. */
-export function publicKeyPrint(certificate: X509Certificate): string {
+export function publicKeyPrint(certificate: EncodedCertificate): string {
   return createHash('sha256').update(parts(certificate).publicKeyInfo).digest('hex')
 }
 

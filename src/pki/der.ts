@@ -14,8 +14,18 @@ const SEQUENCE = 0x30
 const SET = 0x31
 
 function tlv(tag: number, ...contents: readonly Uint8Array[]): Buffer {
-  const length = contents.reduce((sum, content) => sum + content.length, 0)
-  return Buffer.concat([Buffer.from([tag, ...lengthBytes(length)]), ...contents])
+  let length = 0
+  for (const content of contents) length += content.length
+  const lengthAs = lengthBytes(length)
+  let at = 1 + lengthAs.length
+  const bytes = Buffer.allocUnsafe(at + length)
+  bytes[0] = tag
+  bytes.set(lengthAs, 1)
+  for (const content of contents) {
+    bytes.set(content, at)
+    at += content.length
+  }
+  return bytes
 }
 
 // X.690 §8.1.3: one byte below 128, else the number of length bytes with the high bit set, then the length.
@@ -120,6 +130,13 @@ export class DerReader {
   sequence(): DerReader {
     const element = this.next()
     if (element.tag !== SEQUENCE) throw new DerError('a SEQUENCE was expected')
+    return new DerReader(element.content)
+  }
+
+  /** The next element, which must be a SET, opened. */
+  set(): DerReader {
+    const element = this.next()
+    if (element.tag !== SET) throw new DerError('a SET was expected')
     return new DerReader(element.content)
   }
 

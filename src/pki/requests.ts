@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { errors } from '../errors.ts'
 import { isSignedBy, keyObjection, publicKeyFrom } from './algorithms.ts'
 import { DerReader } from './der.ts'
+import { assertReadableName } from './names.ts'
 import { onlyPemBlock } from './pem.ts'
 
 export interface SigningRequest {
@@ -37,6 +38,7 @@ function parse(bytes: Buffer): SigningRequest {
     const inner = new DerReader(info.content)
     inner.next() // version
     const subject = inner.next().bytes
+    assertReadableName(subject)
     const publicKeyInfo = inner.next().bytes
     const publicKey = publicKeyFrom(publicKeyInfo)
     if (!isSignedBy(algorithm, publicKey, info.bytes, signature))

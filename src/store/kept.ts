@@ -25,6 +25,13 @@ export function kept<const P extends readonly Parameter[], Row>(
   }
 }
 
+/** The same for tables that are known where the statement is written. */
+export function keptOn<const P extends readonly Parameter[], Row>(
+  build: (db: Kysely<Database>, ...parameters: P) => Compilable<Row>,
+): Kept<P, Row> {
+  return kept((db, ...parameters) => build(db as unknown as Kysely<Database>, ...parameters))
+}
+
 function checked<Row>(compiled: CompiledQuery<Row>, parameters: readonly Parameter[]): CompiledQuery<Row> {
   const isSame =
     compiled.parameters.length === parameters.length &&

@@ -1,5 +1,5 @@
 // Certificates and requests, held against another implementation.
-import { X509Certificate } from 'node:crypto'
+import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,8 +8,10 @@ import { Authority } from '../../src/pki/authority.ts'
 import { certificatePem, fingerprint, notAfter, notBefore } from '../../src/pki/certificates.ts'
 import { buildChain } from '../../src/pki/chains.ts'
 import { DerReader, der } from '../../src/pki/der.ts'
+import { distinguishedName } from '../../src/pki/names.ts'
+import { toPem } from '../../src/pki/pem.ts'
 import { certificateStore, certificatesOf } from '../../src/pki/pkcs7.ts'
-import { readSigningRequest } from '../../src/pki/requests.ts'
+import { readSigningRequest, type SigningRequest } from '../../src/pki/requests.ts'
 import { clientKey, type KeyKind, x509 } from '../world/certificates.ts'
 
 const NOW = Date.UTC(2026, 5, 1)
@@ -23,13 +25,18 @@ function newAuthority(hosts = ['controller.example', '10.1.2.3', 'fd00::7']) {
 
 const { authority, directory } = newAuthority()
 
+/** A client's certificate as another reader sees it. */
+function issued(request: SigningRequest): X509Certificate {
+  return new X509Certificate(authority.issueClient(request, NOW).raw)
+}
+
 describe('a client certificate', () => {
   it.each(['P-256', 'P-384', 'P-521', 'RSA-2048', 'Ed25519'] as const)(
     'is issued for a %s key',
     async (kind: KeyKind) => {
       const { csr, key } = await clientKey('device', kind)
 
-      const certificate = authority.issueClient(readSigningRequest(csr), NOW)
+      const certificate = issued(readSigningRequest(csr))
 
       expect(certificate.checkPrivateKey(key)).toBe(true)
       expect(certificate.checkIssued(authority.intermediate.certificate)).toBe(true)
@@ -63,7 +70,7 @@ describe('a client certificate', () => {
   it('drops the alternative names that a request asks for', async () => {
     const { csr } = await clientKey('device')
 
-    const certificate = authority.issueClient(readSigningRequest(csr), NOW)
+    const certificate = issued(readSigningRequest(csr))
 
     expect(certificate.subjectAltName).toBeUndefined()
   })
@@ -71,7 +78,7 @@ describe('a client certificate', () => {
   it('has a serial number of its own', async () => {
     const request = readSigningRequest((await clientKey('device')).csr)
 
-    const serials = Array.from({ length: 50 }, () => authority.issueClient(request, NOW).serialNumber)
+    const serials = Array.from({ length: 50 }, () => issued(request).serialNumber)
 
     expect(new Set(serials).size).toBe(50)
   })
@@ -127,7 +134,7 @@ describe('the files of an authority', () => {
 describe('a chain', () => {
   const others = [newAuthority().authority, newAuthority().authority]
   const noise = others.flatMap(({ root, intermediate }) => [root, intermediate.certificate])
-  const issue = async () => authority.issueClient(readSigningRequest((await clientKey('leaf')).csr), NOW)
+  const issue = async () => issued(readSigningRequest((await clientKey('leaf')).csr))
 
   it('is found among certificates that do not belong, in any order', async () => {
     const leaf = await issue()
@@ -241,6 +248,79 @@ describe('DER', () => {
       }
       expect(() => readSigningRequest(pem(bytes.subarray(0, at)))).toThrow(/request/)
     }
+  })
+})
+
+describe('the name in a request', () => {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const publicKeyInfo = publicKey.export({ type: 'spki', format: 'der' })
+
+  /** A request that its own key has signed, whatever it says. */
+  function requestFor(subject: Buffer, key = publicKeyInfo): string {
+    const info = der.sequence(der.integer(0), subject, key, der.explicit(0))
+    const signature = der.bitString(sign('sha256', info, privateKey))
+    const algorithm = der.sequence(der.oid('1.2.840.10045.4.3.2'))
+    return toPem('CERTIFICATE REQUEST', der.sequence(info, algorithm, signature))
+  }
+
+  const name = (type: Buffer, value: Buffer) => der.sequence(der.set(der.sequence(type, value)))
+  const commonName = der.oid('2.5.4.3')
+  const text = (tag: number, content: Buffer) => Buffer.concat([Buffer.from([tag, content.length]), content])
+
+  it.each([
+    ['empty', der.sequence()],
+    ['of several parts', distinguishedName('somebody', 'something')],
+    ['in UTF-8', name(commonName, der.utf8('Zürich 🏔'))],
+    ['in the way of Windows', name(commonName, text(0x1e, Buffer.from('00410042', 'hex')))],
+    ['of an old kind of text', name(commonName, text(0x14, Buffer.from([0xe9])))],
+  ])('may be %s', (_what, subject) => {
+    const certificate = issued(readSigningRequest(requestFor(subject)))
+
+    expect(certificate.raw.includes(subject)).toBe(true)
+  })
+
+  it.each([
+    ['no name', der.octetString(Buffer.from('x'))],
+    ['nonsense', der.sequence(Buffer.from([0xff, 0xff, 0xff]))],
+    ['an empty part', der.sequence(der.set())],
+    ['a number', name(commonName, der.integer(5))],
+    ['broken UTF-8', name(commonName, text(0x0c, Buffer.from([0xff, 0xfe])))],
+    ['half a character', name(commonName, text(0x1e, Buffer.from('004100', 'hex')))],
+    ['half a pair of characters', name(commonName, text(0x1e, Buffer.from('d83d', 'hex')))],
+    ['a kind that does not end', name(Buffer.from([6, 2, 0x55, 0x84]), der.utf8('x'))],
+    ['a kind that is no kind', name(der.utf8('x'), der.utf8('x'))],
+    ['more than anybody needs', name(commonName, der.utf8('x'.repeat(3_000)))],
+  ])('is refused where it is %s', (_what, subject) => {
+    expect(() => readSigningRequest(requestFor(subject))).toThrow(/request/)
+  })
+
+  it('is refused, or can be read in the certificate, whichever of its bytes is another', () => {
+    const subject = der.sequence(
+      ...[der.utf8('üx'), text(0x13, Buffer.from('US')), text(0x1e, Buffer.from('0041', 'hex'))].map((value) =>
+        der.set(der.sequence(commonName, value)),
+      ),
+    )
+    for (let at = 0; at < subject.length; at++) {
+      for (const flip of [0x01, 0x04, 0x10, 0x55, 0x80, 0xff]) {
+        const broken = Buffer.from(subject)
+        broken[at] = (broken[at] as number) ^ flip
+        let request: SigningRequest | undefined
+        try {
+          request = readSigningRequest(requestFor(broken))
+        } catch (error) {
+          expect((error as { code: string }).code).toBe('COULD_NOT_PROCESS_CSR')
+        }
+
+        if (request) expect(issued(request).ca).toBe(false)
+      }
+    }
+  })
+
+  it('comes to nothing beside a key that is no point of its curve', () => {
+    const elsewhere = Buffer.from(publicKeyInfo)
+    elsewhere[elsewhere.length - 1] = (elsewhere.at(-1) as number) ^ 1
+
+    expect(() => readSigningRequest(requestFor(der.sequence(), elsewhere))).toThrow(/request/)
   })
 })
 

@@ -2,14 +2,11 @@
 import type { X509Certificate } from 'node:crypto'
 import { fingerprint256 } from '../../pki/certificates.ts'
 import { Refusal, type Step } from '../attempt.ts'
+import { credentialOfCertificate } from '../credentials.ts'
 
 export const knownCertificate: Step = async (attempt) => {
   const leaf = attempt.presented.certificates[0] as X509Certificate
-  const row = await attempt.context.db
-    .selectFrom('authenticators')
-    .select(['id', 'identityId', 'isIssuedByNetwork', 'isExtendRequested', 'lastAuthResolvedToRoot'])
-    .where('fingerprint256', '=', fingerprint256(leaf))
-    .executeTakeFirst()
+  const [row] = await credentialOfCertificate(attempt.context.db, fingerprint256(leaf))
   if (!row) throw new Refusal('the certificate belongs to no authenticator')
   attempt.authenticator = {
     id: row.id,
