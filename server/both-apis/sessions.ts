@@ -16,7 +16,6 @@ import { callingViewer } from './service-presentation.ts'
 
 const BOTH = { apis: ['client', 'management'], topic: 'sessions' } as const
 const READ = { permission: 'session.read', grantedTo: 'authenticated' } as const
-const NEW: NewSessionView = { isNew: true }
 
 interface SessionCreate {
   readonly serviceId: string
@@ -67,13 +66,18 @@ export const sessionOperations: readonly AnyOperation[] = [
     }),
     returns: { kind: 'record', resource: 'sessions' },
     async run({ context, body }) {
-      const dialer = { ...(await callingViewer(context)), apiSessionId: ownSessionId(context) }
-      const id = await openSession(context, dialer, {
-        serviceId: body.serviceId ?? '',
-        type: body.type ?? 'Dial',
-        tags: body.tags ?? {},
-      })
-      return data(await recordJson(context, sessions, id, { view: NEW }), { status: 201 })
+      const viewer = await callingViewer(context)
+      const id = await openSession(
+        context,
+        { ...viewer, apiSessionId: ownSessionId(context) },
+        {
+          serviceId: body.serviceId ?? '',
+          type: body.type ?? 'Dial',
+          tags: body.tags ?? {},
+        },
+      )
+      const view: NewSessionView = { maker: viewer.identity }
+      return data(await recordJson(context, sessions, id, { view }), { status: 201 })
     },
   }),
   operation({

@@ -124,7 +124,13 @@ describe('without a change', () => {
   it('is shared by the sign-ins of an identity', async () => {
     const { sessions } = world.controller
     const again = await world.system.write(async (tx) => {
-      const identity = { id: who.id, name: '', isAdmin: false, authPolicyId: 'default' }
+      const identity = {
+        id: who.id,
+        name: '',
+        isAdmin: false,
+        authPolicyId: 'default',
+        roleAttributes: [`staff-${tag}`],
+      }
       return sessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
     })
     await patch(`/services/${service}`, { name: `shared ${tag}` })
