@@ -46,7 +46,7 @@ async function serviceRouters({ context, params: { id = '' }, headers }: Call): 
   await assertVisible(context, viewer, id)
   const { 'session-token': token } = headers
   if (token !== undefined) await assertSessionToken(context, String(token), id)
-  return data({ edgeRouters: await usableRouters(context, viewer.identity, id) })
+  return data({ edgeRouters: usableRouters(context, viewer.identity, id) })
 }
 
 /** The token of a session for the service, made by this very sign-in. */

@@ -1,19 +1,14 @@
 // Who is signed in: administrators see and end every session, everybody else sees their own.
-import { notFound } from '../../src/errors.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
 import { removeIn } from '../../src/store/entities.ts'
 import { empty } from '../answers.ts'
-import { type AnyOperation, type Call, operation } from '../operation.ts'
+import { ownRecords, visibleRow } from '../both-apis/own-records.ts'
+import { type AnyOperation, operation } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { answerList, answerRecord, existingRow } from '../resource-operations.ts'
+import { answerList, answerRecord } from '../resource-operations.ts'
 
 const COMMON = { apis: ['management'] as const, topic: 'api-sessions' }
 const READ = { permission: 'api-session.read', grantedTo: 'authenticated' } as const
-
-/** The identity whose sessions the caller may see; undefined for those who may see all. */
-function onlyIdentity({ context: { caller } }: Call): string | undefined {
-  return caller.kind === 'identity' && !caller.isAdmin ? caller.identityId : undefined
-}
 
 export const apiSessionOperations: readonly AnyOperation[] = [
   operation({
@@ -25,11 +20,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     access: READ,
     query: listQuery,
     returns: { kind: 'list', resource: 'api-sessions' },
-    run(call) {
-      const identityId = onlyIdentity(call)
-      const restrictions = identityId === undefined ? [] : [{ field: 'identityId', equals: identityId }]
-      return answerList(call, apiSessions, restrictions)
-    },
+    run: (call) => answerList(call, apiSessions, ownRecords(call)),
   }),
   operation({
     ...COMMON,
@@ -40,11 +31,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     access: READ,
     returns: { kind: 'record', resource: 'api-sessions' },
     async run(call) {
-      const { id } = call.params
-      const identityId = onlyIdentity(call)
-      const row = await existingRow(call.context, apiSessions, id)
-      // That of another looks as if it were not there.
-      if (identityId !== undefined && row.identityId !== identityId) throw notFound('api session', row.id)
+      const { id } = await visibleRow(call, apiSessions)
       return answerRecord(call, apiSessions, id)
     },
   }),

@@ -1,6 +1,6 @@
 // Questions that administrators ask of policies: why not, who, what, and what if.
 import { advise } from '../../src/access/advice/advise.ts'
-import { readRoles } from '../../src/access/advice/service-policy-links.ts'
+import { byName, readRoles } from '../../src/access/advice/service-policy-links.ts'
 import { impactOf } from '../../src/access/impact.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import type { IndexedPolicy } from '../../src/policy/policy-table.ts'
@@ -132,7 +132,7 @@ interface Linking {
 
 /** Those of the policies that match both, each with the roles that decide it. */
 function linking(policies: readonly IndexedPolicy[], identity: Attributed, service: Attributed): Linking[] {
-  return policies.flatMap((policy) => {
+  return byName(policies).flatMap((policy) => {
     const subjectRoles = readRoles(decidingRoles(policy.subjects, identity), identity)
     if (subjectRoles.length === 0) return []
     const objectRoles = readRoles(decidingRoles(policy.objects, service), service)

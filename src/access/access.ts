@@ -11,6 +11,7 @@ import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import { ConfigUses } from './config-uses.ts'
 import { type Altered, asIf, feed, loadIndex } from './index-feed.ts'
+import { KnownRouters } from './known-routers.ts'
 import { PolicyScopes } from './policy-scopes.ts'
 
 export class Access {
@@ -18,19 +19,21 @@ export class Access {
   readonly index = new PolicyIndex()
   /** What is known beyond records. */
   readonly ports: Ports
+  readonly routers: KnownRouters
   /** The sub-lists that policies decide. */
   readonly scopes = new PolicyScopes(this.index)
   readonly #updates: UpdateTimes
   readonly #configs = new ConfigUses()
 
-  private constructor(startedAt: Instant, ports: Ports) {
+  private constructor(startedAt: Instant, ports: Ports, routers: KnownRouters) {
+    this.routers = routers
     this.#updates = new UpdateTimes(startedAt)
     this.ports = ports
   }
 
   /** Builds the index from the rows of the store. */
   static async load(db: Kysely<Database>, startedAt: Instant, ports: Ports = recordsAlone): Promise<Access> {
-    const access = new Access(startedAt, ports)
+    const access = new Access(startedAt, ports, await KnownRouters.load(db))
     await loadIndex(db, access.index)
     for (const { id, configs } of await db.selectFrom('services').select(['id', 'configs']).execute()) {
       access.#configs.setService(id, JSON.parse(configs) as string[])
@@ -55,6 +58,11 @@ export class Access {
   /** Those of the policies that grant the service. */
   granting(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
     return this.index.grantingService(policies, serviceId)
+  }
+
+  /** Whether one of the policies grants the service. */
+  grantsService(policies: readonly IndexedPolicy[], serviceId: string): boolean {
+    return this.index.grantsService(policies, serviceId)
   }
 
   /** Whether a policy lets an identity dial or bind a service; of one type, where it is given. */
@@ -96,6 +104,7 @@ export class Access {
       this.#stamp(change)
       feed(this.index, change)
       this.#configsChanged(change)
+      this.routers.follow(change)
       if (change.resource === 'services' || change.resource === 'posture-checks') this.#stamp(change)
     }
   }

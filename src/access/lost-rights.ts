@@ -56,9 +56,9 @@ async function concernedBy(tx: Reading, earlier: readonly Altered[], change: Alt
       return after && losesEntries(before, after, 'roleAttributes') ? found(tx, { serviceIds: [id] }) : []
     case 'service-policies':
       return before && !onlyGrows(before, after) ? ofPolicy(tx, earlier, before as unknown as ServicePolicyRecord) : []
-    // Made beside a transaction that took the right to it.
+    // The right may have gone since it was asked for.
     case 'sessions':
-      return after && earlier.length > 0 ? found(tx, { ids: [id] }) : []
+      return after ? found(tx, { ids: [id] }) : []
     default:
       return []
   }

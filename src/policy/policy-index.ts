@@ -127,9 +127,13 @@ export class PolicyIndex {
 
   /** Whether a policy, of that type where one is given, lets the identity reach the service. */
   mayReach(identity: Attributed, serviceId: string, type?: PolicyType): boolean {
+    return this.grantsService(this.servicePoliciesOf(identity, type), serviceId)
+  }
+
+  /** Whether one of the policies grants the service. */
+  grantsService(policies: readonly IndexedPolicy[], serviceId: string): boolean {
     const slot = this.#services.slotOf(serviceId)
-    if (slot === undefined) return false
-    return this.servicePoliciesOf(identity, type).some(({ id }) => this.#servicePolicies.grants(id, slot))
+    return slot !== undefined && policies.some(({ id }) => this.#servicePolicies.grants(id, slot))
   }
 
   /** Slots of the services that the identity may reach by policies of that type: sets of them can be compared. */

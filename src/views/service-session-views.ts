@@ -2,34 +2,39 @@
 import { attributesOf } from '../access/attributes-of.ts'
 import type { ReadContext } from '../context.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
+import type { Attributed } from '../policy/side.ts'
 import { RawJson } from '../records/raw-json.ts'
 import type { Facts, LiveView } from '../resources/define.ts'
 import { usableRouters } from './usable-routers.ts'
 
 /** The session is shown to whoever made it just now: clients do not expect policies there. */
 export interface NewSessionView {
-  readonly isNew: true
+  readonly maker: Attributed
 }
 
 export class ServiceSessionViews implements LiveView {
-  describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
-    const isNew = (view as NewSessionView | undefined)?.isNew === true
-    return Promise.all(rows.map((row) => describeOne(context, row, isNew)))
+  async describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
+    const maker = (view as NewSessionView | undefined)?.maker
+    if (maker) return rows.map(({ serviceId }) => ({ edgeRouters: routersText(context, maker, serviceId as string) }))
+    return Promise.all(rows.map((row) => describeOne(context, row)))
   }
 }
 
-async function describeOne(context: ReadContext, row: Facts, isNew: boolean): Promise<Record<string, unknown>> {
+async function describeOne(context: ReadContext, row: Facts): Promise<Record<string, unknown>> {
   const { access, references } = context.controller
   const identity = await attributesOf(context, row.identityId as string)
   const serviceId = row.serviceId as string
-  const routers = await usableRouters(context, identity, serviceId)
-  const edgeRouters = routers.map((router) => ({ ...router, urls: router.supportedProtocols }))
-  if (isNew) return { edgeRouters }
   const granting = access.granting(access.policiesOf(identity, row.type as PolicyType), serviceId)
   const ids = granting.map(({ id }) => id)
-  const policies = ids.length === 0 ? new Map() : await references.of(context.db, 'service-policies', ids)
+  const policies = await references.of(context.db, 'service-policies', ids)
   return {
-    edgeRouters,
-    servicePolicies: ids.flatMap((id) => (policies.has(id) ? [new RawJson(policies.get(id)?.text ?? 'null')] : [])),
+    edgeRouters: routersText(context, identity, serviceId),
+    servicePolicies: ids.flatMap((id) => new RawJson(policies.get(id)?.text ?? 'null')),
   }
+}
+
+/** JSON text of the routers; clients know their addresses by two names. */
+function routersText(context: ReadContext, identity: Attributed, serviceId: string): RawJson {
+  const routers = usableRouters(context, identity, serviceId)
+  return new RawJson(JSON.stringify(routers.map((router) => ({ ...router, urls: router.supportedProtocols }))))
 }

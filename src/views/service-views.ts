@@ -1,6 +1,7 @@
 // What a service looks like to one identity: its permissions, the configuration it asked for, its posture queries.
 import type { Access } from '../access/access.ts'
 import type { ReadContext } from '../context.ts'
+import type { IndexedPolicy } from '../policy/policy-table.ts'
 import type { Attributed } from '../policy/side.ts'
 import { RawJson } from '../records/raw-json.ts'
 import type { Facts, LiveView } from '../resources/define.ts'
@@ -37,17 +38,14 @@ export class ServiceViews implements LiveView {
     const { identity, isAdmin, configTypes, emptyConfig } = view as ServiceView
     const policies = this.#access.policiesOf(identity)
     const configs = configTypes.length === 0 ? undefined : await configsOf(context, rows, identity.id, configTypes)
-    const described = new Map<string, Record<string, unknown>>()
-    return rows.map((row, at) => {
-      const granting = this.#access.granting(policies, row.id)
-      const permissions = permissionsFrom(new Set(granting.map(({ type }) => type)), isAdmin)
-      const members = { permissions, postureQueries: permissions.map(passingQuery) }
-      if (configs) return { config: new RawJson(configs[at] ?? '{}'), ...members }
+    const reach = { Bind: policies.filter(isOfType('Bind')), Dial: policies.filter(isOfType('Dial')) }
+    return rows.map(({ id }, at) => {
+      const mayBind = this.#access.grantsService(reach.Bind, id)
+      const mayDial = this.#access.grantsService(reach.Dial, id)
+      const rights = shownRights(mayBind, mayDial, isAdmin)
+      if (configs) return { config: new RawJson(configs[at] ?? '{}'), ...rights.members }
       // One object for all that look the same is written once (`finish`).
-      const key = permissions.join()
-      const known = described.get(key) ?? { config: emptyConfig, ...members }
-      described.set(key, known)
-      return known
+      return emptyConfig ? rights.withEmptyConfig : rights.withoutConfig
     })
   }
 }
@@ -113,9 +111,31 @@ async function shownConfigs(
   )
 }
 
-function permissionsFrom(types: ReadonlySet<string | undefined>, isAdmin: boolean): Permission[] {
-  const permissions = (['Bind', 'Dial'] as const).filter((type) => types.has(type))
-  return permissions.length === 0 && isAdmin ? ['Invalid'] : permissions
+const isOfType =
+  (wanted: Permission) =>
+  ({ type }: IndexedPolicy) =>
+    type === wanted
+
+/** The members that tell what may be done with a service: there are few of them, so they are made once. */
+interface ShownRights {
+  readonly members: Readonly<Record<string, unknown>>
+  readonly withEmptyConfig: Record<string, unknown>
+  readonly withoutConfig: Record<string, unknown>
+}
+
+const shown = new Map<string, ShownRights>()
+
+function shownRights(mayBind: boolean, mayDial: boolean, isAdmin: boolean): ShownRights {
+  const permissions: Permission[] = [...(mayBind ? (['Bind'] as const) : []), ...(mayDial ? (['Dial'] as const) : [])]
+  if (permissions.length === 0 && isAdmin) permissions.push('Invalid')
+  const key = permissions.join()
+  let rights = shown.get(key)
+  if (!rights) {
+    const members = { permissions, postureQueries: permissions.map(passingQuery) }
+    rights = { members, withEmptyConfig: { config: {}, ...members }, withoutConfig: { config: null, ...members } }
+    shown.set(key, rights)
+  }
+  return rights
 }
 
 /** Clients look for one entry that passes for each permission. */

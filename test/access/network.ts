@@ -25,10 +25,11 @@ export interface SmallNetwork extends Management {
   sessionIds(): Promise<string[]>
 }
 
+let made = 0
+
 export async function smallNetwork(world: TestController): Promise<SmallNetwork> {
   const management = await managementOf(world)
   const { make, get } = management
-  let made = 0
   const policy = (kind: string, body: object, more: object) =>
     make(kind, { name: `${kind} ${++made}`, semantic: 'AnyOf', ...body, ...more })
   const ask: SmallNetwork['ask'] = ({ token }, method, path, body) =>

@@ -17,7 +17,7 @@ import {
   serviceEdgeRouterPolicyWords,
   told,
 } from './mending.ts'
-import { readRoles } from './service-policy-links.ts'
+import { byName, readRoles } from './service-policy-links.ts'
 import { type AdvisedRouter, freeName, type Question, readRouters } from './subject.ts'
 
 // Among so many routers a policy is looked for that comes close to one; in larger networks one of the others may be closer.
@@ -99,7 +99,7 @@ function decidingPolicies(
   routers: readonly AdvisedRouter[],
 ): DecidingPolicy[] {
   const { index } = context.controller.access
-  return matching.flatMap((policy) => {
+  return byName(matching).flatMap((policy) => {
     const granted = new Set(index.edgeRoutersMatching(policy.objects))
     const edgeRouters = routers.flatMap(({ id, name }) => (granted.has(id) ? [name] : []))
     if (edgeRouters.length === 0) return []

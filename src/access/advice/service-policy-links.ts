@@ -9,10 +9,15 @@ import { type Link, type NamedAttributed, spokenList } from './chain.ts'
 import { closeMiss, makePolicy, nameWord, plainName, servicePolicyWords, told } from './mending.ts'
 import { freeName, namesOf, type Question } from './subject.ts'
 
-/** The policies of the type that link the two. */
+/** The policies of the type that link the two, in the order of their names. */
 export function linkingPolicies({ context, identity, service, type }: Question): IndexedPolicy[] {
   const { access } = context.controller
-  return access.granting(access.policiesOf(identity, type), service.id)
+  return byName(access.granting(access.policiesOf(identity, type), service.id))
+}
+
+/** The same answer to the same question, whatever happened to the index in between. */
+export function byName<P extends { readonly name: string }>(policies: readonly P[]): P[] {
+  return [...policies].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 /** Roles as people read them: a record that is named by its id goes by its name. */

@@ -1,0 +1,176 @@
+// A session ends in the moment in which its right does, whatever took it, and no other session with it.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { lostSessions } from '../../src/access/lost-rights.ts'
+import { servicePolicies } from '../../src/resources/service-policies.ts'
+import { remove } from '../../src/store/entities.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
+
+let world: TestController
+let network: SmallNetwork
+let count = 0
+/** Names and attributes of this test alone. */
+let tag: string
+let service: string
+let who: Person
+let policy: string
+let dial: string
+
+beforeAll(async () => {
+  world = await testController()
+  network = await smallNetwork(world)
+  await network.router('north')
+  await network.openRouters()
+})
+afterAll(() => world.close())
+
+beforeEach(async () => {
+  tag = `t${++count}`
+  service = await network.service(`web ${tag}`, [`web-${tag}`])
+  who = await network.person(`laptop ${tag}`, [`staff-${tag}`])
+  policy = await network.servicePolicy('Dial', [`#staff-${tag}`], [`#web-${tag}`])
+  dial = (await network.dial(who, service)).body.data.id
+})
+
+const isAlive = async (id: string) => (await network.sessionIds()).includes(id)
+
+describe('a session ends when', () => {
+  it.each([
+    ['its policy is deleted', () => network.change('DELETE', `/service-policies/${policy}`)],
+    [
+      'its policy lets others only',
+      () => network.change('PATCH', `/service-policies/${policy}`, { identityRoles: ['#others'] }),
+    ],
+    [
+      'its policy leads to other services only',
+      () => network.change('PATCH', `/service-policies/${policy}`, { serviceRoles: ['#others'] }),
+    ],
+    ['its policy is for hosting now', () => network.change('PATCH', `/service-policies/${policy}`, { type: 'Bind' })],
+    [
+      'its policy asks for all attributes now, the semantic alone being changed',
+      async () => {
+        const identityRoles = [`#staff-${tag}`, '#elsewhere']
+        await network.change('PATCH', `/service-policies/${policy}`, { identityRoles })
+        expect(await isAlive(dial)).toBe(true)
+        await network.change('PATCH', `/service-policies/${policy}`, { semantic: 'AllOf' })
+      },
+    ],
+    [
+      'the identity loses the attribute',
+      () => network.change('PATCH', `/identities/${who.id}`, { roleAttributes: [] }),
+    ],
+    ['the service loses the attribute', () => network.change('PATCH', `/services/${service}`, { roleAttributes: [] })],
+  ])('%s', async (_what, change) => {
+    await change()
+
+    expect(await isAlive(dial)).toBe(false)
+  })
+
+  it('two policies that granted it go at once, each of which would have been enough', async () => {
+    const second = await network.servicePolicy('Dial', [`@${who.id}`], [`@${service}`])
+
+    await Promise.all([policy, second].map((id) => remove(world.system, servicePolicies, id)))
+
+    expect(await isAlive(dial)).toBe(false)
+  })
+
+  it('the right goes in the very moment in which it is made', async () => {
+    const other = await network.person(`other ${tag}`, [`staff-${tag}`])
+
+    const [, answer] = await Promise.all([remove(world.system, servicePolicies, policy), network.dial(other, service)])
+
+    const { id } = answer.body.data ?? { id: 'refused' }
+    expect(await isAlive(id)).toBe(false)
+  })
+
+  it('its holder administers, as well', async () => {
+    const admin = await network.person(`admin ${tag}`, [`staff-${tag}`], true)
+    const { id } = (await network.dial(admin, service)).body.data
+
+    await network.change('DELETE', `/service-policies/${policy}`)
+
+    expect(await isAlive(id)).toBe(false)
+  })
+})
+
+describe('a session stays when', () => {
+  it.each([
+    [
+      'another policy grants it still',
+      async () => {
+        await network.servicePolicy('Dial', ['#all'], [`@${service}`])
+        await network.change('DELETE', `/service-policies/${policy}`)
+      },
+    ],
+    [
+      'its policy grants more than before',
+      () => network.change('PATCH', `/service-policies/${policy}`, { identityRoles: [`#staff-${tag}`, '#more'] }),
+    ],
+    [
+      'its policy gets another name',
+      () => network.change('PATCH', `/service-policies/${policy}`, { name: `renamed ${tag}` }),
+    ],
+    [
+      'the identity loses an attribute that does not matter',
+      async () => {
+        const attributes = { roleAttributes: [`staff-${tag}`, 'spare'] }
+        await network.change('PATCH', `/identities/${who.id}`, attributes)
+        await network.change('PATCH', `/identities/${who.id}`, { roleAttributes: [`staff-${tag}`] })
+      },
+    ],
+    [
+      'the last router in common is gone',
+      async () => {
+        const policies = (await network.get('/edge-router-policies')) as { id: string }[]
+        for (const { id } of policies) await network.change('DELETE', `/edge-router-policies/${id}`)
+        expect((await network.get(`/sessions/${dial}`)).edgeRouters).toEqual([])
+        await network.edgeRouterPolicy(['#all'], ['#all'])
+      },
+    ],
+    [
+      'somebody else loses the same right',
+      async () => {
+        const other = await network.person(`other ${tag}`, [`staff-${tag}`])
+        await network.change('PATCH', `/identities/${other.id}`, { roleAttributes: [] })
+      },
+    ],
+  ])('%s', async (_what, change) => {
+    await change()
+
+    expect(await isAlive(dial)).toBe(true)
+  })
+
+  it('a right to host goes, and it dials', async () => {
+    const binding = await network.servicePolicy('Bind', [`#staff-${tag}`], [`#web-${tag}`])
+    const bind = (await network.dial(who, service, 'Bind')).body.data.id
+
+    await network.change('DELETE', `/service-policies/${binding}`)
+
+    expect([await isAlive(bind), await isAlive(dial)]).toEqual([false, true])
+  })
+
+  it('the change that would have ended it is refused', async () => {
+    const change = { identityRoles: ['#others'], serviceRoles: ['@nope'] }
+
+    const { status } = await network.call('PATCH', `/service-policies/${policy}`, change)
+
+    expect([status, await isAlive(dial)]).toEqual([400, true])
+  })
+})
+
+describe('what is looked at', () => {
+  it('is nothing for changes that can take no right', async () => {
+    const untouchable = { controller: world.controller } as never
+    const values = { semantic: 'AnyOf', type: 'Dial', identityRoles: ['#a'], serviceRoles: ['#b'] }
+    const changes = [
+      { resource: 'configs', id: 'x', before: {} },
+      { resource: 'edge-router-policies', id: 'x', before: {} },
+      { resource: 'identities', id: 'x', before: { roleAttributes: ['a'] }, after: { roleAttributes: ['a', 'b'] } },
+      { resource: 'services', id: 'x', before: { roleAttributes: ['a'] }, after: { roleAttributes: ['a'] } },
+      { resource: 'service-policies', id: 'x', after: values },
+      { resource: 'service-policies', id: 'x', before: values, after: { ...values, identityRoles: ['#a', '#c'] } },
+    ]
+
+    expect(await lostSessions(untouchable, [], changes)).toEqual([])
+  })
+})
