@@ -78,7 +78,7 @@ function describe(operation: AnyOperation) {
         }
       : {}),
     responses: {
-      [returns.kind === 'created' ? '201' : '200']: { description: summary, ...answerContent(returns, content) },
+      [successOf(returns)]: { description: summary, ...answerContent(returns, content) },
       ...Object.fromEntries(
         refusalStatuses(operation).map((status) => [
           status,
@@ -91,6 +91,11 @@ function describe(operation: AnyOperation) {
       },
     },
   }
+}
+
+function successOf(returns: Returns): '200' | '201' {
+  const isNew = returns.kind === 'created' || (returns.kind === 'record' && returns.isNew)
+  return isNew ? '201' : '200'
 }
 
 /** The statuses by which callers of the operation have to expect to be refused. */

@@ -62,6 +62,8 @@ export type Returns =
       readonly resource: string
       /** The members that are shown beside those of every record, where not all are. */
       readonly only?: readonly string[]
+      /** The record was made just now: the status is 201. */
+      readonly isNew?: true
     }
   | { readonly kind: 'data'; readonly schema: JsonSchema }
   | { readonly kind: 'empty' }
