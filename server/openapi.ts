@@ -1,14 +1,14 @@
 // The OpenAPI documents of both APIs, made from the operations that are really registered.
+import { STATUS_CODES } from 'node:http'
 import type { Api } from '../src/config.ts'
 import { errorCatalogue } from '../src/errors.ts'
-import type { AnyResource } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
-import { fieldsSchema } from '../src/resources/input.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import { SESSION_HEADERS } from './dialects.ts'
 import { BASE_PATHS } from './mount-points.ts'
 import type { AnyOperation, Returns } from './operation.ts'
 import { operations } from './operations.ts'
+import { recordSchema } from './record-schema.ts'
 import { version } from './version.ts'
 
 const texts = new Map<Api, string>()
@@ -78,13 +78,48 @@ function describe(operation: AnyOperation) {
         }
       : {}),
     responses: {
-      [returns.kind === 'created' ? '201' : '200']: { description: summary, ...answerContent(returns, content) },
+      [successOf(returns)]: { description: summary, ...answerContent(returns, content) },
+      ...Object.fromEntries(
+        refusalStatuses(operation).map((status) => [
+          status,
+          { description: STATUS_CODES[status], ...content('application/json', { $ref: '#/components/schemas/error' }) },
+        ]),
+      ),
       default: {
         description: 'An error of the catalogue.',
         ...content('application/json', { $ref: '#/components/schemas/error' }),
       },
     },
   }
+}
+
+function successOf(returns: Returns): '200' | '201' {
+  const isNew = returns.kind === 'created' || (returns.kind === 'record' && returns.isNew)
+  return isNew ? '201' : '200'
+}
+
+/** The statuses by which callers of the operation have to expect to be refused. */
+function refusalStatuses({ access, path, method, query, body, refusals }: AnyOperation): number[] {
+  const isPublic = 'public' in access
+  const isChange = method !== 'GET'
+  const canConflict = isChange && !isPublic && (method === 'DELETE' || body !== undefined)
+  const statuses: Record<number, boolean> = {
+    400: body !== undefined || Object.keys(query ?? {}).length > 0 || method === 'DELETE',
+    // What a public operation is sent are credentials.
+    401: !isPublic || body !== undefined,
+    403: !isPublic && access.isForbidden === true,
+    404: path.includes(':'),
+    406: !isChange,
+    409: canConflict,
+    413: body !== undefined,
+    415: body !== undefined,
+    429: true,
+    503: true,
+    ...Object.fromEntries((refusals ?? []).map((status) => [status, true])),
+  }
+  return Object.keys(statuses)
+    .map(Number)
+    .filter((status) => statuses[status])
 }
 
 function answerContent(returns: Returns, content: (type: string, schema: JsonSchema) => object): object {
@@ -101,49 +136,17 @@ function answerContent(returns: Returns, content: (type: string, schema: JsonSch
         enveloped({ type: 'object', properties: { id: { type: 'string' }, _links: { type: 'object' } } }),
       )
     case 'record':
-      return content('application/json', enveloped(recordSchema(resourceOf(returns.resource))))
+      return content('application/json', enveloped(recordSchema(resourceOf(returns.resource), returns.only)))
     case 'list':
       return content(
         'application/json',
-        enveloped({ type: 'array', items: recordSchema(resourceOf(returns.resource)) }),
+        enveloped({ type: 'array', items: recordSchema(resourceOf(returns.resource), returns.only) }),
       )
   }
 }
 
 function enveloped(data: JsonSchema): JsonSchema {
   return { type: 'object', required: ['data', 'meta'], properties: { data, meta: { type: 'object' } } }
-}
-
-/** The members that a record of the resource shows. */
-function recordSchema(resource: AnyResource): JsonSchema {
-  const shown = Object.fromEntries(
-    Object.entries(resource.fields).filter(([, field]) => field.options.access !== 'internal' && !field.options.secret),
-  )
-  const named: Record<string, JsonSchema> = {}
-  for (const [name, { kind }] of Object.entries(shown)) {
-    if (kind.reference?.as) named[kind.reference.as] = referenceSchema
-    if (kind.roles) named[`${name}Display`] = { type: 'array', items: { type: 'object' } }
-  }
-  const own = Object.fromEntries(
-    Object.entries(shown).map(([name, { kind, options }]) => {
-      const schema = kind.members ? fieldsSchema(kind.members) : kind.schema
-      return [name, { ...schema, ...(options.nullable ? { nullable: true } : {}), description: options.summary }]
-    }),
-  )
-  return {
-    type: 'object',
-    properties: { _links: { type: 'object' }, ...own, ...named, ...resource.derived, ...resource.live },
-  }
-}
-
-const referenceSchema: JsonSchema = {
-  type: 'object',
-  properties: {
-    _links: { type: 'object' },
-    entity: { type: 'string' },
-    id: { type: 'string' },
-    name: { type: 'string' },
-  },
 }
 
 const errorSchema: JsonSchema = {

@@ -57,7 +57,14 @@ export interface Call<B = unknown> {
 
 /** The shape of an answer's `data`, for documents. */
 export type Returns =
-  | { readonly kind: 'record' | 'list' | 'created'; readonly resource: string }
+  | {
+      readonly kind: 'record' | 'list' | 'created'
+      readonly resource: string
+      /** The members that are shown beside those of every record, where not all are. */
+      readonly only?: readonly string[]
+      /** The record was made just now: the status is 201. */
+      readonly isNew?: true
+    }
   | { readonly kind: 'data'; readonly schema: JsonSchema }
   | { readonly kind: 'empty' }
   | { readonly kind: 'raw'; readonly contentType: string }
@@ -79,6 +86,8 @@ export interface Operation<B = unknown> {
   readonly query?: Readonly<Record<string, QueryParameter>>
   readonly body?: BodyReader<B>
   readonly returns: Returns
+  /** Statuses by which it refuses beside those that follow from what it is. */
+  readonly refusals?: readonly number[]
   /** Not part of the documented contract, but this product's own. */
   readonly isOwn?: boolean
   run(call: Call<B>): Promise<Answer> | Answer

@@ -5,6 +5,7 @@ import { advertisedAddress } from '../../src/config.ts'
 import type { Controller } from '../../src/controller.ts'
 import { notFound } from '../../src/errors.ts'
 import { certificateStore } from '../../src/pki/pkcs7.ts'
+import { anyObject, links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { data, raw } from '../answers.ts'
 import { BASE_PATHS } from '../mount-points.ts'
 import { type AnyOperation, operation } from '../operation.ts'
@@ -18,6 +19,16 @@ const CAPABILITIES = ['OIDC_AUTH', 'HA_CONTROLLER'] as const
 
 const SPECS = ['edge-client', 'edge-management'] as const
 
+const specShape = objectOf({ _links: links, id: text, createdAt: time, updatedAt: time, tags: anyObject, name: text })
+const versionShape = objectOf({
+  version: text,
+  revision: text,
+  buildDate: text,
+  runtimeVersion: text,
+  capabilities: listOf(text),
+  apiVersions: anyObject,
+})
+
 const versionOperation = (id: string, path: string) =>
   operation({
     id,
@@ -28,7 +39,7 @@ const versionOperation = (id: string, path: string) =>
     atRoot: [path],
     summary: 'Shows the version of the controller and where its APIs are found.',
     access: INFORMATION,
-    returns: { kind: 'data', schema: { type: 'object' } },
+    returns: { kind: 'data', schema: versionShape },
     run: ({ context }) => data({ ...version, capabilities: [], apiVersions: apiVersions(context.controller) }),
   })
 
@@ -87,7 +98,7 @@ export const informationalOperations: readonly AnyOperation[] = [
     path: '/specs',
     summary: 'Lists the documents that describe the APIs.',
     access: INFORMATION,
-    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
+    returns: { kind: 'data', schema: listOf(specShape) },
     run: ({ context }) => data(SPECS.map((id) => specRecord(id, context.controller))),
   }),
   operation({
@@ -98,7 +109,7 @@ export const informationalOperations: readonly AnyOperation[] = [
     path: '/specs/:id',
     summary: 'Shows one document that describes an API.',
     access: INFORMATION,
-    returns: { kind: 'data', schema: { type: 'object' } },
+    returns: { kind: 'data', schema: specShape },
     run: ({ context, params }) => data(specRecord(specId(params.id), context.controller)),
   }),
   operation({

@@ -47,7 +47,8 @@ export const sessionOperations: readonly AnyOperation[] = [
       type: f.choice([...sessionTypes, 'Invalid'], { default: 'Dial', summary: 'Dial: reach it. Bind: host it.' }),
       tags: f.tags({ summary: "Key-value pairs of the caller's own." }),
     }),
-    returns: { kind: 'record', resource: 'sessions' },
+    returns: { kind: 'record', resource: 'sessions', isNew: true },
+    refusals: [404],
     async run({ context, body }) {
       const viewer = await callingViewer(context)
       const id = await openSession(

@@ -3,7 +3,7 @@ import { enroll } from '../../src/enrollment/enroll.ts'
 import { answerChallenge, keySet } from '../../src/enrollment/key-set.ts'
 import { passwordLength, usernameLength } from '../../src/resources/authenticators.ts'
 import { f } from '../../src/schema/fields.ts'
-import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import { type JsonSchema, objectOf } from '../../src/schema/json-schema.ts'
 import { data, raw } from '../answers.ts'
 import { assertAcceptsJson } from '../hooks/negotiate.ts'
 import { type AnyOperation, type BodyReader, fieldsBody, operation, type QueryParameter } from '../operation.ts'
@@ -14,7 +14,7 @@ const BEFORE_TRUST = { public: 'a client asks it before it trusts this controlle
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain'] as const
 
 const string: JsonSchema = { type: 'string' }
-const ENROLLED = { kind: 'data', schema: { type: 'object', additionalProperties: string } } as const
+const ENROLLED = { kind: 'data', schema: objectOf({ cert: string, ca: string, serverCert: string }) } as const
 const token: QueryParameter = { schema: { ...string, format: 'uuid' }, isRequired: true }
 
 /** What counts of it depends on the method. */

@@ -5,6 +5,7 @@ import { errors, notFound } from '../../src/errors.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { terminators } from '../../src/resources/terminators.ts'
+import { listOf, objectOf } from '../../src/schema/json-schema.ts'
 import { usableRouters } from '../../src/views/usable-routers.ts'
 import { type Answer, data } from '../answers.ts'
 import { ownSessionId } from '../both-apis/current-api-session.ts'
@@ -17,6 +18,7 @@ import {
 } from '../both-apis/service-presentation.ts'
 import { type AnyOperation, type Call, operation } from '../operation.ts'
 import { listQuery, roleQuery } from '../query.ts'
+import { recordSchema } from '../record-schema.ts'
 import { answerList, answerRecord, existingRow, resourceOperations } from '../resource-operations.ts'
 
 const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const
@@ -112,7 +114,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     summary: 'Lists where a service is hosted that the caller may dial or bind.',
     access: REACH,
     query: listQuery,
-    returns: { kind: 'list', resource: 'terminators' },
+    returns: { kind: 'list', resource: 'terminators', only: TERMINATOR_MEMBERS },
     async run(call) {
       const { id = '' } = call.params
       await assertVisible(call.context, await callingViewer(call.context), id)
@@ -130,7 +132,10 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     summary: 'Lists the edge routers over which the caller may reach a service; those that are online come first.',
     access: REACH,
     query: listQuery,
-    returns: { kind: 'data', schema: { type: 'object', properties: { edgeRouters: { type: 'array' } } } },
+    returns: {
+      kind: 'data',
+      schema: objectOf({ edgeRouters: listOf(recordSchema(edgeRouters, ROUTER_MEMBERS)) }),
+    },
     run: serviceRouters,
   }),
   operation({
@@ -161,7 +166,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     summary: 'Lists the edge routers that the caller may use, as far as they have enrolled.',
     access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
     query: listQuery,
-    returns: { kind: 'list', resource: 'edge-routers' },
+    returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
     async run(call) {
       const { identity, isAdmin } = await callingViewer(call.context)
       const granted = isAdmin ? [] : [{ ids: call.context.controller.access.routersOf(identity) }]

@@ -17,6 +17,7 @@ function extendOperation(extend: Extend, words: Pick<AnyOperation, 'id' | 'path'
     access: UPDATE,
     body: fieldsBody({ rollKeys: f.bool({ summary: 'Whether the holder is asked for a new key, too.' }) }),
     returns: { kind: 'empty' },
+    refusals: [403],
     async run({ context, params, body }) {
       await extend(context, params.id ?? '', body.rollKeys === true)
       return empty()

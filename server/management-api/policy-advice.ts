@@ -3,8 +3,21 @@ import { attributesOf } from '../../src/access/attributes-of.ts'
 import type { Context } from '../../src/context.ts'
 import { notFound } from '../../src/errors.ts'
 import { jsonText, RawJson } from '../../src/records/raw-json.ts'
+import { entityReference, flag, listOf, objectOf, text, whole } from '../../src/schema/json-schema.ts'
 import { data } from '../answers.ts'
 import { type AnyOperation, operation } from '../operation.ts'
+
+const advice = objectOf({
+  identityId: text,
+  identity: entityReference,
+  serviceId: text,
+  service: entityReference,
+  isDialAllowed: flag,
+  isBindAllowed: flag,
+  identityRouterCount: whole,
+  serviceRouterCount: whole,
+  commonRouters: listOf(objectOf({ ...entityReference.properties, isOnline: flag })),
+})
 
 export const policyAdviceOperations: readonly AnyOperation[] = [
   operation({
@@ -15,7 +28,7 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
     path: '/identities/:id/policy-advice/:serviceId',
     summary: 'Shows whether an identity may dial or host a service, and over which edge routers.',
     access: { permission: 'identity.read', grantedTo: 'administrator' },
-    returns: { kind: 'data', schema: { type: 'object' } },
+    returns: { kind: 'data', schema: advice },
     async run({ context, params: { id = '', serviceId = '' } }) {
       const identity = await attributesOf(context, id)
       const { index } = context.controller.access

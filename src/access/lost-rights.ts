@@ -5,6 +5,7 @@ import { type Attributed, matches, parseSide, type Side } from '../policy/side.t
 import { sessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import { removeIn } from '../store/entities.ts'
+import { type Kept, kept } from '../store/kept.ts'
 import { isOneOf } from '../store/untyped.ts'
 import type { Altered } from './index-feed.ts'
 
@@ -46,12 +47,18 @@ export async function lostSessions(
   )
 }
 
+const sessionsOf: Kept<[string], { id: string }> = kept((db, identityId) =>
+  db.selectFrom('sessions').select('id').where('identityId', '=', identityId),
+) as never
+
 /** The sessions that a change may take the right of. */
 async function concernedBy(tx: Reading, earlier: readonly Altered[], change: Altered): Promise<Concerned[]> {
   const { resource, id, before, after } = change
   switch (resource) {
     case 'identities':
-      return after && losesEntries(before, after, 'roleAttributes') ? found(tx, { identityIds: [id] }) : []
+      if (!after || !losesEntries(before, after, 'roleAttributes')) return []
+      // Most identities hold no session, and are changed often: this is a look into one index.
+      return (await sessionsOf(tx.db, id)).length > 0 ? found(tx, { identityIds: [id] }) : []
     case 'services':
       return after && losesEntries(before, after, 'roleAttributes') ? found(tx, { serviceIds: [id] }) : []
     case 'service-policies':

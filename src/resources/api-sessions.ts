@@ -1,6 +1,21 @@
 // Who is signed in: one record a sign-in, found by the hash of its token.
 import { f } from '../schema/fields.ts'
+import { listOf, objectOf, text, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
+
+/** A factor that a session still owes. */
+const authQuery = objectOf({
+  typeId: text,
+  id: text,
+  provider: text,
+  format: text,
+  httpMethod: text,
+  httpUrl: text,
+  minLength: whole,
+  maxLength: whole,
+  clientId: text,
+  scopes: listOf(text),
+})
 
 export const apiSessions = defineResource({
   name: 'api-session',
@@ -28,7 +43,7 @@ export const apiSessions = defineResource({
   live: {
     token: { type: ['string', 'null'] },
     isMfaRequired: { type: 'boolean' },
-    authQueries: { type: 'array', items: { type: 'object' } },
+    authQueries: listOf(authQuery),
     cachedLastActivityAt: { type: 'string', format: 'date-time' },
     isCertExtendRequested: { type: 'boolean' },
     isCertKeyRollRequested: { type: 'boolean' },

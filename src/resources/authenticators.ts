@@ -1,11 +1,14 @@
 // How an identity proves who it is: a password or a certificate.
 import { f } from '../schema/fields.ts'
-import { typed } from '../schema/json-schema.ts'
+import { flag, listOf, objectOf, text, time, typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** The bounds of every username and password, in characters. */
 export const usernameLength = { minLength: 4, maxLength: 100 } as const
 export const passwordLength = { minLength: 5, maxLength: 100 } as const
+
+/** Each time the certificate was replaced by a new one. */
+const extension = objectOf({ extendedAt: time, previousCert: text, newCert: text, isNewPrivateKey: flag })
 
 export const authenticators = defineResource({
   name: 'authenticator',
@@ -54,7 +57,7 @@ export const authenticators = defineResource({
     isKeyRollRequested: f.bool({ access: 'read', filter: true }),
     extendRequestedAt: f.time({ access: 'read', nullable: true, omitNull: true, filter: true }),
     lastAuthResolvedToRoot: f.bool({ access: 'read', filter: true }),
-    extendLog: f.json(typed<unknown[]>({ type: 'array', items: { type: 'object' } }), {
+    extendLog: f.json(typed<unknown[]>(listOf(extension)), {
       access: 'read',
       nullable: true,
     }),

@@ -1,8 +1,25 @@
 // What a client dials or hosts a service with: one record for each sign-in, service and type.
 import { f } from '../schema/fields.ts'
+import { entityReference, flag, listOf, objectOf, text, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 export const sessionTypes = ['Dial', 'Bind'] as const
+
+const addresses = { type: 'object', additionalProperties: text }
+
+/** An edge router as clients are told of it, who have to connect to it. */
+const usableRouter = objectOf({
+  id: text,
+  name: text,
+  hostname: text,
+  isOnline: flag,
+  supportedProtocols: addresses,
+  urls: addresses,
+  syncStatus: text,
+  cost: whole,
+  noTraversal: flag,
+  disabled: flag,
+})
 
 export const sessions = defineResource({
   name: 'session',
@@ -22,8 +39,8 @@ export const sessions = defineResource({
     token: f.text({ access: 'read', unique: true }),
   },
   live: {
-    edgeRouters: { type: 'array', items: { type: 'object' } },
-    servicePolicies: { type: 'array', items: { type: 'object' } },
+    edgeRouters: listOf(usableRouter),
+    servicePolicies: listOf(entityReference),
   },
   liveFrom: ['identityId', 'serviceId', 'type'],
   describeLive: (context, records, view) => context.controller.serviceSessionViews.describe(context, records, view),

@@ -338,6 +338,22 @@ describe('a stream', () => {
 })
 
 describe('the tables', () => {
+  it('are looked at again once there are many more records, so that lists are planned for them', async () => {
+    const looked = async () => {
+      const found = sql<{ n: number }>`select count(*) as n from sqlite_schema where name = 'sqlite_stat1'`
+      return (await found.execute(store.db)).rows[0]?.n
+    }
+    await store.write(addAudited('first'), STAMP)
+    const before = await looked()
+
+    await store.write(async (tx) => {
+      for (let at = 0; at < 1_000; at++) await addAudited(`type ${at}`)(tx)
+    }, STAMP)
+
+    expect(before).toBe(0)
+    await expect.poll(looked).toBe(1)
+  })
+
   it('can be copied while they are written', async () => {
     const copy = `${file}.copy`
     await store.write(addType('copied'), STAMP)

@@ -7,17 +7,25 @@ import type { SqliteDatabase } from './connection.ts'
 const MOST_ROWS_READ = 200_000
 const SAMPLE = 1_000
 
+// By far the longest table, and one whose lists follow its own order.
+const SAMPLED = 'audit_records'
+
 /** Refreshes the statistics, a table at a time. False where the store was closed before the end. */
 export async function tendTables(connection: SqliteDatabase, isClosed: () => boolean): Promise<boolean> {
   for (const table of tablesOf(connection)) {
     await setImmediate()
     if (isClosed()) return false
     const some = `select count(*) from (select 1 from "${table}" limit ${MOST_ROWS_READ + 1})`
-    const isLarge = (connection.prepare(some).pluck().get() as number) > MOST_ROWS_READ
+    const isLarge = table === SAMPLED || (connection.prepare(some).pluck().get() as number) > MOST_ROWS_READ
     connection.pragma(`analysis_limit = ${isLarge ? SAMPLE : 0}`)
     connection.exec(`analyze "${table}"`)
   }
   return true
+}
+
+/** Whether the tables were ever looked at. */
+export function hasStatistics(connection: SqliteDatabase): boolean {
+  return connection.prepare("select 1 from sqlite_schema where name = 'sqlite_stat1'").get() !== undefined
 }
 
 function tablesOf(connection: SqliteDatabase): string[] {

@@ -18,7 +18,7 @@ import { openForWriting, type SqliteDatabase } from './connection.ts'
 import { SqliteExecutor } from './executor.ts'
 import { type Committed, GroupCommit } from './group-commit.ts'
 import { Statements } from './statements.ts'
-import { tendTables } from './statistics.ts'
+import { hasStatistics, tendTables } from './statistics.ts'
 import { Streams } from './streams.ts'
 import { unusableDialect, unusableDriver } from './transaction.ts'
 
@@ -56,14 +56,17 @@ class SqliteStore implements Store {
   readonly #listeners = new Set<CommitListener>()
   readonly #report: SqliteOptions['report']
   #commits = 0
-  /** How many transactions there had been when the tables were last looked at. */
-  #tended = 0
+  /** How many records were ever made, about, and how many there had been when the tables were last looked at. */
+  #made: number
+  #tended: number
   #isClosed = false
 
   constructor(file: string, connection: SqliteDatabase, { report, longestQueue = LONGEST_QUEUE }: SqliteOptions) {
     const statements = new Statements(connection)
     const audit = new Audit(chainHead(connection))
     this.#connection = connection
+    this.#made = newestAuditRecord(connection)
+    this.#tended = hasStatistics(connection) ? this.#made : 0
     this.#streams = new Streams(file)
     this.#report = report
     this.#queue = new GroupCommit(connection, statements, audit, longestQueue, {
@@ -112,7 +115,7 @@ class SqliteStore implements Store {
 
   async tend(): Promise<void> {
     const isFinished = await tendTables(this.#connection, () => this.#isClosed)
-    if (isFinished) this.#tended = this.#queue.stats.transactions
+    if (isFinished) this.#tended = this.#made
   }
 
   stats(): StoreStats {
@@ -127,18 +130,21 @@ class SqliteStore implements Store {
     this.#connection.close()
   }
 
-  /** After each doubling: a database that was just filled would be read by plans made for an empty one. */
-  #tendWhenGrown(): void {
-    const { transactions } = this.#queue.stats
-    if (transactions < Math.max(TEND_AFTER, 2 * this.#tended)) return
-    this.#tended = transactions
+  /**
+   * After each doubling: a database that was just filled would be read by plans made for an empty one. Only what is made
+   * counts, because a change moves no statistics to speak of.
+   */
+  #tendWhenGrown(changes: Committed['changes']): void {
+    for (const ofOne of changes) for (const { operation } of ofOne) if (operation === 'create') this.#made += 1
+    if (this.#made < Math.max(TEND_AFTER, 2 * this.#tended)) return
+    this.#tended = this.#made
     void this.tend().catch(this.#report)
   }
 
   #announce({ changes, tables }: Committed): void {
     this.#commits += 1
     this.#totals.touched(tables)
-    this.#tendWhenGrown()
+    this.#tendWhenGrown(changes)
     for (const all of changes) {
       // That old audit records were cut off is no change of a record.
       const ofOne = all.filter(({ operation }) => operation !== 'cut')
@@ -158,4 +164,8 @@ class SqliteStore implements Store {
 function chainHead(connection: SqliteDatabase): string {
   const newest = connection.prepare('select hash from audit_records order by n desc limit 1').pluck().get()
   return (newest as string | undefined) ?? CHAIN_START
+}
+
+function newestAuditRecord(connection: SqliteDatabase): number {
+  return (connection.prepare('select max(n) from audit_records').pluck().get() as number | null) ?? 0
 }

@@ -1,0 +1,149 @@
+// The public contract as facts: one short line for each parameter, member and status of each operation, comparable as text.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Api } from '../../src/config.ts'
+import type { JsonSchema } from '../../src/schema/json-schema.ts'
+
+/** `METHOD /path` with every parameter as `{}` → what is known of the operation. */
+export type Facts = ReadonlyMap<string, ReadonlySet<string>>
+
+type Reference = string
+type Shape = JsonSchema & { readonly allOf?: readonly (Shape | Reference)[] }
+
+type Parameter = Omit<Shape, 'required'> & {
+  readonly name: string
+  readonly in: 'query' | 'body' | 'path' | 'header'
+  readonly required?: boolean
+  readonly schema?: Shape | Reference
+}
+
+interface ContractOperation {
+  readonly method: string
+  readonly path: string
+  readonly id?: string
+  readonly session: boolean
+  readonly params: readonly Parameter[]
+  readonly responses: Readonly<Record<string, Shape | Reference | null>>
+}
+
+interface Contract {
+  readonly client: { readonly operations: readonly ContractOperation[] }
+  readonly management: { readonly operations: readonly ContractOperation[] }
+  readonly records: Readonly<Record<string, Shape>>
+}
+
+// A copy of the public contract of the release that the documents describe: facts only, no prose.
+const contract = JSON.parse(readFileSync(join(import.meta.dirname, '../fixtures/contract.json'), 'utf8')) as Contract
+
+function nameOf(method: string, path: string): string {
+  return `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '{}').replace(/(?<=.)\/$/, '')}`
+}
+
+/** What the contract says. */
+export function contractFacts(api: Api): Facts {
+  return new Map(
+    contract[api].operations.map(({ method, path, params, responses, session }) => {
+      const facts = new Set<string>([session ? 'needs a session' : 'open to everyone'])
+      for (const parameter of params) {
+        if (parameter.in === 'query') addQuery(facts, parameter.name, parameter as Shape, parameter.required)
+        if (parameter.in === 'body') addMembers(facts, 'body', resolved(parameter.schema ?? (parameter as Shape)))
+      }
+      for (const [status, response] of Object.entries(responses)) {
+        facts.add(`status ${status}`)
+        const data = response && status.startsWith('2') ? resolved(response).properties?.data : undefined
+        if (data) addMembers(facts, 'data', resolved(data as Shape))
+      }
+      return [nameOf(method, path), facts]
+    }),
+  )
+}
+
+/** A shape with what it refers to put in; a shape that contains itself ends there. */
+function resolved(shape: Shape | Reference, within: readonly string[] = []): Shape {
+  if (typeof shape === 'string') {
+    const name = shape.slice(1)
+    return within.includes(name) ? {} : resolved(contract.records[name] ?? {}, [...within, name])
+  }
+  const parts = (shape.allOf ?? []).map((part) => resolved(part, within))
+  const properties = Object.assign({}, ...parts.map((part) => part.properties), shape.properties) as Record<
+    string,
+    Shape
+  >
+  const required = [shape, ...parts].flatMap((part) => part.required ?? [])
+  return {
+    ...Object.assign({}, ...parts),
+    ...shape,
+    ...(Object.keys(properties).length === 0
+      ? {}
+      : {
+          type: 'object',
+          required,
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, member]) => [name, resolved(member, within)]),
+          ),
+        }),
+    ...(shape.items ? { items: resolved(shape.items as Shape, within) } : {}),
+  }
+}
+
+/** What a document of ours says. */
+export function documentFacts(document: { readonly paths: Readonly<Record<string, object>> }): Facts {
+  const facts = new Map<string, ReadonlySet<string>>()
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(methods as Record<string, Described>)) {
+      facts.set(nameOf(method, path), factsOf(operation))
+    }
+  }
+  return facts
+}
+
+interface Described {
+  readonly security: readonly unknown[]
+  readonly parameters: readonly { name: string; in: string; required: boolean; schema: JsonSchema }[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: JsonSchema }>> }
+  readonly responses: Readonly<Record<string, { content?: Readonly<Record<string, { readonly schema: JsonSchema }>> }>>
+}
+
+function factsOf({ security, parameters, requestBody, responses }: Described): Set<string> {
+  const facts = new Set<string>([security.length > 0 ? 'needs a session' : 'open to everyone'])
+  for (const { name, in: place, required, schema } of parameters) {
+    if (place === 'query') addQuery(facts, name, schema, required)
+  }
+  const body = requestBody?.content['application/json']
+  if (requestBody) addMembers(facts, 'body', body?.schema ?? { type: 'string' })
+  for (const [status, { content = {} }] of Object.entries(responses)) {
+    if (status !== 'default') facts.add(`status ${status}`)
+    const data = content['application/json']?.schema.properties?.data
+    if (data && status.startsWith('2')) addMembers(facts, 'data', data)
+  }
+  return facts
+}
+
+function addQuery(facts: Set<string>, name: string, schema: JsonSchema, isRequired = false): void {
+  facts.add(`query ${name}: ${typeOf(schema)}${isRequired ? ', required' : ''}`)
+}
+
+/** A line for each member at any depth; of alternatives, of all of them. */
+function addMembers(facts: Set<string>, path: string, schema: JsonSchema): void {
+  const alternatives = schema.oneOf as readonly JsonSchema[] | undefined
+  if (alternatives) {
+    for (const alternative of alternatives) addMembers(facts, path, alternative)
+    return
+  }
+  facts.add(`${path}: ${typeOf(schema)}`)
+  if (schema.items) addMembers(facts, `${path}[]`, schema.items)
+  for (const [name, member] of Object.entries(schema.properties ?? {})) {
+    // Links are a map by names that each record has its own of.
+    if (name === '_links') facts.add(`${path}._links: object`)
+    else addMembers(facts, `${path}.${name}`, member)
+  }
+  if (path.startsWith('body')) for (const name of schema.required ?? []) facts.add(`${path}.${name} is required`)
+}
+
+function typeOf({ type, properties, additionalProperties, items, ...others }: JsonSchema): string {
+  const [named] = [type].flat().filter((one) => one !== 'null')
+  if (named) return named
+  if (properties || additionalProperties) return 'object'
+  if (items) return 'array'
+  return others.enum ? 'string' : 'anything'
+}

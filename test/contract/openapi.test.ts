@@ -1,0 +1,103 @@
+// The documents of both APIs against the public contract, operation by operation, member by member, in both directions.
+import { describe, expect, it } from 'vitest'
+import { openApiDocument } from '../../server/openapi.ts'
+import { operations } from '../../server/operations.ts'
+import { testController } from '../world/controller.ts'
+import { ADDED, BEYOND, type Difference, LEFT_OUT, STILL_TO_COME } from './contract-differences.ts'
+import { contractFacts, documentFacts } from './contract-facts.ts'
+
+const apis = (['client', 'management'] as const).map((api) => {
+  const documented = contractFacts(api)
+  const served = documentFacts(openApiDocument(api))
+  const held = [...documented.keys()].filter((name) => served.has(name) && !STILL_TO_COME[api].includes(name))
+  return { api, documented, served, held }
+})
+
+const differs = (differences: readonly Difference[], operation: string, fact: string) =>
+  differences.some(({ operations, facts }) => operations.test(operation) && facts.test(fact))
+
+describe.each(apis)('the $api API', ({ api, documented, served, held }) => {
+  it('serves every operation of the contract, but for those that are still to come', () => {
+    const missing = [...documented.keys()].filter((name) => !served.has(name) && !STILL_TO_COME[api].includes(name))
+
+    expect(missing).toEqual([])
+  })
+
+  it('waits for nothing that the contract does not know', () => {
+    expect(STILL_TO_COME[api].filter((name) => !documented.has(name))).toEqual([])
+  })
+
+  it('serves nothing beyond, unless it is marked as our own', () => {
+    const { paths } = openApiDocument(api)
+    const own = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, operation]) =>
+        (operation as { 'x-own'?: boolean })['x-own']
+          ? [`${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '{}')}`]
+          : [],
+      ),
+    )
+    const beyond = [...served.keys()].filter((name) => !documented.has(name) && !own.includes(name))
+
+    expect(beyond.filter((name) => !BEYOND.includes(name))).toEqual([])
+  })
+
+  it.each(held)('%s takes, shows and answers what the contract says', (name) => {
+    const [theirs, ours] = [documented.get(name) ?? new Set<string>(), served.get(name) ?? new Set<string>()]
+
+    const missing = [...theirs].filter((fact) => !ours.has(fact) && !differs(LEFT_OUT, name, fact))
+    const added = [...ours].filter((fact) => !theirs.has(fact) && !differs(ADDED, name, fact))
+
+    expect({ missing, added }).toEqual({ missing: [], added: [] })
+  })
+})
+
+describe('a difference from the contract', () => {
+  const facts = (side: 'missing' | 'added') =>
+    apis.flatMap(({ documented, served, held }) =>
+      held.flatMap((name) => {
+        const [theirs, ours] = [documented.get(name) ?? new Set<string>(), served.get(name) ?? new Set<string>()]
+        const [from, other] = side === 'missing' ? [theirs, ours] : [ours, theirs]
+        return [...from].filter((fact) => !other.has(fact)).map((fact) => [name, fact] as const)
+      }),
+    )
+
+  it.each([
+    ['missing', LEFT_OUT],
+    ['added', ADDED],
+  ] as const)('that is %s is one that really is there', (side, differences) => {
+    const found = facts(side)
+    const idle = differences.filter(
+      (difference) => !found.some(([operation, fact]) => differs([difference], operation, fact)),
+    )
+
+    expect(idle.map(({ because }) => because)).toEqual([])
+  })
+})
+
+describe('the documents', () => {
+  it('are served by both APIs, to anyone', async () => {
+    const world = await testController()
+
+    for (const [spec, api] of [
+      ['edge-client', 'client'],
+      ['edge-management', 'management'],
+    ] as const) {
+      for (const base of ['/edge/client/v1', '/edge/management/v1']) {
+        const answer = await world.send({ method: 'GET', path: `${base}/specs/${spec}/spec` })
+        expect(answer.status).toBe(200)
+        expect(answer.body).toEqual(JSON.parse(JSON.stringify(openApiDocument(api))))
+      }
+    }
+    await world.close()
+  })
+
+  it('name every operation once, by the id that generated clients know', () => {
+    for (const api of ['client', 'management'] as const) {
+      const described = Object.values(openApiDocument(api).paths).flatMap((methods) =>
+        Object.values(methods).map((operation) => (operation as { operationId: string }).operationId),
+      )
+
+      expect(described.sort()).toEqual(operations.flatMap(({ apis, id }) => (apis.includes(api) ? [id] : [])).sort())
+    }
+  })
+})
