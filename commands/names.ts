@@ -28,8 +28,10 @@ export async function resolveId(
   if (found.length === 1) return found[0]?.id as string
   const noun = spoken(name)
   if (found.length > 1) {
-    const message = `${client.target}: "${given}" is the id of one ${noun} and the name of another`
-    throw new CommandError(EXIT.notFound, 'AMBIGUOUS', message, { hint: `id:${rest} or name:${rest}` })
+    const isIdOfOne = found.some(({ id }) => id === rest)
+    const what = isIdOfOne ? `is the id of one ${noun} and the name of another` : `is the name of more than one ${noun}`
+    const hint = isIdOfOne ? `id:${rest} or name:${rest}` : `one of the ids ${found.map(({ id }) => id).join(', ')}`
+    throw new CommandError(EXIT.notFound, 'AMBIGUOUS', `${client.target}: "${given}" ${what}`, { hint })
   }
   const near = isNamed ? await nearestNames(client, list, rest) : []
   const hint = near.length > 0 ? near.join(', ') : `controller ${name} list`

@@ -24,8 +24,8 @@ function wordsFor(operation: OperationDescription, api: ApiDescription): string[
       ? undefined
       : api.resources[returns.resource]
   if (method === 'GET') {
-    const isWholeList = returns.kind === 'list' && resource && !path.includes(':')
-    if (isWholeList && query?.filter) return ['--filter', resource.example.filter]
+    const filter = query?.filter && (resource?.example.filter ?? exampleFilter(returns))
+    if (filter) return ['--filter', filter]
     return returns.kind === 'record' ? ['-o', 'json'] : []
   }
   if (!body) return method === 'DELETE' ? ['--yes'] : []
@@ -37,6 +37,11 @@ function wordsFor(operation: OperationDescription, api: ApiDescription): string[
   const tag = members.find(({ flag }) => flag === 'tag')
   const shown = required.length > 0 ? required : [tag ?? members[0] ?? []].flat()
   return [...shown.flatMap((member) => sampleWords(member, api)), ...(method === 'DELETE' ? ['--yes'] : [])]
+}
+
+/** Of lists that are not of records: what their schema says. */
+function exampleFilter(returns: OperationDescription['returns']): string | undefined {
+  return returns.kind === 'data' ? (returns.schema.items?.['x-example-filter'] as string | undefined) : undefined
 }
 
 /** Whether a record replaces itself as `get -o json` shows it: not where secrets are owed, or where `--data` is one member. */

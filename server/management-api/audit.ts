@@ -32,6 +32,7 @@ const recordSchema: JsonSchema = {
   ...described,
   properties: { id: { type: 'integer', description: 'Its place in the order of all.' }, ...described.properties },
   'x-columns': ['id', 'at', 'actorName', 'operation', 'resource', 'entityName', 'entityId'],
+  'x-example-filter': 'resource = "identities" and operation != "create"',
 }
 
 const end: JsonSchema = { type: 'object', properties: { id: { type: 'integer' }, hash: { type: 'string' } } }

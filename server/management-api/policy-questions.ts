@@ -60,7 +60,10 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     summary: 'Lists the identities that may dial or host a service, with the policies that let them.',
     access: READ,
     query: { ...listQuery, type: TYPE },
-    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
+    returns: {
+      kind: 'data',
+      schema: { type: 'array', items: { type: 'object', 'x-example-filter': identities.example.filter } },
+    },
     async run(call) {
       const service = attributed(await existingRow(call.context, services, call.params.serviceId))
       const { index } = call.context.controller.access
@@ -81,7 +84,10 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     summary: 'Lists the services that an identity may dial or host, with the policies that let it.',
     access: READ,
     query: { ...listQuery, type: TYPE },
-    returns: { kind: 'data', schema: { type: 'array', items: { type: 'object' } } },
+    returns: {
+      kind: 'data',
+      schema: { type: 'array', items: { type: 'object', 'x-example-filter': services.example.filter } },
+    },
     async run(call) {
       const { context, params } = call
       const { access } = context.controller

@@ -13,6 +13,8 @@ import { type AnyOperation, operation } from '../operation.ts'
 import { listParameters, listQuery } from '../query.ts'
 import { pascal } from '../resource-operations.ts'
 
+const attribute = { type: 'string', 'x-example-filter': 'id contains "st" sort by id' }
+
 const attributed: readonly AnyResource[] = [edgeRouters, identities, postureChecks, services]
 
 export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((resource) =>
@@ -25,7 +27,7 @@ export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((
     summary: `Lists the role attributes that ${resource.plural.replaceAll('-', ' ')} have.`,
     access: { permission: `${resource.name}.read`, grantedTo: 'administrator' },
     query: listQuery,
-    returns: { kind: 'data', schema: { type: 'array', items: { type: 'string' } } },
+    returns: { kind: 'data', schema: { type: 'array', items: attribute } },
     async run({ context, query }) {
       // Without a limit all of them, as clients expect.
       const plan = planList(listParameters(query), 'none')

@@ -55,5 +55,5 @@ export const apiSessions = defineResource({
   verbs: ['list', 'detail', 'delete'],
   links: ['sessions'],
   columns: ['id', 'identityId', 'ipAddress', 'lastActivityAt'],
-  example: { create: {}, filter: 'identity = "…"' },
+  example: { create: {}, filter: 'createdAt > datetime(2026-01-31T12:00:00Z) sort by createdAt desc' },
 })

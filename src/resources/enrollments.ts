@@ -59,6 +59,6 @@ export const enrollments = defineResource({
   columns: ['id', 'method', 'identityId', 'expiresAt'],
   example: {
     create: { identityId: 'laptop', method: 'ott', expiresAt: '2099-01-01T00:00:00Z' },
-    filter: 'identity = "…"',
+    filter: 'createdAt > datetime(2026-01-31T12:00:00Z)',
   },
 })
