@@ -25,7 +25,7 @@ export const sessions = defineResource({
     edgeRouters: { type: 'array', items: { type: 'object' } },
     servicePolicies: { type: 'array', items: { type: 'object' } },
   },
-  liveFrom: ['identityId', 'serviceId', 'type'],
+  liveFrom: ['identityId', 'apiSessionId', 'serviceId', 'type'],
   describeLive: (context, records, view) => context.controller.serviceSessionViews.describe(context, records, view),
   verbs: ['list', 'detail', 'delete'],
   links: ['route-path'],
