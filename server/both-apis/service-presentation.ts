@@ -1,5 +1,5 @@
 // How services are shown: through the eyes of an identity, with the configuration that was asked for.
-import { attributesOfCaller } from '../../src/access/attributes-of.ts'
+import { attributesOfSession } from '../../src/access/attributes-of.ts'
 import { knownConfigTypes } from '../../src/auth/open-session.ts'
 import type { Context } from '../../src/context.ts'
 import type { Attributed } from '../../src/policy/side.ts'
@@ -25,7 +25,7 @@ export interface Viewer {
 export async function callingViewer(context: Context): Promise<Viewer> {
   const { caller } = context
   if (caller.kind !== 'identity') return { identity: { id: '', attributes: [] }, isAdmin: true }
-  return { identity: await attributesOfCaller(context, caller), isAdmin: caller.isAdmin }
+  return { identity: await attributesOfSession(context, caller), isAdmin: caller.isAdmin }
 }
 
 /** The config types that a call asks for; without any, those that its session was opened with. */

@@ -1,5 +1,5 @@
 // What policies know an identity by.
-import type { Caller, Context } from '../context.ts'
+import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
 import type { Attributed } from '../policy/side.ts'
 import { kept } from '../store/kept.ts'
@@ -15,10 +15,10 @@ export async function attributesOf({ db }: Pick<Context, 'db'>, identityId: stri
   return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
 }
 
-/** The same of a caller, from memory where the session is a live one. @throws NOT_FOUND */
-export async function attributesOfCaller(
-  { db, controller }: Context,
-  { identityId, apiSessionId }: Extract<Caller, { kind: 'identity' }>,
+/** The same of an identity that has signed in, from memory while its session lives. @throws NOT_FOUND */
+export async function attributesOfSession(
+  { db, controller }: Pick<Context, 'db' | 'controller'>,
+  { identityId, apiSessionId }: { readonly identityId: string; readonly apiSessionId: string },
 ): Promise<Attributed> {
   const session = controller.sessions.get(apiSessionId)
   return session ? { id: identityId, attributes: session.identity.roleAttributes } : attributesOf({ db }, identityId)

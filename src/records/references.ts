@@ -1,11 +1,12 @@
 // How one record shows another: {_links, entity, id, name}, remembered until the other record changes.
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { resourceOf } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
+import { wordsOf } from '../store/dialects/dialect.ts'
+import { type Kept, kept } from '../store/kept.ts'
 import { lineage } from '../store/kinds.ts'
-import { isOneOf, untyped } from '../store/untyped.ts'
 import { type LinkWriter, linkColumns, linkedPlural, linkWriter } from './links.ts'
 
 export interface Reference {
@@ -21,6 +22,7 @@ const MOST_REMEMBERED = 5_000
 export class References {
   readonly #byResource = new Map<string, Map<string, Reference>>()
   readonly #links = new Map<string, LinkWriter>()
+  readonly #statements = new Map<string, Kept<[ids: string], AnyRow>>()
 
   /** References to the records of `plural` with these ids; ids without a record are absent in the result. */
   async of(db: Kysely<Database>, plural: string, ids: Iterable<string>): Promise<ReadonlyMap<string, Reference>> {
@@ -59,13 +61,25 @@ export class References {
   }
 
   async #load(db: Kysely<Database>, resource: AnyResource, ids: readonly string[]): Promise<[string, Reference][]> {
-    const columns = new Set([...linkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
-    const rows = await untyped(db)
-      .selectFrom(resource.table)
-      .select([...columns])
-      .where(isOneOf(db, 'id', ids))
-      .execute()
+    const rows = await this.#rowsOf(resource)(db, JSON.stringify(ids))
     return rows.map((row) => [row.id as string, this.#reference(resource, row as AnyRow)])
+  }
+
+  /** The statement that finds rows of a resource by a JSON array of ids, with the columns that references show. */
+  #rowsOf(resource: AnyResource): Kept<[ids: string], AnyRow> {
+    let rowsOf = this.#statements.get(resource.plural)
+    if (!rowsOf) {
+      const columns = new Set([...linkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
+      rowsOf = kept((db, ids) => {
+        const all = sql<string>`(select value from ${wordsOf(db).elements(sql`${ids}`)})`
+        return db
+          .selectFrom(resource.table)
+          .select([...columns])
+          .where('id', 'in', all) as never
+      })
+      this.#statements.set(resource.plural, rowsOf)
+    }
+    return rowsOf
   }
 
   #reference(resource: AnyResource, row: AnyRow): Reference {

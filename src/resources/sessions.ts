@@ -42,7 +42,7 @@ export const sessions = defineResource({
     edgeRouters: listOf(usableRouter),
     servicePolicies: listOf(entityReference),
   },
-  liveFrom: ['identityId', 'serviceId', 'type'],
+  liveFrom: ['identityId', 'apiSessionId', 'serviceId', 'type'],
   describeLive: (context, records, view) => context.controller.serviceSessionViews.describe(context, records, view),
   verbs: ['list', 'detail', 'delete'],
   links: ['route-path'],

@@ -7,7 +7,7 @@ import type { Predicate } from '../filter/tree.ts'
 import type { AnyResource, AnyRow, Scope } from '../resources/define.ts'
 import { isOfKind } from './kinds.ts'
 import { asSortParameter, type ListPlan } from './list-plan.ts'
-import { isNarrow, roleFilterSide, sidesCondition } from './role-conditions.ts'
+import { isNarrow, roleFilterSide, sidesCondition, type Wanted } from './role-conditions.ts'
 import { setTableName } from './rows.ts'
 import { isOneOf } from './untyped.ts'
 
@@ -31,6 +31,11 @@ export interface Page extends Window {
   readonly keys: readonly number[]
 }
 
+/** The conditions of a list, in the form that finds its first records fastest, or all of them. */
+type Conditions = (wanted: Wanted) => Promise<readonly Expression<SqlBool>[]>
+
+const NO_CONDITIONS: Conditions = async () => []
+
 /** One page of the records of `resource` that fit the plan and the restrictions. */
 export async function list(
   context: Reading,
@@ -39,7 +44,7 @@ export async function list(
   restrictions: readonly Restriction[] = [],
 ): Promise<Page> {
   const tables = new Set<string>()
-  const conditions = await conditionsOf(context, resource, plan, restrictions, tables)
+  const conditions: Conditions = (wanted) => conditionsOf(context, resource, plan, restrictions, tables, wanted)
   return pageOf(context, sourceOf(resource), plan, conditions, tables)
 }
 
@@ -62,7 +67,7 @@ export async function allRows(
   restrictions: readonly Restriction[] = [],
 ): Promise<Compilable<AnyRow>> {
   const tables = new Set<string>()
-  const conditions = await conditionsOf(context, resource, plan, restrictions, tables)
+  const conditions: Conditions = (wanted) => conditionsOf(context, resource, plan, restrictions, tables, wanted)
   return allRowsOf(context, sourceOf(resource), plan, conditions, tables)
 }
 
@@ -71,10 +76,10 @@ export async function allRowsOf<Row = AnyRow>(
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
-  conditions: readonly Expression<SqlBool>[] = [],
+  conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
 ): Promise<Compilable<Row>> {
-  const { matching, window } = await statementsOf(context, source, plan, conditions, tables)
+  const { matching, window } = await statementsOf(context, source, plan, conditions, tables, 'all')
   return { compile: () => sql<Row>`select * ${matching} ${window}`.compile(context.db) }
 }
 
@@ -83,18 +88,21 @@ export async function pageOf(
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
-  conditions: readonly Expression<SqlBool>[] = [],
+  conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
 ): Promise<Page> {
-  const { matching, window, read } = await statementsOf(context, source, plan, conditions, tables)
+  const { matching, window, read } = await statementsOf(context, source, plan, conditions, tables, 'first')
   const { limit, offset } = plan
   // The keys alone: walking an index, or sorting, with whole rows in hand costs three times as much, and most records are
   // remembered anyway.
   const { rows } = await sql<{ n: number }>`select n ${matching} ${window}`.execute(context.db)
-  const isWhole = offset === 0 && (limit === 'none' || rows.length < limit)
-  const count = { compile: () => sql<{ n: number }>`select count(*) as n ${matching}`.compile(context.db) }
-  const total = isWhole ? rows.length : await context.controller.store.total(count, read)
-  return { keys: rows.map(({ n }) => n), total, limit, offset }
+  const keys = rows.map(({ n }) => n)
+  if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
+  // Where only the table itself is asked, all of its records are found in the same way as the first ones.
+  const all =
+    read.length === 1 ? matching : (await statementsOf(context, source, plan, conditions, tables, 'all')).matching
+  const count = { compile: () => sql<{ n: number }>`select count(*) as n ${all}`.compile(context.db) }
+  return { keys, total: await context.controller.store.total(count, read), limit, offset }
 }
 
 /** How many records of a resource fit the plan and the restrictions, whatever the window. */
@@ -112,10 +120,12 @@ async function statementsOf(
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
-  given: readonly Expression<SqlBool>[],
+  conditionsFor: Conditions,
   read: ReadonlySet<string>,
+  wanted: Wanted,
 ) {
-  const compiler = new FilterCompiler(context.db, source, await narrowTests(context, source, plan.predicate))
+  const given = await conditionsFor(wanted)
+  const compiler = new FilterCompiler(context.db, source, await narrowTests(context, source, plan.predicate, wanted))
   const filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
   const conditions = filter ? [filter.condition, ...given] : given
   const where = conditions.length === 0 ? NOTHING : sql` where ${sql.join(conditions, AND)}`
@@ -147,6 +157,7 @@ async function narrowTests(
   context: Reading,
   source: FilterSource,
   predicate: Predicate | undefined,
+  wanted: Wanted,
 ): Promise<ReadonlySet<Predicate>> {
   const narrow = new Set<Predicate>()
   const terms = predicate?.kind === 'and' ? predicate.terms : predicate ? [predicate] : []
@@ -155,7 +166,7 @@ async function narrowTests(
     const set = source.symbols.get(term.left.symbol.name)?.set
     if (set?.kind !== 'members' || term.right.kind !== 'string') continue
     const test = sql<SqlBool>`value = ${term.right.value}`
-    if (await isNarrow(context, source.table, set.table, test)) narrow.add(term)
+    if (await isNarrow(context, source.table, set.table, test, wanted)) narrow.add(term)
   }
   return narrow
 }
@@ -167,12 +178,14 @@ async function conditionsOf(
   plan: ListPlan,
   restrictions: readonly Restriction[],
   tables: Set<string>,
+  wanted: Wanted,
 ): Promise<Expression<SqlBool>[]> {
   const conditions: Expression<SqlBool>[] = isOfKind(resource)
   if (plan.roleFilter.length > 0) {
-    conditions.push(await sidesCondition(context, resource, [roleFilterSide(plan)], tables))
+    conditions.push(await sidesCondition(context, resource, [roleFilterSide(plan)], tables, wanted))
   }
-  for (const restriction of restrictions) conditions.push(await restrict(context, resource, restriction, tables))
+  for (const restriction of restrictions)
+    conditions.push(await restrict(context, resource, restriction, tables, wanted))
   return conditions
 }
 
@@ -181,9 +194,10 @@ async function restrict(
   resource: AnyResource,
   restriction: Restriction,
   tables: Set<string>,
+  wanted: Wanted,
 ): Promise<Expression<SqlBool>> {
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
-  if ('sides' in restriction) return sidesCondition(context, resource, restriction.sides, tables)
+  if ('sides' in restriction) return sidesCondition(context, resource, restriction.sides, tables, wanted)
   if ('equals' in restriction)
     return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
   const table = setTableName(resource, restriction.field)

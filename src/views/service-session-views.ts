@@ -1,5 +1,5 @@
 // The members of a session that are true at the moment it is looked at: its routers, and the policies that grant it.
-import { attributesOf } from '../access/attributes-of.ts'
+import { attributesOfSession } from '../access/attributes-of.ts'
 import type { ReadContext } from '../context.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
 import type { Attributed } from '../policy/side.ts'
@@ -22,7 +22,8 @@ export class ServiceSessionViews implements LiveView {
 
 async function describeOne(context: ReadContext, row: Facts): Promise<Record<string, unknown>> {
   const { access, references } = context.controller
-  const identity = await attributesOf(context, row.identityId as string)
+  const [identityId, apiSessionId] = [row.identityId as string, row.apiSessionId as string]
+  const identity = await attributesOfSession(context, { identityId, apiSessionId })
   const serviceId = row.serviceId as string
   const granting = access.granting(access.policiesOf(identity, row.type as PolicyType), serviceId)
   const ids = granting.map(({ id }) => id)

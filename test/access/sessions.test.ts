@@ -61,6 +61,18 @@ describe('making a session', () => {
     expect([again.body.data.id, again.body.data.token]).toEqual([first.body.data.id, first.body.data.token])
   })
 
+  it('shows its routers as they are now', async () => {
+    const { id } = (await network.dial(laptop, web)).body.data
+    const { edgeRouters } = (await network.ask(laptop, 'GET', `/sessions/${id}`)).body.data
+    const [router] = await network.get(`/edge-routers?filter=${encodeURIComponent(`name="${edgeRouters[0].name}"`)}`)
+
+    await network.change('PATCH', `/edge-routers/${router.id}`, { cost: 7, noTraversal: true })
+    const again = (await network.dial(laptop, web)).body.data
+    await network.change('PATCH', `/edge-routers/${router.id}`, { cost: 0, noTraversal: false })
+
+    expect(again.edgeRouters).toMatchObject([{ name: 'north', cost: 7, noTraversal: true }])
+  })
+
   it('gives the same session to requests that come together', async () => {
     const someone = await network.person('in a hurry', ['staff'])
 

@@ -38,6 +38,45 @@ describe('services on the client API', () => {
     expect(shown).toMatchObject({ name, roleAttributes: ['a'] })
   })
 
+  it('are others as soon as the role attributes of a signed-in identity change', async () => {
+    const [before, after] = [await makeService(), await makeService()]
+    const client = await world.signIn({ roleAttributes: [before] })
+    await grant(before, before)
+    await grant(after, after)
+    const seen = async () => {
+      const { data } = (await asClient(client.token, '/services')).body
+      return data.map(({ id }: { id: string }) => id)
+    }
+    const changeTime = async () =>
+      (await asClient(client.token, '/current-api-session/service-updates')).body.data.lastChangeAt
+    const [first, firstTime] = [await seen(), await changeTime()]
+
+    world.clock.advance(1_000)
+    await manage.change('PATCH', `/identities/${client.id}`, { roleAttributes: [after] })
+
+    expect(first).toEqual([before])
+    expect(await seen()).toEqual([after])
+    expect((await asClient(client.token, `/services/${before}`)).status).toBe(404)
+    expect((await changeTime()) > firstTime).toBe(true)
+  })
+
+  it('come in pages where there are more than the caller asks for', async () => {
+    const services = [await makeService(), await makeService(), await makeService()].sort()
+    const attribute = newName('attribute')
+    const client = await world.signIn({ roleAttributes: [attribute] })
+    for (const service of services) await grant(attribute, service)
+
+    const whole = (await asClient(client.token, '/services?limit=3')).body
+    const page = (await asClient(client.token, '/services?limit=2&offset=1')).body
+
+    expect(whole.data.map(({ id }: { id: string }) => id)).toEqual(services)
+    expect(page.data.map(({ id }: { id: string }) => id)).toEqual(services.slice(1))
+    expect([whole.meta.pagination, page.meta.pagination]).toEqual([
+      { limit: 3, offset: 0, totalCount: 3 },
+      { limit: 2, offset: 1, totalCount: 3 },
+    ])
+  })
+
   it.each(['PUT', 'PATCH', 'DELETE'])('cannot be changed by others: %s', async (method) => {
     const id = await makeService()
     const client = await world.signIn({ roleAttributes: [id] })
