@@ -4,6 +4,7 @@ import { knownConfigTypes } from '../../src/auth/open-session.ts'
 import type { Context } from '../../src/context.ts'
 import type { Attributed } from '../../src/policy/side.ts'
 import type { Presentation } from '../../src/records/present.ts'
+import type { Restriction } from '../../src/store/lists.ts'
 import type { ServiceView } from '../../src/views/service-views.ts'
 import type { Call, QueryParameter } from '../operation.ts'
 
@@ -51,7 +52,7 @@ export async function servicePresentation(call: Call, isList: boolean, viewer: V
   return { view }
 }
 
-/** Ids of the services that a viewer sees: every one for an administrator, for everybody else what policies grant. */
-export function visibleServices({ controller }: Context, { identity, isAdmin }: Viewer): readonly string[] | 'all' {
-  return isAdmin ? 'all' : controller.access.servicesOf(identity)
+/** What narrows a list to the services that a viewer sees: nothing for an administrator, for everybody else its policies. */
+export function visibleServices({ controller }: Context, { identity, isAdmin }: Viewer): readonly Restriction[] {
+  return isAdmin ? [] : [controller.access.scopes.servicesOf(identity)]
 }

@@ -77,11 +77,9 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
       const viewer = await callingViewer(call.context)
-      const visible = visibleServices(call.context, viewer)
       // Roles say nothing on this API: what a caller sees is decided by policies alone.
       const { roleFilter: _, roleSemantic: __, ...query } = call.query
-      const restrictions = visible === 'all' ? [] : [{ ids: visible }]
-      return answerList({ ...call, query }, services, restrictions, {
+      return answerList({ ...call, query }, services, visibleServices(call.context, viewer), {
         presentation: () => servicePresentation(call, true, viewer),
       })
     },

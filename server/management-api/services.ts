@@ -22,8 +22,7 @@ export const serviceDifferences: Differences = {
   presentation: async (call, isList) => servicePresentation(call, isList, await viewerOf(call)),
   async restrict(call) {
     if (call.query.asIdentity === undefined) return []
-    const visible = visibleServices(call.context, await viewerOf(call))
-    return visible === 'all' ? [] : [{ ids: visible }]
+    return visibleServices(call.context, await viewerOf(call))
   },
 }
 

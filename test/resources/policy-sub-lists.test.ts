@@ -1,6 +1,9 @@
 // What policies join, seen from every side: identities, services and edge routers, and the policies between them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { servicePolicies } from '../../src/resources/service-policies.ts'
+import { services } from '../../src/resources/services.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
@@ -97,5 +100,63 @@ describe('what policies join', () => {
     expect(await manage.names(`/identities/${identity.id}/edge-routers`)).toEqual([])
     expect(await manage.names(`/services/${service.id}/edge-routers`)).toEqual([])
     expect(await manage.names(`/edge-routers/${router.id}/identities`)).toEqual([])
+  })
+})
+
+describe('what an identity may reach, where it is much', () => {
+  const MANY = 150
+
+  /** So many records of a resource, every one with an attribute, every third with another. */
+  async function makeMany(resource: AnyResource, attributes: readonly [string, string]) {
+    const entities = Array.from({ length: MANY }, (_, at) =>
+      newEntity(world.system, resource, {
+        name: `${resource.name} ${String(at).padStart(3, '0')} ${attributes[0]}`,
+        roleAttributes: at % 3 === 0 ? attributes : [attributes[0]],
+        isEdge: true,
+      }),
+    )
+    await world.system.write(async (tx) => {
+      for (const entity of entities) await insert(tx, resource, entity)
+    })
+    return entities.map(({ id, name }) => ({ id, name: String(name) }))
+  }
+
+  it.each([
+    ['every one', 'AnyOf', ['#all'], () => true],
+    ['all with an attribute', 'AnyOf', ['#much', '#nothing'], () => true],
+    ['those with several', 'AllOf', ['#much', '#more'], (at: number) => at % 3 === 0],
+  ] as const)('is listed as it is: %s', async (_what, semantic, roles, isGranted) => {
+    const [much, more] = [newName('much'), newName('more')]
+    const own = { '#much': `#${much}`, '#more': `#${more}` } as const
+    const made = await makeMany(services, [much, more])
+    const left = made[1]?.id
+    const { id } = await makeRecord(manage, 'identities', [much])
+    await manage.make('service-policies', {
+      name: newName('policy'),
+      type: 'Dial',
+      semantic,
+      identityRoles: [`#${much}`],
+      serviceRoles: roles.length === 1 ? ['#all'] : [...roles.map((role) => own[role as '#much'] ?? role), `@${left}`],
+    })
+    const expected = made.filter((service, at) => isGranted(at) || service.id === left).map(({ name }) => name)
+    const filter = encodeURIComponent(`name contains "${much}" sort by name limit 500`)
+
+    expect(await manage.names(`/identities/${id}/services?filter=${filter}`)).toEqual(expected)
+    expect(await manage.names(`/identities/${id}/services?policyType=bind&filter=${filter}`)).toEqual([])
+    expect(await manage.names(`/services?asIdentity=${id}&filter=${filter}`)).toEqual(expected)
+  })
+
+  it('is listed as it is: edge routers', async () => {
+    const [much, more] = [newName('much'), newName('more')]
+    const made = await makeMany(edgeRouters, [much, more])
+    const { id } = await makeRecord(manage, 'identities', [much])
+    const service = await makeRecord(manage, 'services', [much])
+    const policy = { name: newName('policy'), semantic: 'AnyOf', edgeRouterRoles: [`#${much}`] }
+    await manage.make('edge-router-policies', { ...policy, identityRoles: [`@${id}`] })
+    await manage.make('service-edge-router-policies', { ...policy, serviceRoles: [`@${service.id}`] })
+    const list = `edge-routers?filter=${encodeURIComponent('true sort by name limit 500')}`
+
+    expect(await manage.names(`/identities/${id}/${list}`)).toEqual(made.map(({ name }) => name))
+    expect(await manage.names(`/services/${service.id}/${list}`)).toEqual(made.map(({ name }) => name))
   })
 })
