@@ -165,6 +165,7 @@ export const ADDED: readonly Difference[] = [
     because: 'a record can be sent back as it was read',
   },
   { operations: /\/configs\/\{\}$/, facts: /^body\.configTypeId/, because: 'a record can be sent back as it was read' },
+  { operations: /\/enrollments/, facts: /\.urlName: string$/, because: 'clients of the peer find it there' },
   { operations: /^POST \/enrollments$/, facts: /^body\.tags/, because: 'every record has tags' },
   {
     operations: /\/terminators\/\{\}$/,
