@@ -62,7 +62,7 @@ const settings = {
   'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
   'limits.connections': count(10_000, 'How many connections may be open in all; more are cut before their handshake.'),
   'limits.connectionsPerAddress': count(
-    1_000,
+    4_000,
     'How many connections may be open from one address, or from one /64 of IPv6. Everyone behind one router, or behind a proxy, has one address.',
   ),
   'limits.delay': duration(
