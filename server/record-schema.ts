@@ -4,6 +4,8 @@ import { fieldsSchema } from '../src/resources/input.ts'
 import type { Fields } from '../src/schema/fields.ts'
 import { entityReference, type JsonSchema, links, listOf, objectOf, text } from '../src/schema/json-schema.ts'
 
+const referenceWithUrlName = objectOf({ ...entityReference.properties, urlName: text })
+
 /** A role of a policy as people read it: with a name in place of an id. */
 const roleDisplay = objectOf({ name: text, role: text })
 
@@ -25,7 +27,8 @@ function oneRecordSchema(resource: AnyResource, only?: readonly string[]): JsonS
   )
   const named: Record<string, JsonSchema> = {}
   for (const [name, { kind }] of Object.entries(shown)) {
-    if (kind.reference?.as) named[kind.reference.as] = entityReference
+    if (kind.reference?.as)
+      named[kind.reference.as] = kind.reference.withUrlName ? referenceWithUrlName : entityReference
     if (kind.roles) named[`${name}Display`] = listOf(roleDisplay)
   }
   const own = Object.fromEntries(

@@ -1,7 +1,19 @@
 // Every setting: its default, its explanation and its check, said once; the commented file and the documents follow.
 import { readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
 import { parse } from 'yaml'
+import {
+  bytes,
+  ConfigError,
+  count,
+  duration,
+  hostAndPort,
+  list,
+  oneOf,
+  readDuration,
+  splitAddress,
+} from './setting-forms.ts'
+
+export { ConfigError, parseDuration, splitAddress } from './setting-forms.ts'
 
 export type Api = 'client' | 'management'
 /** Which of two wordings a caller is answered in; see `server/dialects.ts`. */
@@ -12,17 +24,6 @@ export interface ListenerConfig {
   readonly address: string
   readonly apis: readonly Api[]
   readonly dialect: Dialect
-}
-
-/** A setting is not of the form it needs. */
-export class ConfigError extends Error {
-  readonly key: string
-
-  constructor(key: string, reason: string) {
-    super(`the setting ${key} ${reason}`)
-    this.name = 'ConfigError'
-    this.key = key
-  }
 }
 
 interface Setting<V> {
@@ -62,7 +63,7 @@ const settings = {
   'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
   'limits.connections': count(10_000, 'How many connections may be open in all; more are cut before their handshake.'),
   'limits.connectionsPerAddress': count(
-    1_000,
+    4_000,
     'How many connections may be open from one address, or from one /64 of IPv6. Everyone behind one router, or behind a proxy, has one address.',
   ),
   'limits.delay': duration(
@@ -125,12 +126,6 @@ export function certificateHosts(config: Config): string[] {
   const addresses = [...config.advertise, ...config.listeners.map(({ address }) => address)]
   const hosts = addresses.map((address) => splitAddress(address).host).filter((host) => !isUnspecified(host))
   return [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])]
-}
-
-/** Host and port of `host:port`; an IPv6 host stands in brackets. */
-export function splitAddress(address: string): { host: string; port: number } {
-  const at = address.lastIndexOf(':')
-  return { host: address.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(address.slice(at + 1)) }
 }
 
 function isUnspecified(host: string): boolean {
@@ -212,78 +207,6 @@ export function variableOf(key: string): string {
 function fromEnvironment(env: NodeJS.ProcessEnv, key: string): unknown {
   const text = env[variableOf(key)]
   return text === undefined || text === '' ? undefined : (parse(text) as unknown)
-}
-
-// ---- forms of values --------------------------------------------------------------------------------------------------
-
-const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
-const SIZES = { B: 1, KiB: 1_024, MiB: 1_048_576 } as const
-
-/** A duration such as `90s` or `1h30m`, in milliseconds; undefined for any other text. */
-export function parseDuration(text: string): number | undefined {
-  if (!/^(\d+(ms|s|m|h|d))+$/.test(text)) return undefined
-  const parts = text.matchAll(/(\d+)(ms|s|m|h|d)/g)
-  return [...parts].reduce((sum, [, amount, unit]) => sum + Number(amount) * UNITS[unit as keyof typeof UNITS], 0)
-}
-
-function duration(standard: string, explain: string, least = '1ms') {
-  return {
-    explain: `${explain} At least ${least}.`.replace(' At least 1ms.', ''),
-    default: standard,
-    read: (value: unknown, key: string): number => readDuration(value, key, least),
-  }
-}
-
-function readDuration(value: unknown, key: string, least: string): number {
-  const milliseconds = typeof value === 'string' ? parseDuration(value) : undefined
-  if (milliseconds === undefined) throw new ConfigError(key, 'must be a duration such as 90s, 30m or 12h')
-  if (milliseconds < (parseDuration(least) ?? 0)) throw new ConfigError(key, `must be at least ${least}`)
-  return milliseconds
-}
-
-function bytes(standard: string, explain: string) {
-  return {
-    explain,
-    default: standard,
-    read(value: unknown, key: string): number {
-      const [, amount, unit] = /^(\d+)(B|KiB|MiB)$/.exec(String(value)) ?? []
-      if (!amount) throw new ConfigError(key, 'must be a size such as 64KiB or 1MiB')
-      return Number(amount) * SIZES[unit as keyof typeof SIZES]
-    },
-  }
-}
-
-function count(standard: number, explain: string) {
-  return {
-    explain,
-    default: standard,
-    read(value: unknown, key: string): number {
-      if (!Number.isSafeInteger(value) || (value as number) < 1)
-        throw new ConfigError(key, 'must be a whole number above 0')
-      return value as number
-    },
-  }
-}
-
-function list(value: unknown, key: string): unknown[] {
-  if (!Array.isArray(value)) throw new ConfigError(key, 'must be a list')
-  return value
-}
-
-function oneOf<const C extends string>(choices: readonly C[], value: unknown, key: string): C {
-  const found = choices.find((choice) => choice === value)
-  if (found === undefined) throw new ConfigError(key, `must be one of ${choices.join(', ')}`)
-  return found
-}
-
-function hostAndPort(value: unknown, key: string): string {
-  const text = String(value)
-  const { host, port } = splitAddress(text)
-  const isHost = isIP(host) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(host)
-  if (!text.includes(':') || !isHost || !Number.isInteger(port) || port < 0 || port > 65535) {
-    throw new ConfigError(key, `holds ${JSON.stringify(value)}, which is not of the form host:port`)
-  }
-  return text
 }
 
 function readListeners(value: unknown, key: string): ListenerConfig[] {

@@ -1,8 +1,12 @@
 // The documents of both APIs against the public contract, operation by operation, member by member, in both directions.
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openApiDocument } from '../../server/openapi.ts'
 import { operations } from '../../server/operations.ts'
-import { testController } from '../world/controller.ts'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { resources } from '../../src/resources/index.ts'
+import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { exampleBody } from '../world/examples.ts'
 import { ADDED, BEYOND, type Difference, LEFT_OUT, STILL_TO_COME } from './contract-differences.ts'
 import { contractFacts, documentFacts } from './contract-facts.ts'
 
@@ -12,6 +16,8 @@ const apis = (['client', 'management'] as const).map((api) => {
   const held = [...documented.keys()].filter((name) => served.has(name) && !STILL_TO_COME[api].includes(name))
   return { api, documented, served, held }
 })
+
+const all = resources as readonly AnyResource[]
 
 const differs = (differences: readonly Difference[], operation: string, fact: string) =>
   differences.some(({ operations, facts }) => operations.test(operation) && facts.test(fact))
@@ -73,6 +79,55 @@ describe('a difference from the contract', () => {
     expect(idle.map(({ because }) => because)).toEqual([])
   })
 })
+
+describe('what is sent', () => {
+  let world: TestController
+  let token: string
+
+  beforeAll(async () => {
+    world = await testController()
+    token = await world.admin()
+    for (const resource of all) {
+      if (!resource.verbs.includes('create')) continue
+      const body = await exampleBody(world, resource, `described ${resource.name}`)
+      await world.send({ method: 'POST', path: `${MANAGEMENT}/${resource.plural}`, token, body })
+    }
+  })
+  afterAll(() => world.close())
+
+  const lists = operations.filter(({ method, path, apis: [api], returns }) => {
+    const isOfRecords = returns.kind === 'list' || (returns.kind === 'data' && returns.schema.type === 'array')
+    return method === 'GET' && api === 'management' && !path.includes(':') && isOfRecords
+  })
+
+  it.each(lists.map(({ path }) => [path]))('by GET %s is what the document shows', async (path) => {
+    const { paths } = JSON.parse(JSON.stringify(openApiDocument('management')))
+    const schema = paths[path].get.responses['200'].content['application/json'].schema.properties.data as JsonSchema
+
+    const { body } = await world.send({ method: 'GET', path: `${MANAGEMENT}${path}?limit=100`, token })
+
+    expect(unknownMembers(body.data, schema)).toEqual([])
+  })
+})
+
+/** Paths of members that a value has and its schema does not show; a schema without members says nothing of them. */
+function unknownMembers(value: unknown, schema: JsonSchema, path = ''): string[] {
+  if (Array.isArray(value)) {
+    const { items } = schema
+    return items ? [...new Set(value.flatMap((one) => unknownMembers(one, items, `${path}[]`)))] : []
+  }
+  if (typeof value !== 'object' || value === null) return []
+  const alternatives = schema.oneOf as readonly JsonSchema[] | undefined
+  if (alternatives) {
+    const found = alternatives.map((alternative) => unknownMembers(value, alternative, path))
+    return found.sort((a, b) => a.length - b.length)[0] ?? []
+  }
+  const { properties } = schema
+  if (!properties || path.endsWith('._links')) return []
+  return Object.entries(value).flatMap(([name, member]) =>
+    properties[name] ? unknownMembers(member, properties[name], `${path}.${name}`) : [`${path}.${name}`],
+  )
+}
 
 describe('the documents', () => {
   it('are served by both APIs, to anyone', async () => {
