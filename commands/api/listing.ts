@@ -1,7 +1,9 @@
 // Lists: all of it unless a limit is given, while it arrives, and with word of what a limit left out.
-import type { PageMeta } from '../../src/client/client.ts'
+import { type PageMeta, RequestFailed } from '../../src/client/client.ts'
 import type { Run } from '../connected.ts'
+import { CommandError, EXIT } from '../exit-codes.ts'
 import { segments } from '../naming.ts'
+import { nearest } from '../nearest.ts'
 import { counted } from '../progress.ts'
 import type { Task } from './operation-commands.ts'
 
@@ -21,7 +23,7 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
     isPaged ? withQuery(path, `limit=${count}${from > 0 ? `&offset=${from}` : ''}`) : path
   const seen = { count: 0, total: 0 }
   const items = limit === undefined ? client.items(window(-1, offset)) : limited(limit)
-  await print({ kind: 'list', name, items: counted(items, name, flags.output, total), columns })
+  await print({ kind: 'list', name, items: counted(items, name, flags.output, total), columns }).catch(explainField)
   if (limit !== undefined && seen.total > offset + seen.count) notice(`Showing ${seen.count} of ${seen.total}.`)
 
   /** As many as were asked for, page by page. */
@@ -41,6 +43,19 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
       seen.count += found
       isLast = !isPaged || found < wanted
     }
+  }
+
+  /** A filter names a field that the list has not: which are near, else all there are. */
+  async function explainField(error: unknown): Promise<never> {
+    const reason = (error instanceof RequestFailed && error.code === 'INVALID_FILTER' && error.reason) || ''
+    const [, unknown] = /^"(.+?)" is not a field/.exec(reason) ?? []
+    if (unknown === undefined) throw error
+    const [bare = ''] = path.split('?')
+    const { meta } = await client.call('GET', `${bare}?limit=1`)
+    const fields = meta.filterableFields ?? []
+    const near = nearest(unknown, fields)
+    const hint = (near.length > 0 ? near : fields).join(', ')
+    throw new CommandError(EXIT.usage, 'INVALID_FILTER', `${client.target}: ${reason}`, { hint, field: 'filter' })
   }
 
   /** How long the list is, for whoever waits for it. */

@@ -85,6 +85,14 @@ describe('exit codes, with one sentence and what helps', () => {
       /identity create --help/,
     ],
     ['a broken filter', ['identity', 'list', '--filter', 'name ='], 2, /filter/, /help filters/],
+    ['a filter on no field', ['identity', 'list', '--filter', 'nme = "x"'], 2, /"nme" is not a field/, /^name$/],
+    [
+      'a filter on a foreign field',
+      ['identity', 'list', '--filter', 'colour = 1'],
+      2,
+      /not a field/,
+      /isAdmin, .*name/,
+    ],
     ['a deletion that nobody could confirm', ['service', 'delete', 'web'], 2, /without a terminal/, /--yes/],
     ['no profile of that name', ['service', 'list', '--profile', 'none'], 4, /no profile none/, /profile list/],
     [
