@@ -45,9 +45,10 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
     }
   }
 
-  /** A filter names a field that the list has not: which are near, else all there are. */
+  /** A filter, or an order, names a field that the list has not: which are near, else all there are. */
   async function explainField(error: unknown): Promise<never> {
-    const reason = (error instanceof RequestFailed && error.code === 'INVALID_FILTER' && error.reason) || ''
+    if (!(error instanceof RequestFailed)) throw error
+    const { code, reason = '' } = error
     const [, unknown] = /^"(.+?)" is not a field/.exec(reason) ?? []
     if (unknown === undefined) throw error
     const [bare = ''] = path.split('?')
@@ -55,7 +56,7 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
     const fields = meta.filterableFields ?? []
     const near = nearest(unknown, fields)
     const hint = (near.length > 0 ? near : fields).join(', ')
-    throw new CommandError(EXIT.usage, 'INVALID_FILTER', `${client.target}: ${reason}`, { hint, field: 'filter' })
+    throw new CommandError(EXIT.usage, code, `${client.target}: ${reason}`, { hint })
   }
 
   /** How long the list is, for whoever waits for it. */

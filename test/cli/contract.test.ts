@@ -46,6 +46,9 @@ describe('exit codes, with one sentence and what helps', () => {
       /controller identity list/,
     ],
     ['a topic that does not exist', ['idntity', 'list'], 2, /no command "idntity list"/, /controller identity list/],
+    ['a flag without a command', ['--offline'], 2, /--offline stands there without a command/, /^controller --help$/],
+    ['a flag of the program that does not exist', ['--hepl'], 2, /--hepl stands there/, /^controller --help$/],
+    ['a topic with a flag', ['identity', '--limit', '3'], 2, /--limit stands there/, /^controller identity --help$/],
     ['a flag that does not exist', ['identity', 'list', '--limt', '3'], 2, /no flag --limt/, /--limit/],
     ['a word too many', ['identity', 'list', 'all'], 2, /nothing is done with all/, /identity list --help/],
     ['a missing argument', ['identity', 'get'], 2, /IDENTITY is missing/, /identity get --help/],
@@ -93,6 +96,7 @@ describe('exit codes, with one sentence and what helps', () => {
       /not a field/,
       /isAdmin, .*name/,
     ],
+    ['an order by no field', ['identity', 'list', '--sort', 'nme desc'], 2, /"nme" is not a field/, /^name$/],
     ['a deletion that nobody could confirm', ['service', 'delete', 'web'], 2, /without a terminal/, /--yes/],
     ['no profile of that name', ['service', 'list', '--profile', 'none'], 4, /no profile none/, /profile list/],
     [
