@@ -27,12 +27,8 @@ async function attend(words: readonly string[]): Promise<number> {
   if (isHelpAsked(words)) return showHelp(named, ids)
   const count = longestKnown(named, ids)
   const id = ids.get(named.slice(0, count).join(':'))
-  if (id === undefined)
-    return showHelp(
-      named,
-      ids,
-      words.slice(named.length).find((word) => word !== '--'),
-    )
+  const [flag] = words.slice(named.length).filter((word) => word !== '--')
+  if (id === undefined) return showHelp(named, ids, flag)
   const { runCommand } = await import('./run.ts')
   return runCommand(id, words.slice(count))
 }

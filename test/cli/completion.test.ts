@@ -18,7 +18,7 @@ beforeAll(async () => {
   await world.signIn({ name: 'laptop' })
   await world.signIn({ name: 'lap of honour' })
   env = cleanEnvironment()
-  writeProfiles(env, { test: { url, rootPem, token } })
+  writeProfiles(env, { test: { url, rootPem, token }, 'other:4433': { url: 'https://other:4433', rootPem } })
 })
 afterAll(() => world?.close())
 
@@ -53,7 +53,7 @@ describe('the word after', () => {
     ['a flag that takes a type', ['identity', 'create', 'x', '--type', 'Dev'], ['Device']],
     ['a command that wants a record', ['identity', 'get', 'lap'], ['lap of honour', 'laptop']],
     ['a flag that wants a record', ['identity', 'create', 'x', '--auth-policy', 'Def'], ['Default']],
-    ['--profile', ['identity', 'list', '--profile', ''], ['test']],
+    ['--profile', ['identity', 'list', '--profile', 'te'], ['test']],
     ['a command that wants a word', ['completion', 'b'], ['bash']],
     ['what nothing follows', ['version', 'x'], []],
   ])('%s', async (_what, words, expected) => {
@@ -76,6 +76,17 @@ describe('the scripts', () => {
 
     expect(stderr).toBe('')
     expect(stdout).toBe('lap\\ of\\ honour\nlaptop\n')
+  })
+
+  it('complete in bash behind a colon, at which it takes words apart', async () => {
+    const script = `source <(controller completion bash)
+      COMP_WORDBREAKS=' :='
+      COMP_WORDS=(controller profile use other : 44); COMP_CWORD=5; _controller; printf '%s\\n' "\${COMPREPLY[@]}"`
+
+    const { stdout, stderr } = await run('bash', ['-c', script], onPath())
+
+    expect(stderr).toBe('')
+    expect(stdout).toBe('4433\n')
   })
 
   it.skipIf(!isInstalled('zsh'))('complete in zsh, with what each word means', async () => {
