@@ -10,9 +10,19 @@ function isLoadedLater(id) {
   return !id.startsWith('/') && !id.startsWith('\0') && !id.startsWith('@oclif/')
 }
 
+/** What oclif loads to find plugins and to fill in templates: never called here, so nothing takes its place. */
+const NEVER_CALLED = ['ejs', 'lilconfig', 'minimatch', 'tinyglobby']
+const nothing = {
+  name: 'nothing',
+  resolveId: (id) => (NEVER_CALLED.includes(id) ? '\0nothing' : undefined),
+  load: (id) => (id === '\0nothing' ? 'export default {}' : undefined),
+}
+
 const bundle = await rolldown({
   input: Object.fromEntries(['main', 'index', 'generated'].map((name) => [name, `${root}dist/commands/${name}.js`])),
   platform: 'node',
+  resolve: { alias: { '@oclif/core$': `${root}.ci/oclif.mjs` } },
+  plugins: [nothing],
   external: (id, importer) => isLoadedLater(id) && !(importer ?? '').includes('node_modules'),
   logLevel: 'warn',
 })

@@ -27,7 +27,8 @@ async function attend(words: readonly string[]): Promise<number> {
   if (isHelpAsked(words)) return showHelp(named, ids)
   const count = longestKnown(named, ids)
   const id = ids.get(named.slice(0, count).join(':'))
-  if (id === undefined) return showHelp(named, ids)
+  const [flag] = words.slice(named.length).filter((word) => word !== '--')
+  if (id === undefined) return showHelp(named, ids, flag)
   const { runCommand } = await import('./run.ts')
   return runCommand(id, words.slice(count))
 }
@@ -71,14 +72,25 @@ function longestKnown(named: readonly string[], ids: ReadonlyMap<string, string>
   return 0
 }
 
-/** The page that the words name; nothing named is the whole program. @throws CommandError where there is no such page */
-async function showHelp(named: readonly string[], ids: ReadonlyMap<string, string>): Promise<number> {
+/**
+ * The page that the words name; nothing named is the whole program.
+ * @param flag what stands behind the words, where a command was meant
+ * @throws CommandError where there is no such page, or a command is missing
+ */
+async function showHelp(named: readonly string[], ids: ReadonlyMap<string, string>, flag?: string): Promise<number> {
   const { helpText } = await import('./help/help.ts')
   const count = longestKnown(named, ids)
   const text = count > 0 ? helpText([ids.get(named.slice(0, count).join(':')) ?? '']) : helpText(named)
   if (text === undefined) throw unknownCommand(named, ids)
+  if (flag !== undefined) throw noCommand(named, flag)
   process.stdout.write(text)
   return EXIT.done
+}
+
+function noCommand(named: readonly string[], flag: string): CommandError {
+  const near = nearest(flag.replace(/^-+/, ''), ['help', 'version']).map((word) => `controller --${word}`)
+  const page = ['controller', ...named, '--help'].join(' ')
+  return usageError(`${flag} stands there without a command`, { hint: near.length > 0 ? near.join(', ') : page })
 }
 
 function unknownCommand(named: readonly string[], ids: ReadonlyMap<string, string>): CommandError {

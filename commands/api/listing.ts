@@ -1,7 +1,9 @@
 // Lists: all of it unless a limit is given, while it arrives, and with word of what a limit left out.
-import type { PageMeta } from '../../src/client/client.ts'
+import { type Client, type PageMeta, RequestFailed } from '../../src/client/client.ts'
 import type { Run } from '../connected.ts'
+import { CommandError, EXIT } from '../exit-codes.ts'
 import { segments } from '../naming.ts'
+import { nearest } from '../nearest.ts'
 import { counted } from '../progress.ts'
 import type { Task } from './operation-commands.ts'
 
@@ -21,7 +23,9 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
     isPaged ? withQuery(path, `limit=${count}${from > 0 ? `&offset=${from}` : ''}`) : path
   const seen = { count: 0, total: 0 }
   const items = limit === undefined ? client.items(window(-1, offset)) : limited(limit)
-  await print({ kind: 'list', name, items: counted(items, name, flags.output, total), columns })
+  await print({ kind: 'list', name, items: counted(items, name, flags.output, total), columns }).catch(
+    (error: unknown) => explainField(error, client, path),
+  )
   if (limit !== undefined && seen.total > offset + seen.count) notice(`Showing ${seen.count} of ${seen.total}.`)
 
   /** As many as were asked for, page by page. */
@@ -49,6 +53,23 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
     const { meta } = await client.call('GET', window(1, 0))
     return limit === undefined ? meta.pagination?.totalCount : Math.min(limit, meta.pagination?.totalCount ?? limit)
   }
+}
+
+/**
+ * Where a filter or an order names a field that the list has not: says which are near, else all there are. The field stands in
+ * the controller's sentence alone; of another sentence nothing is made.
+ */
+async function explainField(error: unknown, client: Client, path: string): Promise<never> {
+  if (!(error instanceof RequestFailed)) throw error
+  const { target, code, reason = '' } = error
+  const [, unknown] = /^"(.+?)" is not a field/.exec(reason) ?? []
+  if (unknown === undefined) throw error
+  const [bare = ''] = path.split('?')
+  const { meta } = await client.call('GET', `${bare}?limit=1`)
+  const fields = meta.filterableFields ?? []
+  const near = nearest(unknown, fields)
+  const hint = (near.length > 0 ? near : fields).join(', ')
+  throw new CommandError(EXIT.usage, code, `${target}: ${reason}`, { hint })
 }
 
 /** Of lists that are not of records: what their schema says. */

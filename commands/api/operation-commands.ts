@@ -5,8 +5,9 @@ import { argument } from '../arguments.ts'
 import { type CommandClass, connectedCommand } from '../connected.ts'
 import { commandId, DONE_ELSEWHERE, isUnderOtherName, segments } from '../naming.ts'
 import { oclifArguments, pathArguments } from './arguments.ts'
-import { type BodyFlag, bodyFlags, oclifFlags } from './body-flags.ts'
+import { type BodyFlag, bodyFlags } from './body-flags.ts'
 import { exampleOf } from './examples.ts'
+import { oclifFlags } from './flag-definitions.ts'
 import { perform } from './perform.ts'
 
 /** An operation with what its command needs to know of it. */

@@ -6,11 +6,24 @@ export type Shell = (typeof shells)[number]
 export const scripts: Readonly<Record<Shell, string>> = {
   bash: `# Completion of controller for bash; in ~/.bashrc: source <(controller completion bash)
 _controller() {
-  local line
+  local line word joined= before= words=()
+  # Bash takes a word apart at its colons, and completes what stands behind the last one.
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do
+    if [[ $COMP_WORDBREAKS == *:* && \${#words[@]} -gt 0 && ($word == : || $joined == *:) ]]; then
+      joined+=$word
+      words[\${#words[@]}-1]=$joined
+      before=\${joined%:*}:
+    else
+      joined=$word
+      words+=("$word")
+      before=
+    fi
+  done
   COMPREPLY=()
   while IFS= read -r line; do
-    COMPREPLY+=("$(printf '%q' "\${line%%$'\\t'*}")")
-  done < <(controller complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    line=\${line%%$'\\t'*}
+    COMPREPLY+=("$(printf '%q' "\${line#"$before"}")")
+  done < <(controller complete -- "\${words[@]}" 2>/dev/null)
 }
 complete -o default -F _controller controller
 `,

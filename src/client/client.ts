@@ -6,6 +6,8 @@ export const MANAGEMENT_PATH = '/edge/management/v1'
 export const CLIENT_PATH = '/edge/client/v1'
 
 export interface PageMeta {
+  /** What filters of the list may name. */
+  readonly filterableFields?: readonly string[]
   readonly pagination?: { readonly limit: number; readonly offset: number; readonly totalCount: number }
 }
 

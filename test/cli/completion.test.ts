@@ -1,5 +1,5 @@
 // Words that shells complete, asked for as they ask.
-import { mkdtempSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdtempSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,9 +18,20 @@ beforeAll(async () => {
   await world.signIn({ name: 'laptop' })
   await world.signIn({ name: 'lap of honour' })
   env = cleanEnvironment()
-  writeProfiles(env, { test: { url, rootPem, token } })
+  writeProfiles(env, { test: { url, rootPem, token }, 'other:4433': { url: 'https://other:4433', rootPem } })
 })
 afterAll(() => world?.close())
+
+/** The environment of a shell that finds the program. */
+function onPath(): NodeJS.ProcessEnv {
+  const bin = mkdtempSync(join(tmpdir(), 'bin-'))
+  symlinkSync(BINARY, join(bin, 'controller'))
+  return { ...env, PATH: `${bin}${delimiter}${env.PATH}` }
+}
+
+function isInstalled(shell: string): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, shell)))
+}
 
 async function completed(...words: string[]): Promise<string[]> {
   const { stdout, stderr } = await commandLine(['complete', '--', ...words], env)
@@ -42,7 +53,7 @@ describe('the word after', () => {
     ['a flag that takes a type', ['identity', 'create', 'x', '--type', 'Dev'], ['Device']],
     ['a command that wants a record', ['identity', 'get', 'lap'], ['lap of honour', 'laptop']],
     ['a flag that wants a record', ['identity', 'create', 'x', '--auth-policy', 'Def'], ['Default']],
-    ['--profile', ['identity', 'list', '--profile', ''], ['test']],
+    ['--profile', ['identity', 'list', '--profile', 'te'], ['test']],
     ['a command that wants a word', ['completion', 'b'], ['bash']],
     ['what nothing follows', ['version', 'x'], []],
   ])('%s', async (_what, words, expected) => {
@@ -58,15 +69,45 @@ describe('the word after', () => {
 
 describe('the scripts', () => {
   it('complete in bash, names with blanks included', async () => {
-    const bin = mkdtempSync(join(tmpdir(), 'bin-'))
-    symlinkSync(BINARY, join(bin, 'controller'))
     const script = `source <(controller completion bash)
       COMP_WORDS=(controller identity get lap); COMP_CWORD=3; _controller; printf '%s\\n' "\${COMPREPLY[@]}"`
 
-    const { stdout, stderr } = await run('bash', ['-c', script], { ...env, PATH: `${bin}${delimiter}${env.PATH}` })
+    const { stdout, stderr } = await run('bash', ['-c', script], onPath())
 
     expect(stderr).toBe('')
     expect(stdout).toBe('lap\\ of\\ honour\nlaptop\n')
+  })
+
+  it('complete in bash behind a colon, at which it takes words apart', async () => {
+    const script = `source <(controller completion bash)
+      COMP_WORDBREAKS=' :='
+      COMP_WORDS=(controller profile use other : 44); COMP_CWORD=5; _controller; printf '%s\\n' "\${COMPREPLY[@]}"`
+
+    const { stdout, stderr } = await run('bash', ['-c', script], onPath())
+
+    expect(stderr).toBe('')
+    expect(stdout).toBe('4433\n')
+  })
+
+  it.skipIf(!isInstalled('zsh'))('complete in zsh, with what each word means', async () => {
+    const script = `compdef() { }; _describe() { print -rl -- "\${(@P)2}" }
+      source <(controller completion zsh)
+      words=(controller identity get lap); CURRENT=4; _controller
+      words=(controller profile us); CURRENT=3; _controller`
+
+    const { stdout, stderr } = await run('zsh', ['-f', '-c', script], onPath())
+
+    expect(stderr).toBe('')
+    expect(stdout).toBe('lap of honour:\nlaptop:\nuse:Makes a profile the current one.\n')
+  })
+
+  it.skipIf(!isInstalled('fish'))('complete in fish', async () => {
+    const script = "controller completion fish | source; complete -C 'controller identity get lap'"
+
+    const { stdout, stderr } = await run('fish', ['--no-config', '-c', script], onPath())
+
+    expect(stderr).toBe('')
+    expect(stdout.split('\n').map((line) => line.trim())).toEqual(['lap of honour', 'laptop', ''])
   })
 
   it.each(['bash', 'zsh', 'fish', 'powershell'])('exist for %s', async (shell) => {

@@ -16,7 +16,7 @@ beforeAll(async () => {
   const { token } = await world.signIn({ name: 'operator', isAdmin: true })
   const { NO_COLOR: _unset, ...coloured } = cleanEnvironment()
   env = coloured
-  writeProfiles(env, { test: { url, rootPem, token } })
+  writeProfiles(env, { test: { url, rootPem, token }, gone: { url: 'https://127.0.0.1:9', rootPem, token } })
   await world.signIn({ name: 'laptop', roleAttributes: ['staff', 'abroad', 'a-rather-long-role-attribute'] })
 })
 afterAll(() => world?.close())
@@ -56,6 +56,52 @@ describe('tables', () => {
 
     expect(screen).toContain(`${ESCAPE}[32mno${ESCAPE}[39m`)
     expect(without).not.toContain(ESCAPE)
+  })
+})
+
+describe('failures', () => {
+  it.each<[what: string, args: string[], code: number, says: RegExp]>([
+    ['a wrong flag', ['identity', 'list', '--limt', '3'], 2, /^there is no flag --limt here\nTry: --limit\n$/],
+    [
+      'no profile',
+      ['identity', 'list', '--profile', 'none'],
+      4,
+      /^there is no profile none\nTry: controller profile list\n$/,
+    ],
+    ['an unknown record', ['identity', 'get', 'labtop'], 5, /no identity "labtop"\nTry: laptop\n$/],
+    ['a name that is taken', ['identity', 'create', 'laptop'], 6, /name is taken\nTry: controller identity list\n/],
+    [
+      'nothing that listens',
+      ['identity', 'list', '--profile', 'gone'],
+      8,
+      /cannot be reached: nothing listens there\nTry: /,
+    ],
+    ['a JSON error', ['identity', 'get', 'labtop', '-o', 'json'], 5, /^\{"code":"NOT_FOUND",.*\}\n$/],
+  ])('of %s look as they do elsewhere, with their exit code', async (_what, args, code, says) => {
+    const ended = await onTerminal(args, env)
+
+    expect(plainText(ended.screen)).toMatch(says)
+    expect(ended.code).toBe(code)
+  })
+
+  it('for lack of a right say so', async () => {
+    const { token } = await world.signIn({ name: 'somebody' })
+    const limited = cleanEnvironment()
+    writeProfiles(limited, { test: { url, rootPem, token } })
+
+    const { screen, code } = await onTerminal(['identity', 'list'], limited)
+
+    expect(plainText(screen)).toMatch(/needs identity.read.*\nTry: controller login https:.* as an administrator/)
+    expect(code).toBe(7)
+  })
+})
+
+describe('a list that was cut', () => {
+  it('says so beside the table', async () => {
+    const { screen, code } = await onTerminal(['identity', 'list', '--limit', '1'], env)
+
+    expect(plainText(screen)).toMatch(/┘\nShowing 1 of \d+\.\n$/)
+    expect(code).toBe(0)
   })
 })
 
