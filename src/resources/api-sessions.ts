@@ -29,8 +29,8 @@ export const apiSessions = defineResource({
       onDelete: 'cascade',
     }),
     authenticatorId: f.text({ access: 'read', filter: 'authenticator' }),
-    // SHA-256 of the token, base64url. The token itself is never stored.
-    tokenHash: f.text({ access: 'internal', unique: true, secret: true }),
+    // SHA-256 of the token, base64url. The token itself is never stored, and sessions are looked up by it in memory alone.
+    tokenHash: f.text({ access: 'internal', secret: true }),
     ipAddress: f.text({ access: 'read', filter: true }),
     configTypes: f.strings({ access: 'read' }),
     // A TOTP was verified before the sign-in; what a policy demands beyond that is asked of each request.

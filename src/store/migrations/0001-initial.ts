@@ -196,7 +196,6 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ['lastActivityAt', 'integer'],
     ],
     {
-      unique: [['tokenHash']],
       references: { identityId: 'identities' },
       indexes: ['authenticatorId', 'lastActivityAt'],
     },
