@@ -4,7 +4,6 @@ import type { PolicyType, ServicePolicyRecord } from '../policy/policy-index.ts'
 import { type Attributed, matches, parseSide, type Side } from '../policy/side.ts'
 import { sessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
-import { removeIn } from '../store/entities.ts'
 import { type Kept, kept } from '../store/kept.ts'
 import { isOneOf } from '../store/untyped.ts'
 import type { Altered } from './index-feed.ts'
@@ -28,7 +27,19 @@ export async function endLostSessions(
   earlier: readonly Change[],
   own: readonly Change[],
 ): Promise<void> {
-  for (const { id } of await lostSessions(tx, earlier, own)) await removeIn(tx, sessions, id, 'none')
+  const lost = await lostSessions(tx, earlier, own)
+  if (lost.length === 0) return
+  // All by one statement, because a policy may have been the right of thousands, and nothing belongs to a session.
+  const ids = lost.map(({ id }) => id)
+  await tx.db
+    .deleteFrom('sessions')
+    .where(isOneOf(tx.db, 'id', ids))
+    .execute()
+  const at = tx.clock.now()
+  for (const { id, serviceId, type, identity } of lost) {
+    const before = { id, serviceId, type, identityId: identity.id }
+    tx.record({ operation: 'delete', audit: 'none', resource: sessions.plural, id, at, before })
+  }
 }
 
 /** The sessions that changes take the right to. Only those are looked at that one of the changes can concern. */

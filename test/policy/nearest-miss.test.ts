@@ -1,0 +1,97 @@
+// What a record lacks for a policy, by which roles it matches, and which policy comes closest.
+import { describe, expect, it } from 'vitest'
+import { isOneSided, nearestMiss } from '../../src/policy/nearest-miss.ts'
+import type { IndexedPolicy } from '../../src/policy/policy-table.ts'
+import { decidingRoles, lackingAttributes, matches, parseSide, type Semantic } from '../../src/policy/side.ts'
+import { random } from '../world/random.ts'
+
+const ATTRIBUTES = ['a', 'b', 'c', 'd']
+
+describe.each([21, 22, 23, 24])('random sides and records (seed %i)', (seed) => {
+  const chance = random(seed)
+  const cases = Array.from({ length: 300 }, () => {
+    const semantic: Semantic = chance.oneIn(2) ? 'AllOf' : 'AnyOf'
+    const named = chance.some(['x', 'y'], 1).map((id) => `@${id}`)
+    const roles = chance.oneIn(12) ? ['#all'] : [...chance.some(ATTRIBUTES, 3).map((one) => `#${one}`), ...named]
+    return {
+      side: parseSide(semantic, roles),
+      roles,
+      record: { id: chance.pick(['x', 'z']), attributes: chance.some(ATTRIBUTES) },
+    }
+  })
+
+  it('name deciding roles just where they match, and only such as are written', () => {
+    for (const { side, roles, record } of cases) {
+      const deciding = decidingRoles(side, record)
+
+      expect(deciding.length > 0).toBe(matches(side, record))
+      expect(roles).toEqual(expect.arrayContaining(deciding))
+    }
+  })
+
+  it('match once the record has what it lacks, and not before it has all of that', () => {
+    for (const { side, record } of cases) {
+      const lacking = lackingAttributes(side, record)
+      if (lacking === undefined) {
+        expect(matches(side, { id: 'nobody', attributes: ATTRIBUTES })).toBe(false)
+        continue
+      }
+      const attributes = [...record.attributes, ...lacking]
+
+      expect(matches(side, { ...record, attributes })).toBe(true)
+      for (const without of lacking) {
+        const fewer = attributes.filter((one) => one !== without)
+        expect(matches(side, { ...record, attributes: fewer })).toBe(false)
+      }
+    }
+  })
+})
+
+describe('the nearest policy', () => {
+  const policy = (name: string, semantic: Semantic, subjects: string[], objects: string[]): IndexedPolicy => ({
+    id: name,
+    name,
+    subjects: parseSide(semantic, subjects),
+    objects: parseSide(semantic, objects),
+  })
+  const laptop = { id: 'laptop', attributes: ['staff'] }
+  const web = { id: 'web', attributes: ['inner'] }
+  const nearest = (...policies: IndexedPolicy[]) => nearestMiss(policies, laptop, [web])
+
+  it('is none without a policy, or without anything to reach', () => {
+    expect(nearest()).toBeUndefined()
+    expect(nearestMiss([policy('p', 'AnyOf', ['#all'], ['#all'])], laptop, [])).toBeUndefined()
+  })
+
+  it('lacks the fewest attributes', () => {
+    const far = policy('far', 'AllOf', ['#staff', '#x', '#y'], ['#inner'])
+    const near = policy('near', 'AllOf', ['#staff', '#x'], ['#inner'])
+
+    expect(nearest(far, near)).toMatchObject({ policy: near, subjectLacks: ['x'], objectLacks: [] })
+  })
+
+  it('is, of equals, the one that lacks something on one side only', () => {
+    const both = policy('a', 'AnyOf', ['#x'], ['#y'])
+    const one = policy('b', 'AllOf', ['#x', '#y'], ['#inner'])
+
+    const found = nearest(both, one)
+
+    expect(found?.policy).toBe(one)
+    expect(found && isOneSided(found)).toBe(true)
+  })
+
+  it('is, of equals, one that an attribute mends before one that would have to name the record', () => {
+    const byId = policy('a', 'AnyOf', ['@other'], ['#inner'])
+    const byAttribute = policy('b', 'AnyOf', ['#x'], ['#inner'])
+
+    expect(nearest(byId, byAttribute)?.policy).toBe(byAttribute)
+    expect(nearest(byId)).toMatchObject({ subjectLacks: undefined })
+  })
+
+  it('leads to the object that lacks least', () => {
+    const objects = [{ id: 'first', attributes: [] }, web]
+    const side = policy('p', 'AllOf', ['#x'], ['#inner', '#outer'])
+
+    expect(nearestMiss([side], laptop, objects)).toMatchObject({ object: web, objectLacks: ['outer'] })
+  })
+})
