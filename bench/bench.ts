@@ -61,7 +61,7 @@ export class Bench {
   /** Ends everything that was started and removes what was written. */
   async close(): Promise<void> {
     const floor = await this.#floor?.catch(() => undefined)
-    floor?.close()
+    await floor?.close()
     await Promise.all([this.generator.close(), this.probe.close()])
     await Promise.allSettled(this.#networks.values())
     try {

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, type } from 'node:os'
 import { Bench } from './bench.ts'
-import { canReadProcesses } from './controller/process-figures.ts'
+import { canReadProcesses, machineMicroseconds, ownMicroseconds } from './controller/process-figures.ts'
 import { type Measurement, NotBuiltYet } from './measurement.ts'
 import { type Model, models } from './model/sizes.ts'
 import { type Options, readOptions, UsageError, usage } from './options.ts'
@@ -19,6 +19,8 @@ import { requestMeasurements } from './workloads/measurements.ts'
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
 const EXIT_INTERRUPTED = 130
+// From so many on that others keep busy, a run says so.
+const BUSY_CORES = 0.2
 
 process.exitCode = await main(process.argv.slice(2))
 
@@ -46,7 +48,10 @@ async function run(options: Options): Promise<number> {
   if (measurements.length === 0) throw new UsageError('nothing has that in its name; --list shows what there is')
   if (!canReadProcesses) throw new UsageError('CPU times are read from /proc, which this system does not have')
   if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true })
-  const report = { ...about(options), results: await measureAll(options, measurements) }
+  const others = watchOthers()
+  const results = await measureAll(options, measurements)
+  const report = { ...about(options), othersCores: others(), results }
+  if (report.othersCores >= BUSY_CORES) process.stdout.write(`\n${busyLine(report.othersCores)}\n`)
   if (options.json) writeFileSync(options.json, `${JSON.stringify(withVerdicts(report), null, 2)}\n`)
   if (options.compare) process.stdout.write(`${comparisonLines(report, options.compare).join('\n')}\n`)
   return report.results.some(({ kind }) => kind === 'failed') ? EXIT_FAILED : 0
@@ -109,7 +114,7 @@ async function measureRepeatedly(bench: Bench, measurement: Measurement, repeat:
   }
 }
 
-function about({ model, seconds, repeat }: Options): Omit<Report, 'results'> {
+function about({ model, seconds, repeat }: Options): Omit<Report, 'results' | 'othersCores'> {
   const [core] = cpus()
   const machine = {
     system: `${type()} ${release()}`,
@@ -118,6 +123,19 @@ function about({ model, seconds, repeat }: Options): Omit<Report, 'results'> {
     node: process.versions.node,
   }
   return { format: 1, at: new Date().toISOString(), machine, model, seconds, repeat }
+}
+
+/** Begins to watch; what it returns says how many cores others kept busy since. All that this run started must have ended. */
+function watchOthers(): () => number {
+  const [machine, own, begun] = [machineMicroseconds(), ownMicroseconds(), performance.now()]
+  return () => {
+    const others = machineMicroseconds() - machine - (ownMicroseconds() - own)
+    return Math.max(0, others / 1000 / (performance.now() - begun))
+  }
+}
+
+function busyLine(cores: number): string {
+  return `Something else kept ${cores.toFixed(1)} of ${cpus().length} cores busy meanwhile: CPU times are too high, by up to a factor of two.`
 }
 
 function withVerdicts(report: Report) {

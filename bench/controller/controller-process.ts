@@ -120,10 +120,18 @@ export class ControllerProcess {
   }
 }
 
+// What is measured is what the work costs, not when it is refused: all of it comes from one address, more than one should
+// have to do at once.
+const LIMITS = {
+  CONTROLLER_LIMITS_DELAY: '60s',
+  CONTROLLER_LIMITS_CONNECTIONS_PER_ADDRESS: '10000',
+} as const
+
 /** No setting of whoever measures changes what is measured. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const foreign = /^(CONTROLLER_|NODE_OPTIONS$|NODE_EXTRA_CA_CERTS$|NODE_V8_COVERAGE$)/
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)))
+  const own = Object.entries(process.env).filter(([name]) => !foreign.test(name))
+  return { ...Object.fromEntries(own), ...LIMITS }
 }
 
 function ended(child: ChildProcess): Promise<[number | null, NodeJS.Signals | null]> {

@@ -1,5 +1,6 @@
 // The bare server as the bench sees it.
 import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import type { Target } from '../generator/connection.ts'
 import type { FloorAnswer } from './floor-server.ts'
 import { cpuMicroseconds } from './process-figures.ts'
@@ -30,8 +31,10 @@ export class Floor {
     await said(this.#child)
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    const end = once(this.#child, 'exit')
     this.#child.kill()
+    await end
   }
 }
 

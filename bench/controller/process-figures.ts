@@ -8,9 +8,28 @@ export const canReadProcesses = existsSync('/proc/self/stat')
 
 /** User and system time of all threads of a process, microseconds. */
 export function cpuMicroseconds(pid: number): number {
+  const [own, system] = times(pid)
+  return (own + system) * MICROSECONDS_A_TICK
+}
+
+/** The same of this process and of all those it started that have ended. */
+export function ownMicroseconds(): number {
+  return times(process.pid).reduce((sum, time) => sum + time) * MICROSECONDS_A_TICK
+}
+
+/** User and system time of a process, then of its children that have ended; in ticks. */
+function times(pid: number): [number, number, number, number] {
   // The name of the program, in parentheses, may hold anything.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_A_TICK
+  return fields.slice(11, 15).map(Number) as [number, number, number, number]
+}
+
+/** What all cores together have spent on anything but waiting, microseconds. */
+export function machineMicroseconds(): number {
+  const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n')
+  // user, nice, system, idle, iowait, irq, softirq, steal; what comes after is part of the first two.
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(/ +/).slice(1).map(Number)
+  return (user + nice + system + irq + softirq + steal) * MICROSECONDS_A_TICK
 }
 
 /** Resident memory of a process, bytes. */

@@ -86,5 +86,7 @@ export interface Report {
   readonly model: string
   readonly seconds: number
   readonly repeat: number
+  /** How many cores were busy with anything else meanwhile. */
+  readonly othersCores: number
   readonly results: readonly Result[]
 }

@@ -42,12 +42,15 @@ function start(identities: number, load: (bench: Bench) => Promise<Loaded>): Mea
     async measure(bench) {
       const { controller } = (await load(bench)).network
       const seconds: number[] = []
+      const cpuSeconds: number[] = []
       for (let turn = 0; turn < STARTS; turn++) {
         await controller.stop()
         seconds.push((await controller.start()) / 1000)
+        cpuSeconds.push(controller.cpuMicroseconds / 1_000_000)
       }
       const isFew = identities <= bounds.fewIdentities
-      return [fact(name, median(seconds), 's', isFew ? bounds.startSeconds : bounds.startSecondsWithManyIdentities)]
+      const atMost = isFew ? bounds.startSeconds : bounds.startSecondsWithManyIdentities
+      return [fact(name, median(seconds), 's', atMost), fact(`${name}: CPU`, median(cpuSeconds), 's', null)]
     },
   }
 }
