@@ -163,7 +163,7 @@ export const ADDED: readonly Difference[] = [
   {
     operations: /\/terminators\/\{\}$/,
     facts: /^body\.(identity|identitySecret)/,
-    because: 'what a terminator was made with can be changed',
+    because: 'a record can be sent back as it was read; under whose name it hosts stays as it was made',
   },
   {
     operations: /\/services\/\{\}\/edge-routers$/,
