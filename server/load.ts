@@ -2,31 +2,38 @@
 
 const SAMPLE_MILLISECONDS = 50
 
+// So many turns of the loop in a row have to be late: one long turn, at the start or at a checkpoint, is no overload.
+const LATE_IN_A_ROW = 4
+
 /** What a hook asks. */
 export interface Load {
-  /** How late the event loop is, smoothed, so that one long turn is no overload. */
+  /** How late the event loop was at least, at each of the latest samples. */
   readonly delayMilliseconds: number
 }
 
 export class LoopDelay implements Load {
-  #delay = 0
+  readonly #latest: number[] = Array.from({ length: LATE_IN_A_ROW }, () => 0)
   #expected = 0
-  readonly #timer: NodeJS.Timeout
-
-  constructor() {
-    this.#expected = performance.now() + SAMPLE_MILLISECONDS
-    this.#timer = setInterval(() => this.#sample(), SAMPLE_MILLISECONDS).unref()
-  }
+  #timer: NodeJS.Timeout | undefined
 
   get delayMilliseconds(): number {
-    return this.#delay
+    return Math.min(...this.#latest)
   }
 
-  #sample(): void {
-    const now = performance.now()
-    const late = Math.max(0, now - this.#expected)
-    this.#delay = (this.#delay + late) / 2
-    this.#expected = now + SAMPLE_MILLISECONDS
+  /** Samples the event loop until it is stopped. */
+  start(): void {
+    this.#expected = performance.now() + SAMPLE_MILLISECONDS
+    this.#timer = setInterval(() => {
+      const now = performance.now()
+      this.note(Math.max(0, now - this.#expected))
+      this.#expected = now + SAMPLE_MILLISECONDS
+    }, SAMPLE_MILLISECONDS).unref()
+  }
+
+  /** Takes down how late a turn of the loop was. */
+  note(milliseconds: number): void {
+    this.#latest.shift()
+    this.#latest.push(milliseconds)
   }
 
   stop(): void {

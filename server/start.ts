@@ -59,6 +59,7 @@ export async function startController({ directory, settings, env, logTo }: Start
     await controller.membership.announce(system, apiPaths)
     const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await newBootstrapToken(system)
     const stopBackground = startBackground(controller)
+    load.start()
     log.info({ addresses: listening.addresses }, 'listening')
     return {
       controller,

@@ -4,6 +4,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildApp } from '../../server/app.ts'
 import { sourceOf } from '../../server/connections.ts'
+import { LoopDelay } from '../../server/load.ts'
 import type { Log } from '../../src/log.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -214,6 +215,19 @@ describe('a server that has more to do than it can', () => {
       expect(answer.json().error.code).toBe('SERVER_TOO_MANY_REQUESTS')
       expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
     }
+  })
+
+  it('is one whose turns are late one after the other; a single long one is no overload', () => {
+    const load = new LoopDelay()
+    const delayAfter = (...turns: number[]) => {
+      for (const turn of turns) load.note(turn)
+      return load.delayMilliseconds
+    }
+
+    expect(delayAfter(5_000)).toBe(0)
+    expect(delayAfter(0, 900, 900, 900)).toBe(0)
+    expect(delayAfter(700)).toBe(700)
+    expect(delayAfter(0)).toBe(0)
   })
 
   it('lets changes wait up to a limit, and those of administrators beyond it', async () => {
