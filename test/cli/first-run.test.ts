@@ -72,6 +72,14 @@ describe('the commands that follow', () => {
     expect(policy.stderr).toMatch(/semantic AnyOf/)
   })
 
+  it('tell what is still missing, and what to type next', async () => {
+    const { code, stdout } = await cli('policy', 'advise', 'laptop', 'web')
+
+    expect(code).toBe(3)
+    expect(stdout).toMatch(/✓ service policy +web-users \(#staff → #web\)$/m)
+    expect(stdout).toMatch(/✗ edge router policy +there is no edge router\n +go on: +controller edge-router create /)
+  })
+
   it('refuse the bootstrap token the second time', async () => {
     const [, token = ''] = /--bootstrap (\S+)/.exec(served.announced) ?? []
 
