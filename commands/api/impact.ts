@@ -21,22 +21,33 @@ export interface Impact {
   readonly isComplete: boolean
 }
 
-/** What deleting a record would take away, in sentences; none where nobody loses anything by it. */
-export async function lostByDeleting(client: Client, { plural }: ResourceDescription, id: string): Promise<string[]> {
-  if (!DECIDING.has(plural)) return []
-  const { data } = await client.call('POST', '/controller/policy/impact', { resource: plural, id })
-  return impactLines(data as Impact)
+const IMPACT = 'judgePolicyImpact'
+
+/** The resources whose records decide about access: those that the controller judges the impact of. */
+export function decidingResources({ operations, resources }: ApiDescription): ResourceDescription[] {
+  const judged = operations.find(({ id }) => id === IMPACT)?.body?.schema.properties?.resource?.enum ?? []
+  return judged.flatMap((plural) => resources[String(plural)] ?? [])
 }
 
-/** The resources whose records decide about access. */
-const DECIDING = new Set([
-  'identities',
-  'services',
-  'edge-routers',
-  'service-policies',
-  'edge-router-policies',
-  'service-edge-router-policies',
-])
+/** What deleting a record would take away, in sentences; none where nobody loses anything by it. */
+export async function lostByDeleting(
+  client: Client,
+  resource: ResourceDescription,
+  id: string,
+  api: ApiDescription,
+): Promise<string[]> {
+  if (!decidingResources(api).includes(resource)) return []
+  return impactLines(await impactOf(client, { resource: resource.plural, id }))
+}
+
+/** What a change would do, without making it; without `changes` it is a deletion. */
+export async function impactOf(
+  client: Client,
+  change: { readonly resource: string; readonly id: string; readonly changes?: unknown },
+): Promise<Impact> {
+  const { data } = await client.call('POST', '/controller/policy/impact', change)
+  return data as Impact
+}
 
 /** What a change would do, in sentences. */
 export function impactLines({ loses, gains, unreachable, sessions, isComplete }: Impact): string[] {

@@ -132,7 +132,7 @@ async function confirmDeletion(task: Task, { ids }: Prepared, run: Run): Promise
     const id = ids[first?.parameter ?? ''] ?? ''
     const links = await linkedWith(run.client, resource, id, api)
     if (links.length > 0) run.notice(`${spoken(resource.name)} ${given} is linked with ${links.join(', ')}.`)
-    for (const line of await lostByDeleting(run.client, resource, id)) run.notice(line)
+    for (const line of await lostByDeleting(run.client, resource, id, api)) run.notice(line)
     return run.confirm(`Delete the ${spoken(resource.name)} ${given}?`)
   }
   await run.confirm(`${operation.summary.replace(/\.$/, '')}${given === undefined ? '' : ` (${given})`}?`)

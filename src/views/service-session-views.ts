@@ -5,7 +5,7 @@ import type { PolicyType } from '../policy/policy-index.ts'
 import type { Attributed } from '../policy/side.ts'
 import { RawJson } from '../records/raw-json.ts'
 import type { Facts, LiveView } from '../resources/define.ts'
-import { usableRouters } from './usable-routers.ts'
+import { sessionRoutersText } from './usable-routers.ts'
 
 /** The session is shown to whoever made it just now: clients do not expect policies there. */
 export interface NewSessionView {
@@ -15,7 +15,7 @@ export interface NewSessionView {
 export class ServiceSessionViews implements LiveView {
   async describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
     const maker = (view as NewSessionView | undefined)?.maker
-    if (maker) return rows.map(({ serviceId }) => ({ edgeRouters: routersText(context, maker, serviceId as string) }))
+    if (maker) return rows.map(({ serviceId }) => ({ edgeRouters: routers(context, maker, serviceId as string) }))
     return Promise.all(rows.map((row) => describeOne(context, row)))
   }
 }
@@ -29,13 +29,11 @@ async function describeOne(context: ReadContext, row: Facts): Promise<Record<str
   const ids = granting.map(({ id }) => id)
   const policies = await references.of(context.db, 'service-policies', ids)
   return {
-    edgeRouters: routersText(context, identity, serviceId),
+    edgeRouters: routers(context, identity, serviceId),
     servicePolicies: ids.flatMap((id) => new RawJson(policies.get(id)?.text ?? 'null')),
   }
 }
 
-/** JSON text of the routers; clients know their addresses by two names. */
-function routersText(context: ReadContext, identity: Attributed, serviceId: string): RawJson {
-  const routers = usableRouters(context, identity, serviceId)
-  return new RawJson(JSON.stringify(routers.map((router) => ({ ...router, urls: router.supportedProtocols }))))
+function routers(context: ReadContext, identity: Attributed, serviceId: string): RawJson {
+  return new RawJson(sessionRoutersText(context, identity, serviceId))
 }
