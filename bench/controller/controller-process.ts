@@ -81,6 +81,14 @@ export class ControllerProcess {
     this.#child = this.#spawn('serve', nodeOptions, [])
   }
 
+  /** Settles when it ends by itself. @throws then, with what it said last */
+  async unexpectedEnd(): Promise<never> {
+    const child = this.#child
+    if (!child) throw new Error('the controller does not run')
+    const [code, signal] = await ended(child)
+    throw new Error(`the controller ended with ${code ?? signal}: ${this.#complaints()}`)
+  }
+
   /** Asks it to end and waits until it has. */
   async stop(): Promise<void> {
     const child = this.#child

@@ -130,7 +130,17 @@ async function restartUnder({ generator }: Bench, network: Network): Promise<Out
   const crowd = await generator.prepareCrowd(controller.target, requests, members)
   await controller.stop()
   controller.launch()
-  return crowd.go()
+  const end = controller.unexpectedEnd()
+  // It ends later, when nobody asks any more.
+  end.catch(() => {})
+  const going = crowd.go()
+  try {
+    return await Promise.race([going, end])
+  } catch (error) {
+    crowd.stop()
+    await going
+    throw error
+  }
 }
 
 function crowdFacts(name: string, outcome: Outcome): Fact[] {
