@@ -12,10 +12,9 @@ import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
-import { rowsOf } from '../src/store/kinds.ts'
 import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
 import { allRows, idsOfWholeList, list, type Restriction, type Window } from '../src/store/lists.ts'
-import { isOneOf } from '../src/store/untyped.ts'
+import { recordTable } from '../src/store/record-tables.ts'
 import { type Answer, created, data, empty, list as listAnswer } from './answers.ts'
 import { streamedList } from './list-stream.ts'
 import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
@@ -292,11 +291,8 @@ export async function answerRows(
     return streamedList(context, await allRows(context, resource, plan, restrictions), texts, plan, fields)
   }
   const page = await list(context, resource, plan, restrictions)
-  const found = await rowsOf(context.db, resource)
-    .selectAll()
-    .where(isOneOf(context.db, 'n', page.keys))
-    .execute()
-  const byKey = new Map(found.map((row) => [row.n, row as AnyRow]))
+  const found = await recordTable(resource).byKeys(context.db, page.keys)
+  const byKey = new Map(found.map((row) => [row.n, row]))
   const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
   return listAnswer(texts(rows), page, fields)
 }

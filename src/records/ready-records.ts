@@ -3,8 +3,8 @@ import type { ReadContext } from '../context.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { resourceOf, resources } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
-import { lineage, rowsOf } from '../store/kinds.ts'
-import { isOneOf } from '../store/untyped.ts'
+import { lineage } from '../store/kinds.ts'
+import { recordTable } from '../store/record-tables.ts'
 import { linkColumns } from './links.ts'
 import { makeReady, type ReadyRecord } from './record.ts'
 
@@ -35,8 +35,8 @@ export class ReadyRecords {
   async byId(context: ReadContext, resource: AnyResource, id: string): Promise<ReadyRecord | undefined> {
     const known = this.#shelf(resource).byId.get(id)
     if (known) return known
-    const rows = await rowsOf(context.db, resource).selectAll().where('id', '=', id).execute()
-    return (await this.#make(context, resource, rows as AnyRow[]))[0]
+    const row = await recordTable(resource).byId(context.db, id)
+    return row && (await this.#make(context, resource, [row]))[0]
   }
 
   /** The records of those ids, in their order; ids without a record are passed over. */
@@ -44,7 +44,7 @@ export class ReadyRecords {
     const { byId } = this.#shelf(resource)
     const missing = ids.filter((id) => !byId.has(id))
     if (missing.length === 0) return ids.map((id) => byId.get(id) as ReadyRecord)
-    const made = await this.#load(context, resource, 'id', missing)
+    const made = await this.#make(context, resource, await recordTable(resource).byIds(context.db, missing))
     const fresh = new Map(made.map((record) => [record.id, record]))
     return ids.flatMap((id) => fresh.get(id) ?? byId.get(id) ?? [])
   }
@@ -53,7 +53,8 @@ export class ReadyRecords {
   async byKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<ReadyRecord[]> {
     const { byKey } = this.#shelf(resource)
     const missing = keys.filter((key) => !byKey.has(key))
-    const made = missing.length === 0 ? [] : await this.#load(context, resource, 'n', missing)
+    const rows = missing.length === 0 ? [] : await recordTable(resource).byKeys(context.db, missing)
+    const made = await this.#make(context, resource, rows)
     if (made.length === keys.length) return inOrder(keys, new Map(made.map((record) => [record.n, record])))
     const fresh = new Map(made.map((record) => [record.n, record]))
     return keys.flatMap((key) => fresh.get(key) ?? byKey.get(key) ?? [])
@@ -80,18 +81,6 @@ export class ReadyRecords {
   clear(plural: string): void {
     this.#commits += 1
     this.#clear(plural)
-  }
-
-  async #load(
-    context: ReadContext,
-    resource: AnyResource,
-    column: 'id' | 'n',
-    wanted: readonly (string | number)[],
-  ): Promise<ReadyRecord[]> {
-    const query = rowsOf(context.db, resource)
-      .selectAll()
-      .where(isOneOf(context.db, column, wanted))
-    return this.#make(context, resource, (await query.execute()) as AnyRow[])
   }
 
   async #make(context: ReadContext, resource: AnyResource, rows: readonly AnyRow[]): Promise<ReadyRecord[]> {

@@ -1,12 +1,12 @@
 // How one record shows another: {_links, entity, id, name}, remembered until the other record changes.
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { resourceOf } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { wordsOf } from '../store/dialects/dialect.ts'
 import { type Kept, kept } from '../store/kept.ts'
 import { lineage } from '../store/kinds.ts'
+import { isElementOf } from '../store/untyped.ts'
 import { type LinkWriter, linkColumns, linkedPlural, linkWriter } from './links.ts'
 
 export interface Reference {
@@ -70,13 +70,13 @@ export class References {
     let rowsOf = this.#statements.get(resource.plural)
     if (!rowsOf) {
       const columns = new Set([...linkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
-      rowsOf = kept((db, ids) => {
-        const all = sql<string>`(select value from ${wordsOf(db).elements(sql`${ids}`)})`
-        return db
-          .selectFrom(resource.table)
-          .select([...columns])
-          .where('id', 'in', all) as never
-      })
+      rowsOf = kept(
+        (db, ids) =>
+          db
+            .selectFrom(resource.table)
+            .select([...columns])
+            .where(isElementOf(db, 'id', ids)) as never,
+      )
       this.#statements.set(resource.plural, rowsOf)
     }
     return rowsOf

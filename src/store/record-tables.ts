@@ -7,7 +7,7 @@ import { wordsOf } from './dialects/dialect.ts'
 import { type Kept, kept, type Parameter } from './kept.ts'
 import { isOfKind } from './kinds.ts'
 import { indexedSets, setTableName } from './rows.ts'
-import type { UntypedRow } from './untyped.ts'
+import { isElementOf, type UntypedRow } from './untyped.ts'
 
 /** A set field with a table of its own. */
 export interface SetTableOf {
@@ -30,6 +30,8 @@ export class RecordTable {
   readonly namings: readonly Naming[]
   readonly #table: string
   readonly #byId: Kept<[string], AnyRow>
+  readonly #byIds: Kept<[ids: string], AnyRow>
+  readonly #byKeys: Kept<[keys: string], AnyRow>
   readonly #idExists: Kept<[string], { id: string }>
   readonly #remove: Kept<[number], unknown>
   readonly #insert: Kept<Parameter[], { n: number }>
@@ -50,6 +52,16 @@ export class RecordTable {
       const found = db.selectFrom(table).selectAll().where('id', '=', id)
       return marks.reduce((query, mark) => query.where(mark), found) as never
     })
+    const among = (column: string): Kept<[json: string], AnyRow> =>
+      kept((db, json) => {
+        const found = db
+          .selectFrom(table)
+          .selectAll()
+          .where(isElementOf(db, column, json))
+        return marks.reduce((query, mark) => query.where(mark), found) as never
+      })
+    this.#byIds = among('id')
+    this.#byKeys = among('n')
     this.#idExists = kept((db, id) => {
       const found = db.selectFrom(table).select('id').where('id', '=', id)
       return marks.reduce((query, mark) => query.where(mark), found) as never
@@ -64,6 +76,16 @@ export class RecordTable {
 
   async byId(db: Kysely<Database>, id: string): Promise<AnyRow | undefined> {
     return (await this.#byId(db, id))[0]
+  }
+
+  /** Those of the ids that there are, in no order. */
+  byIds(db: Kysely<Database>, ids: readonly string[]): Promise<AnyRow[]> {
+    return this.#byIds(db, JSON.stringify(ids))
+  }
+
+  /** Those of the keys (`n`) that there are, in no order. */
+  byKeys(db: Kysely<Database>, keys: readonly number[]): Promise<AnyRow[]> {
+    return this.#byKeys(db, JSON.stringify(keys))
   }
 
   async exists(db: Kysely<Database>, id: string): Promise<boolean> {
@@ -140,7 +162,7 @@ function memberStatements(table: string): MemberStatements {
       db
         .deleteFrom(table)
         .where('n', '=', n)
-        .where('value', 'in', sql<string>`(select value from ${elements(db as never, json)})`),
+        .where(isElementOf(db, 'value', json)),
     ),
   }
 }

@@ -3,16 +3,39 @@ import { type Disablable, isDisabled } from '../auth/disabling.ts'
 import { isoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import type { Derive, Facts, LiveView } from '../resources/define.ts'
-import { isOneOf } from '../store/untyped.ts'
+import { keptOn } from '../store/kept.ts'
+import { isElementOf } from '../store/untyped.ts'
 
 type ByIdentity<V> = ReadonlyMap<string, V>
+
+const authenticatorRows = keptOn((db, ids: string) =>
+  db
+    .selectFrom('authenticators')
+    .select(['id', 'identityId', 'method', 'username', 'fingerprint'])
+    .where(isElementOf(db, 'identityId', ids))
+    .orderBy('id'),
+)
+const enrollmentRows = keptOn((db, ids: string) =>
+  db
+    .selectFrom('enrollments')
+    .select(['id', 'identityId', 'method', 'token', 'expiresAt'])
+    .where(isElementOf(db, 'identityId', ids)),
+)
+const signedInRows = keptOn((db, ids: string) =>
+  db
+    .selectFrom('api_sessions')
+    .select('identityId')
+    .distinct()
+    .where(isElementOf(db, 'identityId', ids)),
+)
 
 /** Credentials, outstanding enrollments and sessions of identities. */
 export const deriveIdentities: Derive = async (context, rows) => {
   const ids = rows.map(({ id }) => id)
-  const authenticators = await authenticatorsOf(context, ids)
-  const enrollments = await enrollmentsOf(context, ids)
-  const signedIn = await signedInAmong(context, ids)
+  const wanted = JSON.stringify(ids)
+  const authenticators = await authenticatorsOf(context, wanted)
+  const enrollments = await enrollmentsOf(context, wanted)
+  const signedIn = new Set((await signedInRows(context.db, wanted)).map(({ identityId }) => identityId))
   return ids.map((id) => ({
     hasApiSession: signedIn.has(id),
     isMfaEnabled: false,
@@ -37,16 +60,8 @@ export class IdentityViews implements LiveView {
   }
 }
 
-async function authenticatorsOf(
-  { db }: ReadContext,
-  ids: readonly string[],
-): Promise<ByIdentity<Record<string, unknown>>> {
-  const rows = await db
-    .selectFrom('authenticators')
-    .select(['id', 'identityId', 'method', 'username', 'fingerprint'])
-    .where(isOneOf(db, 'identityId', ids))
-    .orderBy('id')
-    .execute()
+async function authenticatorsOf({ db }: ReadContext, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
+  const rows = await authenticatorRows(db, ids)
   const found = new Map<string, Record<string, unknown>>()
   for (const { id, identityId, method, username, fingerprint } of rows) {
     const shown = method === 'cert' ? { fingerprint, id } : { id, username }
@@ -57,13 +72,9 @@ async function authenticatorsOf(
 
 async function enrollmentsOf(
   { db, controller }: ReadContext,
-  ids: readonly string[],
+  ids: string,
 ): Promise<ByIdentity<Record<string, unknown>>> {
-  const rows = await db
-    .selectFrom('enrollments')
-    .select(['id', 'identityId', 'method', 'token', 'expiresAt'])
-    .where(isOneOf(db, 'identityId', ids))
-    .execute()
+  const rows = await enrollmentRows(db, ids)
   const jwts = await Promise.all(rows.map((row) => controller.enrollments.jwtOf(row)))
   const found = new Map<string, Record<string, unknown>>()
   for (const [at, { id, identityId, method, token, expiresAt }] of rows.entries()) {
@@ -71,14 +82,4 @@ async function enrollmentsOf(
     if (identityId) found.set(identityId, { ...found.get(identityId), [method]: shown })
   }
   return found
-}
-
-async function signedInAmong({ db }: ReadContext, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const rows = await db
-    .selectFrom('api_sessions')
-    .select('identityId')
-    .distinct()
-    .where(isOneOf(db, 'identityId', ids))
-    .execute()
-  return new Set(rows.map(({ identityId }) => identityId))
 }
