@@ -5,6 +5,7 @@ import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { errors } from '../src/errors.ts'
 import { newId } from '../src/ids.ts'
+import { withinTime } from './answer-time.ts'
 import type { Answer } from './answers.ts'
 import { answerHeaders } from './dialects.ts'
 import { answerFailure } from './failures.ts'
@@ -106,7 +107,7 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
     const { caller, dialect, query } = request.state
     const { api } = request.routeOptions.config
     const unknownMembers = api === 'management' && dialect === 'native' ? 'refuse' : 'ignore'
-    const answer = await operation.run({
+    const answering = operation.run({
       context: controller.context(caller, { requestId: request.id, address: request.ip }),
       params: request.params as Record<string, string>,
       query,
@@ -118,7 +119,9 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
         return peerCertificates(request.raw)
       },
     })
-    return send(reply, answer)
+    const isUnhurried = operation.isUnhurried || caller.kind === 'local-operator'
+    const limit = controller.config['limits.answerTime']
+    return send(reply, await (isUnhurried ? answering : withinTime(answering, limit)))
   }
 }
 

@@ -90,6 +90,8 @@ export interface Operation<B = unknown> {
   readonly refusals?: readonly number[]
   /** Not part of the documented contract, but this product's own. */
   readonly isOwn?: boolean
+  /** It answers when it is done, however long that takes: the more there is, the longer. */
+  readonly isUnhurried?: boolean
   run(call: Call<B>): Promise<Answer> | Answer
 }
 

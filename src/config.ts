@@ -60,6 +60,7 @@ const settings = {
   'limits.header': bytes('16KiB', 'The largest set of request headers.'),
   'limits.headerTime': duration('10s', 'How long the headers of a request may take to arrive.'),
   'limits.requestTime': duration('30s', 'How long a whole request may take to arrive.'),
+  'limits.answerTime': duration('10s', 'How long an operation may take to answer; then the caller is told 503.'),
   'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
   'limits.connections': count(10_000, 'How many connections may be open in all; more are cut before their handshake.'),
   'limits.connectionsPerAddress': count(

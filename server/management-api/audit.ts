@@ -60,6 +60,7 @@ export const auditOperations: readonly AnyOperation[] = [
     ...COMMON,
     id: 'verifyAudit',
     path: '/controller/audit/verify',
+    isUnhurried: true,
     summary: 'Looks whether the audit is one unbroken chain, of which nothing was changed or taken out.',
     query: {
       hash: {

@@ -1,0 +1,54 @@
+// Callers are told when an answer takes too long.
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { data } from '../../server/answers.ts'
+import { operation } from '../../server/operation.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+
+let world: TestController
+
+beforeAll(async () => {
+  const answers = (path: string, milliseconds: number, isUnhurried = false) =>
+    operation({
+      id: `answer${path.slice(1)}`,
+      apis: ['client'],
+      topic: 'tests',
+      method: 'GET',
+      path,
+      summary: 'Takes its time.',
+      access: { public: 'it is a test' },
+      isUnhurried,
+      returns: { kind: 'data', schema: { type: 'object' } },
+      async run() {
+        await wait(milliseconds, undefined, { ref: false })
+        return data({})
+      },
+    })
+  world = await testController({
+    settings: { 'limits.answerTime': '200ms' },
+    operations: [answers('/soon', 0), answers('/late', 300, true), answers('/never', 60_000)],
+  })
+})
+afterAll(() => world.close())
+
+describe('an operation', () => {
+  it('that answers in time is left alone', async () => {
+    const answer = await world.send({ method: 'GET', path: `${CLIENT}/soon` })
+
+    expect(answer.status).toBe(200)
+  })
+
+  it('that may take as long as it needs is left alone, too', async () => {
+    const answer = await world.send({ method: 'GET', path: `${CLIENT}/late` })
+
+    expect(answer.status).toBe(200)
+  })
+
+  it('that does not is answered for with 503, and with when to ask again', async () => {
+    const answer = await world.send({ method: 'GET', path: `${CLIENT}/never` })
+
+    expect(answer.status).toBe(503)
+    expect(answer.body.error.code).toBe('TIMEOUT')
+    expect(answer.headers['retry-after']).toBe('5')
+  })
+})
