@@ -41,23 +41,14 @@ export class ReadyRecords {
 
   /** The records of those ids, in their order; ids without a record are passed over. */
   async byIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Promise<ReadyRecord[]> {
-    const { byId } = this.#shelf(resource)
-    const missing = ids.filter((id) => !byId.has(id))
-    if (missing.length === 0) return ids.map((id) => byId.get(id) as ReadyRecord)
-    const made = await this.#make(context, resource, await recordTable(resource).byIds(context.db, missing))
-    const fresh = new Map(made.map((record) => [record.id, record]))
-    return ids.flatMap((id) => fresh.get(id) ?? byId.get(id) ?? [])
+    const load = (missing: readonly string[]) => recordTable(resource).byIds(context.db, missing)
+    return this.#gather(context, resource, ids, this.#shelf(resource).byId, load, ({ id }) => id)
   }
 
   /** The records of those keys (`n`), in their order; keys without a record are passed over. */
   async byKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<ReadyRecord[]> {
-    const { byKey } = this.#shelf(resource)
-    const missing = keys.filter((key) => !byKey.has(key))
-    const rows = missing.length === 0 ? [] : await recordTable(resource).byKeys(context.db, missing)
-    const made = await this.#make(context, resource, rows)
-    if (made.length === keys.length) return inOrder(keys, new Map(made.map((record) => [record.n, record])))
-    const fresh = new Map(made.map((record) => [record.n, record]))
-    return keys.flatMap((key) => fresh.get(key) ?? byKey.get(key) ?? [])
+    const load = (missing: readonly number[]) => recordTable(resource).byKeys(context.db, missing)
+    return this.#gather(context, resource, keys, this.#shelf(resource).byKey, load, ({ n }) => n)
   }
 
   /** Forgets what a commit changed, and what depends on it. */
@@ -81,6 +72,23 @@ export class ReadyRecords {
   clear(plural: string): void {
     this.#commits += 1
     this.#clear(plural)
+  }
+
+  async #gather<K>(
+    context: ReadContext,
+    resource: AnyResource,
+    wanted: readonly K[],
+    known: ReadonlyMap<K, ReadyRecord>,
+    load: (missing: readonly K[]) => Promise<AnyRow[]>,
+    keyOf: (record: ReadyRecord) => K,
+  ): Promise<ReadyRecord[]> {
+    // Taken before anything is waited for: a commit, or the others of the page, may make them forgotten meanwhile.
+    const found = wanted.map((key) => known.get(key))
+    const missing = wanted.filter((_, at) => !found[at])
+    if (missing.length === 0) return found as ReadyRecord[]
+    const made = await this.#make(context, resource, await load(missing))
+    const fresh = new Map(made.map((record) => [keyOf(record), record]))
+    return wanted.flatMap((key, at) => found[at] ?? fresh.get(key) ?? [])
   }
 
   async #make(context: ReadContext, resource: AnyResource, rows: readonly AnyRow[]): Promise<ReadyRecord[]> {
@@ -142,10 +150,6 @@ export class ReadyRecords {
     }
     return shelf
   }
-}
-
-function inOrder(keys: readonly number[], byKey: ReadonlyMap<number, ReadyRecord>): ReadyRecord[] {
-  return keys.flatMap((key) => byKey.get(key) ?? [])
 }
 
 /** What a record takes, with what it takes to find it. */

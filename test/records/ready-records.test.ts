@@ -49,4 +49,26 @@ describe('remembered records', () => {
     expect(await isRemembered(identities, many.at(-1) ?? '')).toBe(true)
     expect(await isRemembered(identities, many[0] ?? '')).toBe(false)
   })
+
+  it('are all there, although reading the others of a page makes them forgotten', async () => {
+    const ids: string[] = []
+    for (let at = 0; at < MANY; at++) {
+      ids.push(await manage.make('identities', { name: `of a page ${at}`, type: 'User', isAdmin: false }))
+    }
+    const context = world.system
+    const rows = await context.db
+      .selectFrom('identities')
+      .select(['id', 'n'])
+      .where('name', 'like', 'of a page %')
+      .execute()
+    const keys = rows.map(({ n }) => n)
+
+    const byIds = new ReadyRecords(20_000)
+    for (const id of ids.slice(0, SOME)) await byIds.byId(context, identities, id)
+    const byKeys = new ReadyRecords(20_000)
+    await byKeys.byKeys(context, identities, keys.slice(0, SOME))
+
+    expect((await byIds.byIds(context, identities, ids)).map(({ id }) => id)).toEqual(ids)
+    expect((await byKeys.byKeys(context, identities, keys)).map(({ n }) => n)).toEqual(keys)
+  })
 })
