@@ -5,6 +5,7 @@ import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { errors } from '../src/errors.ts'
 import { newId } from '../src/ids.ts'
+import { bodyRequired } from '../src/schema/bodies.ts'
 import { withinTime } from './answer-time.ts'
 import type { Answer } from './answers.ts'
 import { answerHeaders } from './dialects.ts'
@@ -128,8 +129,7 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
 function readBody(operation: AnyOperation, request: FastifyRequest, unknownMembers: 'refuse' | 'ignore'): unknown {
   const { body } = operation
   if (!body) return undefined
-  if (request.body === undefined && body.isRequired)
-    throw errors.COULD_NOT_VALIDATE({ field: 'body', reason: 'is required' })
+  if (request.body === undefined && body.isRequired) throw bodyRequired()
   if (request.body !== undefined) {
     const [type = ''] = (request.headers['content-type'] ?? '').split(';')
     if (!body.contentTypes.includes(type.trim().toLowerCase())) {

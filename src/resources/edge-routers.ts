@@ -31,7 +31,6 @@ export const edgeRouters = defineResource({
     versionInfo: objectOf({ arch: text, buildDate: text, os: text, revision: text, version: text }),
     interfaces: { type: ['array', 'null'] },
   },
-  liveFrom: ['name', 'cost', 'noTraversal', 'disabled'],
   describeLive: (context, records, view) => context.controller.edgeRouterViews.describe(context, records, view),
   links: ['edge-router-policies'],
   relations: {

@@ -23,6 +23,5 @@ export function isOneOf(
 
 /** The same of the elements of a JSON array, for statements that are kept: the array is one parameter. */
 export function isElementOf<DB>(db: Kysely<DB>, column: string, json: string): Expression<SqlBool> {
-  const { elements } = wordsOf(db as unknown as Kysely<Database>)
-  return sql<SqlBool>`${sql.ref(column)} in (select value from ${elements(sql`${json}`)})`
+  return wordsOf(db as unknown as Kysely<Database>).isElementOf(sql.ref(column), json)
 }

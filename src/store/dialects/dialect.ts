@@ -4,6 +4,8 @@ import type { Expression, Kysely, RawBuilder, SqlBool } from 'kysely'
 export interface SqlDialect {
   /** `value` is one of `values`: one statement text for any number of them. */
   isOneOf(value: Expression<unknown>, values: readonly (string | number)[]): Expression<SqlBool>
+  /** The same of the elements of a JSON array, which is one parameter. */
+  isElementOf(value: Expression<unknown>, json: string): Expression<SqlBool>
   /** `needle` occurs in `text`, byte for byte. */
   contains(text: Expression<unknown>, needle: string): Expression<SqlBool>
   /** `needle` occurs in `text` once both are in upper case. */

@@ -8,9 +8,13 @@ function pathText(path: readonly string[]): string {
   return `$.${path.map((key) => `"${key}"`).join('.')}`
 }
 
+// A JSON array as the one parameter: lists of any length share a statement, and none is too long.
+const isElementOf: SqlDialect['isElementOf'] = (value, json) =>
+  sql<SqlBool>`${value} in (select value from json_each(${json}))`
+
 export const sqliteWords: SqlDialect = {
-  // A JSON array as the one parameter: lists of any length share a statement, and none is too long.
-  isOneOf: (value, values) => sql<SqlBool>`${value} in (select value from json_each(${JSON.stringify(values)}))`,
+  isOneOf: (value, values) => isElementOf(value, JSON.stringify(values)),
+  isElementOf,
   contains: (text, needle) => sql<SqlBool>`instr(${text}, ${needle}) > 0`,
   containsIgnoringCase(text: Expression<unknown>, needle: string) {
     const folded = needle.toUpperCase()
