@@ -24,8 +24,10 @@ export interface NewSession {
   readonly improperClientCertChain?: boolean
 }
 
-/** Which sessions: those of an identity, or those that began with one of its authenticators. */
-export type SessionsOf = { readonly identityId: string } | { readonly authenticatorId: string }
+/** Which sessions: those of an identity except one, or those that began with one of its authenticators. */
+export type SessionsOf =
+  | { readonly identityId: string; readonly except?: string | undefined }
+  | { readonly authenticatorId: string }
 
 // How many sessions one transaction writes or takes away, so that no request waits long behind it.
 const BATCH = 250
@@ -108,7 +110,7 @@ export class ApiSessions {
   async endAll(tx: WriteContext, of: SessionsOf): Promise<number> {
     const all = tx.db.selectFrom('api_sessions').select('id')
     const rows = await ('identityId' in of
-      ? all.where('identityId', '=', of.identityId)
+      ? all.where('identityId', '=', of.identityId).where('id', '!=', of.except ?? '')
       : all.where('authenticatorId', '=', of.authenticatorId)
     ).execute()
     for (const { id } of rows) await removeIn(tx, apiSessions, id, 'event')

@@ -79,6 +79,22 @@ export const authenticatorRules = {
       await assertCertificateFree(tx, next)
     }
   },
+
+  /**
+   * Ends the sessions of the identity if its password changed, because a stolen one must not outlive the password. The
+   * session that asked for the change stays: it is among them only if the owner changes its own password.
+   */
+  async updated(
+    tx: WriteContext,
+    { identityId }: Authenticator,
+    _previous: Authenticator,
+    prepared: PreparedAuthenticator | undefined,
+  ): Promise<void> {
+    if (prepared?.passwordHash === undefined) return
+    const { caller, controller } = tx
+    const except = caller.kind === 'identity' ? caller.apiSessionId : undefined
+    await controller.sessions.endAll(tx, { identityId, except })
+  },
 }
 
 /**

@@ -21,7 +21,7 @@ export async function ownAuthenticator(context: Context, identityId: string, id:
 }
 
 /**
- * Changes a password authenticator on behalf of its owner. Open sessions stay.
+ * Changes a password authenticator on behalf of its owner. A new password ends the other sessions of the owner.
  * @throws NOT_FOUND, CAN_NOT_UPDATE_AUTHENTICATOR, UNAUTHORIZED where the current password is wrong, and by the rules of
  * usernames and passwords
  */

@@ -4,8 +4,8 @@ import { authenticators } from '../resources/authenticators.ts'
 import { insert, newEntity, removeIn } from '../store/entities.ts'
 
 /**
- * Stores username and password hash of an identity as its one password authenticator. Sessions that began with an earlier
- * one end. @throws USERNAME_TAKEN
+ * Stores username and password hash of an identity as its one password authenticator. If it replaces an earlier one, all
+ * sessions of the identity end. @throws USERNAME_TAKEN
  */
 export async function setPassword(
   tx: WriteContext,
@@ -20,6 +20,7 @@ export async function setPassword(
     .where('method', '=', 'updb')
     .execute()
   for (const { id } of earlier) await removeIn(tx, authenticators, id)
+  if (earlier.length > 0) await tx.controller.sessions.endAll(tx, { identityId })
   await insert(
     tx,
     authenticators,

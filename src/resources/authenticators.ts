@@ -74,6 +74,8 @@ export const authenticators = defineResource({
   rules: {
     prepare: (context, change, inputs) => context.controller.authenticatorRules.prepare(context, change, inputs),
     check: (tx, next, previous, prepared) => tx.controller.authenticatorRules.check(tx, next, previous, prepared),
+    updated: async (tx, next, previous, prepared) =>
+      tx.controller.authenticatorRules.updated?.(tx, next, previous, prepared),
     async beforeDelete(tx, { id }) {
       await tx.controller.sessions.endAll(tx, { authenticatorId: id })
     },

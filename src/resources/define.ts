@@ -121,6 +121,7 @@ export interface OutsideRules {
   // biome-ignore-start lint/suspicious/noExplicitAny: see above
   prepare(context: Context, change: any, inputs: any): Promise<any>
   check(tx: WriteContext, next: any, previous: any, prepared: any): Promise<void>
+  updated?(tx: WriteContext, entity: any, previous: any, prepared: any): Promise<void>
   // biome-ignore-end lint/suspicious/noExplicitAny: see above
 }
 
