@@ -8,6 +8,7 @@ import { newId } from '../src/ids.ts'
 import { bodyRequired } from '../src/schema/bodies.ts'
 import { withinTime } from './answer-time.ts'
 import type { Answer } from './answers.ts'
+import { addBodyParsers } from './body-parsers.ts'
 import { answerHeaders } from './dialects.ts'
 import { answerFailure } from './failures.ts'
 import { authorize } from './hooks/authorize.ts'
@@ -144,23 +145,6 @@ function send(reply: FastifyReply, { status, contentType, body, headers }: Answe
   if (headers) reply.headers(headers)
   // The serializer keeps Fastify from adding a charset, which clients that compare the type literally do not expect.
   return reply.code(status).header('content-type', contentType).serializer(String).send(body)
-}
-
-/** JSON without the keys that reach into prototypes, and text for the operations that take certificates and requests. */
-function addBodyParsers(app: FastifyInstance): void {
-  const parseJson = app.getDefaultJsonParser('error', 'error')
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body.length === 0) return done(null, undefined)
-    return parseJson(request, body as string, (error, parsed) => {
-      // A bare text would pass for one that was sent as text.
-      if (typeof parsed === 'string') done(errors.COULD_NOT_PARSE_BODY({ message: 'it is neither object nor list' }))
-      else done(error, parsed)
-    })
-  })
-  for (const type of ['text/plain', 'application/x-pem-file', 'application/pkcs7']) {
-    app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, body))
-  }
 }
 
 /** Handlers behind hooks that always refuse. */

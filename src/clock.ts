@@ -17,22 +17,39 @@ export function isoTime(instant: Instant): string {
 // RFC 3339 §5.6; the fraction may have up to nine digits, the offset may be left out (read as UTC).
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?$/
 
-/** Reads an RFC 3339 date-time; undefined where the text is none, or names a day that does not exist. */
+// What RFC 3339 can write, whose years have four digits.
+const MIN_INSTANT = utcInstant(0, 1, 1)
+const MAX_INSTANT = utcInstant(9999, 12, 31, 23, 59, 59) + 999
+
+/**
+ * Reads an RFC 3339 date-time. Returns undefined if the text is not one, if it names a day that does not exist, or if its
+ * year in UTC is not one of 0 to 9999.
+ */
 export function parseTime(text: string): Instant | undefined {
   const parts = RFC3339.exec(text)
   if (!parts) return undefined
-  const [, year, month, day, hour, minute, second, fraction = '', zone = 'Z'] = parts
-  const millis = fraction ? Number(`0${fraction}`) * 1000 : 0
-  const utc = Date.UTC(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second))
-  const date = new Date(utc)
-  if (date.getUTCMonth() + 1 !== Number(month) || date.getUTCDate() !== Number(day) || Number(hour) > 23)
-    return undefined
-  if (Number(minute) > 59 || Number(second) > 60) return undefined
-  return utc + Math.floor(millis) - zoneOffset(zone)
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.slice(1, 7).map(Number)
+  const [, , , , , , , fraction = '', zone = 'Z'] = parts
+  const offset = zoneOffset(zone)
+  if (hour > 23 || minute > 59 || second > 60 || offset === undefined) return undefined
+  const utc = utcInstant(year, month, day, hour, minute, second)
+  // A day that the month does not have falls into another month.
+  if (new Date(utcInstant(year, month, day)).getUTCMonth() + 1 !== month) return undefined
+  const instant = utc + Math.floor(fraction ? Number(`0${fraction}`) * 1000 : 0) - offset
+  return instant < MIN_INSTANT || instant > MAX_INSTANT ? undefined : instant
 }
 
-function zoneOffset(zone: string): number {
+/** Not `Date.UTC`, which takes the years 0 to 99 for those of the twentieth century. */
+function utcInstant(year: number, month: number, day: number, hour = 0, minute = 0, second = 0): Instant {
+  const date = new Date(0)
+  date.setUTCFullYear(year, month - 1, day)
+  return date.setUTCHours(hour, minute, second)
+}
+
+/** In milliseconds; undefined if it is longer than a day or its minutes are too many. */
+function zoneOffset(zone: string): number | undefined {
   if (zone === 'Z' || zone === 'z') return 0
   const sign = zone[0] === '-' ? -1 : 1
-  return sign * (Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4, 6))) * 60_000
+  const [hours, minutes] = [Number(zone.slice(1, 3)), Number(zone.slice(4, 6))]
+  return hours > 23 || minutes > 59 ? undefined : sign * (hours * 60 + minutes) * 60_000
 }

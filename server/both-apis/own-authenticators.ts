@@ -1,7 +1,7 @@
 // A caller's own authenticators: seen, and given another username or password.
 import { changeOwnAuthenticator, type OwnChange, ownAuthenticator } from '../../src/auth/own-authenticators.ts'
 import type { Presentation } from '../../src/records/present.ts'
-import { authenticators, passwordLength, usernameLength } from '../../src/resources/authenticators.ts'
+import { authenticators, newUsername, passwordLength } from '../../src/resources/authenticators.ts'
 import { recordMembers } from '../../src/resources/input.ts'
 import { f } from '../../src/schema/fields.ts'
 import { empty } from '../answers.ts'
@@ -23,7 +23,7 @@ const presentation = async () => own
 function changeOperation(how: 'replace' | 'patch', words: Pick<AnyOperation, 'id' | 'method' | 'summary'>) {
   const required = how === 'replace'
   const fields = {
-    username: f.text({ required, ...usernameLength }),
+    username: f.text({ required, ...newUsername }),
     password: f.text({ required, ...passwordLength, secret: true }),
     currentPassword: f.text({ required: true, ...passwordLength, secret: true }),
     tags: f.tags(),

@@ -1,7 +1,7 @@
 // Enrollment over the client API: one-time tokens become credentials, and clients check the controller first.
 import { enroll } from '../../src/enrollment/enroll.ts'
 import { answerChallenge, keySet } from '../../src/enrollment/key-set.ts'
-import { passwordLength, usernameLength } from '../../src/resources/authenticators.ts'
+import { newUsername, passwordLength } from '../../src/resources/authenticators.ts'
 import { f } from '../../src/schema/fields.ts'
 import { type JsonSchema, objectOf } from '../../src/schema/json-schema.ts'
 import { data, raw } from '../answers.ts'
@@ -26,7 +26,7 @@ interface EnrollBody {
 }
 
 const clientCsr = f.text({ summary: 'A PEM certificate signing request.' })
-const username = f.text(usernameLength)
+const username = f.text(newUsername)
 const secret = { ...passwordLength, secret: true } as const
 const jsonBody = fieldsBody<EnrollBody>({ clientCsr, username, password: f.text(secret) }, { isRequired: false })
 

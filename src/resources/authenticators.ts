@@ -5,6 +5,8 @@ import { defineResource } from './define.ts'
 
 /** The bounds of every username and password, in characters. */
 export const usernameLength = { minLength: 4, maxLength: 100 } as const
+/** What a new username must be; those that exist are looked up by any. */
+export const newUsername = { ...usernameLength, mustBeVisible: true } as const
 export const passwordLength = { minLength: 5, maxLength: 100 } as const
 
 /** Each time the certificate was replaced by a new one. */
@@ -33,7 +35,7 @@ export const authenticators = defineResource({
       required: 'replace',
       nullable: true,
       omitNull: true,
-      ...usernameLength,
+      ...newUsername,
       filter: 'updbUsername',
       summary: 'Of the method updb; unique in the network, regardless of case.',
     }),

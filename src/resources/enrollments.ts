@@ -1,6 +1,6 @@
 // The one-time ways into the network: a token that becomes a certificate or a password.
 import { f } from '../schema/fields.ts'
-import { usernameLength } from './authenticators.ts'
+import { newUsername } from './authenticators.ts'
 import { defineResource } from './define.ts'
 
 export type EnrollmentMethod = 'ott' | 'ottca' | 'updb' | 'erott' | 'trott'
@@ -37,7 +37,7 @@ export const enrollments = defineResource({
     username: f.text({
       access: 'create',
       nullable: true,
-      ...usernameLength,
+      ...newUsername,
       summary: 'Of the method updb: the username that gets a password.',
     }),
     caId: f.text({

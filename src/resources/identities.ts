@@ -2,7 +2,7 @@
 import { errors, invalid } from '../errors.ts'
 import { f, sortedSet } from '../schema/fields.ts'
 import { entityReference, flag, objectOf, text, time, typed } from '../schema/json-schema.ts'
-import { usernameLength } from './authenticators.ts'
+import { newUsername } from './authenticators.ts'
 import { defineResource } from './define.ts'
 import { identityTypeIds } from './identity-types.ts'
 
@@ -84,7 +84,7 @@ export const identities = defineResource({
         ott: f.bool({ summary: 'Make a one-time token, by which a device gets a certificate.' }),
         ottca: f.text({ summary: 'The same, for a certificate of this certificate authority.' }),
         updb: f.text({
-          ...usernameLength,
+          ...newUsername,
           summary: 'Make a one-time token, by which somebody gets a password for this username.',
         }),
       },

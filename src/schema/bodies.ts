@@ -105,10 +105,9 @@ function readObject(shape: BodyShape, body: unknown, unknown: UnknownMembers, pa
 
 // Deeper than any sensible document, and far from what would exhaust the stack of those who walk through one.
 const DEEPEST = 64
-// Half a character, or the end of a text for databases.
-const UNSTORABLE = /[\0\p{Surrogate}]/u
+const LONE_SURROGATE = /\p{Surrogate}/u
 
-/** @throws COULD_NOT_PARSE_BODY for what no field can hold, wherever it stands: excessive depth, text that is no Unicode */
+/** @throws COULD_NOT_PARSE_BODY for what no field can hold, wherever it stands: excessive depth, U+0000, half surrogate pairs */
 export function assertStorable(body: unknown): void {
   const waiting: (readonly [value: unknown, depth: number])[] = [[body, 1]]
   for (let next = waiting.pop(); next; next = waiting.pop()) {
@@ -125,7 +124,10 @@ export function assertStorable(body: unknown): void {
 }
 
 function assertUnicode(text: string): void {
-  if (UNSTORABLE.test(text)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body holds text that is not Unicode' })
+  if (text.includes('\0'))
+    throw errors.COULD_NOT_PARSE_BODY({ message: 'the body holds the character U+0000, which cannot be stored' })
+  if (LONE_SURROGATE.test(text))
+    throw errors.COULD_NOT_PARSE_BODY({ message: 'the body holds half a surrogate pair, which is not Unicode text' })
 }
 
 /** @throws COULD_NOT_PARSE_BODY */

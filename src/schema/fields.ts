@@ -44,6 +44,8 @@ export interface TextOptions extends FieldOptions<string> {
   /** What is stored in place of blank text, e.g. null for an external id. */
   readonly blank?: string | null
   readonly format?: string
+  /** Refuses text that shows nothing: blanks, controls, zero-width and direction characters alone. */
+  readonly mustBeVisible?: boolean
 }
 
 export interface IntegerOptions extends FieldOptions<number> {
@@ -62,9 +64,15 @@ export interface ReferenceFieldOptions extends FieldOptions<string>, ReferenceOp
   readonly blank?: string | null
 }
 
+const VISIBLE = /[^\p{White_Space}\p{Control}\p{Format}\p{Default_Ignorable_Code_Point}]/u
+
+function invisible(value: unknown): Objection | undefined {
+  return VISIBLE.test(value as string) ? undefined : { reason: 'must have a visible character', value }
+}
+
 export const f = {
   text<const O extends TextOptions>(options = {} as O): Field<Null<string, O>, Null<string, O>, O> {
-    const { minLength, maxLength, format, blank } = options
+    const { minLength, maxLength, format, blank, mustBeVisible } = options
     const kind: Kind = {
       name: 'text',
       column: 'text',
@@ -74,14 +82,15 @@ export const f = {
       decode: (stored) => stored,
       toJson: quoted,
       normalise: blank === undefined ? undefined : (value) => ((value as string).trim() === '' ? blank : value),
+      ...(mustBeVisible ? { objection: invisible } : {}),
       empty: '',
     }
     return field(kind, options)
   },
 
-  /** A unique, non-empty name; the API sets no other bound. */
+  /** A unique name that people can see; the API sets no other bound. */
   name<const O extends FieldOptions<string>>(options = {} as O) {
-    return f.text({ required: true, unique: true, filter: true, minLength: 1, ...options })
+    return f.text({ required: true, unique: true, filter: true, minLength: 1, mustBeVisible: true, ...options })
   },
 
   int<const O extends IntegerOptions>(options = {} as O): Field<Null<number, O>, Null<number, O>, O> {
