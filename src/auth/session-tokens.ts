@@ -1,7 +1,6 @@
 // The tokens of API sessions: derived from a key and the session's id, so that only their hashes need to be stored.
-import { createHmac, hash, randomBytes } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { writePrivateFile } from '../pki/files.ts'
+import { createHmac, hash } from 'node:crypto'
+import { loadOrCreateKey } from '../pki/files.ts'
 
 const KEY_BYTES = 32
 
@@ -14,10 +13,7 @@ export class SessionTokens {
 
   /** Loads the key of a data directory, making it at the first start. */
   static open(file: string): SessionTokens {
-    if (!existsSync(file)) writePrivateFile(file, randomBytes(KEY_BYTES))
-    const key = readFileSync(file)
-    if (key.length !== KEY_BYTES) throw new Error(`${file} is damaged: it must hold ${KEY_BYTES} bytes`)
-    return new SessionTokens(key)
+    return new SessionTokens(loadOrCreateKey(file, KEY_BYTES))
   }
 
   /** The token of a session: a version 4 UUID whose random bits come from HMAC-SHA-256 of the session's id. */

@@ -1,6 +1,19 @@
 // Files that hold secrets, or must survive: private to their owner, whole or not there at all.
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
+
+const PRIVATE = 0o600
 
 /** Makes a directory, and those above it, that only its owner can enter. */
 export function makePrivateDirectory(path: string): void {
@@ -10,16 +23,53 @@ export function makePrivateDirectory(path: string): void {
 /** Writes a file with mode 0600; a crash leaves the old content or the new one, never half of it. */
 export function writePrivateFile(path: string, content: string | Uint8Array): void {
   makePrivateDirectory(dirname(path))
-  const temporary = `${path}.new`
-  const file = openSync(temporary, 'w', 0o600)
+  // Another process may write the same file. A name that cannot be guessed and an exclusive open keep both whole, and
+  // nobody can prepare the file, or a link in its place.
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.new`
   try {
-    writeSync(file, typeof content === 'string' ? Buffer.from(content) : content)
+    createFile(temporary, content)
+    renameSync(temporary, path)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
+  syncDirectory(dirname(path))
+}
+
+/** Whether a file name is that of a file that `writePrivateFile` began and a crash left behind. */
+export function isUnfinished(name: string): boolean {
+  return /\.[0-9a-f]{12}\.new$/.test(name)
+}
+
+/** Creates an empty file with mode 0600, for a library that opens it by name; an existing file stays as it is. */
+export function ensurePrivateFile(path: string): void {
+  if (existsSync(path)) return
+  try {
+    createFile(path, '')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}
+
+/**
+ * Returns the key in a file. If there is no such file, creates it with `bytes` random bytes and mode 0600.
+ * @throws if the file does not hold exactly `bytes` bytes
+ */
+export function loadOrCreateKey(path: string, bytes: number): Buffer {
+  if (!existsSync(path)) writePrivateFile(path, randomBytes(bytes))
+  const key = readFileSync(path)
+  if (key.length !== bytes) throw new Error(`${path} is damaged: it must hold ${bytes} bytes`)
+  return key
+}
+
+function createFile(path: string, content: string | Uint8Array): void {
+  const file = openSync(path, 'wx', PRIVATE)
+  try {
+    writeFileSync(file, content)
     fsyncSync(file)
   } finally {
     closeSync(file)
   }
-  renameSync(temporary, path)
-  syncDirectory(dirname(path))
 }
 
 function syncDirectory(path: string): void {

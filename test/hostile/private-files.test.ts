@@ -1,0 +1,71 @@
+// Files with secrets: nobody can prepare, read or tear them.
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ensurePrivateFile, loadOrCreateKey, writePrivateFile } from '../../src/pki/files.ts'
+
+const modeOf = (path: string) => statSync(path).mode & 0o777
+const newDirectory = () => mkdtempSync(join(tmpdir(), 'private-files-'))
+
+let umask: number
+beforeAll(() => {
+  umask = process.umask(0)
+})
+afterAll(() => {
+  process.umask(umask)
+})
+
+describe('a private file', () => {
+  it('is not written through a link that stands where its temporary file was expected', () => {
+    const directory = newDirectory()
+    const victim = join(directory, 'victim')
+    writeFileSync(victim, 'untouched')
+    symlinkSync(victim, join(directory, 'secret.new'))
+
+    writePrivateFile(join(directory, 'secret'), 'content')
+
+    expect(readFileSync(victim, 'utf8')).toBe('untouched')
+    expect(readFileSync(join(directory, 'secret'), 'utf8')).toBe('content')
+  })
+
+  it('has mode 0600 under a permissive umask, whether it replaces a readable file or not', () => {
+    const directory = newDirectory()
+    writeFileSync(join(directory, 'old'), 'x', { mode: 0o644 })
+
+    writePrivateFile(join(directory, 'old'), 'y')
+    writePrivateFile(join(directory, 'deep', 'new'), 'y')
+    ensurePrivateFile(join(directory, 'empty'))
+
+    expect(['old', 'deep/new', 'empty'].map((name) => modeOf(join(directory, name)))).toEqual([0o600, 0o600, 0o600])
+    expect(modeOf(join(directory, 'deep'))).toBe(0o700)
+  })
+
+  it('leaves no temporary file behind when it cannot be put in place', () => {
+    const directory = newDirectory()
+    mkdirSync(join(directory, 'taken'))
+
+    expect(() => writePrivateFile(join(directory, 'taken'), 'content')).toThrow()
+
+    expect(readdirSync(directory)).toEqual(['taken'])
+  })
+})
+
+describe('a key file', () => {
+  it('is made once, with mode 0600, and read from then on', () => {
+    const path = join(newDirectory(), 'some.key')
+
+    const made = loadOrCreateKey(path, 32)
+
+    expect(made).toHaveLength(32)
+    expect(modeOf(path)).toBe(0o600)
+    expect(loadOrCreateKey(path, 32)).toEqual(made)
+  })
+
+  it('is refused when it is cut short', () => {
+    const path = join(newDirectory(), 'some.key')
+    writeFileSync(path, 'short')
+
+    expect(() => loadOrCreateKey(path, 32)).toThrow(/is damaged/)
+  })
+})
