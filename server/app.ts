@@ -110,6 +110,7 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
     const { api } = request.routeOptions.config
     const unknownMembers = api === 'management' && dialect === 'native' ? 'refuse' : 'ignore'
     const answering = operation.run({
+      operation,
       context: controller.context(caller, { requestId: request.id, address: request.ip }),
       params: request.params as Record<string, string>,
       query,

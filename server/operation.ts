@@ -44,6 +44,7 @@ export interface BodyReader<B> {
 
 /** What an operation is called with. */
 export interface Call<B = unknown> {
+  readonly operation: AnyOperation
   readonly context: Context
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, unknown>>

@@ -38,7 +38,7 @@ import { type Differences, resourceOperations } from './resource-operations.ts'
 const differences: Readonly<Record<string, Differences>> = {
   [services.plural]: serviceDifferences,
   [postureChecks.plural]: { forbidden: ['delete'] },
-  // Listed on both APIs, to each in its way.
+  // Listed on both APIs: `both-apis/controllers.ts`.
   [controllers.plural]: { verbs: [] },
   // Changed at a second path too.
   [controllerSettings.plural]: { verbs: ['list', 'create', 'detail'] },

@@ -2,7 +2,7 @@
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { notFound } from '../src/errors.ts'
-import { filterableFields, sourceOf } from '../src/filter/symbols.ts'
+import { type FilterSource, filterableFields } from '../src/filter/symbols.ts'
 import { linkedPlural } from '../src/records/links.ts'
 import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
 import { jsonText, RawJson } from '../src/records/raw-json.ts'
@@ -16,6 +16,7 @@ import { type ListParameters, type ListPlan, planList } from '../src/store/list-
 import { allRows, idsOfWholeList, list, type Restriction, type Window } from '../src/store/lists.ts'
 import { recordTable } from '../src/store/record-tables.ts'
 import { type Answer, created, data, empty, list as listAnswer } from './answers.ts'
+import { listSource } from './list-source.ts'
 import { streamedList } from './list-stream.ts'
 import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
 import { listParameters, listQuery, roleQuery } from './query.ts'
@@ -249,14 +250,17 @@ export async function answerList(
 ): Promise<Answer> {
   const { context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
-  const how = await differences.presentation?.(call, true)
+  const source = listSource(call.operation, resource)
+  const { returns } = call.operation
+  const only = returns.kind === 'list' && returns.only ? { only: returns.only } : {}
+  const how = { ...(await differences.presentation?.(call, true)), ...only }
   if (plan.limit === 'none') {
-    const rows = await allRows(context, resource, plan, restrictions)
+    const rows = await allRows(context, resource, plan, restrictions, source)
     const textsOf = (batch: readonly AnyRow[]) => finishRows(context, resource, batch, how)
-    return streamedList(context, rows, textsOf, plan, filterableFields(sourceOf(resource)))
+    return streamedList(context, rows, textsOf, plan, filterableFields(source))
   }
-  const { page, records } = await pageOfRecords(context, resource, plan, restrictions)
-  return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(sourceOf(resource)))
+  const { page, records } = await pageOfRecords(context, resource, plan, restrictions, source)
+  return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(source))
 }
 
 /** The records of a page, without asking the database where what they are is known beforehand. */
@@ -265,6 +269,7 @@ async function pageOfRecords(
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[],
+  source: FilterSource,
 ): Promise<{ page: Window; records: readonly ReadyRecord[] }> {
   const { readyRecords } = context.controller
   const ids = idsOfWholeList(plan, restrictions)
@@ -272,7 +277,7 @@ async function pageOfRecords(
     const records = await readyRecords.byIds(context, resource, ids)
     return { page: { ...plan, total: records.length }, records }
   }
-  const page = await list(context, resource, plan, restrictions)
+  const page = await list(context, resource, plan, restrictions, source)
   return { page, records: await readyRecords.byKeys(context, resource, page.keys) }
 }
 
@@ -286,11 +291,12 @@ export async function answerRows(
   const { context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
   const texts = (rows: readonly AnyRow[]) => rows.map((row) => jsonText(show(row)))
-  const fields = filterableFields(sourceOf(resource))
+  const source = listSource(call.operation, resource)
+  const fields = filterableFields(source)
   if (plan.limit === 'none') {
-    return streamedList(context, await allRows(context, resource, plan, restrictions), texts, plan, fields)
+    return streamedList(context, await allRows(context, resource, plan, restrictions, source), texts, plan, fields)
   }
-  const page = await list(context, resource, plan, restrictions)
+  const page = await list(context, resource, plan, restrictions, source)
   const found = await recordTable(resource).byKeys(context.db, page.keys)
   const byKey = new Map(found.map((row) => [row.n, row]))
   const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])

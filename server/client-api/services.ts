@@ -116,9 +116,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     async run(call) {
       const { id = '' } = call.params
       await assertVisible(call.context, await callingViewer(call.context), id)
-      return answerList(call, terminators, [{ field: 'serviceId', equals: id }], {
-        presentation: async () => ({ only: TERMINATOR_MEMBERS }),
-      })
+      return answerList(call, terminators, [{ field: 'serviceId', equals: id }])
     },
   }),
   operation({
@@ -168,9 +166,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     async run(call) {
       const { identity, isAdmin } = await callingViewer(call.context)
       const granted = isAdmin ? [] : [{ ids: call.context.controller.access.routersOf(identity) }]
-      return answerList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...granted], {
-        presentation: async () => ({ only: ROUTER_MEMBERS }),
-      })
+      return answerList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...granted])
     },
   }),
 ]

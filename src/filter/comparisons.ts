@@ -109,7 +109,7 @@ function range(low: Literal, high: Literal, typed: Typed, at: Position): Test {
 /** A literal as the value that a symbol of its type is compared with; an array where it stands for several. */
 function comparable(typed: Typed, literal: Literal, at: Position): string | number | string[] {
   const key = literal.kind === 'string' || literal.kind === 'number' ? literal.value : undefined
-  const stored = key === undefined ? undefined : typed.values?.[key]
+  const stored = key === undefined ? undefined : typed.values?.get(String(key))
   if (stored) return [...stored]
   switch (typed.type) {
     case 'string':

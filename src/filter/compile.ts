@@ -1,12 +1,11 @@
 // From the tree of a query to SQL conditions, by the types of the symbols it names.
 import { type Kysely, type SqlBool, sql } from 'kysely'
-import { resourceOf } from '../resources/index.ts'
 import type { Database } from '../store/database.ts'
 import { type SqlDialect, wordsOf } from '../store/dialects/dialect.ts'
 import { COUNT, type Column, type Comparing, type Condition, equalsBoolean, type Test, testOf } from './comparisons.ts'
 import { filterFault } from './faults.ts'
 import { type SetSql, type SetSymbol, setSql } from './sets.ts'
-import { type FilterSource, type FilterSymbol, sourceOf } from './symbols.ts'
+import { type FilterSource, type FilterSymbol, linkedSource } from './symbols.ts'
 import { tagCondition, tagKey } from './tags.ts'
 import type { Predicate, Query, SetArgument, SortKey, SymbolNode } from './tree.ts'
 
@@ -159,7 +158,7 @@ export class FilterCompiler {
   #subQuery(node: SymbolNode, { predicate, skip, limit }: Query): Column {
     const symbol = this.#setSymbol(node, 'from')
     if (!symbol.set.linked) throw filterFault(`"${node.name}" names no records that could be asked about,`, node.at)
-    const target = sourceOf(resourceOf(symbol.set.linked))
+    const target = linkedSource(this.#source, symbol.set.linked)
     this.#tables.add(target.table)
     const inner = new FilterCompiler(this.#db, target)
     const condition = predicate ? inner.compile(predicate).condition : TRUE

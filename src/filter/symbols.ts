@@ -8,13 +8,15 @@ export interface FilterSymbol {
   readonly name: string
   readonly type: 'string' | 'integer' | 'boolean' | 'date' | 'tags'
   readonly column: string
+  /** The member of the record that shows it. */
+  readonly member: string
   /** A member inside a JSON column. */
   readonly path?: readonly string[]
   readonly isNullable: boolean
   /** A set: usable in `anyOf`, `allOf`, `count` and `isEmpty` only. */
   readonly set?: SymbolSet
   /** What literals stand for, where that is not themselves. */
-  readonly values?: Readonly<Record<string | number, readonly string[]>>
+  readonly values?: ReadonlyMap<string, readonly string[]>
   /** Every record has this one value. */
   readonly constant?: boolean
   /** The name of the record that `column` refers to, by the table it lies in; nothing to sort by. */
@@ -34,19 +36,42 @@ export interface FilterSource {
   readonly symbols: ReadonlyMap<string, FilterSymbol>
   /** The order of a list that asks for none, and of what is equal in the order it asks for; unique among the rows. */
   readonly key: { readonly column: string; readonly isDescending: boolean }
+  /** Only what the list shows is known of its records, and of those that their sets name, the id alone. */
+  readonly isLimited?: true
 }
 
 const sources = new WeakMap<AnyResource, FilterSource>()
 
-/** A resource as filters see it. */
+/** A resource with all of its symbols, as filters of administrators see it. */
 export function sourceOf(resource: AnyResource): FilterSource {
   let source = sources.get(resource)
   if (!source) {
-    source = { table: resource.table, symbols: byName(collect(resource)), key: { column: 'id', isDescending: false } }
+    source = { table: resource.table, symbols: byName(collect(resource)), key: BY_ID }
     sources.set(resource, source)
   }
   return source
 }
+
+const BY_ID = { column: 'id', isDescending: false } as const
+
+/**
+ * The symbols of a list that shows only `members` of the resource. A filter or an order by any other member would tell the
+ * caller its value.
+ */
+export function limitedSource(resource: AnyResource, members: ReadonlySet<string>): FilterSource {
+  const shown = [...sourceOf(resource).symbols.values()].filter(
+    ({ member, constant }) => members.has(member) || constant !== undefined,
+  )
+  return { table: resource.table, symbols: byName(shown), key: BY_ID, isLimited: true }
+}
+
+/** The records that a set of `source` names, as its sub-queries see them. */
+export function linkedSource(source: FilterSource, plural: string): FilterSource {
+  const resource = resourceOf(plural)
+  return source.isLimited ? limitedSource(resource, SHOWN_BY_SETS) : sourceOf(resource)
+}
+
+const SHOWN_BY_SETS: ReadonlySet<string> = new Set(['id'])
 
 /** The symbols of fields that no resource describes. */
 export function symbolsOf(fields: Fields): ReadonlyMap<string, FilterSymbol> {
@@ -72,21 +97,26 @@ function byName(symbols: readonly FilterSymbol[]): ReadonlyMap<string, FilterSym
 function collect(resource: AnyResource): FilterSymbol[] {
   const found: FilterSymbol[] = []
   if (!('isSystem' in resource.fields)) {
-    found.push({ name: 'isSystem', type: 'boolean', column: 'id', isNullable: false, constant: false })
+    const common = { name: 'isSystem', type: 'boolean', isNullable: false } as const
+    found.push({ ...common, column: 'id', member: 'isSystem', constant: false })
   }
   found.push(...plainSymbols(resource, resource.fields))
   for (const fields of Object.values(resource.variants ?? {})) {
-    for (const symbol of memberSymbols('details', [], fields)) found.push({ ...symbol, name: symbol.path?.[0] ?? '' })
+    for (const symbol of memberSymbols('details', [], fields)) {
+      const name = symbol.path?.[0] ?? ''
+      found.push({ ...symbol, name, member: name })
+    }
   }
   for (const [name, alias] of Object.entries(resource.symbols)) {
     const field = resource.fields[alias.field]
-    if (field) found.push({ ...fieldSymbol(resource, alias.field, field), name, values: alias.values })
+    if (field)
+      found.push({ ...fieldSymbol(resource, alias.field, field), name, values: new Map(Object.entries(alias.values)) })
   }
   for (const [name, relation] of Object.entries(resource.relations)) {
     // A name with a dash could not be written in a filter.
     if (relation.kind !== 'side' || name.includes('-')) continue
     const set = { kind: 'matched', linked: relation.resource } as const
-    found.push({ name, type: 'string', column: relation.field, isNullable: false, set })
+    found.push({ name, type: 'string', column: relation.field, member: relation.field, isNullable: false, set })
   }
   return found
 }
@@ -102,10 +132,10 @@ function plainSymbols(resource: AnyResource | undefined, fields: Fields): Filter
 /** What a reference refers to can be asked for by its name too: `service.name`. */
 function nameSymbols(column: string, { kind, options }: AnyField): FilterSymbol[] {
   const as = kind.name === 'reference' ? kind.reference?.as : undefined
-  const target = as && kind.target ? resourceOf(kind.target) : undefined
-  if (!target || !('name' in target.fields)) return []
+  const target = kind.target ? resourceOf(kind.target) : undefined
+  if (!as || !target || !('name' in target.fields)) return []
   const isNullable = options.nullable === true
-  return [{ name: `${as}.name`, type: 'string', column, isNullable, namedIn: target.table }]
+  return [{ name: `${as}.name`, type: 'string', column, member: as, isNullable, namedIn: target.table }]
 }
 
 /** Sets that exist for the controller's own sake are found by, but not by callers. */
@@ -119,6 +149,7 @@ function fieldSymbol(resource: AnyResource | undefined, name: string, { kind, op
     name: typeof options.filter === 'string' ? options.filter : name,
     type: kind.filterType ?? 'string',
     column: name,
+    member: name,
     isNullable: options.nullable === true,
     ...(resource && kind.name === 'set'
       ? { set: { kind: 'members', table: setTableName(resource, name), ...linked } as const }
@@ -132,6 +163,6 @@ function memberSymbols(column: string, path: readonly string[], members: Fields)
     if (field.kind.members) return memberSymbols(column, inner, field.kind.members)
     if (!field.options.filter) return []
     const symbol = fieldSymbol(undefined, name, field)
-    return [{ ...symbol, name: [column, ...inner].join('.'), column, path: inner, isNullable: true }]
+    return [{ ...symbol, name: [column, ...inner].join('.'), column, member: column, path: inner, isNullable: true }]
   })
 }

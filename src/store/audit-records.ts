@@ -41,7 +41,7 @@ export const auditFields = {
 export const auditSource: FilterSource = {
   table: 'audit_records',
   symbols: new Map([
-    ['id', { name: 'id', type: 'integer', column: 'n', isNullable: false }],
+    ['id', { name: 'id', type: 'integer', column: 'n', member: 'id', isNullable: false }],
     ...symbolsOf(auditFields),
   ]),
   key: { column: 'n', isDescending: true },

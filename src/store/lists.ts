@@ -36,16 +36,17 @@ type Conditions = (wanted: Wanted) => Promise<readonly Expression<SqlBool>[]>
 
 const NO_CONDITIONS: Conditions = async () => []
 
-/** One page of the records of `resource` that fit the plan and the restrictions. */
+/** One page of the records of `resource` that fit the plan and the restrictions. The plan may use the symbols of `source`. */
 export async function list(
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
+  source: FilterSource = sourceOf(resource),
 ): Promise<Page> {
   const tables = new Set<string>()
   const conditions: Conditions = (wanted) => conditionsOf(context, resource, plan, restrictions, tables, wanted)
-  return pageOf(context, sourceOf(resource), plan, conditions, tables)
+  return pageOf(context, source, plan, conditions, tables)
 }
 
 /** The ids of a list, in order, where its first page holds all of it and it is asked for by ids and nothing else. */
@@ -59,16 +60,17 @@ export function idsOfWholeList(
   return limit === 'none' || ids.length <= limit ? ids : undefined
 }
 
-/** All rows of a list as a query, for a stream. */
+/** All rows of a list as a query, for a stream. The plan may use the symbols of `source`. */
 export async function allRows(
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
+  source: FilterSource = sourceOf(resource),
 ): Promise<Compilable<AnyRow>> {
   const tables = new Set<string>()
   const conditions: Conditions = (wanted) => conditionsOf(context, resource, plan, restrictions, tables, wanted)
-  return allRowsOf(context, sourceOf(resource), plan, conditions, tables)
+  return allRowsOf(context, source, plan, conditions, tables)
 }
 
 /** The same of any table, for rows that meet the conditions, which read `tables`. */

@@ -11,7 +11,7 @@ import type { ListPlan } from './list-plan.ts'
 import { orderOf, type Window } from './lists.ts'
 import { setTableName } from './rows.ts'
 
-const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', isNullable: false }
+const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', member: 'id', isNullable: false }
 
 /** Values as filters see them: `id` is the value itself, and there is nothing else to ask about. */
 export const valueSource: FilterSource = {

@@ -27,7 +27,7 @@ export async function exampleBody(
     body[member] =
       (await idOf(world, kind.target, named)) ??
       (await idOf(world, kind.target, own)) ??
-      (await make(world, kind.target, own))
+      (await makeExample(world, kind.target, own))
   }
   return body
 }
@@ -48,7 +48,7 @@ async function idOf({ controller }: TestController, plural: string, nameOrId: st
 }
 
 /** Makes a record of that name, by the example of its resource: as callers do, or past the API where they cannot. */
-async function make(world: TestController, plural: string, name: string): Promise<string> {
+export async function makeExample(world: TestController, plural: string, name: string): Promise<string> {
   const target = resourceOf(plural)
   if (!target.verbs.includes('create')) {
     const texts = Object.entries(target.fields).filter(

@@ -1,0 +1,31 @@
+// What a list can be filtered and sorted by: it follows from what its operation shows, and to whom.
+import { type FilterSource, limitedSource, sourceOf } from '../src/filter/symbols.ts'
+import type { AnyResource } from '../src/resources/define.ts'
+import type { JsonSchema } from '../src/schema/json-schema.ts'
+import type { AnyOperation } from './operation.ts'
+import { recordSchema } from './record-schema.ts'
+
+const sources = new WeakMap<AnyOperation, FilterSource>()
+
+/** The symbols of a list: the declared ones for administrators, and for others those of members that they are shown. */
+export function listSource(operation: AnyOperation, resource: AnyResource): FilterSource {
+  let source = sources.get(operation)
+  if (!source) {
+    source = makeSource(operation, resource)
+    sources.set(operation, source)
+  }
+  return source
+}
+
+function makeSource({ access, returns }: AnyOperation, resource: AnyResource): FilterSource {
+  const only = returns.kind === 'list' ? returns.only : undefined
+  const isForAdministrators = 'permission' in access && access.grantedTo === 'administrator'
+  return isForAdministrators && !only
+    ? sourceOf(resource)
+    : limitedSource(resource, membersOf(recordSchema(resource, only)))
+}
+
+function membersOf(schema: JsonSchema): ReadonlySet<string> {
+  const shapes = (schema.oneOf as readonly JsonSchema[] | undefined) ?? [schema]
+  return new Set(shapes.flatMap(({ properties }) => Object.keys(properties ?? {})))
+}

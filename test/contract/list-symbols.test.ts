@@ -1,0 +1,92 @@
+// What lists can be filtered and sorted by: never more than they show to the caller.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { routesOf } from '../../server/app.ts'
+import { operations } from '../../server/operations.ts'
+import { recordSchema } from '../../server/record-schema.ts'
+import { sourceOf } from '../../src/filter/symbols.ts'
+import { resourceOf, resources } from '../../src/resources/index.ts'
+import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { makeExample } from '../world/examples.ts'
+import { newName } from '../world/names.ts'
+
+let world: TestController
+let token: string
+
+beforeAll(async () => {
+  world = await testController()
+  token = await world.admin()
+})
+afterAll(() => world.close())
+
+const lists = operations
+  .filter(({ query, returns }) => query && 'filter' in query && returns.kind === 'list')
+  .flatMap((each) => routesOf(each).map(({ api, path }) => ({ each, api, path })))
+
+/** Every name that some list knows. */
+const allSymbols = [
+  ...new Set(resources.flatMap((resource) => [...sourceOf(resource).symbols.keys()].filter((name) => name !== 'tags'))),
+]
+
+/** Symbols that carry another name than the member they stand for. */
+const MEMBER_OF: Readonly<Record<string, string>> = {
+  instanceId: 'identity',
+  certFingerprint: 'fingerprint',
+  updbUsername: 'username',
+  mfaComplete: 'isMfaComplete',
+  // Constant: it says nothing about a record.
+  isSystem: 'id',
+}
+
+function documentedMembers(plural: string, only: readonly string[] | undefined): ReadonlySet<string> {
+  const schema = recordSchema(resourceOf(plural), only)
+  const shapes = (schema.oneOf as JsonSchema[] | undefined) ?? [schema]
+  return new Set(shapes.flatMap(({ properties }) => Object.keys(properties ?? {})))
+}
+
+async function concretePath(path: string): Promise<string> {
+  const parent = /\/([a-z-]+)\/:id\//.exec(path)?.[1]
+  if (!parent) return path
+  const resource = resources.find(({ plural, otherName }) => plural === parent || otherName?.plural === parent)
+  if (!resource) throw new Error(`no resource has the path ${path}`)
+  return path.replace(':id', await makeExample(world, resource.plural, newName(resource.name)))
+}
+
+describe.each(lists.map((list) => [`GET ${list.path}`, list] as const))('%s', (_name, { each, path }) => {
+  const ask = (where: string, name: string, text: string) =>
+    world.send({ method: 'GET', path: `${where}?${name}=${encodeURIComponent(text)}`, token })
+
+  it('refuses every symbol that it does not name in filterableFields, in filters and in orders', async () => {
+    const where = await concretePath(path)
+    const { body } = await world.send({ method: 'GET', path: where, token })
+    const usable = new Set<string>(body.meta.filterableFields)
+
+    for (const symbol of allSymbols.filter((name) => !usable.has(name))) {
+      const filtered = await ask(where, 'filter', `${symbol} = null`)
+      const sorted = await ask(where, 'sort', symbol)
+      expect([symbol, filtered.body.error?.code, sorted.body.error?.code]).toEqual([
+        symbol,
+        'INVALID_FILTER',
+        'INVALID_SORT_IDENTIFIER',
+      ])
+    }
+  })
+
+  const { returns, access } = each
+  const isForAdministrators = 'permission' in access && access.grantedTo === 'administrator'
+  const only = returns.kind === 'list' ? returns.only : undefined
+
+  it.skipIf(isForAdministrators && !only)(
+    'can be asked about the members it shows, and about nothing else',
+    async () => {
+      const { body } = await world.send({ method: 'GET', path: await concretePath(path), token })
+      const members = documentedMembers(returns.kind === 'list' ? returns.resource : '', only)
+
+      for (const symbol of body.meta.filterableFields as string[]) {
+        const member = MEMBER_OF[symbol] ?? symbol.split('.')[0] ?? ''
+        const isShown = members.has(member) || members.has(`${member}Id`)
+        expect([symbol, isShown]).toEqual([symbol, true])
+      }
+    },
+  )
+})

@@ -1,0 +1,87 @@
+// Whoever may list records cannot find out, by filters or by their order, what the list does not show.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { edgeRouters } from '../../src/resources/edge-routers.ts'
+import { terminators } from '../../src/resources/terminators.ts'
+import { get, insert, newEntity, update } from '../../src/store/entities.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { type Management, managementOf } from '../world/management.ts'
+import { newName } from '../world/names.ts'
+import { serviceMakers } from '../world/services.ts'
+
+let world: TestController
+let manage: Management
+let service: string
+let client: { id: string; token: string }
+const { makeType, makeConfig, makeService, grant, asClient } = serviceMakers(
+  () => world,
+  () => manage,
+)
+
+const ADDRESS = 'tcp:10.1.2.3:5432'
+const HOST = 'the-host-behind-it'
+
+beforeAll(async () => {
+  world = await testController()
+  manage = await managementOf(world)
+  const type = await makeType()
+  service = await makeService({ configs: [await makeConfig(type.id, { port: 1 })] })
+  client = await world.signIn({ roleAttributes: ['clients'] })
+  await grant('clients', service)
+  const router = await manage.make('edge-routers', { name: newName('router') })
+  await world.system.write(async (tx) => {
+    await update(tx, edgeRouters, await get(tx, edgeRouters, router), { isVerified: true, fingerprint: 'abcdef' })
+    const values = { serviceId: service, routerId: router, address: ADDRESS, binding: 'edge', hostId: HOST }
+    await insert(tx, terminators, newEntity(tx, terminators, values as never))
+  })
+})
+afterAll(() => world.close())
+
+const asked = (path: string, name: 'filter' | 'sort', text: string) =>
+  asClient(client.token, `${path}?${name}=${encodeURIComponent(text)}`)
+
+describe('a client', () => {
+  const hidden = [
+    ['the address of a terminator', '/terminators', 'address', `address = "${ADDRESS}"`],
+    ['part of the address of a terminator', '/terminators', 'address', 'address contains "10.1"'],
+    ['the host of a terminator', '/terminators', 'hostId', `hostId = "${HOST}"`],
+    ['the binding of a terminator', '/terminators', 'binding', 'binding = "edge"'],
+    ['whether a router made a terminator', '/terminators', 'isSystem', 'isSystem = true'],
+    ['the fingerprint of a router', '/current-identity/edge-routers', 'fingerprint', 'fingerprint = "abcdef"'],
+    ['the role attributes of a router', '/current-identity/edge-routers', '', 'anyOf(roleAttributes) = "a"'],
+  ] as const
+
+  it.each(hidden)('cannot find out %s', async (_what, path, symbol, filter) => {
+    const where = path === '/terminators' ? `/services/${service}${path}` : path
+
+    const filtered = await asked(where, 'filter', filter)
+    const ordered = symbol ? await asked(where, 'filter', `true sort by ${symbol}`) : filtered
+    const sorted = symbol ? await asked(where, 'sort', symbol) : undefined
+
+    expect([filtered.status, ordered.status]).toEqual([400, 400])
+    expect(filtered.body.error.code).toBe('INVALID_FILTER')
+    if (sorted) expect(sorted.body.error.code).toBe('INVALID_SORT_IDENTIFIER')
+  })
+
+  it.each(['name contains "config"', 'tags.a = "b"', 'type = "x"', 'createdAt > datetime(2020-01-01T00:00:00Z)'])(
+    'cannot ask about the configs of a service: %s',
+    async (inner) => {
+      const emptiness = await asked('/services', 'filter', `isEmpty(from configs where ${inner})`)
+      const count = await asked('/services', 'filter', `count(from configs where ${inner}) > 0`)
+
+      expect([emptiness.body.error?.code, count.body.error?.code]).toEqual(['INVALID_FILTER', 'INVALID_FILTER'])
+    },
+  )
+
+  it('can ask about what it is shown', async () => {
+    const answers = [
+      await asked('/services', 'filter', 'count(configs) = 1 and isEmpty(from configs where id = "none") sort by name'),
+      await asked(`/services/${service}/terminators`, 'filter', 'service.name contains "service" and instanceId = ""'),
+      await asked('/current-identity/edge-routers', 'filter', 'cost = 0 and not disabled sort by name desc'),
+      await asked('/controllers', 'filter', 'fingerprint != null sort by name'),
+    ]
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(answers[0]?.body.data).toHaveLength(1)
+    expect(answers[1]?.body.data).toHaveLength(1)
+  })
+})
