@@ -1,5 +1,6 @@
 // How many connections there may be, in all and from one address: counted before anything is read from them.
-import { isIPv6, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { sourceFromAddress } from '../src/sources.ts'
 
 export interface ConnectionLimits {
   readonly inAll: number
@@ -17,7 +18,7 @@ export class Connections {
 
   /** Counts a connection until it closes. One too many is cut at once: a handshake would cost more than all the rest. */
   admit(socket: Socket): void {
-    const source = sourceOf(socket.remoteAddress ?? '')
+    const source = sourceFromAddress(socket.remoteAddress ?? '')
     const ofSource = this.#byAddress.get(source) ?? 0
     if (this.#open >= this.#limits.inAll || ofSource >= this.#limits.ofOneAddress) {
       socket.destroy()
@@ -34,15 +35,4 @@ export class Connections {
     if (left > 0) this.#byAddress.set(source, left)
     else this.#byAddress.delete(source)
   }
-}
-
-/** Whom an address belongs to: of IPv6 the first half, because that is what one customer of a provider has to himself. */
-export function sourceOf(address: string): string {
-  const bare = address.replace(/^::ffff:(?=\d+\.)/i, '')
-  if (!isIPv6(bare)) return bare
-  const [head = '', tail] = (bare.split('%')[0] ?? '').split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? [] : Array.from({ length: 8 - groups.length - after.length }, () => '0')
-  return `${[...groups, ...zeros, ...after].slice(0, 4).join(':')}::/64`
 }

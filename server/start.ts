@@ -91,13 +91,16 @@ function openLog(level: string, logTo: DestinationStream | undefined): Log {
 // How often sessions that were idle for too long are taken away.
 const SWEEP_MILLISECONDS = 5_000
 
+// How often it is looked whether counted audit events are to be recorded.
+const COUNTS_MILLISECONDS = 5_000
+
 // How often audit records that are kept for long enough are cut off.
 const CUT_MILLISECONDS = 60 * 60_000
 const CUTTING = 'cutting off old audit records'
 
 /** Work that no request asks for. Returns what ends it. */
 function startBackground(controller: Controller): () => void {
-  const { sessions, config, log } = controller
+  const { sessions, refusals, config, log } = controller
   const context = controller.context({ kind: 'system' })
   const attempt = (name: string, work: () => Promise<unknown>) =>
     work().catch((error) => log.error({ err: error }, `${name} failed`))
@@ -114,6 +117,7 @@ function startBackground(controller: Controller): () => void {
   }
   const timers = [
     every(SWEEP_MILLISECONDS, 'taking away idle sessions', () => sessions.sweep(context)),
+    every(COUNTS_MILLISECONDS, 'recording counted refusals', () => refusals.flush(context)),
     every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
   ]
   const retention = config['audit.retention']

@@ -156,7 +156,9 @@ export async function openController({ directory, config, clock, log, ports }: O
     startedAt,
     context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
     async close() {
-      await sessions.flush(controller.context({ kind: 'system' }))
+      const system = controller.context({ kind: 'system' })
+      await sessions.flush(system)
+      await controller.refusals.flush(system, { isFinal: true })
       await store.close()
     },
   }

@@ -29,18 +29,30 @@ export interface FoundAuthenticator {
 /** One check. It notes what it found, or throws: a `Refusal`, or an error that is the caller's own doing. */
 export type Step = (attempt: Attempt) => void | Promise<void>
 
+/** Why a sign-in is refused, as the audit has it: equal refusals of one source are counted together. */
+export type RefusalReason =
+  | 'UNKNOWN_CREDENTIAL'
+  | 'WRONG_PASSWORD'
+  | 'IDENTITY_DISABLED'
+  | 'METHOD_NOT_ALLOWED'
+  | 'NO_CERTIFICATE'
+  | 'UNTRUSTED_CERTIFICATE'
+  | 'EXPIRED_CERTIFICATE'
+  | 'UNKNOWN_SIGNER'
+  | 'UNSATISFIABLE_POLICY'
+  | 'CREDENTIAL_CHANGED'
+
 /**
  * The sign-in comes to nothing. The caller is told `INVALID_AUTH` whatever the reason: who exists, is locked or may not
  * is for the log alone.
  */
 export class Refusal extends Error {
-  /** Whether it counts towards locking the identity out. */
-  readonly isWrongPassword: boolean
+  readonly reason: RefusalReason
 
-  constructor(reason: string, { isWrongPassword = false }: { isWrongPassword?: boolean } = {}) {
-    super(reason)
+  constructor(reason: RefusalReason, detail: string) {
+    super(detail)
     this.name = 'Refusal'
-    this.isWrongPassword = isWrongPassword
+    this.reason = reason
   }
 }
 

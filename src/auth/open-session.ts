@@ -66,9 +66,12 @@ async function stillAdmitted(
 ): Promise<Entity<typeof identities>> {
   const { id: identityId } = attempt.identity
   const now = await find(tx, identities, identityId)
-  if (!now || isDisabled(now, tx.clock.now())) throw new Refusal(`identity ${identityId} was disabled meanwhile`)
+  if (!now || isDisabled(now, tx.clock.now()))
+    throw new Refusal('IDENTITY_DISABLED', `identity ${identityId} was disabled meanwhile`)
   const [row] = await passwordHashOf(tx.db, id)
-  if (!row || row.passwordHash !== passwordHash) throw new Refusal('the authenticator has changed meanwhile')
+  if (!row || row.passwordHash !== passwordHash) {
+    throw new Refusal('CREDENTIAL_CHANGED', 'the authenticator has changed meanwhile')
+  }
   attempt.identity = now
   allowedMethod(attempt)
   return now

@@ -1,36 +1,78 @@
 // What a refused sign-in leaves behind: a record in the audit, a line in the log, and after too many a locked identity.
 import type { Instant } from '../clock.ts'
-import type { Context, WriteContext } from '../context.ts'
+import type { Caller, Context, Origin, WriteContext } from '../context.ts'
 import { authenticators } from '../resources/authenticators.ts'
-import type { Attempt, Refusal } from './attempt.ts'
+import { sourceFromContext } from '../sources.ts'
+import type { Attempt, Method, Refusal, RefusalReason } from './attempt.ts'
 import { disable, isDisabled } from './disabling.ts'
+import { EventAggregator } from './event-aggregator.ts'
 
 /** Written where nothing is known by what was presented. */
 const NOBODY = ''
 
+const WINDOW_MS = 60_000
+// What an attack from many sources writes: so many records a minute, and one a reason for all sources beyond.
+const MAX_SOURCES = 500
+
+/** A refused sign-in, as the audit has it. What was typed for a username is never part of it. */
+interface RefusedSignIn {
+  readonly caller: Caller
+  readonly origin: Origin
+  readonly method: Method
+  readonly reason: RefusalReason
+  readonly authenticatorId: string
+}
+
 /** Records a refused sign-in. */
-export async function recordRefusal({ context, method, authenticator }: Attempt, refusal: Refusal): Promise<void> {
-  const { controller, clock, origin } = context
-  if (!authenticator && method !== 'password' && !controller.refusals.mayRecord(clock.now())) return
-  const { requestId, address } = origin
-  controller.log.info({ requestId, address, method, reason: refusal.message }, 'a sign-in was refused')
-  await context.write(async (tx) => {
-    record(tx, authenticator?.id ?? NOBODY)
-    if (authenticator && refusal.isWrongPassword) await countFailure(tx, authenticator.id)
-  })
+export async function recordRefusal(
+  { context, method, authenticator }: Attempt,
+  { reason, message }: Refusal,
+): Promise<void> {
+  const { caller, origin } = context
+  const refused = { caller, origin, method, reason, authenticatorId: authenticator?.id ?? NOBODY }
+  await record(context, refused, message)
 }
 
-/** Records that somebody who is signed in gave a wrong password for an authenticator. */
+/** Records that an identity that is signed in gave a wrong password for its authenticator. */
 export async function recordWrongPassword(context: Context, authenticatorId: string): Promise<void> {
-  await context.write(async (tx) => {
-    record(tx, authenticatorId)
-    await countFailure(tx, authenticatorId)
-  })
+  const { caller, origin } = context
+  const refused = { caller, origin, method: 'password', reason: 'WRONG_PASSWORD', authenticatorId } as const
+  await record(context, refused, 'the current password is wrong')
 }
 
-function record(tx: WriteContext, authenticatorId: string): void {
-  const at = tx.clock.now()
-  tx.record({ operation: 'refuse', audit: 'event', resource: authenticators.plural, id: authenticatorId, at })
+/** Records and logs. A refusal that concerns no authenticator may cost its source nothing: it is logged only if it is recorded. */
+async function record(context: Context, refused: RefusedSignIn, detail: string): Promise<void> {
+  const { controller, clock } = context
+  const { method, reason, authenticatorId } = refused
+  const isFirst = controller.refusals.admit(refused, clock.now())
+  if (isFirst || authenticatorId !== NOBODY) {
+    const { requestId, address } = refused.origin
+    controller.log.info({ requestId, address, method, reason: detail }, 'a sign-in was refused')
+  }
+  const isGuess = reason === 'WRONG_PASSWORD' && authenticatorId !== NOBODY
+  if (!isFirst && !isGuess) return
+  try {
+    await context.write(async (tx) => {
+      if (isFirst) writeRecord(tx, refused, 1)
+      if (isGuess) await countFailure(tx, authenticatorId)
+    })
+  } catch (error) {
+    if (isFirst) controller.refusals.forget(refused)
+    throw error
+  }
+}
+
+function writeRecord(tx: WriteContext, { method, reason, authenticatorId }: RefusedSignIn, count: number): void {
+  tx.record({
+    operation: 'refuse',
+    audit: 'event',
+    resource: authenticators.plural,
+    id: authenticatorId,
+    at: tx.clock.now(),
+    method,
+    reason,
+    count,
+  })
 }
 
 /** Counts a wrong password, and disables the identity where its policy has had enough. */
@@ -55,23 +97,50 @@ async function countFailure(tx: WriteContext, authenticatorId: string): Promise<
   if (isLocked) await disable(tx, row.identityId, lockoutDurationMinutes)
 }
 
-const WINDOW = 60_000
-const MOST_IN_WINDOW = 60
-
 /**
- * How many refusals are recorded that concern nobody and cost the caller nothing: without a bound, whoever can connect
- * could fill the disk. Passwords are bounded by what comparing them costs.
+ * Refused sign-ins of one source by one method for one reason: the first is recorded, the others are counted into one record
+ * a minute. Memory and disk are bounded whatever arrives: beyond so many sources the refusals of all others are counted by
+ * reason alone, so one source never hides another. A kill loses what was counted since the last record, at most a minute of
+ * it; the first refusal of each source is on disk before it is answered.
  */
 export class Refusals {
-  #windowEnds: Instant = 0
-  #recorded = 0
+  readonly #bySource = new EventAggregator<RefusedSignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_SOURCES, combine })
+  readonly #byReason = new EventAggregator<RefusedSignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_SOURCES, combine })
 
-  mayRecord(now: Instant): boolean {
-    if (now >= this.#windowEnds) {
-      this.#windowEnds = now + WINDOW
-      this.#recorded = 0
-    }
-    this.#recorded += 1
-    return this.#recorded <= MOST_IN_WINDOW
+  /** Counts a refusal. Returns whether it is to be recorded now. */
+  admit(refused: RefusedSignIn, now: Instant): boolean {
+    const admission = this.#bySource.admit(sourceKey(refused), refused, now)
+    if (admission !== 'untracked') return admission === 'first'
+    const { requestId } = refused.origin
+    const ofAnySource = { ...refused, caller: ANONYMOUS, origin: { requestId, address: undefined } }
+    return this.#byReason.admit(reasonKey(refused), ofAnySource, now) === 'first'
   }
+
+  /** Takes back a refusal that could not be recorded. */
+  forget(refused: RefusedSignIn): void {
+    this.#bySource.forget(sourceKey(refused))
+    this.#byReason.forget(reasonKey(refused))
+  }
+
+  /** Records what was counted in windows that are over; in all windows with `isFinal`. */
+  async flush({ clock, controller }: Context, options: { readonly isFinal?: boolean } = {}): Promise<void> {
+    const write = (refused: RefusedSignIn, count: number) =>
+      controller.context(refused.caller, refused.origin).write(async (tx) => writeRecord(tx, refused, count))
+    for (const aggregator of [this.#bySource, this.#byReason]) await aggregator.flush(clock.now(), write, options)
+  }
+}
+
+const ANONYMOUS: Caller = { kind: 'anonymous' }
+
+function reasonKey({ method, reason }: RefusedSignIn): string {
+  return `${method} ${reason}`
+}
+
+function sourceKey(refused: RefusedSignIn): string {
+  return `${sourceFromContext(refused)} ${reasonKey(refused)}`
+}
+
+/** A record that stands for guesses at several authenticators names none. */
+function combine(earlier: RefusedSignIn, later: RefusedSignIn): RefusedSignIn {
+  return earlier.authenticatorId === later.authenticatorId ? later : { ...later, authenticatorId: NOBODY }
 }

@@ -33,6 +33,13 @@ export const auditFields = {
   entityName: f.text({ filter: true, nullable: true, summary: 'Its name at that time.' }),
   before: f.json(anyObject, { nullable: true, summary: 'The record before: of a change, the members that changed.' }),
   after: f.json(anyObject, { nullable: true, summary: 'The record after: of a change, the members that changed.' }),
+  method: f.text({ filter: true, nullable: true, summary: 'Of a sign-in: password, cert or ext-jwt.' }),
+  reason: f.text({ filter: true, nullable: true, summary: 'Of a refused sign-in: why, as a code.' }),
+  count: f.int({
+    filter: true,
+    summary:
+      'How many equal events the record stands for. The first is recorded by itself; those after it are counted, refusals by source and reason for a minute, sign-ins by identity, method and address for an hour.',
+  }),
   previousHash: f.text({ summary: 'The hash of the record before this one.' }),
   hash: f.text({ summary: 'SHA-256 of the hash before and of this record, as hexadecimal digits.' }),
 }

@@ -28,6 +28,9 @@ export const SEALED = [
   'entityName',
   'before',
   'after',
+  'method',
+  'reason',
+  'count',
 ] as const
 
 /** A record without its own number. */
@@ -44,6 +47,9 @@ export interface Sealed {
   readonly entityName: string | null
   readonly before: string | null
   readonly after: string | null
+  readonly method: string | null
+  readonly reason: string | null
+  readonly count: number
 }
 
 /** SHA-256, hex, of the hash before and the record's members as a JSON array. */
@@ -104,6 +110,9 @@ function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Sea
     entityName: typeof name === 'string' ? name : null,
     before,
     after,
+    method: change.method ?? null,
+    reason: change.reason ?? null,
+    count: change.count ?? 1,
   }
 }
 

@@ -14,4 +14,10 @@ export interface Change {
   readonly before?: Readonly<Record<string, unknown>>
   /** The record after; absent for a delete. */
   readonly after?: Readonly<Record<string, unknown>>
+  /** How a sign-in was made or tried. */
+  readonly method?: string
+  /** Why a sign-in was refused. */
+  readonly reason?: string
+  /** How many equal events the audit record stands for; one unless said otherwise. */
+  readonly count?: number
 }

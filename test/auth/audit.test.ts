@@ -63,21 +63,30 @@ describe('the audit', () => {
     expect(records).toMatchObject([{ operation: 'refuse', resource: 'authenticators', entityId: '' }])
   })
 
-  it('cannot be filled by whoever presents nothing', async () => {
+  it('shows why and how a sign-in was refused, and how many refusals a record stands for', async () => {
+    const person = await people.person()
+    world.clock.advance(60_000)
     const path = `${CLIENT}/authenticate?method=cert`
 
-    const records = await recorded(async () => {
-      for (let attempt = 0; attempt < 100; attempt++) await world.send({ method: 'POST', path })
-    })
-    world.clock.advance(60_000)
-    const later = await recorded(() => world.send({ method: 'POST', path }))
+    await people.signIn({ ...person, password: 'wrong horse' })
+    await world.send({ method: 'POST', path })
 
-    expect([records.length, later.length]).toEqual([60, 1])
+    const { data } = (await people.ask('GET', '/controller/audit?limit=2')).body
+    expect(data).toMatchObject([
+      { operation: 'refuse', method: 'cert', reason: 'NO_CERTIFICATE', count: 1 },
+      { operation: 'refuse', method: 'password', reason: 'WRONG_PASSWORD', count: 1, entityId: person.authenticatorId },
+    ])
+    const found = await people.manage(
+      'GET',
+      `/controller/audit?filter=${encodeURIComponent('reason = "NO_CERTIFICATE"')}`,
+    )
+    expect(found).toHaveLength(1)
   })
 
   it('shows a lockout as what the last failure did to the identity', async () => {
     const person = await people.person({ authPolicyId: await people.policy({ updb: { maxAttempts: 1 } }) })
     await people.sessionOf(person)
+    world.clock.advance(60_000)
 
     const records = await recorded(() => people.signIn({ ...person, password: 'wrong horse' }))
 

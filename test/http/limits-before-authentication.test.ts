@@ -3,9 +3,9 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildApp } from '../../server/app.ts'
-import { sourceOf } from '../../server/connections.ts'
 import { LoopDelay } from '../../server/load.ts'
 import type { Log } from '../../src/log.ts'
+import { sourceFromAddress } from '../../src/sources.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
@@ -184,7 +184,7 @@ describe('connections from one address', () => {
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['::1', '0:0:0:0::/64'],
   ])('%s count as %s', (address, source) => {
-    expect(sourceOf(address)).toBe(source)
+    expect(sourceFromAddress(address)).toBe(source)
   })
 })
 

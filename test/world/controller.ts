@@ -52,8 +52,8 @@ export interface TestController {
   readonly clock: TestClock
   /** The code's own way in, as the controller itself. */
   readonly system: Context
-  /** Sends a request in process, as whoever the token belongs to. */
-  send(request: Request & { token?: string | undefined }): Promise<Answered>
+  /** Sends a request in process, as whoever the token belongs to, from an address other than 127.0.0.1 if `from` is given. */
+  send(request: Request & { token?: string | undefined; from?: string }): Promise<Answered>
   /** The token of a new administrator's session. */
   admin(): Promise<string>
   /** Makes an identity and signs it in; no credential is involved. */
@@ -95,11 +95,12 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   let listening: Listening | undefined
   let made = 0
 
-  async function send(request: Request & { token?: string | undefined }): Promise<Answered> {
+  async function send(request: Request & { token?: string | undefined; from?: string }): Promise<Answered> {
     const { text, headers } = encodeBody(request)
     const reply = await app.inject({
       method: request.method as 'GET',
       url: request.path,
+      ...(request.from ? { remoteAddress: request.from } : {}),
       headers: { ...(request.token ? { 'net-session': request.token } : {}), ...headers },
       ...(text === undefined ? {} : { payload: text }),
     })

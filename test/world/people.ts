@@ -103,9 +103,14 @@ export class People {
     return this.#world.send({ method: 'POST', path, body: csr, headers })
   }
 
-  signIn({ username, password }: { username: string; password: string }, body: object = {}): Promise<Answered> {
+  /** @param from the address it comes from */
+  signIn(
+    { username, password }: { username: string; password: string },
+    body: object = {},
+    from = '127.0.0.1',
+  ): Promise<Answered> {
     const path = `${CLIENT}/authenticate?method=password`
-    return this.#world.send({ method: 'POST', path, body: { username, password, ...body } })
+    return this.#world.send({ method: 'POST', path, from, body: { username, password, ...body } })
   }
 
   /** The token of a session that must come about. */

@@ -7,6 +7,6 @@ export const allowedExpiry: Step = ({ context, policy, presented }) => {
   if (policy.primary.cert.allowExpiredCerts) return
   const leaf = presented.certificates[0] as X509Certificate
   if (!isWithinDates(leaf, context.clock.now())) {
-    throw new Refusal(`the certificate is outside its dates, and auth policy ${policy.id} minds`)
+    throw new Refusal('EXPIRED_CERTIFICATE', `the certificate is outside its dates, and auth policy ${policy.id} minds`)
   }
 }

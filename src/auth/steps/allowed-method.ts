@@ -11,5 +11,6 @@ const parts: Readonly<Record<Method, keyof AuthPolicy['primary']>> = {
 }
 
 export const allowedMethod: Step = ({ method, policy }) => {
-  if (!policy.primary[parts[method]].allowed) throw new Refusal(`auth policy ${policy.id} is closed to this method`)
+  if (!policy.primary[parts[method]].allowed)
+    throw new Refusal('METHOD_NOT_ALLOWED', `auth policy ${policy.id} is closed to this method`)
 }

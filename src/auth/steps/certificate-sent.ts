@@ -2,5 +2,5 @@
 import { Refusal, type Step } from '../attempt.ts'
 
 export const certificateSent: Step = ({ presented: { certificates } }) => {
-  if (certificates.length === 0) throw new Refusal('the connection has no client certificate')
+  if (certificates.length === 0) throw new Refusal('NO_CERTIFICATE', 'the connection has no client certificate')
 }

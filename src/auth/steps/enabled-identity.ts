@@ -6,9 +6,10 @@ import { isDisabled } from '../disabling.ts'
 
 export const enabledIdentity: Step = async (attempt) => {
   const { context, authenticator } = attempt
-  if (!authenticator) throw new Refusal('nobody is known by these credentials')
+  if (!authenticator) throw new Refusal('UNKNOWN_CREDENTIAL', 'nobody is known by these credentials')
   const identity = await find(context, identities, authenticator.identityId)
-  if (!identity) throw new Refusal(`identity ${authenticator.identityId} is gone`)
-  if (isDisabled(identity, context.clock.now())) throw new Refusal(`identity ${identity.id} is disabled`)
+  if (!identity) throw new Refusal('UNKNOWN_CREDENTIAL', `identity ${authenticator.identityId} is gone`)
+  if (isDisabled(identity, context.clock.now()))
+    throw new Refusal('IDENTITY_DISABLED', `identity ${identity.id} is disabled`)
   attempt.identity = identity
 }

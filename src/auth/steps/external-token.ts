@@ -2,5 +2,5 @@
 import { Refusal, type Step } from '../attempt.ts'
 
 export const externalToken: Step = () => {
-  throw new Refusal('there are no external signers')
+  throw new Refusal('UNKNOWN_SIGNER', 'there are no external signers')
 }

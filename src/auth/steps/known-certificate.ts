@@ -7,7 +7,7 @@ import { credentialOfCertificate } from '../credentials.ts'
 export const knownCertificate: Step = async (attempt) => {
   const leaf = attempt.presented.certificates[0] as X509Certificate
   const [row] = await credentialOfCertificate(attempt.context.db, fingerprint256(leaf))
-  if (!row) throw new Refusal('the certificate belongs to no authenticator')
+  if (!row) throw new Refusal('UNKNOWN_CREDENTIAL', 'the certificate belongs to no authenticator')
   attempt.authenticator = {
     id: row.id,
     identityId: row.identityId,

@@ -8,7 +8,10 @@ import { Refusal, type Step } from '../attempt.ts'
 export const possibleSecondFactors: Step = ({ context, identity, policy }) => {
   const { requireExtJwtSigner: signer, requireTotp } = policy.secondary
   if (signer !== null) {
-    throw new Refusal(`auth policy ${policy.id} demands tokens of the external signer ${signer}, and there are none`)
+    throw new Refusal(
+      'UNSATISFIABLE_POLICY',
+      `auth policy ${policy.id} demands tokens of the external signer ${signer}, and there are none`,
+    )
   }
   if (requireTotp) {
     const fields = { identity: identity.id, authPolicy: policy.id }

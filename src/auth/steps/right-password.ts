@@ -2,5 +2,5 @@
 import { Refusal, type Step } from '../attempt.ts'
 
 export const rightPassword: Step = ({ isPasswordRight }) => {
-  if (!isPasswordRight) throw new Refusal('the password is wrong', { isWrongPassword: true })
+  if (!isPasswordRight) throw new Refusal('WRONG_PASSWORD', 'the password is wrong')
 }

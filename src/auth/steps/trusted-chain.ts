@@ -13,6 +13,6 @@ export const trustedChain: Step = (attempt) => {
     others,
     attempt.context.clock.now(),
   )
-  if (!trust) throw new Refusal('the certificate leads to no trusted authority')
+  if (!trust) throw new Refusal('UNTRUSTED_CERTIFICATE', 'the certificate leads to no trusted authority')
   attempt.isChainProper = trust === 'proper'
 }

@@ -334,9 +334,10 @@ async function auditTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> 
   let builder = keyed(db, dialect, 'audit_records').addColumn('at', integerType(dialect), (column) => column.notNull())
   const texts = ['actorKind', 'requestId', 'operation', 'resource', 'entityId', 'previousHash', 'hash']
   for (const name of texts) builder = builder.addColumn(name, textType(dialect), (column) => column.notNull())
-  for (const name of ['actorId', 'actorName', 'address', 'entityName', 'before', 'after']) {
+  for (const name of ['actorId', 'actorName', 'address', 'entityName', 'before', 'after', 'method', 'reason']) {
     builder = builder.addColumn(name, textType(dialect))
   }
+  builder = builder.addColumn('count', integerType(dialect), (column) => column.notNull())
   await strict(builder, dialect).execute()
   for (const name of ['at', 'actorId', 'entityId', 'requestId']) await index(db, 'audit_records', [name], false)
 }

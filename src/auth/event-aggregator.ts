@@ -1,0 +1,107 @@
+// Aggregates repeated audit events: the first of a window is recorded at once, the others are counted into one record.
+import type { Instant } from '../clock.ts'
+
+export interface AggregatorOptions<E> {
+  readonly windowMs: number
+  /** How many keys are tracked at a time; an event with another key is not aggregated. */
+  readonly maxKeys: number
+  /** The event that stands for two that were counted under one key; the later one if not given. */
+  readonly combine?: (earlier: E, later: E) => E
+}
+
+/**
+ * What became of an event. `first`: no equal one is tracked, so the caller records it. `counted`: a later record says how
+ * many there were. `untracked`: it is a first one, but too many keys are tracked already.
+ */
+export type Admission = 'first' | 'counted' | 'untracked'
+
+interface Window<E> {
+  startedAt: Instant
+  /** Events after the first that have no record yet, and what stands for them. */
+  count: number
+  event: E | undefined
+}
+
+// How many counts are written at once, so that other writers get their turn.
+const MAX_CONCURRENT_WRITES = 50
+
+/**
+ * Holds counts in memory. A kill loses what was counted since the last flush, at most one window of each key; the first event
+ * of each key is never held here.
+ */
+export class EventAggregator<E> {
+  readonly #options: AggregatorOptions<E>
+  readonly #windows = new Map<string, Window<E>>()
+
+  constructor(options: AggregatorOptions<E>) {
+    this.#options = options
+  }
+
+  /** The number of tracked keys. */
+  get size(): number {
+    return this.#windows.size
+  }
+
+  admit(key: string, event: E, now: Instant): Admission {
+    const window = this.#windows.get(key)
+    // A window with a count stays open until it is flushed, so that its count is not lost.
+    if (window && (window.event !== undefined || !this.#isOver(window, now))) {
+      this.#count(window, event, 1)
+      return 'counted'
+    }
+    if (!window && this.#windows.size >= this.#options.maxKeys) return 'untracked'
+    this.#windows.set(key, { startedAt: now, count: 0, event: undefined })
+    return 'first'
+  }
+
+  /** Forgets a key whose first event could not be recorded, so that the next one is the first. */
+  forget(key: string): void {
+    if (this.#windows.get(key)?.event === undefined) this.#windows.delete(key)
+  }
+
+  /**
+   * Writes what was counted in the windows that are over, or in all of them with `isFinal`. The written record is the first of
+   * a new window. What cannot be written stays counted.
+   * @throws what `write` throws
+   */
+  async flush(
+    now: Instant,
+    write: (event: E, count: number) => Promise<void>,
+    { isFinal = false } = {},
+  ): Promise<void> {
+    const counted: Window<E>[] = []
+    for (const [key, window] of this.#windows) {
+      if (!isFinal && !this.#isOver(window, now)) continue
+      if (window.event === undefined) this.#windows.delete(key)
+      else counted.push(window)
+    }
+    for (let at = 0; at < counted.length; at += MAX_CONCURRENT_WRITES) {
+      const batch = counted.slice(at, at + MAX_CONCURRENT_WRITES)
+      await Promise.all(batch.map((window) => this.#flushWindow(window, now, write)))
+    }
+  }
+
+  async #flushWindow(window: Window<E>, now: Instant, write: (event: E, count: number) => Promise<void>) {
+    const { event, count, startedAt } = window
+    if (event === undefined) return
+    Object.assign(window, { startedAt: now, count: 0, event: undefined })
+    try {
+      await write(event, count)
+    } catch (error) {
+      this.#count(window, event, count)
+      window.startedAt = startedAt
+      throw error
+    }
+  }
+
+  #count(window: Window<E>, event: E, count: number): void {
+    const { combine } = this.#options
+    window.event = window.event !== undefined && combine ? combine(window.event, event) : event
+    window.count += count
+  }
+
+  /** A clock that was set back ends a window, too. */
+  #isOver({ startedAt }: Window<E>, now: Instant): boolean {
+    return now < startedAt || now - startedAt >= this.#options.windowMs
+  }
+}
