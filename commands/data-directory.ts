@@ -46,6 +46,7 @@ export function explainOpening(directory: string, whenLocked = LEAVE_IT) {
         hint: whenLocked,
       })
     }
+    if (error.name === 'KeyFileError') throw new CommandError(EXIT.failed, 'KEY_FILE_UNUSABLE', error.message)
     if (error.name === 'ConfigError') {
       throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
     }

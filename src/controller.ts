@@ -18,6 +18,7 @@ import { Enrollments } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
 import { Membership } from './membership.ts'
 import { Authority } from './pki/authority.ts'
+import { loadKey } from './pki/files.ts'
 import type { Ports } from './policy/ports.ts'
 import { ReadyRecords } from './records/ready-records.ts'
 import { References } from './records/references.ts'
@@ -26,6 +27,7 @@ import { disconnectedNetwork, type LiveNetwork } from './routers/live-network.ts
 import { Routers } from './routers/routers.ts'
 import { Traces } from './routers/traces.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
+import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit.ts'
 import type { Change } from './store/changes.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import type { Stamp, Store } from './store/store.ts'
@@ -42,6 +44,7 @@ export interface Controller {
   readonly clock: Clock
   readonly log: Log
   readonly store: Store
+  readonly auditSealer: AuditSealer
   readonly authority: Authority
   readonly access: Access
   readonly sessions: ApiSessions
@@ -91,6 +94,7 @@ export function dataPaths(directory: string) {
     config: join(directory, 'config.yaml'),
     database: join(directory, 'controller.db'),
     tokenKey: join(directory, 'token.key'),
+    auditKey: join(directory, 'audit.key'),
     pki: join(directory, 'pki'),
   }
 }
@@ -103,7 +107,9 @@ export async function openController({ directory, config, clock, log, ports }: O
   const startedAt = clock.now()
   const authority = Authority.load(paths.pki, certificateHosts(config), startedAt)
   const tokens = SessionTokens.open(paths.tokenKey)
+  const auditSealer = new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES))
   const store = await openSqliteStore(paths.database, clock, {
+    auditSealer,
     report: (error) => log.error({ err: error }, 'the store met a problem'),
     longestQueue: config['limits.writeQueue'],
   })
@@ -126,6 +132,7 @@ export async function openController({ directory, config, clock, log, ports }: O
     clock,
     log,
     store,
+    auditSealer,
     authority,
     access,
     sessions,

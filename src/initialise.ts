@@ -9,9 +9,10 @@ import type { Context } from './context.ts'
 import { dataPaths, openController } from './controller.ts'
 import { silentLog } from './log.ts'
 import { Authority } from './pki/authority.ts'
-import { makePrivateDirectory, writePrivateFile } from './pki/files.ts'
+import { loadOrCreateKey, makePrivateDirectory, writePrivateFile } from './pki/files.ts'
 import { enrollments } from './resources/enrollments.ts'
 import { identities } from './resources/identities.ts'
+import { AUDIT_KEY_BYTES } from './store/audit.ts'
 import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
 import { insert, newEntity, removeIn } from './store/entities.ts'
 
@@ -49,6 +50,7 @@ export function isUsable(directory: string): boolean {
     'lock.db-journal',
     'pki',
     'token.key',
+    'audit.key',
   ])
   return readdirSync(directory).every((entry) => own.has(entry))
 }
@@ -66,6 +68,8 @@ export async function initialise({ directory, settings, clock, administrator }: 
     const written: string[] = []
     if (!Authority.exists(paths.pki)) written.push(...Authority.make(paths.pki, certificateHosts(config), clock.now()))
     SessionTokens.open(paths.tokenKey)
+    // Only with a new database: records that an earlier key sealed would look forged under a new one.
+    if (!existsSync(paths.database)) loadOrCreateKey(paths.auditKey, AUDIT_KEY_BYTES)
     const controller = await openController({ directory, config, clock, log: silentLog })
     try {
       await makeFirstAdministrator(controller.context({ kind: 'system' }), administrator)
@@ -73,7 +77,7 @@ export async function initialise({ directory, settings, clock, administrator }: 
       await controller.close()
     }
     writePrivateFile(paths.config, configFile(settings))
-    return [paths.config, paths.database, paths.tokenKey, ...written]
+    return [paths.config, paths.database, paths.tokenKey, paths.auditKey, ...written]
   } finally {
     unlock()
   }

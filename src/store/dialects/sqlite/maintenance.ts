@@ -2,6 +2,8 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../../clock.ts'
+import { KeyFileError, loadKey } from '../../../pki/files.ts'
+import { AUDIT_KEY_BYTES, AuditSealer } from '../../audit.ts'
 import { ChainCheck, type ChainedRecord, type ChainReport } from '../../audit-chain.ts'
 import { migrate, pendingMigrations } from '../../migrate.ts'
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
@@ -18,16 +20,22 @@ export interface CheckReport {
 // So many findings say enough; a broken file can hold any number.
 const MOST_FINDINGS = 100
 
+/** The paths of the files that a check reads. */
+export interface CheckedFiles {
+  readonly database: string
+  readonly auditKey: string
+}
+
 /**
  * Reads the whole database: its pages, its references, and whether its audit is one unbroken chain.
  * @throws DirectoryLocked
  */
-export function checkDatabase(directory: string, file: string): CheckReport {
+export function checkDatabase(directory: string, files: CheckedFiles): CheckReport {
   const unlock = lockDirectory(directory)
   try {
-    const connection = openForReading(file)
+    const connection = openForReading(files.database)
     try {
-      const { findings, records } = auditChain(connection)
+      const { findings, records } = checkAudit(connection, files.auditKey)
       return {
         findings: [...brokenPages(connection), ...danglingReferences(connection), ...findings],
         auditRecords: records,
@@ -53,8 +61,19 @@ function danglingReferences(connection: SqliteDatabase): string[] {
     .map(({ table, rowid, parent }) => `row ${rowid} of ${table} refers to a row of ${parent} that does not exist`)
 }
 
-function auditChain(connection: SqliteDatabase): ChainReport {
-  const check = new ChainCheck()
+/** Verifies the audit. Without its key nothing can be said about it, which is a finding too. */
+function checkAudit(connection: SqliteDatabase, keyFile: string): Pick<ChainReport, 'findings' | 'records'> {
+  try {
+    return verifyChain(connection, new AuditSealer(loadKey(keyFile, AUDIT_KEY_BYTES)))
+  } catch (error) {
+    if (!(error instanceof KeyFileError)) throw error
+    const records = connection.prepare('select count(*) from audit_records').pluck().get() as number
+    return { findings: [`the audit cannot be verified: ${error.message}`], records }
+  }
+}
+
+function verifyChain(connection: SqliteDatabase, sealer: AuditSealer): ChainReport {
+  const check = new ChainCheck(sealer)
   const rows = connection.prepare('select * from audit_records order by n').iterate() as Iterable<ChainedRecord>
   for (const record of rows) check.add(record)
   return check.report()
