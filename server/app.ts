@@ -14,6 +14,7 @@ import { answerFailure } from './failures.ts'
 import { authorize } from './hooks/authorize.ts'
 import { identify } from './hooks/identify.ts'
 import { negotiate } from './hooks/negotiate.ts'
+import { reauthorize } from './hooks/reauthorize.ts'
 import { shed } from './hooks/shed.ts'
 import type { Load } from './load.ts'
 import { BASE_PATHS, routedUrl } from './mount-points.ts'
@@ -63,7 +64,9 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   })
   app.addHook('onRequest', authorize)
   app.addHook('onRequest', negotiate)
-  addBodyParsers(app)
+  const judgeAgain = reauthorize(controller)
+  addBodyParsers(app, judgeAgain)
+  app.addHook('preHandler', (request, _reply, done) => done(judgeAgain(request)))
   app.setErrorHandler(fail)
   app.setNotFoundHandler(unreachable)
   const served = options.operations ?? operations

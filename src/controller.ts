@@ -5,6 +5,7 @@ import { endLostSessions } from './access/lost-rights.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
 import { AuthPolicies } from './auth/auth-policies.ts'
 import { authenticatorRules } from './auth/authenticator-rules.ts'
+import { requireSameRights } from './auth/callers.ts'
 import { ClientTrust } from './auth/client-trust.ts'
 import { ExtensionRequests } from './auth/extension-requests.ts'
 import { Passwords } from './auth/passwords.ts'
@@ -200,6 +201,7 @@ class ControllerContext implements Context {
           own.push(change)
           record(change)
         }
+        requireSameRights(controller, caller, earlier)
         const tx: WriteContext = { controller, clock, caller, origin, db, record: note }
         const result = await body(tx)
         await endLostSessions(tx, earlier, [...own])
