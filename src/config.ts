@@ -75,7 +75,10 @@ const settings = {
     1_000,
     "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
   ),
-  'limits.passwordQueue': count(100, 'How many password sign-ins may wait for their turn; more are refused with 429.'),
+  'limits.passwordQueue': count(
+    100,
+    'How many password sign-ins may wait for their turn; more are refused with 429. Sources (an address, or a /64 of IPv6) take turns, and one that has many waiting gives up places to others. Everyone behind one proxy is one source.',
+  ),
   'log.level': {
     explain: 'How much is logged: debug, info, warn, error or silent.',
     default: 'info',
