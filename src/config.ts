@@ -169,8 +169,16 @@ export function yamlValue(value: unknown): string {
   return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && !/^\d+$/.test(value) ? value : JSON.stringify(value)
 }
 
+const MAX_COMMENT_WIDTH = 96
+
 function wrapComment(text: string): string[] {
-  return text.match(/.{1,96}(?:\s|$)/g)?.map((line) => `# ${line.trim()}`) ?? []
+  const lines: string[] = []
+  for (const word of text.split(/\s+/)) {
+    const line = lines.at(-1)
+    if (line !== undefined && line.length + word.length < MAX_COMMENT_WIDTH) lines.push(`${lines.pop()} ${word}`)
+    else lines.push(word)
+  }
+  return lines.map((line) => `# ${line}`)
 }
 
 function parsedFile(file: string): unknown {

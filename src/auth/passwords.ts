@@ -53,8 +53,9 @@ export class Passwords {
 
   /** Whether a hash was made at a lower cost than hashes are made at now. */
   isCheap(hash: string): boolean {
-    const parameter = (name: string) => Number(new RegExp(`[$,]${name}=(\\d+)`).exec(hash)?.[1] ?? 0)
-    return parameter('m') < this.#cost.memoryCost || parameter('t') < this.#cost.timeCost
+    const memoryCost = Number(/[$,]m=(\d+)/.exec(hash)?.[1] ?? 0)
+    const timeCost = Number(/[$,]t=(\d+)/.exec(hash)?.[1] ?? 0)
+    return memoryCost < this.#cost.memoryCost || timeCost < this.#cost.timeCost
   }
 }
 
@@ -63,6 +64,6 @@ function requesterFromContext(context: PasswordContext): Requester {
 }
 
 function phc({ memoryCost, timeCost, parallelism }: PasswordCost, salt: Buffer, hash: Buffer): string {
-  const text = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
+  const text = (bytes: Buffer) => bytes.toString('base64').replace(/={1,2}$/, '')
   return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${text(salt)}$${text(hash)}`
 }
