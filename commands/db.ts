@@ -12,11 +12,9 @@ export class DbCheck extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(DbCheck)
-    const { directory, file, auditKey, maintenance } = await opened(flags['data-dir'])
+    const { directory, file, maintenance } = await opened(flags['data-dir'])
     if (process.stderr.isTTY) this.notice(`Reading ${file}: this takes a while where it is large.`)
-    const report = await attempt(directory, async () =>
-      maintenance.checkDatabase(directory, { database: file, auditKey }),
-    )
+    const report = await attempt(directory, async () => maintenance.checkDatabase(directory, file))
     const { findings, auditRecords, pendingMigrations } = report
     const sentence =
       findings.length === 0
@@ -63,8 +61,7 @@ async function opened(given: string | undefined) {
   await assertInitialised(directory)
   const { dataPaths } = await import('../src/controller.ts')
   const maintenance = await import('../src/store/dialects/sqlite/maintenance.ts')
-  const { database, auditKey } = dataPaths(directory)
-  return { directory, file: database, auditKey, maintenance }
+  return { directory, file: dataPaths(directory).database, maintenance }
 }
 
 function attempt<T>(directory: string, work: () => Promise<T>): Promise<T> {

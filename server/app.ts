@@ -5,16 +5,15 @@ import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { errors } from '../src/errors.ts'
 import { newId } from '../src/ids.ts'
-import { type BodyTolerance, bodyRequired } from '../src/schema/bodies.ts'
+import { bodyRequired } from '../src/schema/bodies.ts'
 import { withinTime } from './answer-time.ts'
 import type { Answer } from './answers.ts'
 import { addBodyParsers } from './body-parsers.ts'
-import { answerHeaders, bodyTolerance } from './dialects.ts'
+import { answerHeaders } from './dialects.ts'
 import { answerFailure } from './failures.ts'
 import { authorize } from './hooks/authorize.ts'
 import { identify } from './hooks/identify.ts'
 import { negotiate } from './hooks/negotiate.ts'
-import { reauthorize } from './hooks/reauthorize.ts'
 import { shed } from './hooks/shed.ts'
 import type { Load } from './load.ts'
 import { BASE_PATHS, routedUrl } from './mount-points.ts'
@@ -64,9 +63,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   })
   app.addHook('onRequest', authorize)
   app.addHook('onRequest', negotiate)
-  const judgeAgain = reauthorize(controller)
-  addBodyParsers(app, judgeAgain)
-  app.addHook('preHandler', (request, _reply, done) => done(judgeAgain(request)))
+  addBodyParsers(app)
   app.setErrorHandler(fail)
   app.setNotFoundHandler(unreachable)
   const served = options.operations ?? operations
@@ -111,14 +108,15 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { caller, dialect, query } = request.state
     const { api } = request.routeOptions.config
-    const tolerance = bodyTolerance(dialect, api, 'public' in operation.access)
+    const unknownMembers = api === 'management' && dialect === 'native' ? 'refuse' : 'ignore'
     const answering = operation.run({
       operation,
       context: controller.context(caller, { requestId: request.id, address: request.ip }),
       params: request.params as Record<string, string>,
       query,
-      body: readBody(operation, request, tolerance),
+      body: readBody(operation, request, unknownMembers),
       dialect,
+      unknownMembers,
       headers: request.headers,
       get certificates() {
         return peerCertificates(request.raw)
@@ -130,7 +128,7 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
   }
 }
 
-function readBody(operation: AnyOperation, request: FastifyRequest, tolerance: BodyTolerance): unknown {
+function readBody(operation: AnyOperation, request: FastifyRequest, unknownMembers: 'refuse' | 'ignore'): unknown {
   const { body } = operation
   if (!body) return undefined
   if (request.body === undefined && body.isRequired) throw bodyRequired()
@@ -141,7 +139,7 @@ function readBody(operation: AnyOperation, request: FastifyRequest, tolerance: B
       throw errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Type', reason, value: type })
     }
   }
-  return body.read(request.body, tolerance)
+  return body.read(request.body, unknownMembers)
 }
 
 function send(reply: FastifyReply, { status, contentType, body, headers }: Answer): FastifyReply {

@@ -2,8 +2,7 @@
 import { type ControllerError, errors, invalid } from '../errors.ts'
 import { type AnyField, type Fields, memberName } from './fields.ts'
 import { compact, type JsonSchema } from './json-schema.ts'
-import { withSchemaNames } from './member-names.ts'
-import { firstProblem, type Problem, problemError } from './validate.ts'
+import { firstProblem, problemError } from './validate.ts'
 
 /** What a body is for: it decides what must be there, and what an absent member means. */
 export type Purpose = 'create' | 'replace' | 'patch'
@@ -18,22 +17,8 @@ export interface BodyShape {
   readonly secrets: ReadonlySet<string>
 }
 
-/** How much a body may differ from its schema: nothing in the words of the documents, some in those of other clients. */
-export interface BodyTolerance {
-  /** Whether members that the schema does not name are refused with 400, or ignored. */
-  readonly unknownMembers: 'refuse' | 'ignore'
-  /** Whether a member may be written in another case if none is written exactly. */
-  readonly memberCase: 'exact' | 'any'
-  /** Whether null is refused with 400 in a member that does not take it, or counts as absent. */
-  readonly undeclaredNulls: 'refuse' | 'ignore'
-}
-
-/** For bodies that must be what their schema says. */
-export const NO_TOLERANCE: BodyTolerance = {
-  unknownMembers: 'refuse',
-  memberCase: 'exact',
-  undeclaredNulls: 'refuse',
-}
+/** Whether members that a shape does not name are refused with 400, or passed over. */
+export type UnknownMembers = 'refuse' | 'ignore'
 
 export function bodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<string> = []): BodyShape {
   const writable = Object.fromEntries(Object.entries(fields).filter(([, field]) => isWritable(field)))
@@ -55,19 +40,14 @@ function isWritable(field: AnyField): boolean {
 
 function isRequired(field: AnyField, purpose: Purpose): boolean {
   const { required } = field.options
-  return required === 'always' || (purpose !== 'patch' && (required === true || required === purpose))
+  return purpose !== 'patch' && (required === true || required === purpose)
 }
 
-/** Whether null may be sent for a field. */
-function acceptsNull({ kind, options }: AnyField, purpose: Purpose): boolean {
-  return kind.acceptsNull === true || options.acceptsNull === true || options.acceptsNull === purpose
-}
-
-/** The JSON Schema of a body with these fields, or of what records show of them. */
-export function objectSchema(fields: Fields, purpose: Purpose | 'read'): JsonSchema {
+/** The JSON Schema of a body with these fields. */
+export function objectSchema(fields: Fields, purpose: Purpose): JsonSchema {
   const entries = Object.entries(fields)
   const required = entries
-    .filter(([, field]) => purpose !== 'read' && isRequired(field, purpose))
+    .filter(([, field]) => isRequired(field, purpose))
     .map(([name, field]) => memberName(name, field))
   return {
     type: 'object',
@@ -78,23 +58,18 @@ export function objectSchema(fields: Fields, purpose: Purpose | 'read'): JsonSch
   }
 }
 
-function valueSchema(field: AnyField, purpose: Purpose | 'read'): JsonSchema {
+function valueSchema(field: AnyField, purpose: Purpose): JsonSchema {
   const { members, schema } = field.kind
-  const isNullable = purpose === 'read' ? field.options.nullable === true : acceptsNull(field, purpose)
-  return {
-    ...(members ? objectSchema(members, purpose) : compact(schema)),
-    ...(isNullable ? { nullable: true } : {}),
-    ...notes(field, purpose),
-  }
+  return { ...(members ? objectSchema(members, purpose) : compact(schema)), ...notes(field, purpose) }
 }
 
 /** What a member is beyond its form; documents say it to people, and commands are made from it. */
-function notes({ kind, options }: AnyField, purpose: Purpose | 'read'): JsonSchema {
+function notes({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
   const { target, roles, reference } = kind
   return compact({
     description: options.summary,
     // Accepted so that a record can be sent back as it was read, and left alone.
-    readOnly: (options.access === 'create' && (purpose === 'replace' || purpose === 'patch')) || undefined,
+    readOnly: (options.access === 'create' && purpose !== 'create') || undefined,
     writeOnly: options.secret || undefined,
     // Ids of these records; in roles behind an @.
     'x-refers-to': reference?.choices ? undefined : target,
@@ -104,38 +79,28 @@ function notes({ kind, options }: AnyField, purpose: Purpose | 'read'): JsonSche
 }
 
 /**
- * Checks a body and returns its members by field name. Absent members are absent in the result. So are those that are
- * null, because the default then holds; in a patch they have their default, or are absent if they have none.
- * @throws COULD_NOT_PARSE_BODY or COULD_NOT_VALIDATE with the first problem
+ * Checks a body and returns its members by field name; absent members are absent in the result, and null counts as
+ * absent, as clients expect. Throws `COULD_NOT_PARSE_BODY` or `COULD_NOT_VALIDATE` with the first problem.
  */
-export function readBody(shape: BodyShape, body: unknown, tolerance: BodyTolerance): Record<string, unknown> {
+export function readBody(shape: BodyShape, body: unknown, unknown: UnknownMembers): Record<string, unknown> {
   assertStorable(body)
-  return readObject(shape, body, tolerance, '')
+  return readObject(shape, body, unknown, '')
 }
 
 /** The same for a body that is an array of such objects; errors name a member as `0.name`. */
-export function readBodies(shape: BodyShape, body: unknown, tolerance: BodyTolerance): Record<string, unknown>[] {
+export function readBodies(shape: BodyShape, body: unknown, unknown: UnknownMembers): Record<string, unknown>[] {
   if (!Array.isArray(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON array' })
   assertStorable(body)
-  return body.map((entry, at) => readObject(shape, entry, tolerance, `${at}.`))
+  return body.map((entry, at) => readObject(shape, entry, unknown, `${at}.`))
 }
 
-function readObject(shape: BodyShape, sent: unknown, tolerance: BodyTolerance, path: string): Record<string, unknown> {
-  const { fields, purpose, schema, secrets } = shape
-  const body = tolerance.memberCase === 'any' ? withSchemaNames(schema, sent) : sent
+function readObject(shape: BodyShape, body: unknown, unknown: UnknownMembers, path: string): Record<string, unknown> {
   assertObject(body)
-  if (tolerance.unknownMembers === 'refuse') refuseUnknown(fields, body, shape.tolerated, path)
-  const known = knownMembers(fields, purpose, body, tolerance)
-  const problem = firstProblem(schema, known)
-  if (problem) throw bodyError(fields, { ...problem, field: path + problem.field }, secrets)
-  return fieldValues(fields, purpose, known, path)
-}
-
-function bodyError(fields: Fields, problem: Problem, secrets: ReadonlySet<string>): ControllerError {
-  const isRule = Object.entries(fields).some(
-    ([name, field]) => field.kind.isTypeRule && memberName(name, field) === problem.field,
-  )
-  return problemError(isRule ? { ...problem, isWrongType: false } : problem, secrets)
+  if (unknown === 'refuse') refuseUnknown(shape.fields, body, shape.tolerated, path)
+  const sent = withoutNulls(shape.fields, body)
+  const problem = firstProblem(shape.schema, sent)
+  if (problem) throw problemError({ ...problem, field: path + problem.field }, shape.secrets)
+  return fieldValues(shape.fields, sent, path)
 }
 
 // Deeper than any sensible document, and far from what would exhaust the stack of those who walk through one.
@@ -188,54 +153,33 @@ function refuseUnknown(
   }
 }
 
-/** The members that the fields name, without the nulls that count as absent. */
-function knownMembers(
-  fields: Fields,
-  purpose: Purpose,
-  body: Record<string, unknown>,
-  tolerance: BodyTolerance,
-): Record<string, unknown> {
-  const known: Record<string, unknown> = {}
+function withoutNulls(fields: Fields, body: Record<string, unknown>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const member = memberName(name, field)
     const value = Object.hasOwn(body, member) ? body[member] : undefined
-    const { members } = field.kind
-    if (value === undefined || (value === null && isNullAbsent(field, purpose, tolerance))) continue
-    known[member] = members && isRecord(value) ? knownMembers(members, purpose, value, tolerance) : value
+    if (value === undefined || value === null) continue
+    kept[member] = field.kind.members && isRecord(value) ? withoutNulls(field.kind.members, value) : value
   }
-  return known
+  return kept
 }
 
-/** Whether null counts as absent. What must be sent is then missed, which says more than the wrong type. */
-function isNullAbsent(field: AnyField, purpose: Purpose, tolerance: BodyTolerance): boolean {
-  if (acceptsNull(field, purpose)) return false
-  return isRequired(field, purpose) || tolerance.undeclaredNulls === 'ignore'
-}
-
-function fieldValues(
-  fields: Fields,
-  purpose: Purpose,
-  sent: Record<string, unknown>,
-  path: string,
-): Record<string, unknown> {
+function fieldValues(fields: Fields, sent: Record<string, unknown>, path: string): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const member = memberName(name, field)
-    const value = Object.hasOwn(sent, member) ? sent[member] : undefined
-    if (value === undefined) continue
-    if (value !== null) values[name] = fieldValue(field, purpose, value, path + member)
-    // A field that records must be given has no default: null leaves it as it is.
-    else if (purpose === 'patch' && !field.options.required) values[name] = fallback(field)
+    if (!Object.hasOwn(sent, member)) continue
+    values[name] = fieldValue(field, sent[member], path + member)
   }
   return values
 }
 
-function fieldValue(field: AnyField, purpose: Purpose, value: unknown, path: string): unknown {
+function fieldValue(field: AnyField, value: unknown, path: string): unknown {
   const { kind } = field
-  if (kind.members) return fieldValues(kind.members, purpose, value as Record<string, unknown>, `${path}.`)
+  if (kind.members) return fieldValues(kind.members, value as Record<string, unknown>, `${path}.`)
   const objection = kind.objection?.(value)
   if (objection) throw invalid(path, objection.reason, objection.value)
-  return kind.normalise ? kind.normalise(value, purpose) : value
+  return kind.normalise ? kind.normalise(value) : value
 }
 
 /** What a field holds that was not sent on create or replace. */
