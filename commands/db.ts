@@ -12,9 +12,11 @@ export class DbCheck extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(DbCheck)
-    const { directory, file, maintenance } = await opened(flags['data-dir'])
+    const { directory, file, auditKey, maintenance } = await opened(flags['data-dir'])
     if (process.stderr.isTTY) this.notice(`Reading ${file}: this takes a while where it is large.`)
-    const report = await attempt(directory, async () => maintenance.checkDatabase(directory, file))
+    const report = await attempt(directory, async () =>
+      maintenance.checkDatabase(directory, { database: file, auditKey }),
+    )
     const { findings, auditRecords, pendingMigrations } = report
     const sentence =
       findings.length === 0
@@ -61,7 +63,8 @@ async function opened(given: string | undefined) {
   await assertInitialised(directory)
   const { dataPaths } = await import('../src/controller.ts')
   const maintenance = await import('../src/store/dialects/sqlite/maintenance.ts')
-  return { directory, file: dataPaths(directory).database, maintenance }
+  const { database, auditKey } = dataPaths(directory)
+  return { directory, file: database, auditKey, maintenance }
 }
 
 function attempt<T>(directory: string, work: () => Promise<T>): Promise<T> {

@@ -11,7 +11,7 @@ const UNITS: Readonly<Record<string, number>> = { s: SECOND, m: MINUTE, h: HOUR,
 /** A time as the API takes it, from RFC 3339 or from how far ahead it is: `90m`, `1h30m`, `7d`. */
 export function instantFrom(flag: string, given: string, now = Date.now()): string {
   if (/^(\d+[smhd])+$/.test(given)) {
-    const ahead = [...given.matchAll(/(\d+)([smhd])/g)].reduce(
+    const ahead = [...given.matchAll(/(\d+)([smhd])/gy)].reduce(
       (sum, [, n, unit]) => sum + Number(n) * (UNITS[unit ?? ''] ?? 0),
       0,
     )

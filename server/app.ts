@@ -5,15 +5,16 @@ import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { errors } from '../src/errors.ts'
 import { newId } from '../src/ids.ts'
-import { bodyRequired } from '../src/schema/bodies.ts'
+import { type BodyTolerance, bodyRequired } from '../src/schema/bodies.ts'
 import { withinTime } from './answer-time.ts'
 import type { Answer } from './answers.ts'
 import { addBodyParsers } from './body-parsers.ts'
-import { answerHeaders } from './dialects.ts'
+import { answerHeaders, bodyTolerance } from './dialects.ts'
 import { answerFailure } from './failures.ts'
 import { authorize } from './hooks/authorize.ts'
 import { identify } from './hooks/identify.ts'
 import { negotiate } from './hooks/negotiate.ts'
+import { reauthorize } from './hooks/reauthorize.ts'
 import { shed } from './hooks/shed.ts'
 import type { Load } from './load.ts'
 import { BASE_PATHS, routedUrl } from './mount-points.ts'
@@ -63,7 +64,9 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   })
   app.addHook('onRequest', authorize)
   app.addHook('onRequest', negotiate)
-  addBodyParsers(app)
+  const judgeAgain = reauthorize(controller)
+  addBodyParsers(app, judgeAgain)
+  app.addHook('preHandler', (request, _reply, done) => done(judgeAgain(request)))
   app.setErrorHandler(fail)
   app.setNotFoundHandler(unreachable)
   const served = options.operations ?? operations
@@ -108,15 +111,14 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { caller, dialect, query } = request.state
     const { api } = request.routeOptions.config
-    const unknownMembers = api === 'management' && dialect === 'native' ? 'refuse' : 'ignore'
+    const tolerance = bodyTolerance(dialect, api, 'public' in operation.access)
     const answering = operation.run({
       operation,
       context: controller.context(caller, { requestId: request.id, address: request.ip }),
       params: request.params as Record<string, string>,
       query,
-      body: readBody(operation, request, unknownMembers),
+      body: readBody(operation, request, tolerance),
       dialect,
-      unknownMembers,
       headers: request.headers,
       get certificates() {
         return peerCertificates(request.raw)
@@ -128,7 +130,7 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
   }
 }
 
-function readBody(operation: AnyOperation, request: FastifyRequest, unknownMembers: 'refuse' | 'ignore'): unknown {
+function readBody(operation: AnyOperation, request: FastifyRequest, tolerance: BodyTolerance): unknown {
   const { body } = operation
   if (!body) return undefined
   if (request.body === undefined && body.isRequired) throw bodyRequired()
@@ -139,7 +141,7 @@ function readBody(operation: AnyOperation, request: FastifyRequest, unknownMembe
       throw errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Type', reason, value: type })
     }
   }
-  return body.read(request.body, unknownMembers)
+  return body.read(request.body, tolerance)
 }
 
 function send(reply: FastifyReply, { status, contentType, body, headers }: Answer): FastifyReply {

@@ -3,17 +3,21 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance } from 'fastify'
 import { errors } from '../src/errors.ts'
 import { assertExactNumbers } from '../src/schema/exact-numbers.ts'
+import type { Reauthorize } from './hooks/reauthorize.ts'
 
 // Operations that take certificates and signing requests take them as text, too.
 const TEXT_TYPES = ['text/plain', 'application/x-pem-file', 'application/pkcs7'] as const
 
-/** Replaces Fastify's parsers. JSON with keys that reach into prototypes is refused. */
-export function addBodyParsers(app: FastifyInstance): void {
+/**
+ * Replaces Fastify's parsers. JSON with keys that reach into prototypes is refused. A caller that lost its right while the
+ * body arrived does not learn whether it can be parsed.
+ */
+export function addBodyParsers(app: FastifyInstance, judgeAgain: Reauthorize): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined)
-    const text = decodeText(body)
+    const text = judgeAgain(request) ?? decodeText(body)
     if (text instanceof Error) return done(text)
     return parseJson(request, text, (error, parsed) => {
       if (error) return done(error)
@@ -29,8 +33,8 @@ export function addBodyParsers(app: FastifyInstance): void {
     })
   })
   for (const type of TEXT_TYPES) {
-    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (_request, body, done) => {
-      const text = decodeText(body)
+    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (request, body, done) => {
+      const text = judgeAgain(request) ?? decodeText(body)
       if (text instanceof Error) return done(text)
       return done(null, text)
     })

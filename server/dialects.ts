@@ -1,7 +1,8 @@
 // The two wordings of one contract: the documents' own (`native`) and that of OpenZiti's clients. All vendor words live here.
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Dialect } from '../src/config.ts'
+import type { Api, Dialect } from '../src/config.ts'
 import { isUuid } from '../src/ids.ts'
+import type { BodyTolerance } from '../src/schema/bodies.ts'
 import type { TotpWords } from '../src/views/session-views.ts'
 import { version } from './version.ts'
 
@@ -49,6 +50,19 @@ export const TOTP_WORDS = {
   native: { provider: 'native', format: 'numeric' },
   openziti: { provider: 'ziti', format: 'alphaNumeric' },
 } as const satisfies Record<Dialect, TotpWords>
+
+/**
+ * How much a body may differ from its schema. Clients of the peer write names in any case and null for what is not set; so
+ * may whoever has no session yet, whose dialect nobody knows.
+ */
+export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: boolean): BodyTolerance {
+  const isStrict = dialect === 'native' && !isPublic
+  return {
+    unknownMembers: isStrict && api === 'management' ? 'refuse' : 'ignore',
+    memberCase: dialect === 'native' ? 'exact' : 'any',
+    undeclaredNulls: isStrict ? 'refuse' : 'ignore',
+  }
+}
 
 /** For whom the JWTs are that let clients trust a network. */
 export const NETWORK_AUDIENCE = 'openziti-enroller'

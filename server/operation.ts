@@ -3,7 +3,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { Api, Dialect } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { invalid } from '../src/errors.ts'
-import { bodyShape, type Purpose, readBodies, readBody, type UnknownMembers } from '../src/schema/bodies.ts'
+import { type BodyTolerance, bodyShape, type Purpose, readBodies, readBody } from '../src/schema/bodies.ts'
 import type { Fields } from '../src/schema/fields.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import type { Answer } from './answers.ts'
@@ -39,7 +39,7 @@ export interface BodyReader<B> {
   /** Content types that are taken; `application/json` unless said otherwise. */
   readonly contentTypes: readonly string[]
   /** @throws COULD_NOT_PARSE_BODY, COULD_NOT_VALIDATE */
-  read(sent: unknown, unknown: UnknownMembers): B
+  read(sent: unknown, tolerance: BodyTolerance): B
 }
 
 /** What an operation is called with. */
@@ -50,7 +50,6 @@ export interface Call<B = unknown> {
   readonly query: Readonly<Record<string, unknown>>
   readonly body: B
   readonly dialect: Dialect
-  readonly unknownMembers: UnknownMembers
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** What the TLS peer presented, as it was sent, the proven leaf first. */
   readonly certificates: readonly X509Certificate[]
@@ -113,9 +112,9 @@ export function listBody<B>(
     schema: { type: 'array', items: shape.schema, maxItems },
     isRequired,
     contentTypes: ['application/json'],
-    read(sent, unknown) {
+    read(sent, tolerance) {
       if (Array.isArray(sent) && sent.length > maxItems) throw invalid('body', `must have at most ${maxItems} entries`)
-      return readBodies(shape, sent ?? [], unknown) as B[]
+      return readBodies(shape, sent ?? [], tolerance) as B[]
     },
   }
 }
@@ -137,6 +136,6 @@ export function fieldsBody<B = Record<string, unknown>>(
     schema: shape.schema,
     isRequired,
     contentTypes: ['application/json'],
-    read: (sent, unknown) => readBody(shape, sent ?? {}, unknown) as B,
+    read: (sent, tolerance) => readBody(shape, sent ?? {}, tolerance) as B,
   }
 }

@@ -10,7 +10,7 @@ import type { ReadyRecord } from '../src/records/record.ts'
 import type { AnyResource, AnyRow, OtherName, Relation, Verb } from '../src/resources/define.ts'
 import { resourceOf } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
-import type { Purpose, UnknownMembers } from '../src/schema/bodies.ts'
+import type { BodyTolerance, Purpose } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
 import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
 import { allRows, idsOfWholeList, list, type Restriction, type Window } from '../src/store/lists.ts'
@@ -199,9 +199,10 @@ function inputBody(resource: AnyResource, purpose: Purpose): BodyReader<Unread> 
     schema: inputSchema(resource, purpose),
     isRequired: true,
     contentTypes: ['application/json'],
-    read(sent: unknown, unknown: UnknownMembers) {
-      if (resource.variants && purpose !== 'create') return (type) => readInput(resource, purpose, sent, unknown, type)
-      const values = readInput(resource, purpose, sent, unknown)
+    read(sent: unknown, tolerance: BodyTolerance) {
+      if (resource.variants && purpose !== 'create')
+        return (type) => readInput(resource, purpose, sent, tolerance, type)
+      const values = readInput(resource, purpose, sent, tolerance)
       return () => values
     },
   }

@@ -75,7 +75,10 @@ const settings = {
     1_000,
     "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
   ),
-  'limits.passwordQueue': count(100, 'How many password sign-ins may wait for their turn; more are refused with 429.'),
+  'limits.passwordQueue': count(
+    100,
+    'How many password sign-ins may wait for their turn; more are refused with 429. Sources (an address, or a /64 of IPv6) take turns, and one that has many waiting gives up places to others. Everyone behind one proxy is one source.',
+  ),
   'log.level': {
     explain: 'How much is logged: debug, info, warn, error or silent.',
     default: 'info',
@@ -166,8 +169,16 @@ export function yamlValue(value: unknown): string {
   return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && !/^\d+$/.test(value) ? value : JSON.stringify(value)
 }
 
+const MAX_COMMENT_WIDTH = 96
+
 function wrapComment(text: string): string[] {
-  return text.match(/.{1,96}(?:\s|$)/g)?.map((line) => `# ${line.trim()}`) ?? []
+  const lines: string[] = []
+  for (const word of text.split(/\s+/)) {
+    const line = lines.at(-1)
+    if (line !== undefined && line.length + word.length < MAX_COMMENT_WIDTH) lines.push(`${lines.pop()} ${word}`)
+    else lines.push(word)
+  }
+  return lines.map((line) => `# ${line}`)
 }
 
 function parsedFile(file: string): unknown {

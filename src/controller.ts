@@ -1,9 +1,11 @@
 // The controller without any face: everything that a request, an offline command or a background job works with.
+import { join } from 'node:path'
 import { Access } from './access/access.ts'
 import { endLostSessions } from './access/lost-rights.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
 import { AuthPolicies } from './auth/auth-policies.ts'
 import { authenticatorRules } from './auth/authenticator-rules.ts'
+import { requireSameRights } from './auth/callers.ts'
 import { ClientTrust } from './auth/client-trust.ts'
 import { ExtensionRequests } from './auth/extension-requests.ts'
 import { Passwords } from './auth/passwords.ts'
@@ -12,12 +14,12 @@ import { SessionTokens } from './auth/session-tokens.ts'
 import type { Clock } from './clock.ts'
 import { type Config, certificateHosts } from './config.ts'
 import type { Caller, Context, Origin, WriteContext } from './context.ts'
-import { dataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { enrollmentRules } from './enrollment/enrollment-rules.ts'
 import { Enrollments } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
 import { Membership } from './membership.ts'
 import { Authority } from './pki/authority.ts'
+import { loadKey } from './pki/files.ts'
 import type { Ports } from './policy/ports.ts'
 import { ReadyRecords } from './records/ready-records.ts'
 import { References } from './records/references.ts'
@@ -26,6 +28,7 @@ import { disconnectedNetwork, type LiveNetwork } from './routers/live-network.ts
 import { Routers } from './routers/routers.ts'
 import { Traces } from './routers/traces.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
+import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit.ts'
 import type { Change } from './store/changes.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import type { Stamp, Store } from './store/store.ts'
@@ -37,13 +40,12 @@ import { ServiceViews } from './views/service-views.ts'
 import { SessionViews } from './views/session-views.ts'
 import { TerminatorViews } from './views/terminator-views.ts'
 
-export { dataPaths } from './data-directory.ts'
-
 export interface Controller {
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
   readonly store: Store
+  readonly auditSealer: AuditSealer
   readonly authority: Authority
   readonly access: Access
   readonly sessions: ApiSessions
@@ -87,18 +89,28 @@ export interface OpenOptions {
   readonly log: Log
 }
 
+/** Where the parts of a data directory lie. */
+export function dataPaths(directory: string) {
+  return {
+    config: join(directory, 'config.yaml'),
+    database: join(directory, 'controller.db'),
+    tokenKey: join(directory, 'token.key'),
+    auditKey: join(directory, 'audit.key'),
+    pki: join(directory, 'pki'),
+  }
+}
+
 const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
 /** Opens the controller of a data directory that was initialised. The caller holds the directory's lock. */
 export async function openController({ directory, config, clock, log, ports }: OpenOptions): Promise<Controller> {
   const paths = dataPaths(directory)
   const startedAt = clock.now()
-  requireDatabase(directory)
-  const { authority, tokens } = runAsOwner(directory, () => ({
-    authority: Authority.load(paths.pki, certificateHosts(config), startedAt),
-    tokens: SessionTokens.open(paths.tokenKey),
-  }))
+  const authority = Authority.load(paths.pki, certificateHosts(config), startedAt)
+  const tokens = SessionTokens.open(paths.tokenKey)
+  const auditSealer = new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES))
   const store = await openSqliteStore(paths.database, clock, {
+    auditSealer,
     report: (error) => log.error({ err: error }, 'the store met a problem'),
     longestQueue: config['limits.writeQueue'],
   })
@@ -121,6 +133,7 @@ export async function openController({ directory, config, clock, log, ports }: O
     clock,
     log,
     store,
+    auditSealer,
     authority,
     access,
     sessions,
@@ -188,6 +201,7 @@ class ControllerContext implements Context {
           own.push(change)
           record(change)
         }
+        requireSameRights(controller, caller, earlier)
         const tx: WriteContext = { controller, clock, caller, origin, db, record: note }
         const result = await body(tx)
         await endLostSessions(tx, earlier, [...own])

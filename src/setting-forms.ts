@@ -18,7 +18,7 @@ const SIZES = { B: 1, KiB: 1_024, MiB: 1_048_576 } as const
 /** A duration such as `90s` or `1h30m`, in milliseconds; undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
   if (!/^(\d+(ms|s|m|h|d))+$/.test(text)) return undefined
-  const parts = text.matchAll(/(\d+)(ms|s|m|h|d)/g)
+  const parts = text.matchAll(/(\d+)(ms|s|m|h|d)/gy)
   return [...parts].reduce((sum, [, amount, unit]) => sum + Number(amount) * UNITS[unit as keyof typeof UNITS], 0)
 }
 

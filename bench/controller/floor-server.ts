@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { Passwords } from '../../src/auth/passwords.ts'
+import { type PasswordContext, Passwords } from '../../src/auth/passwords.ts'
 
 /** How the next requests are answered. */
 export interface FloorAnswer {
@@ -18,6 +18,7 @@ const PASSWORD = 'correct horse battery'
 
 const [directory = ''] = process.argv.slice(2)
 const passwords = new Passwords(1_000)
+const NOBODY: PasswordContext = { caller: { kind: 'anonymous' }, origin: { requestId: '', address: undefined } }
 let body = Buffer.alloc(0)
 let passwordHash: string | undefined
 
@@ -38,14 +39,14 @@ const server = createServer(
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))
 
 async function answer(response: ServerResponse): Promise<void> {
-  if (passwordHash !== undefined) await passwords.verify(passwordHash, PASSWORD)
+  if (passwordHash !== undefined) await passwords.verify(passwordHash, PASSWORD, NOBODY)
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
   response.end(body)
 }
 
 process.on('message', async ({ bodyBytes, checksPassword }: FloorAnswer) => {
   body = Buffer.alloc(bodyBytes, 'x')
-  passwordHash = checksPassword ? await passwords.hash(PASSWORD) : undefined
+  passwordHash = checksPassword ? await passwords.hash(PASSWORD, NOBODY) : undefined
   process.send?.({ isReady: true })
 })
 process.on('disconnect', () => process.exit())

@@ -19,21 +19,22 @@ const own: Presentation = {
 }
 const presentation = async () => own
 
+const changeable = { required: 'replace', acceptsNull: 'patch' } as const
+const ownFields = {
+  username: f.text({ ...changeable, ...newUsername }),
+  password: f.text({ ...changeable, ...passwordLength, secret: true }),
+  currentPassword: f.text({ required: 'always', ...passwordLength, secret: true }),
+  tags: f.tags(),
+}
+
 /** On a patch everything but the current password may be left out. */
 function changeOperation(how: 'replace' | 'patch', words: Pick<AnyOperation, 'id' | 'method' | 'summary'>) {
-  const required = how === 'replace'
-  const fields = {
-    username: f.text({ required, ...newUsername }),
-    password: f.text({ required, ...passwordLength, secret: true }),
-    currentPassword: f.text({ required: true, ...passwordLength, secret: true }),
-    tags: f.tags(),
-  }
   return operation<OwnChange>({
     ...COMMON,
     ...words,
     path: ONE,
     access: { permission: 'current-identity.update', grantedTo: 'authenticated' },
-    body: fieldsBody<OwnChange>(fields, { tolerated: recordMembers(authenticators) }),
+    body: fieldsBody<OwnChange>(ownFields, { purpose: how, tolerated: recordMembers(authenticators) }),
     returns: { kind: 'empty' },
     async run({ context, params, body }) {
       await changeOwnAuthenticator(context, ownIdentityId(context), params.id ?? '', how, body)

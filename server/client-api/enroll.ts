@@ -35,7 +35,7 @@ const enrollBody: BodyReader<EnrollBody> = {
   schema: jsonBody.schema,
   isRequired: false,
   contentTypes: [...jsonBody.contentTypes, ...REQUEST_TYPES],
-  read: (sent, unknown) => (typeof sent === 'string' ? { clientCsr: sent } : jsonBody.read(sent, unknown)),
+  read: (sent, tolerance) => (typeof sent === 'string' ? { clientCsr: sent } : jsonBody.read(sent, tolerance)),
 }
 
 function request(method: string | undefined, token: string | undefined, { clientCsr, username, password }: EnrollBody) {

@@ -1,7 +1,6 @@
 // Finds out who asks and in which dialect, before anything else is looked at.
 import type { FastifyRequest } from 'fastify'
-import type { LiveSession } from '../../src/auth/live-sessions.ts'
-import { isPartial } from '../../src/auth/second-factors.ts'
+import { callerOfSession } from '../../src/auth/callers.ts'
 import type { Dialect } from '../../src/config.ts'
 import type { Caller } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
@@ -12,27 +11,14 @@ const ANONYMOUS: Caller = { kind: 'anonymous' }
 
 /** @param trusted the caller of an in-process transport, which no header can claim to be */
 export function identify(controller: Controller, trusted: Caller | undefined) {
-  const { sessions, authPolicies, clock } = controller
-
-  /** The party behind a live session. What it owes is asked of its auth policy, as that is now. */
-  function callerOf(session: LiveSession): Caller {
-    const { identity } = session
-    return {
-      kind: 'identity',
-      identityId: identity.id,
-      identityName: identity.name,
-      isAdmin: identity.isAdmin,
-      apiSessionId: session.id,
-      isPartial: isPartial(session, authPolicies.get(identity.authPolicyId)),
-    }
-  }
+  const { sessions, clock } = controller
 
   // Synchronous, because everything it needs is in memory and every request passes through it.
   return (request: FastifyRequest, _reply: unknown, done: () => void): void => {
     const { dialect, token } = sessionHeader(request.headers)
     const fallback: Dialect = listenerOf(request.raw)?.dialect ?? 'native'
     const session = trusted || token === undefined ? undefined : sessions.use(token, clock.now())
-    const caller = trusted ?? (session ? callerOf(session) : ANONYMOUS)
+    const caller = trusted ?? (session ? callerOfSession(controller, session) : ANONYMOUS)
     request.state = { dialect: dialect ?? fallback, caller, query: {} }
     done()
   }

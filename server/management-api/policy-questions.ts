@@ -10,6 +10,7 @@ import { identities } from '../../src/resources/identities.ts'
 import { resourceOf } from '../../src/resources/index.ts'
 import { readInput } from '../../src/resources/input.ts'
 import { services } from '../../src/resources/services.ts'
+import { NO_TOLERANCE } from '../../src/schema/bodies.ts'
 import { f } from '../../src/schema/fields.ts'
 import { anyObject } from '../../src/schema/json-schema.ts'
 import { get } from '../../src/store/entities.ts'
@@ -111,7 +112,11 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     body: fieldsBody<WhatIf>({
       resource: f.choice(DECIDING, { required: true, summary: 'What kind of record it is, as in paths.' }),
       id: f.text({ required: true, summary: 'The record.' }),
-      changes: f.json(anyObject, { nullable: true, summary: 'The members to change; without any, it is deleted.' }),
+      changes: f.json(anyObject, {
+        nullable: true,
+        acceptsNull: true,
+        summary: 'The members to change; without any, it is deleted.',
+      }),
     }),
     returns: { kind: 'data', schema: { type: 'object' } },
     async run({ context, body: { resource: plural, id, changes } }) {
@@ -119,7 +124,7 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
       if (!changes || Object.keys(changes).length === 0)
         return data(await impactOf(context, { resource: plural, id, before }))
-      const after = { ...before, ...readInput(resource, 'patch', changes, 'refuse') }
+      const after = { ...before, ...readInput(resource, 'patch', changes, NO_TOLERANCE) }
       return data(await impactOf(context, { resource: plural, id, before, after }))
     },
   }),

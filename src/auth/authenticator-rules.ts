@@ -109,7 +109,7 @@ export async function passwordHash(context: Context, identityId: string, passwor
     .executeTakeFirst()
   if (!identity) throw errors.NOT_FOUND({ field: 'identityId', reason: 'does not exist', value: identityId })
   assertGoodPassword(password, context.controller.authPolicies.get(identity.authPolicyId))
-  return context.controller.passwords.hash(password)
+  return context.controller.passwords.hash(password, context)
 }
 
 /** What the owner of an authenticator is told whose current password is another one. */

@@ -36,7 +36,7 @@ export async function changeOwnAuthenticator(
   if (method !== 'updb') {
     throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
   }
-  if (!(await context.controller.passwords.verify(passwordHash ?? undefined, currentPassword))) {
+  if (!(await context.controller.passwords.verify(passwordHash ?? undefined, currentPassword, context))) {
     // Whoever holds a session may guess no more often than whoever signs in.
     await recordWrongPassword(context, id)
     throw wrongPassword()

@@ -32,7 +32,8 @@ const WORD = /[A-Za-z][A-Za-z_]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*/y
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![A-Za-z0-9_.])/y
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the grammar excludes just these
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\["\\fnrt])*"/y
-const DATETIME = /datetime\([ \t\r\n]*([^)\s]*)[ \t\r\n]*\)/y
+// Also where the bracket is never closed: looking for it anew behind each of many such words would be quadratic.
+const DATETIME = /datetime\(([^)]*)(\)?)/y
 const SIGN = /<=|>=|!=|[=<>()[\],]/y
 const ESCAPES: Readonly<Record<string, string>> = { f: '\f', n: '\n', r: '\r', t: '\t' }
 
@@ -75,8 +76,10 @@ function nextToken(
 ): Token {
   const date = take(DATETIME)
   if (date) {
-    const value = parseTime(date[1] ?? '')
-    if (value === undefined) throw filterFault(`"${clip(date[1] ?? '')}" is not an RFC 3339 date-time`, at)
+    const written = (date[1] ?? '').trim()
+    if (!date[2]) throw filterFault('a date-time that does not end,', at)
+    const value = parseTime(written)
+    if (value === undefined) throw filterFault(`"${clip(written)}" is not an RFC 3339 date-time`, at)
     return { kind: 'literal', literal: { kind: 'date', value }, at, isApart, text: date[0] }
   }
   const word = take(WORD)?.[0]

@@ -51,14 +51,28 @@ export function ensurePrivateFile(path: string): void {
   }
 }
 
+/** A key file is missing or damaged. What its key protects cannot be used without it. */
+export class KeyFileError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'KeyFileError'
+  }
+}
+
 /**
  * Returns the key in a file. If there is no such file, creates it with `bytes` random bytes and mode 0600.
- * @throws if the file does not hold exactly `bytes` bytes
+ * @throws KeyFileError if the file does not hold exactly `bytes` bytes
  */
 export function loadOrCreateKey(path: string, bytes: number): Buffer {
   if (!existsSync(path)) writePrivateFile(path, randomBytes(bytes))
+  return loadKey(path, bytes)
+}
+
+/** Returns the key in a file. @throws KeyFileError if the file is missing, or does not hold exactly `bytes` bytes */
+export function loadKey(path: string, bytes: number): Buffer {
+  if (!existsSync(path)) throw new KeyFileError(`${path} is missing: restore it from the backup of the data directory`)
   const key = readFileSync(path)
-  if (key.length !== bytes) throw new Error(`${path} is damaged: it must hold ${bytes} bytes`)
+  if (key.length !== bytes) throw new KeyFileError(`${path} is damaged: it must hold ${bytes} bytes`)
   return key
 }
 

@@ -4,7 +4,7 @@ import { f } from '../schema/fields.ts'
 import { passwordLength } from './authenticators.ts'
 import { defineResource } from './define.ts'
 
-const demanded = { required: true } as const
+const demanded = { required: true, acceptsNull: 'patch' } as const
 
 /** The policy of identities that name none. */
 const DEFAULT_POLICY = 'default'
@@ -32,7 +32,7 @@ export const authPolicies = defineResource({
   plural: 'auth-policies',
   summary: 'Which ways of signing in are open to an identity, and what each demands.',
   fields: {
-    name: f.name(),
+    name: f.name({ acceptsNull: 'patch' }),
     primary: f.object(
       {
         cert: f.object(
@@ -61,9 +61,15 @@ export const authPolicies = defineResource({
     secondary: f.object(
       {
         requireTotp: f.bool({ ...demanded, filter: true }),
-        requireExtJwtSigner: f.text({ nullable: true, blank: null, omitNull: true, filter: true }),
+        requireExtJwtSigner: f.text({
+          nullable: true,
+          acceptsNull: true,
+          blank: null,
+          omitNull: true,
+          filter: true,
+        }),
       },
-      { required: true, commandDefault: everythingAllowed.secondary, summary: 'The second factor, if any.' },
+      { ...demanded, commandDefault: everythingAllowed.secondary, summary: 'The second factor, if any.' },
     ),
   },
   rules: {

@@ -34,6 +34,7 @@ export const authenticators = defineResource({
     username: f.text({
       required: 'replace',
       nullable: true,
+      acceptsNull: 'patch',
       omitNull: true,
       ...newUsername,
       filter: 'updbUsername',
@@ -68,6 +69,7 @@ export const authenticators = defineResource({
     password: f.text({
       required: 'replace',
       nullable: true,
+      acceptsNull: 'patch',
       ...passwordLength,
       secret: true,
       summary: 'Of the method updb; the auth policy of the identity may demand more of it.',

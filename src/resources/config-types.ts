@@ -13,6 +13,8 @@ export const configTypes = defineResource({
     name: f.name({ summary: 'How the configuration of a service is keyed; "all" is reserved.' }),
     schema: f.json(anyObject, {
       nullable: true,
+      // Records show it so, and can be sent back as they were read.
+      acceptsNull: true,
       filter: true,
       summary: 'JSON Schema (draft-07) with an object at its root; without one any object will do.',
     }),

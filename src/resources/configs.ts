@@ -18,7 +18,7 @@ export const configs = defineResource({
       onDelete: 'restrict',
       summary: 'The config type; fixed once the config exists.',
     }),
-    data: f.json(anyObject, { required: true, summary: 'What the type describes.' }),
+    data: f.json(anyObject, { required: true, isTypeRule: true, summary: 'What the type describes.' }),
   },
   relations: {
     services: { kind: 'containing', resource: 'services', field: 'configs' },

@@ -2,7 +2,7 @@
 import { f } from '../schema/fields.ts'
 import { flag, objectOf, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
-import { routerEnrollmentMembers, routerFields } from './routers.ts'
+import { routerEnrollmentMembers, routerFields, routerName } from './routers.ts'
 
 export const edgeRouters = defineResource({
   name: 'edge-router',
@@ -11,8 +11,12 @@ export const edgeRouters = defineResource({
   summary: 'A router that clients and hosts connect to.',
   fields: {
     ...routerFields,
+    name: f.name({ ...routerName, acceptsNull: 'patch' }),
     isEdge: f.bool({ access: 'internal', default: true }),
-    roleAttributes: f.roleAttributes({ summary: 'Attributes by which policies find this edge router.' }),
+    roleAttributes: f.roleAttributes({
+      acceptsNull: true,
+      summary: 'Attributes by which policies find this edge router.',
+    }),
     isTunnelerEnabled: f.bool({
       filter: true,
       summary: 'Whether the router dials and hosts services itself; it then has an identity of its own.',

@@ -37,12 +37,14 @@ export const enrollments = defineResource({
     username: f.text({
       access: 'create',
       nullable: true,
+      acceptsNull: true,
       ...newUsername,
       summary: 'Of the method updb: the username that gets a password.',
     }),
     caId: f.text({
       access: 'create',
       nullable: true,
+      acceptsNull: true,
       omitNull: true,
       filter: true,
       summary: 'Of the method ottca: the other authority.',

@@ -26,7 +26,7 @@ export const identities = defineResource({
   plural: 'identities',
   summary: 'A person, device, program or router that takes part in the network.',
   fields: {
-    name: f.name(),
+    name: f.name({ acceptsNull: 'patch' }),
     typeId: f.reference('identity-types', {
       as: 'type',
       input: 'type',
@@ -37,6 +37,7 @@ export const identities = defineResource({
     }),
     isAdmin: f.bool({
       required: true,
+      acceptsNull: 'patch',
       commandDefault: false,
       filter: true,
       summary: 'Whether the identity administers the network.',
@@ -46,18 +47,23 @@ export const identities = defineResource({
       as: 'authPolicy',
       default: 'default',
       blank: 'default',
+      acceptsNull: true,
       filter: true,
       onDelete: 'restrict',
       summary: 'How the identity may sign in.',
     }),
     externalId: f.text({
       nullable: true,
+      acceptsNull: true,
       unique: true,
       blank: null,
       filter: true,
       summary: 'What certificates and tokens of others call this identity.',
     }),
-    roleAttributes: f.roleAttributes({ summary: 'Attributes by which policies find this identity.' }),
+    roleAttributes: f.roleAttributes({
+      acceptsNull: true,
+      summary: 'Attributes by which policies find this identity.',
+    }),
     appData: f.tags({ summary: 'Key-value pairs handed to the applications that sign in.' }),
     defaultHostingCost: f.int({ ...cost, default: 0 }),
     defaultHostingPrecedence: f.choice(precedences, { default: 'default' }),

@@ -3,15 +3,16 @@ import { errors, invalid } from '../errors.ts'
 import {
   assertObject,
   type BodyShape,
+  type BodyTolerance,
   bodyShape,
   objectSchema,
   type Purpose,
   readBody,
-  type UnknownMembers,
   withFallbacks,
 } from '../schema/bodies.ts'
 import type { Fields } from '../schema/fields.ts'
-import type { JsonSchema } from '../schema/json-schema.ts'
+import { type JsonSchema, objectOf, text } from '../schema/json-schema.ts'
+import { withSchemaNames } from '../schema/member-names.ts'
 import type { AnyResource } from './define.ts'
 
 const shapes = new WeakMap<AnyResource, Map<string, BodyShape>>()
@@ -25,12 +26,13 @@ export function readInput(
   resource: AnyResource,
   purpose: Purpose,
   body: unknown,
-  unknown: UnknownMembers,
+  tolerance: BodyTolerance,
   storedType?: string,
 ): Record<string, unknown> {
-  if (!resource.variants) return readBody(shapeOf(resource, purpose, undefined), body, unknown)
-  const typeId = variantOf(resource, purpose, body, storedType)
-  const values = readBody(shapeOf(resource, purpose, typeId), body, unknown)
+  if (!resource.variants) return readBody(shapeOf(resource, purpose, undefined), body, tolerance)
+  const named = tolerance.memberCase === 'any' ? withSchemaNames(discriminated, body) : body
+  const typeId = variantOf(resource, purpose, named, storedType)
+  const values = readBody(shapeOf(resource, purpose, typeId), body, tolerance)
   return foldVariant(resource, purpose, typeId, values)
 }
 
@@ -76,6 +78,9 @@ function inputFields(resource: AnyResource, purpose: Purpose, typeId: string | u
   return { ...resource.fields, ...inputs, ...ofVariant }
 }
 
+/** What a body of any variant has. */
+const discriminated = objectOf({ typeId: text })
+
 function variantOf(resource: AnyResource, purpose: Purpose, body: unknown, storedType: string | undefined): string {
   assertObject(body)
   const sent = body.typeId
@@ -108,5 +113,5 @@ function foldVariant(
 
 /** The schema of a record's own members, for documents. */
 export function fieldsSchema(fields: Fields): JsonSchema {
-  return objectSchema(fields, 'patch')
+  return objectSchema(fields, 'read')
 }

@@ -116,12 +116,22 @@ const variants = {
   MFA: {
     timeoutSeconds: f.int({
       default: -1,
+      acceptsNull: 'patch',
       normalise: (seconds) => (seconds <= 0 ? -1 : seconds),
       summary: 'How long a proof stays good; -1 is as long as the session.',
     }),
-    promptOnWake: f.bool({ filter: true, summary: 'Whether a proof is owed again after the machine woke.' }),
-    promptOnUnlock: f.bool({ filter: true, summary: 'Whether a proof is owed again after the machine was unlocked.' }),
+    promptOnWake: f.bool({
+      acceptsNull: 'patch',
+      filter: true,
+      summary: 'Whether a proof is owed again after the machine woke.',
+    }),
+    promptOnUnlock: f.bool({
+      acceptsNull: 'patch',
+      filter: true,
+      summary: 'Whether a proof is owed again after the machine was unlocked.',
+    }),
     ignoreLegacyEndpoints: f.bool({
+      acceptsNull: 'patch',
       summary: 'Whether clients that cannot be asked for a proof are told of no time-out.',
     }),
   },
@@ -133,7 +143,7 @@ export const postureChecks = defineResource({
   summary: 'A condition that a machine must meet before a policy admits its identity.',
   fields: {
     name: f.name(),
-    roleAttributes: f.roleAttributes({ summary: 'Attributes by which policies find this check.' }),
+    roleAttributes: f.roleAttributes({ acceptsNull: true, summary: 'Attributes by which policies find this check.' }),
     version: f.int({ access: 'read', default: 1 }),
   },
   variants,

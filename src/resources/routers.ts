@@ -3,12 +3,25 @@ import { f } from '../schema/fields.ts'
 import { flag } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
+/** What the name of a router says of itself. */
+export const routerName = { summary: 'Unique among all routers, edge routers included.' } as const
+
 /** What every router is described by. */
 export const routerFields = {
-  name: f.name({ summary: 'Unique among all routers, edge routers included.' }),
-  cost: f.int({ min: 0, max: 65535, filter: true, summary: 'What a path through this router costs on top.' }),
-  noTraversal: f.bool({ filter: true, summary: 'Whether traffic may only begin and end here, not pass through.' }),
-  disabled: f.bool({ filter: true, summary: 'Whether the router is kept from connecting.' }),
+  name: f.name(routerName),
+  cost: f.int({
+    min: 0,
+    max: 65535,
+    acceptsNull: true,
+    filter: true,
+    summary: 'What a path through this router costs on top.',
+  }),
+  noTraversal: f.bool({
+    acceptsNull: true,
+    filter: true,
+    summary: 'Whether traffic may only begin and end here, not pass through.',
+  }),
+  disabled: f.bool({ acceptsNull: true, filter: true, summary: 'Whether the router is kept from connecting.' }),
   isVerified: f.bool({ access: 'read', filter: true, summary: 'Whether the router has enrolled.' }),
   fingerprint: f.text({ access: 'read', nullable: true, filter: true }),
   unverifiedFingerprint: f.text({ access: 'read', nullable: true }),

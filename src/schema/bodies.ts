@@ -2,7 +2,8 @@
 import { type ControllerError, errors, invalid } from '../errors.ts'
 import { type AnyField, type Fields, memberName } from './fields.ts'
 import { compact, type JsonSchema } from './json-schema.ts'
-import { firstProblem, problemError } from './validate.ts'
+import { withSchemaNames } from './member-names.ts'
+import { firstProblem, type Problem, problemError } from './validate.ts'
 
 /** What a body is for: it decides what must be there, and what an absent member means. */
 export type Purpose = 'create' | 'replace' | 'patch'
@@ -17,8 +18,22 @@ export interface BodyShape {
   readonly secrets: ReadonlySet<string>
 }
 
-/** Whether members that a shape does not name are refused with 400, or passed over. */
-export type UnknownMembers = 'refuse' | 'ignore'
+/** How much a body may differ from its schema: nothing in the words of the documents, some in those of other clients. */
+export interface BodyTolerance {
+  /** Whether members that the schema does not name are refused with 400, or ignored. */
+  readonly unknownMembers: 'refuse' | 'ignore'
+  /** Whether a member may be written in another case if none is written exactly. */
+  readonly memberCase: 'exact' | 'any'
+  /** Whether null is refused with 400 in a member that does not take it, or counts as absent. */
+  readonly undeclaredNulls: 'refuse' | 'ignore'
+}
+
+/** For bodies that must be what their schema says. */
+export const NO_TOLERANCE: BodyTolerance = {
+  unknownMembers: 'refuse',
+  memberCase: 'exact',
+  undeclaredNulls: 'refuse',
+}
 
 export function bodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<string> = []): BodyShape {
   const writable = Object.fromEntries(Object.entries(fields).filter(([, field]) => isWritable(field)))
@@ -40,14 +55,19 @@ function isWritable(field: AnyField): boolean {
 
 function isRequired(field: AnyField, purpose: Purpose): boolean {
   const { required } = field.options
-  return purpose !== 'patch' && (required === true || required === purpose)
+  return required === 'always' || (purpose !== 'patch' && (required === true || required === purpose))
 }
 
-/** The JSON Schema of a body with these fields. */
-export function objectSchema(fields: Fields, purpose: Purpose): JsonSchema {
+/** Whether null may be sent for a field. */
+function acceptsNull({ kind, options }: AnyField, purpose: Purpose): boolean {
+  return kind.acceptsNull === true || options.acceptsNull === true || options.acceptsNull === purpose
+}
+
+/** The JSON Schema of a body with these fields, or of what records show of them. */
+export function objectSchema(fields: Fields, purpose: Purpose | 'read'): JsonSchema {
   const entries = Object.entries(fields)
   const required = entries
-    .filter(([, field]) => isRequired(field, purpose))
+    .filter(([, field]) => purpose !== 'read' && isRequired(field, purpose))
     .map(([name, field]) => memberName(name, field))
   return {
     type: 'object',
@@ -58,18 +78,23 @@ export function objectSchema(fields: Fields, purpose: Purpose): JsonSchema {
   }
 }
 
-function valueSchema(field: AnyField, purpose: Purpose): JsonSchema {
+function valueSchema(field: AnyField, purpose: Purpose | 'read'): JsonSchema {
   const { members, schema } = field.kind
-  return { ...(members ? objectSchema(members, purpose) : compact(schema)), ...notes(field, purpose) }
+  const isNullable = purpose === 'read' ? field.options.nullable === true : acceptsNull(field, purpose)
+  return {
+    ...(members ? objectSchema(members, purpose) : compact(schema)),
+    ...(isNullable ? { nullable: true } : {}),
+    ...notes(field, purpose),
+  }
 }
 
 /** What a member is beyond its form; documents say it to people, and commands are made from it. */
-function notes({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
+function notes({ kind, options }: AnyField, purpose: Purpose | 'read'): JsonSchema {
   const { target, roles, reference } = kind
   return compact({
     description: options.summary,
     // Accepted so that a record can be sent back as it was read, and left alone.
-    readOnly: (options.access === 'create' && purpose !== 'create') || undefined,
+    readOnly: (options.access === 'create' && (purpose === 'replace' || purpose === 'patch')) || undefined,
     writeOnly: options.secret || undefined,
     // Ids of these records; in roles behind an @.
     'x-refers-to': reference?.choices ? undefined : target,
@@ -79,28 +104,38 @@ function notes({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
 }
 
 /**
- * Checks a body and returns its members by field name; absent members are absent in the result, and null counts as
- * absent, as clients expect. Throws `COULD_NOT_PARSE_BODY` or `COULD_NOT_VALIDATE` with the first problem.
+ * Checks a body and returns its members by field name. Absent members are absent in the result. So are those that are
+ * null, because the default then holds; in a patch they have their default, or are absent if they have none.
+ * @throws COULD_NOT_PARSE_BODY or COULD_NOT_VALIDATE with the first problem
  */
-export function readBody(shape: BodyShape, body: unknown, unknown: UnknownMembers): Record<string, unknown> {
+export function readBody(shape: BodyShape, body: unknown, tolerance: BodyTolerance): Record<string, unknown> {
   assertStorable(body)
-  return readObject(shape, body, unknown, '')
+  return readObject(shape, body, tolerance, '')
 }
 
 /** The same for a body that is an array of such objects; errors name a member as `0.name`. */
-export function readBodies(shape: BodyShape, body: unknown, unknown: UnknownMembers): Record<string, unknown>[] {
+export function readBodies(shape: BodyShape, body: unknown, tolerance: BodyTolerance): Record<string, unknown>[] {
   if (!Array.isArray(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON array' })
   assertStorable(body)
-  return body.map((entry, at) => readObject(shape, entry, unknown, `${at}.`))
+  return body.map((entry, at) => readObject(shape, entry, tolerance, `${at}.`))
 }
 
-function readObject(shape: BodyShape, body: unknown, unknown: UnknownMembers, path: string): Record<string, unknown> {
+function readObject(shape: BodyShape, sent: unknown, tolerance: BodyTolerance, path: string): Record<string, unknown> {
+  const { fields, purpose, schema, secrets } = shape
+  const body = tolerance.memberCase === 'any' ? withSchemaNames(schema, sent) : sent
   assertObject(body)
-  if (unknown === 'refuse') refuseUnknown(shape.fields, body, shape.tolerated, path)
-  const sent = withoutNulls(shape.fields, body)
-  const problem = firstProblem(shape.schema, sent)
-  if (problem) throw problemError({ ...problem, field: path + problem.field }, shape.secrets)
-  return fieldValues(shape.fields, sent, path)
+  if (tolerance.unknownMembers === 'refuse') refuseUnknown(fields, body, shape.tolerated, path)
+  const known = knownMembers(fields, purpose, body, tolerance)
+  const problem = firstProblem(schema, known)
+  if (problem) throw bodyError(fields, { ...problem, field: path + problem.field }, secrets)
+  return fieldValues(fields, purpose, known, path)
+}
+
+function bodyError(fields: Fields, problem: Problem, secrets: ReadonlySet<string>): ControllerError {
+  const isRule = Object.entries(fields).some(
+    ([name, field]) => field.kind.isTypeRule && memberName(name, field) === problem.field,
+  )
+  return problemError(isRule ? { ...problem, isWrongType: false } : problem, secrets)
 }
 
 // Deeper than any sensible document, and far from what would exhaust the stack of those who walk through one.
@@ -153,33 +188,54 @@ function refuseUnknown(
   }
 }
 
-function withoutNulls(fields: Fields, body: Record<string, unknown>): Record<string, unknown> {
-  const kept: Record<string, unknown> = {}
+/** The members that the fields name, without the nulls that count as absent. */
+function knownMembers(
+  fields: Fields,
+  purpose: Purpose,
+  body: Record<string, unknown>,
+  tolerance: BodyTolerance,
+): Record<string, unknown> {
+  const known: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const member = memberName(name, field)
     const value = Object.hasOwn(body, member) ? body[member] : undefined
-    if (value === undefined || value === null) continue
-    kept[member] = field.kind.members && isRecord(value) ? withoutNulls(field.kind.members, value) : value
+    const { members } = field.kind
+    if (value === undefined || (value === null && isNullAbsent(field, purpose, tolerance))) continue
+    known[member] = members && isRecord(value) ? knownMembers(members, purpose, value, tolerance) : value
   }
-  return kept
+  return known
 }
 
-function fieldValues(fields: Fields, sent: Record<string, unknown>, path: string): Record<string, unknown> {
+/** Whether null counts as absent. What must be sent is then missed, which says more than the wrong type. */
+function isNullAbsent(field: AnyField, purpose: Purpose, tolerance: BodyTolerance): boolean {
+  if (acceptsNull(field, purpose)) return false
+  return isRequired(field, purpose) || tolerance.undeclaredNulls === 'ignore'
+}
+
+function fieldValues(
+  fields: Fields,
+  purpose: Purpose,
+  sent: Record<string, unknown>,
+  path: string,
+): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const member = memberName(name, field)
-    if (!Object.hasOwn(sent, member)) continue
-    values[name] = fieldValue(field, sent[member], path + member)
+    const value = Object.hasOwn(sent, member) ? sent[member] : undefined
+    if (value === undefined) continue
+    if (value !== null) values[name] = fieldValue(field, purpose, value, path + member)
+    // A field that records must be given has no default: null leaves it as it is.
+    else if (purpose === 'patch' && !field.options.required) values[name] = fallback(field)
   }
   return values
 }
 
-function fieldValue(field: AnyField, value: unknown, path: string): unknown {
+function fieldValue(field: AnyField, purpose: Purpose, value: unknown, path: string): unknown {
   const { kind } = field
-  if (kind.members) return fieldValues(kind.members, value as Record<string, unknown>, `${path}.`)
+  if (kind.members) return fieldValues(kind.members, purpose, value as Record<string, unknown>, `${path}.`)
   const objection = kind.objection?.(value)
   if (objection) throw invalid(path, objection.reason, objection.value)
-  return kind.normalise ? kind.normalise(value) : value
+  return kind.normalise ? kind.normalise(value, purpose) : value
 }
 
 /** What a field holds that was not sent on create or replace. */

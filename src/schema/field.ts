@@ -17,10 +17,16 @@ export type Access = 'write' | 'create' | 'read' | 'internal'
 export interface FieldOptions<V = unknown> {
   /** One sentence for documents and help. */
   readonly summary?: string
-  /** Must be sent: on create and replace (`true`), or on one of them only. */
-  readonly required?: boolean | 'create' | 'replace'
+  /** Must be sent: on create and replace (`true`), on one of them only, or on patch too (`always`). */
+  readonly required?: boolean | 'create' | 'replace' | 'always'
   readonly access?: Access
+  /** Its value can be null. */
   readonly nullable?: boolean
+  /**
+   * Bodies may hold null, all of them or those that patch: the field then falls back to its default; one that is required
+   * has none, and a patch leaves it as it is.
+   */
+  readonly acceptsNull?: boolean | 'patch'
   /** What a create or replace without the field stores; without it null where nullable, else the kind's empty value. */
   readonly default?: V
   /** Lists can be filtered and sorted by it, under its own name or the one given. */
@@ -70,7 +76,7 @@ export interface Kind {
   /** Column → JSON text of the record. */
   toJson(stored: Stored): string
   /** Brings a value that fits the schema into the form that is stored; throws nothing. */
-  normalise?(value: unknown): unknown
+  normalise?(value: unknown, purpose: 'create' | 'replace' | 'patch'): unknown
   /** A rule beyond the schema. */
   objection?(value: unknown): Objection | undefined
   /** The resource (plural) a reference or a set of references points at. */
@@ -81,6 +87,10 @@ export interface Kind {
   readonly roles?: true
   /** Members of a structured field, each with a requirement of its own; patches merge member by member. */
   readonly members?: Fields
+  /** Every body may hold null; see `FieldOptions.acceptsNull`. */
+  readonly acceptsNull?: true
+  /** A value of another JSON type breaks a rule of the field, instead of making the body unreadable. */
+  readonly isTypeRule?: boolean | undefined
   /** What an absent, required-nowhere field holds. */
   readonly empty?: unknown
 }

@@ -58,6 +58,8 @@ export interface JsonOptions<V> extends FieldOptions<V> {
   readonly objection?: (value: V) => Objection | undefined
   /** Brings a value that broke no rule into the form that is stored. */
   readonly normalise?: (value: V) => V
+  /** See `Kind.isTypeRule`. */
+  readonly isTypeRule?: boolean
 }
 
 export interface ReferenceFieldOptions extends FieldOptions<string>, ReferenceOptions {
@@ -68,6 +70,10 @@ const VISIBLE = /[^\p{White_Space}\p{Control}\p{Format}\p{Default_Ignorable_Code
 
 function invisible(value: unknown): Objection | undefined {
   return VISIBLE.test(value as string) ? undefined : { reason: 'must have a visible character', value }
+}
+
+function withoutNullTags(tags: Tags): Tags {
+  return Object.fromEntries(Object.entries(tags).filter(([, value]) => value !== null))
 }
 
 export const f = {
@@ -167,6 +173,7 @@ export const f = {
       decode: fromText,
       toJson: pasted,
       empty: schema.type === 'array' ? [] : {},
+      isTypeRule: options.isTypeRule,
       ...(options.objection ? { objection: (value) => options.objection?.(value as V) } : {}),
       ...(options.normalise ? { normalise: (value) => options.normalise?.(value as V) } : {}),
     }
@@ -183,8 +190,9 @@ export const f = {
       encode: toText,
       decode: fromText,
       toJson: pasted,
-      // A key that is set to null is a key that is not there.
-      normalise: (value) => Object.fromEntries(Object.entries(value as Tags).filter(([, one]) => one !== null)),
+      // A patch takes a key away by null; a new value holds it, because null is a value that tags may have.
+      normalise: (value, purpose) => (purpose === 'patch' ? withoutNullTags(value as Tags) : value),
+      acceptsNull: true,
       empty: {},
     }
     return field(kind, options)

@@ -1,5 +1,5 @@
 // Whether the audit is one unbroken chain, and how its old end is cut off without breaking it.
-import { CHAIN_START, CUT, type Sealed, seal } from './audit.ts'
+import { type AuditSealer, CHAIN_START, CUT, SEALED, type Sealed } from './audit.ts'
 
 /** A record as it is stored: its number, and its place in the chain. */
 export interface ChainedRecord extends Sealed {
@@ -32,6 +32,7 @@ const MOST_FINDINGS = 100
  * for that, somebody keeps the hash of `last`, and asks later with it (`known`) whether it is still part of the chain.
  */
 export class ChainCheck {
+  readonly #sealer: AuditSealer
   readonly #known: string | undefined
   readonly #findings: string[] = []
   #records = 0
@@ -40,7 +41,8 @@ export class ChainCheck {
   #anchor: Anchor | undefined
   #isKnownFound = false
 
-  constructor(known?: string) {
+  constructor(sealer: AuditSealer, known?: string) {
+    this.#sealer = sealer
     this.#known = known
   }
 
@@ -48,9 +50,11 @@ export class ChainCheck {
     this.#records++
     if (this.#last && record.previousHash !== this.#last.hash)
       this.#note(`the audit is broken before record ${record.n}: something was taken out, or put in`)
-    if (seal(record.previousHash, record) !== record.hash)
+    if (!isWellFormed(record)) this.#note(`the audit record ${record.n} is malformed`)
+    else if (this.#sealer.seal(record.previousHash, record) !== record.hash)
       this.#note(`the audit record ${record.n} was changed after it was written`)
-    if (record.operation === CUT.operation && record.resource === CUT.resource) this.#anchor = anchorOf(record)
+    // Only what the controller itself sealed can say that records were cut off.
+    else if (record.operation === CUT.operation && record.resource === CUT.resource) this.#anchor = anchorOf(record)
     if (record.hash === this.#known) this.#isKnownFound = true
     this.#first ??= record
     this.#last = record
@@ -58,6 +62,7 @@ export class ChainCheck {
 
   report(): ChainReport {
     const start = this.#anchor?.hash ?? CHAIN_START
+    if (!this.#first) this.#note('the audit is empty: the record of how the controller was made is missing')
     if (this.#first && this.#first.previousHash !== start)
       this.#note(`nothing says what became of the records before record ${this.#first.n}`)
     if (this.#known !== undefined && this.#known !== this.#anchor?.hash && !this.#isKnownFound)
@@ -72,4 +77,11 @@ export class ChainCheck {
 
 function anchorOf({ after }: ChainedRecord): Anchor | undefined {
   return after === null ? undefined : (JSON.parse(after) as Anchor)
+}
+
+/** Whether a record holds text, integers and null alone. A file that another process wrote to can hold anything. */
+function isWellFormed(record: ChainedRecord): boolean {
+  const isPlain = (value: unknown) => value === null || typeof value === 'string' || Number.isInteger(value)
+  const { previousHash, hash } = record
+  return SEALED.every((name) => isPlain(record[name])) && typeof previousHash === 'string' && typeof hash === 'string'
 }

@@ -1,9 +1,10 @@
 // The audit as it is read: which of its members can be asked for, pages of it, whether it is whole, and for how long it is kept.
 import { setImmediate } from 'node:timers/promises'
 import { type Compilable, sql } from 'kysely'
-import type { Instant } from '../clock.ts'
+import { type Instant, parseTime } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { type FilterSource, symbolsOf } from '../filter/symbols.ts'
+import type { Kind, Stored } from '../schema/field.ts'
 import { f } from '../schema/fields.ts'
 import { anyObject } from '../schema/json-schema.ts'
 import { CUT } from './audit.ts'
@@ -41,7 +42,9 @@ export const auditFields = {
       'How many equal events the record stands for. The first is recorded by itself; those after it are counted, refusals by source and reason for a minute, sign-ins by identity, method and address for an hour.',
   }),
   previousHash: f.text({ summary: 'The hash of the record before this one.' }),
-  hash: f.text({ summary: 'SHA-256 of the hash before and of this record, as hexadecimal digits.' }),
+  hash: f.text({
+    summary: 'HMAC-SHA-256, in hexadecimal, of the hash before and of this record, under the key of the audit.',
+  }),
 }
 
 /** The audit as filters see it: numbered in the order in which it was written, the newest first. */
@@ -56,13 +59,36 @@ export const auditSource: FilterSource = {
 
 const members = Object.entries(auditFields)
 
+// The bounds of what RFC 3339 can write.
+const MIN_TIME = parseTime('0000-01-01T00:00:00.000Z') as Instant
+const MAX_TIME = parseTime('9999-12-31T23:59:59.999Z') as Instant
+
 /** A record as JSON text. */
 export function auditText(row: ChainedRecord): string {
   const texts = members.map(([name, { kind }]) => {
-    const stored = row[name as keyof typeof auditFields]
+    const stored = presentable(kind, row[name as keyof typeof auditFields])
     return `,"${name}":${stored === null ? 'null' : kind.toJson(stored)}`
   })
   return `{"id":${row.n}${texts.join('')}}`
+}
+
+/**
+ * Returns a value in the form that its kind can write. One that was put into the database by another process may have no
+ * such form: verification says that the record was changed, and the record can still be read.
+ */
+function presentable({ name }: Kind, stored: Stored): Stored {
+  if (name === 'time') return Math.min(Math.max(stored as number, MIN_TIME), MAX_TIME)
+  if (name === 'json' && !isJsonObject(stored)) return null
+  return stored
+}
+
+function isJsonObject(stored: Stored): boolean {
+  try {
+    const value: unknown = JSON.parse(stored as string)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
 }
 
 type Reading = Pick<Context, 'db' | 'controller'>
@@ -99,7 +125,7 @@ const LONGEST_CHECK_MILLISECONDS = 15 * 60_000
 
 /** Looks whether the audit is one unbroken chain, on one state of the database. @param known see `ChainCheck` */
 export async function verifyAudit({ db, controller }: Reading, known?: string): Promise<ChainReport> {
-  const check = new ChainCheck(known)
+  const check = new ChainCheck(controller.auditSealer, known)
   const rows = controller.store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
     milliseconds: LONGEST_CHECK_MILLISECONDS,
   })

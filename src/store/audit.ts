@@ -1,5 +1,5 @@
 // Who changed what: one record a change, in the change's own transaction, each sealed with the hash of the one before.
-import { createHash } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { resourceOf } from '../resources/index.ts'
 import { maskOf } from './audit-masks.ts'
@@ -52,10 +52,22 @@ export interface Sealed {
   readonly count: number
 }
 
-/** SHA-256, hex, of the hash before and the record's members as a JSON array. */
-export function seal(previousHash: string, record: Sealed): string {
-  const members = JSON.stringify(SEALED.map((name) => record[name]))
-  return createHash('sha256').update(previousHash).update(members).digest('hex')
+/** The length of the key of the chain. */
+export const AUDIT_KEY_BYTES = 32
+
+/** Computes the hashes of the chain under a key that is not in the database, so that write access to it is not enough. */
+export class AuditSealer {
+  readonly #key: KeyObject
+
+  constructor(key: Buffer) {
+    this.#key = createSecretKey(key)
+  }
+
+  /** Returns HMAC-SHA-256, in hexadecimal, of the hash before and the record's members as a JSON array. */
+  seal(previousHash: string, record: Sealed): string {
+    const members = JSON.stringify(SEALED.map((name) => record[name]))
+    return createHmac('sha256', this.#key).update(previousHash).update(members).digest('hex')
+  }
 }
 
 const columns = [...SEALED, 'previousHash', 'hash'] as const
@@ -66,9 +78,11 @@ const insertRecord = kept((db, ...values: Parameter[]) =>
 
 /** The writing end of the chain. `mark` and `reset` let the store take back what a rollback took back. */
 export class Audit {
+  readonly #sealer: AuditSealer
   #head: string
 
-  constructor(head: string) {
+  constructor(sealer: AuditSealer, head: string) {
+    this.#sealer = sealer
     this.#head = head
   }
 
@@ -86,7 +100,7 @@ export class Audit {
       if (change.audit === 'none') continue
       const record = sealedRecord(change, stamp)
       const previousHash = this.#head
-      this.#head = seal(previousHash, record)
+      this.#head = this.#sealer.seal(previousHash, record)
       await insertRecord(db, ...SEALED.map((name) => record[name]), previousHash, this.#head)
     }
   }
@@ -107,7 +121,8 @@ function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Sea
     operation: change.operation,
     resource: change.resource,
     entityId: change.id,
-    entityName: typeof name === 'string' ? name : null,
+    // SQLite stores half a surrogate pair as another character, and the record would no longer have its hash.
+    entityName: typeof name === 'string' ? name.toWellFormed() : null,
     before,
     after,
     method: change.method ?? null,

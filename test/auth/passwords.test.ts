@@ -2,7 +2,7 @@
 import * as argon2 from 'argon2'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { disable } from '../../src/auth/disabling.ts'
-import { Passwords } from '../../src/auth/passwords.ts'
+import { type PasswordContext, Passwords } from '../../src/auth/passwords.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 
@@ -19,11 +19,12 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 const MINUTE = 60_000
+const stranger: PasswordContext = { caller: { kind: 'anonymous' }, origin: { requestId: 'test', address: '192.0.2.1' } }
 const CHEAP = { memoryCost: 1024, timeCost: 1, parallelism: 1 } as const
 
 describe('hashing', () => {
   it('costs at least what OWASP recommends', async () => {
-    const hash = await new Passwords(1).hash('some password')
+    const hash = await new Passwords(1).hash('some password', stranger)
 
     expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,p=1,t=2\$/)
   })
@@ -31,23 +32,25 @@ describe('hashing', () => {
   it('lets so many wait, and tells the others to try again', async () => {
     const passwords = new Passwords(3, CHEAP)
 
-    const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => passwords.hash('some password')))
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 10 }, () => passwords.hash('some password', stranger)),
+    )
 
     const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
     expect(refused).toHaveLength(5)
     expect(refused[0]).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS', status: 429, retryAfterSeconds: 2 })
-    await expect(passwords.verify(await passwords.hash('x'), 'x')).resolves.toBe(true)
+    await expect(passwords.verify(await passwords.hash('x', stranger), 'x', stranger)).resolves.toBe(true)
   })
 
   it('takes up the work again after being refused', async () => {
     const passwords = new Passwords(1, CHEAP)
-    await Promise.allSettled(Array.from({ length: 9 }, () => passwords.verify(undefined, 'some password')))
+    await Promise.allSettled(Array.from({ length: 9 }, () => passwords.verify(undefined, 'some password', stranger)))
 
-    await expect(passwords.verify(undefined, 'some password')).resolves.toBe(false)
+    await expect(passwords.verify(undefined, 'some password', stranger)).resolves.toBe(false)
   })
 
   it('says no where there is no hash, by comparing with one all the same', async () => {
-    await expect(new Passwords(1, CHEAP).verify(undefined, 'anything')).resolves.toBe(false)
+    await expect(new Passwords(1, CHEAP).verify(undefined, 'anything', stranger)).resolves.toBe(false)
   })
 
   it.each([

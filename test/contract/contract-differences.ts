@@ -157,6 +157,11 @@ export const ADDED: readonly Difference[] = [
     facts: /^body\.(identityId|method|certPem)/,
     because: 'a record can be sent back as it was read',
   },
+  {
+    operations: /\/config-types/,
+    facts: /^body\.schema may be null$/,
+    because: 'a record without a schema shows null, and can be sent back as it was read',
+  },
   { operations: /\/configs\/\{\}$/, facts: /^body\.configTypeId/, because: 'a record can be sent back as it was read' },
   { operations: /\/enrollments/, facts: /\.urlName: string$/, because: 'clients of the peer find it there' },
   { operations: /^POST \/enrollments$/, facts: /^body\.tags/, because: 'every record has tags' },

@@ -131,6 +131,7 @@ function addMembers(facts: Set<string>, path: string, schema: JsonSchema): void 
     return
   }
   facts.add(`${path}: ${typeOf(schema)}`)
+  if (path.startsWith('body') && schema.nullable === true) facts.add(`${path} may be null`)
   if (schema.items) addMembers(facts, `${path}[]`, schema.items)
   for (const [name, member] of Object.entries(schema.properties ?? {})) {
     // Links are a map by names that each record has its own of.

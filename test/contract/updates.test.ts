@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import { type AnyField, memberName } from '../../src/schema/fields.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { type Management, managementOf } from '../world/management.ts'
 
@@ -85,10 +85,17 @@ function requiredOf(resource: AnyResource, body: Body, purpose: 'create' | 'repl
 
 const variantMembers = ({ variants }: AnyResource, { typeId }: Body) => Object.keys(variants?.[String(typeId)] ?? {})
 
-/** The same body, with null for every member that it does not have. */
-function withNulls(resource: AnyResource, body: Body): Body {
-  const nulls = fieldsWith(resource, 'write').map(([name, field]) => [memberName(name, field), null])
-  return { ...Object.fromEntries(nulls), ...body }
+type Purpose = 'create' | 'replace' | 'patch'
+
+/** Whether the definition says that a body may hold null there; `openapi.test.ts` holds that against the contract. */
+function acceptsNull({ kind, options }: AnyField, purpose: Purpose): boolean {
+  return kind.acceptsNull === true || options.acceptsNull === true || options.acceptsNull === purpose
+}
+
+/** The same body, with null for every member that it does not have and that may be null. */
+function withNulls(resource: AnyResource, purpose: Purpose, body: Body): Body {
+  const nullable = fieldsWith(resource, 'write').filter(([, field]) => acceptsNull(field, purpose))
+  return { ...Object.fromEntries(nullable.map(([name, field]) => [memberName(name, field), null])), ...body }
 }
 
 /** What a record shows of the fields that callers set. */
@@ -130,7 +137,11 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const defaults = await shownFields(resource, await make(requiredOf(resource, fresh, 'create')))
     const required = requiredOf(resource, body, 'replace')
 
-    await manage.change('PUT', `/${plural}/${full}`, how === 'null' ? withNulls(resource, required) : required)
+    await manage.change(
+      'PUT',
+      `/${plural}/${full}`,
+      how === 'null' ? withNulls(resource, 'replace', required) : required,
+    )
 
     const expected = { ...defaults, ...lasting(resource, before), ...shownAs(resource, required, before) }
     expect(await shownFields(resource, full)).toEqual(expected)
@@ -141,18 +152,60 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const required = requiredOf(resource, one, 'create')
     const absent = await shownFields(resource, await make(requiredOf(resource, two, 'create')))
 
-    const shown = await shownFields(resource, await make(withNulls(resource, required)))
+    const shown = await shownFields(resource, await make(withNulls(resource, 'create', required)))
 
     expect(shown).toEqual({ ...absent, ...shownAs(resource, required, shown) })
   })
 
-  it('stay as they are by a patch of nothing but null', async () => {
-    const id = await make(await fullBody(resource))
+  it('fall back to their defaults by null in a patch, and stay as they are where they have none', async () => {
+    const body = await fullBody(resource)
+    const id = await make(body)
     const before = await shownFields(resource, id)
+    const fresh = await fullBody(resource)
+    const defaults = await shownFields(resource, await make(requiredOf(resource, fresh, 'create')))
+    const cleared = fieldsWith(resource, 'write').filter(
+      ([name, field]) => acceptsNull(field, 'patch') && !field.options.required && name in before,
+    )
 
-    await manage.change('PATCH', `/${plural}/${id}`, withNulls(resource, {}))
+    await manage.change('PATCH', `/${plural}/${id}`, withNulls(resource, 'patch', {}))
 
-    expect(await shownFields(resource, id)).toEqual(before)
+    const expected = Object.fromEntries(cleared.map(([name]) => [name, defaults[name]]))
+    expect(await shownFields(resource, id)).toEqual({ ...before, ...expected })
+  })
+
+  const unaccepting = fieldsWith(resource, 'write').filter(([, field]) => !acceptsNull(field, 'patch'))
+
+  it.skipIf(unaccepting.length === 0).each(unaccepting.map(([name, field]) => memberName(name, field)))(
+    'refuse null in a patch as their %s, and take it for absent from clients of the other dialect',
+    async (member) => {
+      const id = await make(await fullBody(resource))
+      const before = await shownFields(resource, id)
+      const path = `${MANAGEMENT}/${plural}/${id}`
+      const headers = { 'zt-session': await world.admin() }
+
+      const refused = await manage.refusal('PATCH', `/${plural}/${id}`, { [member]: null })
+      const ignored = await world.send({ method: 'PATCH', path, headers, body: { [member]: null } })
+
+      expect(refused).toMatchObject({ status: 400, code: expect.stringMatching(/^COULD_NOT_/), field: member })
+      expect(ignored.status).toBe(200)
+      expect(await shownFields(resource, id)).toEqual(before)
+    },
+  )
+
+  it('are found by their names in any case by clients of the other dialect', async () => {
+    const body = await fullBody(resource)
+    const upper = Object.fromEntries(Object.entries(body).map(([name, value]) => [name.toUpperCase(), value]))
+    const headers = { 'zt-session': await world.admin() }
+
+    const made = await world.send({ method: 'POST', path: `${MANAGEMENT}/${plural}`, headers, body: upper })
+
+    expect(made.status).toBe(201)
+    const shown = await shownFields(resource, made.body.data.id)
+    for (const [name, field] of fieldsWith(resource, 'write')) {
+      const sent = body[memberName(name, field)]
+      if (sent === undefined || field.options.secret || field.kind.members || field.kind.name === 'set') continue
+      expect(shown[name]).toEqual(sent)
+    }
   })
 
   const patchable = fieldsWith(resource, 'write').filter(

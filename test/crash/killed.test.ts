@@ -53,7 +53,7 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
 
   beforeAll(async () => {
     tracked = await killedWhileWriting(round)
-    findings = checkDatabase(directory, dataPaths(directory).database).findings
+    findings = checkDatabase(directory, dataPaths(directory)).findings
     world = await testController({ directory })
   })
   afterAll(() => world?.stop())

@@ -169,7 +169,7 @@ describe('the chain of audit records', () => {
       expect(report.isWhole).toBe(false)
       expect(report.findings).toEqual([expect.stringMatching(finding)])
       await world.stop()
-      const offline = checkDatabase(world.directory, dataPaths(world.directory).database)
+      const offline = checkDatabase(world.directory, dataPaths(world.directory))
       world = await testController({ directory: world.directory })
       expect(offline.findings).toEqual(report.findings)
     },

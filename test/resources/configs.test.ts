@@ -120,8 +120,10 @@ describe('a config', () => {
     ['a type that does not exist', { configTypeId: 'nope' }, 'COULD_NOT_VALIDATE', 'type'],
     ['an empty type', { configTypeId: '' }, 'COULD_NOT_VALIDATE', 'type'],
     ['no data', { data: undefined }, 'COULD_NOT_VALIDATE', 'data'],
-    ['data that is a list', { data: [] }, 'COULD_NOT_PARSE_BODY', 'data'],
-    ['data that is text', { data: 'x' }, 'COULD_NOT_PARSE_BODY', 'data'],
+    ['data that is a list', { data: [] }, 'COULD_NOT_VALIDATE', 'data'],
+    ['data that is text', { data: 'x' }, 'COULD_NOT_VALIDATE', 'data'],
+    ['data that is a number', { data: 5 }, 'COULD_NOT_VALIDATE', 'data'],
+    ['data that is null', { data: null }, 'COULD_NOT_VALIDATE', 'data'],
   ])('is not made with %s', async (_what, wrong, code, field) => {
     const configTypeId = await makeType({})
     const body = { name: newName(), configTypeId, data: {}, ...wrong }

@@ -56,13 +56,13 @@ describe('an identity', () => {
     expect(await manage.get(`/identities/${id}`)).toMatchObject({ externalId: null, authPolicyId: 'default' })
   })
 
-  it('loses an app datum, or a tag, that is set to null, and all of them by an empty map', async () => {
-    const id = await make({ appData: { a: 1, b: null }, tags: { a: true } })
+  it('keeps an app datum, or a tag, that is made as null; a patch takes it away by null, and all by an empty map', async () => {
+    const id = await make({ appData: { a: 1, b: null }, tags: { a: true, c: null } })
     const created = await manage.get(`/identities/${id}`)
 
     await manage.change('PATCH', `/identities/${id}`, { appData: {}, tags: { b: 'new', a: null } })
 
-    expect(created.appData).toEqual({ a: 1 })
+    expect(created).toMatchObject({ appData: { a: 1, b: null }, tags: { a: true, c: null } })
     expect(await manage.get(`/identities/${id}`)).toMatchObject({ appData: {}, tags: { b: 'new' } })
   })
 

@@ -7,6 +7,7 @@ import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import { AuditSealer } from '../../src/store/audit.ts'
 import { ChainCheck } from '../../src/store/audit-chain.ts'
 import type { Change } from '../../src/store/changes.ts'
 import { openForWriting } from '../../src/store/dialects/sqlite/connection.ts'
@@ -14,6 +15,7 @@ import { DirectoryLocked, lockDirectory } from '../../src/store/dialects/sqlite/
 import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
 import { type Stamp, type Store, StoreMisuse, type Writing } from '../../src/store/store.ts'
 
+const auditSealer = new AuditSealer(Buffer.alloc(32, 1))
 const STAMP: Stamp = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
 
 let file: string
@@ -22,6 +24,7 @@ let store: Store
 beforeEach(async () => {
   file = join(mkdtempSync(join(tmpdir(), 'store-')), 'controller.db')
   store = await openSqliteStore(file, systemClock, {
+    auditSealer,
     report(error) {
       throw error
     },
@@ -42,7 +45,7 @@ const addAudited = (name: string) => async (tx: Writing) => {
 }
 /** Of what the audit knows, and what is wrong with its chain. */
 const audited = async () => {
-  const check = new ChainCheck()
+  const check = new ChainCheck(auditSealer)
   const records = await store.db.selectFrom('audit_records').selectAll().orderBy('n').execute()
   for (const record of records) check.add(record)
   return { entities: records.map(({ entityId }) => entityId), findings: check.report().findings }
@@ -57,7 +60,7 @@ describe('a store', () => {
     const names = ['synchronous', 'journal_mode', 'foreign_keys', 'temp_store', 'journal_size_limit', 'busy_timeout']
     const pragmas = names.map((name) => again.pragma(name, { simple: true }))
     again.close()
-    store = await openSqliteStore(file, systemClock, { report() {} })
+    store = await openSqliteStore(file, systemClock, { auditSealer, report() {} })
 
     expect(pragmas).toEqual([2, 'wal', 1, 2, 8 * 1024 * 1024, 0])
   })

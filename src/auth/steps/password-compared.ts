@@ -5,5 +5,5 @@ import type { Step } from '../attempt.ts'
 export const passwordCompared: Step = async (attempt) => {
   const { context, authenticator, presented } = attempt
   const hash = authenticator?.passwordHash ?? undefined
-  attempt.isPasswordRight = await context.controller.passwords.verify(hash, presented.password ?? '')
+  attempt.isPasswordRight = await context.controller.passwords.verify(hash, presented.password ?? '', context)
 }

@@ -7,7 +7,7 @@ export const passwordRehashed: Step = async (attempt) => {
   const { passwords } = context.controller
   if (!authenticator?.passwordHash || !passwords.isCheap(authenticator.passwordHash)) return
   try {
-    attempt.strongerHash = await passwords.hash(presented.password ?? '')
+    attempt.strongerHash = await passwords.hash(presented.password ?? '', context)
   } catch (error) {
     // Where too many passwords wait, the next sign-in will do.
     if (!(error instanceof ControllerError)) throw error

@@ -170,10 +170,9 @@ export class GroupCommit {
     const ran: Ran[] = []
     const tables = new Set<string>()
     let failure: unknown
-    let mark = this.#audit.mark()
+    const mark = this.#audit.mark()
     try {
       this.#noticeForeignWrites()
-      mark = this.#audit.mark()
       await this.#runBodies(group, ran, tables)
       failure = this.#commit()
       this.#waiting = [...group.slice(ran.length), ...this.#waiting]

@@ -1,9 +1,9 @@
 // What is done to a database while no controller runs: looking whether it is whole, and bringing it to the newest schema.
 import { rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Clock } from '../../../clock.ts'
-import { DATABASE_ENDINGS, requireDatabase, runAsOwner } from '../../../data-directory.ts'
-import { ensurePrivateFile } from '../../../pki/files.ts'
+import { KeyFileError, loadKey } from '../../../pki/files.ts'
+import { AUDIT_KEY_BYTES, AuditSealer } from '../../audit.ts'
 import { ChainCheck, type ChainedRecord, type ChainReport } from '../../audit-chain.ts'
 import { migrate, pendingMigrations } from '../../migrate.ts'
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
@@ -20,17 +20,22 @@ export interface CheckReport {
 // So many findings say enough; a broken file can hold any number.
 const MOST_FINDINGS = 100
 
+/** The paths of the files that a check reads. */
+export interface CheckedFiles {
+  readonly database: string
+  readonly auditKey: string
+}
+
 /**
  * Reads the whole database: its pages, its references, and whether its audit is one unbroken chain.
- * @throws DirectoryLocked, DataDirectoryError
+ * @throws DirectoryLocked
  */
-export function checkDatabase(directory: string, file: string): CheckReport {
+export function checkDatabase(directory: string, files: CheckedFiles): CheckReport {
   const unlock = lockDirectory(directory)
   try {
-    requireDatabase(directory)
-    const connection = openForReading(file)
+    const connection = openForReading(files.database)
     try {
-      const { findings, records } = auditChain(connection)
+      const { findings, records } = checkAudit(connection, files.auditKey)
       return {
         findings: [...brokenPages(connection), ...danglingReferences(connection), ...findings],
         auditRecords: records,
@@ -56,8 +61,19 @@ function danglingReferences(connection: SqliteDatabase): string[] {
     .map(({ table, rowid, parent }) => `row ${rowid} of ${table} refers to a row of ${parent} that does not exist`)
 }
 
-function auditChain(connection: SqliteDatabase): ChainReport {
-  const check = new ChainCheck()
+/** Verifies the audit. Without its key nothing can be said about it, which is a finding too. */
+function checkAudit(connection: SqliteDatabase, keyFile: string): Pick<ChainReport, 'findings' | 'records'> {
+  try {
+    return verifyChain(connection, new AuditSealer(loadKey(keyFile, AUDIT_KEY_BYTES)))
+  } catch (error) {
+    if (!(error instanceof KeyFileError)) throw error
+    const records = connection.prepare('select count(*) from audit_records').pluck().get() as number
+    return { findings: [`the audit cannot be verified: ${error.message}`], records }
+  }
+}
+
+function verifyChain(connection: SqliteDatabase, sealer: AuditSealer): ChainReport {
+  const check = new ChainCheck(sealer)
   const rows = connection.prepare('select * from audit_records order by n').iterate() as Iterable<ChainedRecord>
   for (const record of rows) check.add(record)
   return check.report()
@@ -66,7 +82,7 @@ function auditChain(connection: SqliteDatabase): ChainReport {
 /**
  * Runs what has not run yet, or with `isTrial` runs it on a copy that is thrown away.
  * @returns the names of the migrations
- * @throws DirectoryLocked, DataDirectoryError, and what a migration says that fails
+ * @throws DirectoryLocked, and what a migration says that fails
  */
 export async function migrateDatabase(
   directory: string,
@@ -76,37 +92,18 @@ export async function migrateDatabase(
 ): Promise<readonly string[]> {
   const unlock = lockDirectory(directory)
   try {
-    requireDatabase(directory)
     if (!isTrial) return await migrated(file, clock)
     const copy = join(directory, 'trial.db')
-    // A trial that was killed leaves its copy behind.
-    discardDatabase(copy)
     try {
-      await copyDatabase(file, copy)
+      const connection = openForReading(file)
+      await connection.backup(copy).finally(() => connection.close())
       return await migrated(copy, clock)
     } finally {
-      discardDatabase(copy)
+      for (const end of ['', '-wal', '-shm', '-journal']) rmSync(copy + end, { force: true })
     }
   } finally {
     unlock()
   }
-}
-
-function discardDatabase(file: string): void {
-  runAsOwner(dirname(file), () => {
-    for (const end of DATABASE_ENDINGS) rmSync(file + end, { force: true })
-  })
-}
-
-async function copyDatabase(file: string, copy: string): Promise<void> {
-  runAsOwner(dirname(copy), () => ensurePrivateFile(copy))
-  const connection = openForReading(file)
-  await connection.backup(copy).finally(() => connection.close())
-}
-
-/** Creates the database of a new data directory, or completes one that was begun. The caller holds the directory's lock. */
-export async function createDatabase(file: string, clock: Clock): Promise<void> {
-  await migrated(file, clock)
 }
 
 async function migrated(file: string, clock: Clock): Promise<readonly string[]> {

@@ -1,7 +1,7 @@
 // The store on one SQLite file: a connection for writes and plain reads, others for streams.
 import { type Compilable, Kysely } from 'kysely'
 import type { Clock } from '../../../clock.ts'
-import { Audit, CHAIN_START } from '../../audit.ts'
+import { Audit, type AuditSealer, CHAIN_START } from '../../audit.ts'
 import type { Database } from '../../database.ts'
 import { migrate } from '../../migrate.ts'
 import {
@@ -29,6 +29,8 @@ const TEND_AFTER = 1_000
 const BACKUP_PAGES = 200
 
 export interface SqliteOptions {
+  /** Seals the audit records. */
+  readonly auditSealer: AuditSealer
   /** Told of what goes wrong where nobody waits for an answer. */
   report(error: unknown): void
   /** How many transactions may wait for their turn; more are refused. */
@@ -61,9 +63,10 @@ class SqliteStore implements Store {
   #tended: number
   #isClosed = false
 
-  constructor(file: string, connection: SqliteDatabase, { report, longestQueue = LONGEST_QUEUE }: SqliteOptions) {
+  constructor(file: string, connection: SqliteDatabase, options: SqliteOptions) {
+    const { auditSealer, report, longestQueue = LONGEST_QUEUE } = options
     const statements = new Statements(connection)
-    const audit = new Audit(chainHead(connection))
+    const audit = new Audit(auditSealer, chainHead(connection))
     this.#connection = connection
     this.#made = newestAuditRecord(connection)
     this.#tended = hasStatistics(connection) ? this.#made : 0
@@ -72,7 +75,6 @@ class SqliteStore implements Store {
     this.#queue = new GroupCommit(connection, statements, audit, longestQueue, {
       committed: (what) => this.#announce(what),
       foreignWrite: () => {
-        audit.reset(chainHead(connection))
         this.#totals.clear()
         report(new Error('another process wrote to the database: what this one remembers of it may be out of date'))
       },

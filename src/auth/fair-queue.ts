@@ -1,0 +1,98 @@
+// A bounded queue for costly work that is fair between sources: they take turns, and none can take the places of the others.
+import { errors } from '../errors.ts'
+
+export interface FairQueueOptions {
+  /** How many run at once. */
+  readonly concurrency: number
+  /** How many wait at most; favoured ones may be twice as many. */
+  readonly maxWaiting: number
+  readonly retryAfterSeconds: number
+}
+
+/** Who asks for work to be done. */
+export interface Requester {
+  readonly source: string
+  /** Known callers still get a place where strangers fill the queue. */
+  readonly isFavoured: boolean
+}
+
+interface Waiter {
+  start(): void
+  refuse(): void
+}
+
+export class FairQueue {
+  readonly #options: FairQueueOptions
+  /** The sources that wait, in the order of their turns; a source without waiters is not in it. */
+  readonly #waiters = new Map<string, Waiter[]>()
+  #waiting = 0
+  #running = 0
+
+  constructor(options: FairQueueOptions) {
+    this.#options = options
+  }
+
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  /**
+   * Runs work when it is the turn of its source: a source that is new in the queue waits for one piece of work of each other
+   * source at most. If the queue is full, the source with the most waiters gives up its newest one.
+   * @throws SERVER_TOO_MANY_REQUESTS if there is no place, or the place went to another source
+   */
+  async run<T>(requester: Requester, work: () => Promise<T>): Promise<T> {
+    if (this.#running < this.#options.concurrency) this.#running += 1
+    else await this.#wait(requester)
+    try {
+      return await work()
+    } finally {
+      // The next waiter takes over the place, so that no newcomer gets in between.
+      const next = this.#shiftNext()
+      if (next) next.start()
+      else this.#running -= 1
+    }
+  }
+
+  #wait({ source, isFavoured }: Requester): Promise<void> {
+    if (this.#waiting >= this.#options.maxWaiting * (isFavoured ? 2 : 1)) this.#makeRoom(source)
+    return new Promise((resolve, reject) => {
+      const waiters = this.#waiters.get(source) ?? []
+      waiters.push({ start: resolve, refuse: () => reject(this.#refusal()) })
+      this.#waiters.set(source, waiters)
+      this.#waiting += 1
+    })
+  }
+
+  /** @throws SERVER_TOO_MANY_REQUESTS if no other source has at least two waiters more */
+  #makeRoom(source: string): void {
+    const own = this.#waiters.get(source)?.length ?? 0
+    const [greediest, waiters] = [...this.#waiters].reduce((most, next) =>
+      next[1].length > most[1].length ? next : most,
+    )
+    if (waiters.length <= own + 1) throw this.#refusal()
+    const newest = waiters.pop()
+    if (waiters.length === 0) this.#waiters.delete(greediest)
+    this.#waiting -= 1
+    newest?.refuse()
+  }
+
+  #shiftNext(): Waiter | undefined {
+    const [turn] = this.#waiters
+    if (!turn) return undefined
+    const [source, waiters] = turn
+    const next = waiters.shift()
+    this.#waiting -= 1
+    // To the end of the rotation.
+    this.#waiters.delete(source)
+    if (waiters.length > 0) this.#waiters.set(source, waiters)
+    return next
+  }
+
+  #refusal(): Error {
+    return errors.SERVER_TOO_MANY_REQUESTS(undefined, {
+      cause: `${this.#waiting} wait for their turn`,
+      retryAfterSeconds: this.#options.retryAfterSeconds,
+    })
+  }
+}

@@ -1,0 +1,108 @@
+// Every regular expression of the tree takes time in proportion to the text it is given, however that text is chosen.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { checkSync } from 'recheck'
+import { parseAst } from 'rolldown/parseAst'
+import { describe, expect, it } from 'vitest'
+
+// The checker runs in this process: nothing but JavaScript is needed.
+process.env.RECHECK_BACKEND = 'pure'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+interface Found {
+  readonly file: string
+  readonly line: number
+  readonly source: string
+  readonly flags: string
+}
+
+/** The parts of a syntax tree's node that this test reads. */
+interface SyntaxNode {
+  readonly type: string
+  readonly start: number
+  readonly value?: unknown
+  readonly regex?: { readonly pattern: string; readonly flags: string }
+  readonly callee?: { readonly name?: string }
+  readonly arguments?: readonly SyntaxNode[]
+  readonly key?: { readonly name?: string }
+  readonly id?: { readonly name?: string }
+  readonly name?: string
+  readonly init?: SyntaxNode | null
+  readonly quasis?: readonly { readonly value: { readonly cooked: string } }[]
+  readonly expressions?: readonly SyntaxNode[]
+}
+
+const found: Found[] = []
+const computed: string[] = []
+
+for (const folder of ['src', 'server', 'commands', 'bin', '.ci']) {
+  for (const name of readdirSync(join(root, folder), { recursive: true }) as string[]) {
+    if (!/\.(?:ts|m?js)$/.test(name)) continue
+    const file = join(folder, name)
+    collect(file, readFileSync(join(root, file), 'utf8'))
+  }
+}
+
+function collect(file: string, text: string): void {
+  const constants = new Map<string, string>()
+  const line = ({ start }: SyntaxNode) => text.slice(0, start).split('\n').length
+  for (const node of nodesOf(parseAst(text, { lang: 'ts' }) as unknown)) {
+    const { type, regex, id, init, callee, key, value, arguments: given = [] } = node
+    const add = (source: string, flags: string) => found.push({ file, line: line(node), source, flags })
+    if (type === 'VariableDeclarator' && id?.name && init) {
+      const known = textOf(init, constants)
+      if (known !== undefined) constants.set(id.name, known)
+    }
+    if (type === 'Literal' && regex) add(regex.pattern, regex.flags)
+    if (/^(?:New|Call)Expression$/.test(type) && callee?.name === 'RegExp') {
+      const [source, flags = ''] = given.map((argument) => textOf(argument, constants))
+      if (source === undefined) computed.push(`${file}:${line(node)}`)
+      else add(source, flags)
+    }
+    // JSON Schema's word for a regular expression.
+    const pattern = type === 'Property' && key?.name === 'pattern' ? textOf(value as SyntaxNode, constants) : undefined
+    if (pattern !== undefined) add(pattern, 'u')
+  }
+}
+
+function* nodesOf(tree: unknown): Generator<SyntaxNode> {
+  if (typeof tree !== 'object' || tree === null) return
+  if ('type' in tree && typeof tree.type === 'string') yield tree as SyntaxNode
+  for (const child of Object.values(tree)) yield* nodesOf(child)
+}
+
+/** The text that an expression always has: a literal, or one put together from literals. */
+function textOf(
+  { type, value, name = '', quasis = [], expressions = [] }: SyntaxNode,
+  constants: ReadonlyMap<string, string>,
+): string | undefined {
+  if (type === 'Literal') return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
+  if (type === 'Identifier') return constants.get(name)
+  if (type !== 'TemplateLiteral') return undefined
+  const parts = expressions.map((expression) => textOf(expression, constants))
+  if (parts.includes(undefined)) return undefined
+  return quasis.map(({ value: { cooked } }, at) => cooked + (parts[at] ?? '')).join('')
+}
+
+describe('regular expressions', () => {
+  it('are found', () => {
+    expect(found.length).toBeGreaterThan(50)
+  })
+
+  it('are all known before the program runs', () => {
+    expect(computed).toEqual([])
+  })
+})
+
+describe.each(found)('$file:$line /$source/$flags', ({ source, flags }) => {
+  it('is linear', { timeout: 120_000 }, () => {
+    const { status, ...diagnostics } = checkSync(source, flags, { timeout: 60_000 })
+
+    expect({ status, attack: 'attack' in diagnostics ? diagnostics.attack : undefined }).toEqual({
+      status: 'safe',
+      attack: undefined,
+    })
+  })
+})
