@@ -16,8 +16,8 @@ export type Caller =
       readonly apiSessionId: string
       /** A second factor is still owed: only what such a session may call is open to it. */
       readonly isPartial: boolean
-      /** The session is made by the very transaction that this caller writes; nothing else knows it yet. */
-      readonly isSigningIn?: true
+      /** Only the audit names it: the controller itself decided to write, so no right of the caller is required. */
+      readonly isActorOnly?: true
     }
   /** Whoever can read the data directory, working on it while no controller runs. */
   | { readonly kind: 'local-operator'; readonly osUser: string }

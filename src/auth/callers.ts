@@ -26,6 +26,11 @@ export function callerOfSession({ authPolicies }: Pick<Known, 'authPolicies'>, s
   }
 }
 
+/** The caller as the actor of what the controller writes down of it, also if its session has ended since. */
+export function toActor(caller: Caller): Caller {
+  return caller.kind === 'identity' ? { ...caller, isActorOnly: true } : caller
+}
+
 /**
  * Requires that a caller still holds the rights that its request was admitted with. Passwords are hashed, bodies arrive and
  * other transactions commit between that moment and its own transaction.
@@ -33,7 +38,7 @@ export function callerOfSession({ authPolicies }: Pick<Known, 'authPolicies'>, s
  * @throws UNAUTHORIZED if its session ended, its identity is no administrator any more, or a second factor is owed now
  */
 export function requireSameRights({ sessions, authPolicies }: Known, caller: Caller, earlier: readonly Change[]): void {
-  if (caller.kind !== 'identity' || caller.isSigningIn) return
+  if (caller.kind !== 'identity' || caller.isActorOnly) return
   const session = sessions.get(caller.apiSessionId)
   if (!session || earlier.some(({ operation, id }) => operation === 'delete' && id === session.id)) {
     throw sessionUnknown()

@@ -48,7 +48,7 @@ export async function openSession(attempt: Attempt, reported: Reported): Promise
   function asIdentity({ context: { controller, origin } }: Attempt, apiSessionId: string): Context {
     const { id: identityId, name: identityName, isAdmin } = identity
     return controller.context(
-      { kind: 'identity', identityId, identityName, isAdmin, apiSessionId, isPartial: false, isSigningIn: true },
+      { kind: 'identity', identityId, identityName, isAdmin, apiSessionId, isPartial: false, isActorOnly: true },
       origin,
     )
   }

@@ -4,6 +4,7 @@ import type { Caller, Context, Origin, WriteContext } from '../context.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { sourceFromContext } from '../sources.ts'
 import type { Attempt, Method, Refusal, RefusalReason } from './attempt.ts'
+import { toActor } from './callers.ts'
 import { disable, isDisabled } from './disabling.ts'
 import { EventAggregator } from './event-aggregator.ts'
 
@@ -52,7 +53,7 @@ async function record(context: Context, refused: RefusedSignIn, detail: string):
   const isGuess = reason === 'WRONG_PASSWORD' && authenticatorId !== NOBODY
   if (!isFirst && !isGuess) return
   try {
-    await context.write(async (tx) => {
+    await controller.context(toActor(refused.caller), refused.origin).write(async (tx) => {
       if (isFirst) writeRecord(tx, refused, 1)
       if (isGuess) await countFailure(tx, authenticatorId)
     })
@@ -125,7 +126,7 @@ export class Refusals {
   /** Records what was counted in windows that are over; in all windows with `isFinal`. */
   async flush({ clock, controller }: Context, options: { readonly isFinal?: boolean } = {}): Promise<void> {
     const write = (refused: RefusedSignIn, count: number) =>
-      controller.context(refused.caller, refused.origin).write(async (tx) => writeRecord(tx, refused, count))
+      controller.context(toActor(refused.caller), refused.origin).write(async (tx) => writeRecord(tx, refused, count))
     for (const aggregator of [this.#bySource, this.#byReason]) await aggregator.flush(clock.now(), write, options)
   }
 }

@@ -261,3 +261,19 @@ describe('a change that was admitted', () => {
     expect(await countOf(name)).toBe(1)
   })
 })
+
+describe('what the controller writes down of a caller', () => {
+  it('does not depend on whether its session is still there', async () => {
+    const path = `${CLIENT}/current-identity/authenticators/${victim.authenticatorId}`
+    const body = { currentPassword: 'a wrong password', password: 'another password' }
+    for (let guess = 0; guess < 3; guess++) await world.send({ method: 'PATCH', path, token, body })
+    await losses['its session is ended']?.apply()
+    world.clock.advance(61_000)
+
+    await world.controller.refusals.flush(world.system)
+
+    const query = world.controller.store.db.selectFrom('audit_records').select(['actorId', 'count'])
+    const records = await query.where('operation', '=', 'refuse').where('actorId', '=', victim.id).execute()
+    expect(records.map(({ count }) => count)).toEqual([1, 2])
+  })
+})
