@@ -1,9 +1,8 @@
 // The application: routes, hooks and the error handler over a controller. It never listens.
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Api } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
-import { errors } from '../src/errors.ts'
 import { newId } from '../src/ids.ts'
 import { type BodyTolerance, bodyRequired } from '../src/schema/bodies.ts'
 import { withinTime } from './answer-time.ts'
@@ -12,14 +11,18 @@ import { addBodyParsers } from './body-parsers.ts'
 import { answerHeaders, bodyTolerance } from './dialects.ts'
 import { answerFailure } from './failures.ts'
 import { authorize } from './hooks/authorize.ts'
+import { checkContentType } from './hooks/check-content-type.ts'
+import { checkHead } from './hooks/check-head.ts'
 import { identify } from './hooks/identify.ts'
 import { negotiate } from './hooks/negotiate.ts'
 import { reauthorize } from './hooks/reauthorize.ts'
+import { requireRoute } from './hooks/require-route.ts'
 import { shed } from './hooks/shed.ts'
 import type { Load } from './load.ts'
 import { BASE_PATHS, routedUrl } from './mount-points.ts'
 import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
+import { PathTable } from './path-table.ts'
 import { peerCertificates } from './requests.ts'
 
 export interface AppOptions {
@@ -36,6 +39,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   const { config, log } = controller
   const instanceId = newId()
   const fail = answerFailure(log)
+  const served = options.operations ?? operations
   const app = Fastify({
     logger: false,
     // Paths that cannot be decoded, which no route and no hook ever sees.
@@ -50,7 +54,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   })
   app.decorateRequest('state')
   app.addHook('onRoute', (route) => {
-    if (!route.config?.operation && !route.config?.public) {
+    if (!route.config?.operation) {
       throw new Error(`the route ${route.method} ${route.url} states neither a permission nor why it needs none`)
     }
   })
@@ -59,19 +63,17 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(answerHeaders(request.state.dialect, instanceId))
   })
-  app.addHook('onRequest', async (request) => {
-    if (request.is404) throw errors.NOT_FOUND({ message: `there is no path ${request.url.split('?')[0]}` })
-  })
+  app.addHook('onRequest', checkHead(config))
+  app.addHook('onRequest', requireRoute(pathTable(served)))
   app.addHook('onRequest', authorize)
+  app.addHook('onRequest', checkContentType)
   app.addHook('onRequest', negotiate)
   const judgeAgain = reauthorize(controller)
   addBodyParsers(app, judgeAgain)
   app.addHook('preHandler', (request, _reply, done) => done(judgeAgain(request)))
   app.setErrorHandler(fail)
   app.setNotFoundHandler(unreachable)
-  const served = options.operations ?? operations
   for (const operation of served) register(app, controller, operation)
-  refuseOtherMethods(app, served)
   await app.ready()
   return app
 }
@@ -91,13 +93,13 @@ function register(app: FastifyInstance, controller: Controller, operation: AnyOp
   }
 }
 
-/** Every path an operation is found at; those below no base path belong to the root. */
-export function routesOf(operation: AnyOperation): { api: Api; path: string }[] {
+/** Every path an operation is found at; those below no base path belong to the root, and to no API. */
+export function routesOf(operation: AnyOperation): { api: Api | undefined; path: string }[] {
   const below = operation.apis.map((api) => ({
     api,
     path: BASE_PATHS[api] + (operation.path === '/' ? '' : operation.path),
   }))
-  const atRoot = (operation.atRoot ?? []).map((path) => ({ api: operation.apis[0] as Api, path }))
+  const atRoot = (operation.atRoot ?? []).map((path) => ({ api: undefined, path }))
   return [...below, ...atRoot]
 }
 
@@ -134,13 +136,6 @@ function readBody(operation: AnyOperation, request: FastifyRequest, tolerance: B
   const { body } = operation
   if (!body) return undefined
   if (request.body === undefined && body.isRequired) throw bodyRequired()
-  if (request.body !== undefined) {
-    const [type = ''] = (request.headers['content-type'] ?? '').split(';')
-    if (!body.contentTypes.includes(type.trim().toLowerCase())) {
-      const reason = `is not one of ${body.contentTypes.join(', ')}`
-      throw errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Type', reason, value: type })
-    }
-  }
   return body.read(request.body, tolerance)
 }
 
@@ -155,31 +150,13 @@ function unreachable(): never {
   throw new Error('a hook should have refused this request')
 }
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-
-/** Answers 405 where a path exists and the method does not. */
-function refuseOtherMethods(app: FastifyInstance, served: readonly AnyOperation[]): void {
-  const byPath = new Map<string, Set<string>>()
+/** The paths of all operations, with their methods and APIs. */
+function pathTable(served: readonly AnyOperation[]): PathTable {
+  const table = new PathTable()
   for (const operation of served) {
-    for (const { path } of routesOf(operation)) {
-      const methods = byPath.get(path) ?? new Set()
-      byPath.set(path, methods.add(operation.method))
-    }
+    for (const { api, path } of routesOf(operation)) table.add(path, operation.method, api)
   }
-  for (const [url, methods] of byPath) {
-    const others = METHODS.filter((method) => !methods.has(method))
-    if (others.length === 0) continue
-    app.route({
-      method: others as HTTPMethods[],
-      url,
-      config: { public: 'it only says that the method is not supported' },
-      // In a hook, because a body is never looked at for a method that does not exist.
-      onRequest: async (request) => {
-        throw errors.METHOD_NOT_ALLOWED({ message: `${request.method} is not among ${[...methods].join(', ')}` })
-      },
-      handler: unreachable,
-    })
-  }
+  return table
 }
 
 /** Request ids: short, unique within this process and unlikely to meet those of another. */

@@ -8,6 +8,9 @@ import type { Reauthorize } from './hooks/reauthorize.ts'
 // Operations that take certificates and signing requests take them as text, too.
 const TEXT_TYPES = ['text/plain', 'application/x-pem-file', 'application/pkcs7'] as const
 
+/** Every content type that can be read. */
+export const BODY_TYPES: readonly string[] = ['application/json', ...TEXT_TYPES]
+
 /**
  * Replaces Fastify's parsers. JSON with keys that reach into prototypes is refused. A caller that lost its right while the
  * body arrived does not learn whether it can be parsed.

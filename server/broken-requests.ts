@@ -15,13 +15,22 @@ export function answerBroken(error: Error & { code?: string }, socket: Duplex): 
     socket.destroy()
     return
   }
-  const refusal = refusalOf(code)
+  refuse(socket, refusalOf(code))
+}
+
+/** Refuses a CONNECT request: this server is no proxy, so that method is allowed nowhere. */
+export function refuseTunnel(_request: unknown, socket: Duplex): void {
+  refuse(socket, errors.METHOD_NOT_ALLOWED({ message: 'CONNECT is not supported' }), ['allow: '])
+}
+
+function refuse(socket: Duplex, refusal: ControllerError, headers: readonly string[] = []): void {
   const body = `${JSON.stringify(envelope(refusal, newId()))}\n`
   const head = [
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
+    ...headers,
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }

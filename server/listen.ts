@@ -5,9 +5,8 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
-import { answerBroken } from './broken-requests.ts'
+import { answerBroken, refuseTunnel } from './broken-requests.ts'
 import { Connections } from './connections.ts'
-import { BASE_PATHS } from './mount-points.ts'
 import { cameThrough } from './requests.ts'
 
 export interface Listening {
@@ -75,20 +74,12 @@ function tlsServer(app: FastifyInstance, controller: Controller, listener: Liste
     },
     (request, response) => {
       cameThrough(request, listener)
-      request.url = keptToApis(request.url ?? '/', listener)
       app.routing(request, response)
     },
   )
   server.on('clientError', answerBroken)
+  server.on('connect', refuseTunnel)
   return server
-}
-
-/** On a listener that does not serve an API, its paths lead nowhere. */
-function keptToApis(url: string, { apis }: ListenerConfig): string {
-  const foreign = (['client', 'management'] as const).find(
-    (api) => !apis.includes(api) && url.startsWith(BASE_PATHS[api]),
-  )
-  return foreign ? `/edge/not-served-here${url}` : url
 }
 
 function bind(server: Server, { address }: ListenerConfig): Promise<void> {

@@ -12,13 +12,21 @@ const LEGACY_CLIENT = '/edge/v1'
 const AT_ROOT = new Set(['/', '/version', '/.well-known/est/cacerts'])
 const OTHER_ROOTS = ['/edge', '/fabric', '/oidc', '/.well-known', '/health-checks']
 
-/** The path that is really routed. */
-export function routedUrl(url: string): string {
+/** The path that is really routed: without scheme and host, which clients of proxies send, and below a base path. */
+export function routedUrl(requestTarget: string): string {
+  const url = originForm(requestTarget)
   const end = url.search(/[?#]/)
   const path = end === -1 ? url : url.slice(0, end)
   if (isBelow(path, LEGACY_CLIENT)) return BASE_PATHS.client + url.slice(LEGACY_CLIENT.length)
   if (AT_ROOT.has(path) || OTHER_ROOTS.some((root) => isBelow(path, root))) return url
   return BASE_PATHS.client + url
+}
+
+/** A request target in absolute form (RFC 9112, section 3.2.2) without its scheme and authority. */
+function originForm(requestTarget: string): string {
+  const [prefix] = /^https?:\/\/[^/?#]*/i.exec(requestTarget) ?? ['']
+  const rest = requestTarget.slice(prefix.length)
+  return prefix === '' || rest.startsWith('/') ? rest : `/${rest}`
 }
 
 function isBelow(path: string, root: string): boolean {

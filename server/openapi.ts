@@ -99,7 +99,7 @@ function successOf(returns: Returns): '200' | '201' {
 }
 
 /** The statuses by which callers of the operation have to expect to be refused. */
-function refusalStatuses({ access, path, method, query, body, refusals }: AnyOperation): number[] {
+function refusalStatuses({ access, path, method, query, body, refusals, hasOneForm }: AnyOperation): number[] {
   const isPublic = 'public' in access
   const isChange = method !== 'GET'
   const canConflict = isChange && !isPublic && (method === 'DELETE' || body !== undefined)
@@ -109,7 +109,7 @@ function refusalStatuses({ access, path, method, query, body, refusals }: AnyOpe
     401: !isPublic || body !== undefined,
     403: !isPublic && access.isForbidden === true,
     404: path.includes(':'),
-    406: !isChange,
+    406: !isChange && !hasOneForm,
     409: canConflict,
     413: body !== undefined,
     415: body !== undefined,

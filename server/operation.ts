@@ -86,6 +86,8 @@ export interface Operation<B = unknown> {
   readonly query?: Readonly<Record<string, QueryParameter>>
   readonly body?: BodyReader<B>
   readonly returns: Returns
+  /** The response has one form and is sent in it whatever `Accept` says, because clients name others and read this one. */
+  readonly hasOneForm?: boolean
   /** Statuses by which it refuses beside those that follow from what it is. */
   readonly refusals?: readonly number[]
   /** Not part of the documented contract, but this product's own. */

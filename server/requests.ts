@@ -2,7 +2,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import type { Dialect, ListenerConfig } from '../src/config.ts'
+import type { Api, Dialect, ListenerConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import type { AnyOperation } from './operation.ts'
 
@@ -18,11 +18,10 @@ declare module 'fastify' {
     state: RequestState
   }
   interface FastifyContextConfig {
-    /** What the route does; absent only on routes that refuse. */
+    /** What the route does; absent where no route matched. */
     operation?: AnyOperation
-    api?: 'client' | 'management'
-    /** For routes without an operation: why they need no permission. */
-    public?: string
+    /** The API that the route belongs to; routes at the root belong to none. */
+    api?: Api | undefined
   }
 }
 

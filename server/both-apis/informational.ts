@@ -138,6 +138,7 @@ export const informationalOperations: readonly AnyOperation[] = [
     summary: "The controller's certificate authorities, as a PKCS#7 store.",
     access: { public: 'an enrolling client must be able to trust the controller before anyone knows it' },
     returns: { kind: 'raw', contentType: 'application/pkcs7-mime' },
+    hasOneForm: true,
     run: ({ context }) =>
       raw('application/pkcs7-mime', certificateStore(context.controller.authority.bundle), {
         'content-transfer-encoding': 'base64',

@@ -138,6 +138,7 @@ export const enrollOperations: readonly AnyOperation[] = [
     query: { token: { schema: string }, method: { schema: string } },
     body: enrollBody,
     returns: ENROLLED,
+    hasOneForm: true,
     async run({ context, query, headers, body }) {
       const { token, method } = query as { token?: string; method?: string }
       const isPem = REQUEST_TYPES.some((type) => String(headers['content-type']).startsWith(type))

@@ -1,4 +1,4 @@
-// Content types both ways, then the parameters: what a request says of its form, before its body is read.
+// What a request says of the form of its response, then its parameters: before its body is read.
 import type { FastifyRequest } from 'fastify'
 import { errors } from '../../src/errors.ts'
 import { readQuery } from '../query.ts'
@@ -10,7 +10,7 @@ export async function negotiate(request: FastifyRequest): Promise<void> {
   const produced = operation.returns.kind === 'raw' ? operation.returns.contentType : 'application/json'
   const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined
   // With a body, clients of the peer are answered in the type they sent, whatever they say they accept.
-  if (!hasBody && !accepts(request.headers.accept, produced))
+  if (!operation.hasOneForm && !hasBody && !accepts(request.headers.accept, produced))
     throw notAcceptable(request.headers.accept ?? '', produced)
   request.state.query = readQuery(operation.query ?? {}, request.query as Record<string, string | string[]>)
 }

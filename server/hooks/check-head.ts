@@ -1,0 +1,28 @@
+// Refuses requests whose head alone is wrong, before their path is looked at: an ambiguous host, a body that is too large.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Config } from '../../src/config.ts'
+import { errors, invalid } from '../../src/errors.ts'
+
+export function checkHead(config: Config) {
+  return (request: FastifyRequest, reply: FastifyReply, done: (refusal?: Error) => void): void => {
+    const isKnown = request.state.caller.kind !== 'anonymous'
+    const maxBytes = config[isKnown ? 'limits.body' : 'limits.bodyBeforeSession']
+    if (countHosts(request.raw.rawHeaders) > 1) done(invalid('Host', 'must be sent once'))
+    else if (Number(request.headers['content-length'] ?? 0) <= maxBytes) done()
+    else {
+      // Otherwise the rest of the body would be received only to be thrown away.
+      reply.header('connection', 'close')
+      done(errors.REQUEST_ENTITY_TOO_LARGE())
+    }
+  }
+}
+
+/** Node keeps the first of several `Host` headers and drops the others, so `headers` does not show them. */
+function countHosts(rawHeaders: readonly string[]): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1
+  }
+  return count
+}
