@@ -26,16 +26,34 @@ export async function openOffline(directory: string, osUser: string): Promise<Tr
   return transport
 }
 
+/** Whether a controller was made in the directory. @throws CommandError if this account cannot enter it */
+export async function isInitialised(directory: string): Promise<boolean> {
+  const initialise = await import('../src/initialise.ts')
+  try {
+    return initialise.isInitialised(directory)
+  } catch (error) {
+    return explainOpening(directory)(error as Error)
+  }
+}
+
 /** @throws CommandError with exit code 5 where no controller was made yet */
 export async function assertInitialised(directory: string): Promise<void> {
-  const { isInitialised } = await import('../src/initialise.ts')
-  if (isInitialised(directory)) return
+  if (await isInitialised(directory)) return
   throw new CommandError(EXIT.notFound, 'NO_DATA_DIRECTORY', `${directory} is not the data directory of a controller`, {
     hint: `--data-dir with another directory, or controller init --data-dir ${directory}`,
   })
 }
 
 const LEAVE_IT = 'leave out --offline to speak to the controller that runs, or stop it first'
+
+/** The exit code for each thing that can be wrong with a directory. */
+const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
+  NOT_EMPTY: EXIT.conflict,
+  NOT_PRIVATE: EXIT.notPermitted,
+  FOREIGN_OWNER: EXIT.notPermitted,
+  LOCK_FAILED: EXIT.notPermitted,
+  DATABASE_MISSING: EXIT.notFound,
+}
 
 /** What it means when a directory cannot be opened. */
 export function explainOpening(directory: string, whenLocked = LEAVE_IT) {
@@ -47,6 +65,10 @@ export function explainOpening(directory: string, whenLocked = LEAVE_IT) {
       })
     }
     if (error.name === 'KeyFileError') throw new CommandError(EXIT.failed, 'KEY_FILE_UNUSABLE', error.message)
+    if (error.name === 'DataDirectoryError') {
+      const { code, remedy } = error as Error & { code: string; remedy: string }
+      throw new CommandError(DIRECTORY_EXITS[code] ?? EXIT.failed, code, error.message, { hint: remedy })
+    }
     if (error.name === 'ConfigError') {
       throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
     }

@@ -4,7 +4,7 @@ import { rememberDirectory } from '../src/client/known-directories.ts'
 import { systemClock } from '../src/clock.ts'
 import type { Overrides } from '../src/config.ts'
 import { PrintingCommand } from './base.ts'
-import { dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
+import { dataDirectory, dataDirectoryFlag, explainOpening, isInitialised } from './data-directory.ts'
 import { CommandError, EXIT, usageError } from './exit-codes.ts'
 import { password } from './prompts.ts'
 
@@ -49,16 +49,11 @@ export class Init extends PrintingCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(Init)
     const directory = dataDirectory(flags['data-dir'])
-    const { initialise, isInitialised, isUsable } = await import('../src/initialise.ts')
-    if (isInitialised(directory)) {
+    const { initialise } = await import('../src/initialise.ts')
+    if (await isInitialised(directory)) {
       const message = `${directory} is a controller's data directory already`
       const hint = `controller serve --data-dir ${directory}`
       throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint })
-    }
-    if (!isUsable(directory)) {
-      throw new CommandError(EXIT.conflict, 'NOT_EMPTY', `${directory} holds other files`, {
-        hint: '--data-dir with a new directory',
-      })
     }
     const username = flags['admin-username']
     const administrator =

@@ -6,6 +6,8 @@ import { nearest } from './nearest.ts'
 
 /** Runs a command line to its end; the result is the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
+  // Whatever a command writes may hold a secret.
+  process.umask(0o077)
   if (!process.stdout.listeners('error').includes(endQuietly)) process.stdout.on('error', endQuietly)
   if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
   const words = flagsLast(argv)

@@ -49,8 +49,8 @@ function announcement({ url, addresses, fingerprint, written, bootstrapToken }: 
 
 function explain(directory: string) {
   const explainDirectory = explainOpening(directory, 'stop it first, or use another --data-dir')
-  return (error: Error & { code?: string }): never => {
-    if (error.code === 'EADDRINUSE' || error.code === 'EACCES' || error.code === 'EADDRNOTAVAIL') {
+  return (error: Error & { syscall?: string }): never => {
+    if (error.syscall === 'listen') {
       throw new CommandError(EXIT.tryLater, 'CANNOT_LISTEN', `the address cannot be used: ${error.message}`, {
         hint: '--listen with another address',
       })

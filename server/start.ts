@@ -43,6 +43,7 @@ export interface Running {
 
 /** @throws DirectoryLocked, ConfigError, and what the system says of an address that cannot be bound */
 export async function startController({ directory, settings, env, logTo }: StartOptions): Promise<Running> {
+  process.umask(0o077)
   const written = isInitialised(directory) ? [] : await initialise({ directory, settings, clock: systemClock })
   const unlock = lockDirectory(directory)
   try {

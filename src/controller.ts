@@ -1,5 +1,4 @@
 // The controller without any face: everything that a request, an offline command or a background job works with.
-import { join } from 'node:path'
 import { Access } from './access/access.ts'
 import { endLostSessions } from './access/lost-rights.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
@@ -14,6 +13,7 @@ import { SessionTokens } from './auth/session-tokens.ts'
 import type { Clock } from './clock.ts'
 import { type Config, certificateHosts } from './config.ts'
 import type { Caller, Context, Origin, WriteContext } from './context.ts'
+import { dataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { enrollmentRules } from './enrollment/enrollment-rules.ts'
 import { Enrollments } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
@@ -39,6 +39,8 @@ import { ServiceSessionViews } from './views/service-session-views.ts'
 import { ServiceViews } from './views/service-views.ts'
 import { SessionViews } from './views/session-views.ts'
 import { TerminatorViews } from './views/terminator-views.ts'
+
+export { dataPaths } from './data-directory.ts'
 
 export interface Controller {
   readonly config: Config
@@ -89,26 +91,18 @@ export interface OpenOptions {
   readonly log: Log
 }
 
-/** Where the parts of a data directory lie. */
-export function dataPaths(directory: string) {
-  return {
-    config: join(directory, 'config.yaml'),
-    database: join(directory, 'controller.db'),
-    tokenKey: join(directory, 'token.key'),
-    auditKey: join(directory, 'audit.key'),
-    pki: join(directory, 'pki'),
-  }
-}
-
 const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
 /** Opens the controller of a data directory that was initialised. The caller holds the directory's lock. */
 export async function openController({ directory, config, clock, log, ports }: OpenOptions): Promise<Controller> {
   const paths = dataPaths(directory)
   const startedAt = clock.now()
-  const authority = Authority.load(paths.pki, certificateHosts(config), startedAt)
-  const tokens = SessionTokens.open(paths.tokenKey)
-  const auditSealer = new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES))
+  requireDatabase(directory)
+  const { authority, tokens, auditSealer } = runAsOwner(directory, () => ({
+    authority: Authority.load(paths.pki, certificateHosts(config), startedAt),
+    tokens: SessionTokens.open(paths.tokenKey),
+    auditSealer: new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)),
+  }))
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
     report: (error) => log.error({ err: error }, 'the store met a problem'),

@@ -1,12 +1,21 @@
 // The first start of a data directory: keys, certificates, database, settings and the first administrator.
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { firstAdministrator, recoverAdministrator } from './auth/recovery.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import { writeBootstrap } from './client/bootstrap.ts'
 import type { Clock } from './clock.ts'
 import { advertisedAddress, certificateHosts, configFile, type Overrides, readConfig } from './config.ts'
 import type { Context } from './context.ts'
-import { dataPaths, openController } from './controller.ts'
+import { openController } from './controller.ts'
+import {
+  DataDirectoryError,
+  dataPaths,
+  hasDatabase,
+  holdsNothingElse,
+  isPresent,
+  requireDatabase,
+  runAsOwner,
+} from './data-directory.ts'
 import { silentLog } from './log.ts'
 import { Authority } from './pki/authority.ts'
 import { loadOrCreateKey, makePrivateDirectory, writePrivateFile } from './pki/files.ts'
@@ -14,6 +23,7 @@ import { enrollments } from './resources/enrollments.ts'
 import { identities } from './resources/identities.ts'
 import { AUDIT_KEY_BYTES } from './store/audit.ts'
 import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
+import { createDatabase } from './store/dialects/sqlite/maintenance.ts'
 import { insert, newEntity, removeIn } from './store/entities.ts'
 
 // Long enough for somebody who starts a controller to copy it, too short to be found in an old terminal.
@@ -34,53 +44,56 @@ export interface InitialiseOptions {
   readonly administrator?: Administrator
 }
 
-/** The settings file is written last: where it is, everything is. */
+/**
+ * The settings file is written last: where it is, everything is.
+ * @throws DataDirectoryError if this account cannot enter the directory
+ */
 export function isInitialised(directory: string): boolean {
-  return existsSync(dataPaths(directory).config)
-}
-
-/** A directory that holds other things is not taken over. */
-export function isUsable(directory: string): boolean {
-  if (!existsSync(directory)) return true
-  const own = new Set([
-    'controller.db',
-    'controller.db-wal',
-    'controller.db-shm',
-    'lock.db',
-    'lock.db-journal',
-    'pki',
-    'token.key',
-    'audit.key',
-  ])
-  return readdirSync(directory).every((entry) => own.has(entry))
+  return isPresent(dataPaths(directory).config)
 }
 
 /**
  * Makes a data directory. One that was begun and not finished is completed. Returns the files it wrote.
- * @throws ConfigError, DirectoryLocked
+ * @throws ConfigError, DirectoryLocked, DataDirectoryError
  */
 export async function initialise({ directory, settings, clock, administrator }: InitialiseOptions): Promise<string[]> {
   const paths = dataPaths(directory)
   const config = readConfig(undefined, {}, settings)
+  requireNothingElse(directory)
   makePrivateDirectory(directory)
   const unlock = lockDirectory(directory)
   try {
-    const written: string[] = []
-    if (!Authority.exists(paths.pki)) written.push(...Authority.make(paths.pki, certificateHosts(config), clock.now()))
-    SessionTokens.open(paths.tokenKey)
-    // Only with a new database: records that an earlier key sealed would look forged under a new one.
-    if (!existsSync(paths.database)) loadOrCreateKey(paths.auditKey, AUDIT_KEY_BYTES)
+    await makeDatabase(directory, clock)
+    const written = runAsOwner(directory, () => {
+      SessionTokens.open(paths.tokenKey)
+      return Authority.exists(paths.pki) ? [] : Authority.make(paths.pki, certificateHosts(config), clock.now())
+    })
     const controller = await openController({ directory, config, clock, log: silentLog })
     try {
       await makeFirstAdministrator(controller.context({ kind: 'system' }), administrator)
     } finally {
       await controller.close()
     }
-    writePrivateFile(paths.config, configFile(settings))
+    runAsOwner(directory, () => writePrivateFile(paths.config, configFile(settings)))
     return [paths.config, paths.database, paths.tokenKey, paths.auditKey, ...written]
   } finally {
     unlock()
   }
+}
+
+/** A directory that holds other files is not taken over: it would be closed to the accounts that share it. */
+function requireNothingElse(directory: string): void {
+  if (holdsNothingElse(directory)) return
+  throw new DataDirectoryError('NOT_EMPTY', `${directory} holds other files`, '--data-dir with a new directory')
+}
+
+/** The database comes before the keys, so that keys without a database are those of one that was lost. */
+async function makeDatabase(directory: string, clock: Clock): Promise<void> {
+  const { database, auditKey, pki } = dataPaths(directory)
+  if (existsSync(pki)) requireDatabase(directory)
+  // Only with a new database: records that an earlier key sealed would look forged under a new one.
+  if (!hasDatabase(directory)) runAsOwner(directory, () => loadOrCreateKey(auditKey, AUDIT_KEY_BYTES))
+  await createDatabase(database, clock)
 }
 
 async function makeFirstAdministrator(context: Context, administrator: Administrator | undefined): Promise<void> {

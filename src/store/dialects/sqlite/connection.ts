@@ -1,5 +1,8 @@
 // Opens SQLite files the only way this controller uses them, and proves that the settings took effect.
+import { dirname } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
+import { runAsOwner } from '../../../data-directory.ts'
+import { ensurePrivateFile } from '../../../pki/files.ts'
 
 export type { SqliteDatabase }
 
@@ -15,27 +18,46 @@ const SETTINGS: readonly (readonly [pragma: string, value: string, reads: unknow
   ['busy_timeout', '0', 0],
 ]
 
-/** Opens a file for reading and writing, creating it where it is missing. */
+/** Opens a file for reading and writing, creating it if it is missing. */
 export function openForWriting(file: string): SqliteDatabase {
-  const connection = new Sqlite(file, { timeout: 0 })
+  return runAsOwner(dirname(file), () => {
+    // SQLite gives the files that it puts beside a database the mode of the database.
+    ensurePrivateFile(file)
+    const connection = new Sqlite(file, { timeout: 0 })
+    try {
+      applySettings(connection, file)
+      addFunctions(connection)
+      return connection
+    } catch (error) {
+      connection.close()
+      throw error
+    }
+  })
+}
+
+function applySettings(connection: SqliteDatabase, file: string): void {
   for (const [pragma, value, reads] of SETTINGS) {
     connection.pragma(`${pragma} = ${value}`)
     const found = connection.pragma(pragma, { simple: true })
     if (found !== reads) {
-      connection.close()
       throw new Error(`SQLite did not accept ${pragma} = ${value} for ${file}: it reads ${String(found)}`)
     }
   }
-  addFunctions(connection)
-  return connection
 }
 
 /** Opens a second connection to the same file that can only read. */
 export function openForReading(file: string): SqliteDatabase {
-  const connection = new Sqlite(file, { readonly: true, timeout: 0 })
-  connection.pragma('temp_store = MEMORY')
-  addFunctions(connection)
-  return connection
+  return runAsOwner(dirname(file), () => {
+    const connection = new Sqlite(file, { readonly: true, timeout: 0 })
+    try {
+      connection.pragma('temp_store = MEMORY')
+      addFunctions(connection)
+      return connection
+    } catch (error) {
+      connection.close()
+      throw error
+    }
+  })
 }
 
 /** Functions that filters need and SQLite lacks: its own `upper` knows ASCII only. */

@@ -1,6 +1,8 @@
 // One process at a time works on a data directory: an exclusive lock that the system lets go of when the process dies.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
+import { closeToOthers, DataDirectoryError, runAsOwner } from '../../../data-directory.ts'
+import { ensurePrivateFile } from '../../../pki/files.ts'
 import { isBusy } from './faults.ts'
 
 /** Another process holds the directory. */
@@ -11,14 +13,34 @@ export class DirectoryLocked extends Error {
   }
 }
 
-/** Takes the lock of a directory; the result lets go of it. @throws DirectoryLocked */
-export function lockDirectory(directory: string): () => void {
-  const file = new Sqlite(join(directory, 'lock.db'), { timeout: 0 })
+/**
+ * Takes the lock of a directory, and closes its files to other accounts. Returns what lets go of the lock.
+ * @param onClosed is told of each path that other accounts had rights to
+ * @throws DirectoryLocked if another process holds it, DataDirectoryError if it cannot be taken for any other reason
+ */
+export function lockDirectory(directory: string, onClosed: (path: string) => void = () => {}): () => void {
+  return runAsOwner(directory, () => {
+    for (const path of closeToOthers(directory)) onClosed(path)
+    const file = lockFile(directory)
+    return () => file.close()
+  })
+}
+
+function lockFile(directory: string): Sqlite.Database {
+  const path = join(directory, 'lock.db')
+  let file: Sqlite.Database | undefined
   try {
-    file.exec('begin exclusive')
+    ensurePrivateFile(path)
+    file = new Sqlite(path, { timeout: 0 })
+    // SQLite opens a file that it may not write as one to read, and then grants an exclusive transaction without any lock.
+    // A change shows the difference. It stays in memory, and is rolled back at the end.
+    file.pragma('journal_mode = memory')
+    file.exec('begin exclusive; pragma user_version = 1')
+    return file
   } catch (error) {
-    file.close()
-    throw isBusy(error) ? new DirectoryLocked(directory) : error
+    file?.close()
+    if (isBusy(error)) throw new DirectoryLocked(directory)
+    const message = `the lock of ${directory} cannot be taken: ${(error as Error).message}`
+    throw new DataDirectoryError('LOCK_FAILED', message, `make ${path} readable and writable for this account`, error)
   }
-  return () => file.close()
 }

@@ -1,8 +1,9 @@
 // What is done to a database while no controller runs: looking whether it is whole, and bringing it to the newest schema.
 import { rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Clock } from '../../../clock.ts'
-import { KeyFileError, loadKey } from '../../../pki/files.ts'
+import { DATABASE_ENDINGS, requireDatabase, runAsOwner } from '../../../data-directory.ts'
+import { ensurePrivateFile, KeyFileError, loadKey } from '../../../pki/files.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from '../../audit.ts'
 import { ChainCheck, type ChainedRecord, type ChainReport } from '../../audit-chain.ts'
 import { migrate, pendingMigrations } from '../../migrate.ts'
@@ -28,11 +29,12 @@ export interface CheckedFiles {
 
 /**
  * Reads the whole database: its pages, its references, and whether its audit is one unbroken chain.
- * @throws DirectoryLocked
+ * @throws DirectoryLocked, DataDirectoryError
  */
 export function checkDatabase(directory: string, files: CheckedFiles): CheckReport {
   const unlock = lockDirectory(directory)
   try {
+    requireDatabase(directory)
     const connection = openForReading(files.database)
     try {
       const { findings, records } = checkAudit(connection, files.auditKey)
@@ -82,7 +84,7 @@ function verifyChain(connection: SqliteDatabase, sealer: AuditSealer): ChainRepo
 /**
  * Runs what has not run yet, or with `isTrial` runs it on a copy that is thrown away.
  * @returns the names of the migrations
- * @throws DirectoryLocked, and what a migration says that fails
+ * @throws DirectoryLocked, DataDirectoryError, and what a migration says that fails
  */
 export async function migrateDatabase(
   directory: string,
@@ -92,18 +94,37 @@ export async function migrateDatabase(
 ): Promise<readonly string[]> {
   const unlock = lockDirectory(directory)
   try {
+    requireDatabase(directory)
     if (!isTrial) return await migrated(file, clock)
     const copy = join(directory, 'trial.db')
+    // A trial that was killed leaves its copy behind.
+    discardDatabase(copy)
     try {
-      const connection = openForReading(file)
-      await connection.backup(copy).finally(() => connection.close())
+      await copyDatabase(file, copy)
       return await migrated(copy, clock)
     } finally {
-      for (const end of ['', '-wal', '-shm', '-journal']) rmSync(copy + end, { force: true })
+      discardDatabase(copy)
     }
   } finally {
     unlock()
   }
+}
+
+function discardDatabase(file: string): void {
+  runAsOwner(dirname(file), () => {
+    for (const end of DATABASE_ENDINGS) rmSync(file + end, { force: true })
+  })
+}
+
+async function copyDatabase(file: string, copy: string): Promise<void> {
+  runAsOwner(dirname(copy), () => ensurePrivateFile(copy))
+  const connection = openForReading(file)
+  await connection.backup(copy).finally(() => connection.close())
+}
+
+/** Creates the database of a new data directory, or completes one that was begun. The caller holds the directory's lock. */
+export async function createDatabase(file: string, clock: Clock): Promise<void> {
+  await migrated(file, clock)
 }
 
 async function migrated(file: string, clock: Clock): Promise<readonly string[]> {
