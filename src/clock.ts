@@ -7,6 +7,9 @@ export interface Clock {
   now(): Instant
 }
 
+/** A hundred years: what is added to a time of today stays a time that dates can say. */
+export const MAX_DURATION_MS = 100 * 366 * 24 * 60 * 60_000
+
 export const systemClock: Clock = { now: () => Date.now() }
 
 /** RFC 3339 in UTC with exactly three fraction digits, the form of every date-time on the wire. */

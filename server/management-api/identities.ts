@@ -1,6 +1,6 @@
 // What administrators do with identities beyond their records: disable, enable, trace, take away a second factor.
 import { disable, enable } from '../../src/auth/disabling.ts'
-import { isoTime } from '../../src/clock.ts'
+import { isoTime, MAX_DURATION_MS } from '../../src/clock.ts'
 import { parseDuration } from '../../src/config.ts'
 import { invalid } from '../../src/errors.ts'
 import { newToken } from '../../src/ids.ts'
@@ -8,15 +8,13 @@ import { identities } from '../../src/resources/identities.ts'
 import { traceChannels } from '../../src/routers/traces.ts'
 import { f } from '../../src/schema/fields.ts'
 import { flag, objectOf, text, time } from '../../src/schema/json-schema.ts'
+import { DURATION_MINUTES } from '../../src/schema/ranges.ts'
 import { data, empty } from '../answers.ts'
 import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
 import { existingRow } from '../resource-operations.ts'
 
 const common = { apis: ['management'], topic: 'identities' } as const
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
-
-// A hundred years: from more would follow times beyond what dates can say.
-const LONGEST_MINUTES = 100 * 366 * 24 * 60
 
 interface TraceSpec {
   readonly enabled: boolean
@@ -34,7 +32,7 @@ export const identityOperations: readonly AnyOperation[] = [
     summary: 'Keeps an identity out, for a time or until it is enabled, and ends its sessions.',
     access: UPDATE,
     body: fieldsBody({
-      durationMinutes: f.int({ required: true, max: LONGEST_MINUTES, summary: 'For how long; 0 is without an end.' }),
+      durationMinutes: f.int({ ...DURATION_MINUTES, required: true, summary: 'For how long; 0 is without an end.' }),
     }),
     returns: { kind: 'empty' },
     async run({ context, params, body }) {
@@ -81,7 +79,7 @@ export const identityOperations: readonly AnyOperation[] = [
         return data({ enabled: false, until: isoTime(now) })
       }
       const duration = parseDuration(body.duration ?? '') ?? 0
-      if (duration === 0 || duration > LONGEST_MINUTES * 60_000) {
+      if (duration === 0 || duration > MAX_DURATION_MS) {
         throw invalid('duration', 'must be a time such as 10m or 1h30m', body.duration)
       }
       const trace = { traceId: body.traceId || newToken(), until: now + duration, channels: channelsOf(body.channels) }

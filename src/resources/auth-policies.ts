@@ -1,6 +1,7 @@
 // How identities may sign in: which first factors are open to them, and which second factor they owe.
 import { errors } from '../errors.ts'
 import { f } from '../schema/fields.ts'
+import { DURATION_MINUTES, INT32 } from '../schema/ranges.ts'
 import { passwordLength } from './authenticators.ts'
 import { defineResource } from './define.ts'
 
@@ -46,12 +47,12 @@ export const authPolicies = defineResource({
         updb: f.object(
           {
             allowed: f.bool({ ...demanded, filter: true }),
-            minPasswordLength: f.int({ ...demanded, max: passwordLength.maxLength, filter: true }),
+            minPasswordLength: f.int({ ...demanded, min: INT32.min, max: passwordLength.maxLength, filter: true }),
             requireSpecialChar: f.bool({ ...demanded, filter: true }),
             requireNumberChar: f.bool({ ...demanded, filter: true }),
             requireMixedCase: f.bool({ ...demanded, filter: true }),
-            maxAttempts: f.int({ ...demanded, filter: true }),
-            lockoutDurationMinutes: f.int(demanded),
+            maxAttempts: f.int({ ...demanded, ...INT32, filter: true }),
+            lockoutDurationMinutes: f.int({ ...demanded, ...DURATION_MINUTES }),
           },
           demanded,
         ),

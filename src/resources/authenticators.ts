@@ -1,6 +1,7 @@
 // How an identity proves who it is: a password or a certificate.
 import { f } from '../schema/fields.ts'
 import { flag, listOf, objectOf, text, time, typed } from '../schema/json-schema.ts'
+import { COUNT } from '../schema/ranges.ts'
 import { defineResource } from './define.ts'
 
 /** The bounds of every username and password, in characters. */
@@ -44,7 +45,7 @@ export const authenticators = defineResource({
     foldedUsername: f.text({ access: 'internal', nullable: true, unique: true, input: 'username' }),
     passwordHash: f.text({ access: 'internal', nullable: true, secret: true }),
     // Wrong passwords since the last right one; kept where the auth policy has a limit.
-    failedAttempts: f.int({ access: 'internal' }),
+    failedAttempts: f.int({ ...COUNT, access: 'internal' }),
     certPem: f.text({
       access: 'create',
       nullable: true,

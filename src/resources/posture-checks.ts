@@ -2,6 +2,7 @@
 import { type Fields, f, type Objection, sortedSet } from '../schema/fields.ts'
 import { hexDigits, isHexadecimal } from '../schema/hexadecimal.ts'
 import { typed } from '../schema/json-schema.ts'
+import { COUNT, INT32 } from '../schema/ranges.ts'
 import { isVersionRange } from '../schema/version-ranges.ts'
 import { defineResource } from './define.ts'
 import { semantics } from './service-policies.ts'
@@ -115,6 +116,7 @@ const variants = {
   },
   MFA: {
     timeoutSeconds: f.int({
+      ...INT32,
       default: -1,
       acceptsNull: 'patch',
       normalise: (seconds) => (seconds <= 0 ? -1 : seconds),
@@ -144,7 +146,7 @@ export const postureChecks = defineResource({
   fields: {
     name: f.name(),
     roleAttributes: f.roleAttributes({ acceptsNull: true, summary: 'Attributes by which policies find this check.' }),
-    version: f.int({ access: 'read', default: 1 }),
+    version: f.int({ ...COUNT, access: 'read', default: 1 }),
   },
   variants,
   columns: ['id', 'name', 'typeId', 'roleAttributes'],

@@ -2,6 +2,7 @@
 import { invalid } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { listOf } from '../schema/json-schema.ts'
+import { DURATION_MS } from '../schema/ranges.ts'
 import { defineResource } from './define.ts'
 import { postureQuerySet } from './posture-queries.ts'
 
@@ -27,6 +28,7 @@ export const services = defineResource({
       summary: 'Whether clients and hosts must encrypt end to end; fixed once the service exists.',
     }),
     maxIdleTimeMillis: f.int({
+      ...DURATION_MS,
       default: 0,
       summary: 'After how long without traffic a circuit is closed; 0 is never.',
     }),

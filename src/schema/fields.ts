@@ -49,6 +49,9 @@ export interface TextOptions extends FieldOptions<string> {
 }
 
 export interface IntegerOptions extends FieldOptions<number> {
+  /** Both ends are inclusive. All uses of the field must survive them: as a time, in the store, in JSON, in clients. */
+  readonly min: number
+  readonly max: number
   /** Brings a value that broke no rule into the form that is stored. */
   readonly normalise?: (value: number) => number
 }
@@ -99,7 +102,7 @@ export const f = {
     return f.text({ required: true, unique: true, filter: true, minLength: 1, mustBeVisible: true, ...options })
   },
 
-  int<const O extends IntegerOptions>(options = {} as O): Field<Null<number, O>, Null<number, O>, O> {
+  int<const O extends IntegerOptions>(options: O): Field<Null<number, O>, Null<number, O>, O> {
     const kind: Kind = {
       name: 'integer',
       column: 'integer',
@@ -108,7 +111,6 @@ export const f = {
       encode: same,
       decode: (stored) => stored,
       toJson: String,
-      objection: (value) => (Number.isSafeInteger(value) ? undefined : { reason: 'is beyond all bounds', value }),
       ...(options.normalise ? { normalise: (value) => options.normalise?.(value as number) } : {}),
       empty: 0,
     }

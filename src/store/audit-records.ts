@@ -7,6 +7,7 @@ import { type FilterSource, symbolsOf } from '../filter/symbols.ts'
 import type { Kind, Stored } from '../schema/field.ts'
 import { f } from '../schema/fields.ts'
 import { anyObject } from '../schema/json-schema.ts'
+import { COUNT } from '../schema/ranges.ts'
 import { CUT } from './audit.ts'
 import { type Anchor, ChainCheck, type ChainedRecord, type ChainReport } from './audit-chain.ts'
 import type { ListPlan } from './list-plan.ts'
@@ -37,6 +38,7 @@ export const auditFields = {
   method: f.text({ filter: true, nullable: true, summary: 'Of a sign-in: password, cert or ext-jwt.' }),
   reason: f.text({ filter: true, nullable: true, summary: 'Of a refused sign-in: why, as a code.' }),
   count: f.int({
+    ...COUNT,
     filter: true,
     summary:
       'How many equal events the record stands for. The first is recorded by itself; those after it are counted, refusals by source and reason for a minute, sign-ins by identity, method and address for an hour.',
