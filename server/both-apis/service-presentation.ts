@@ -1,8 +1,7 @@
 // How services are shown: through the eyes of an identity, with the configuration that was asked for.
-import { attributesOfSession } from '../../src/access/attributes-of.ts'
+import type { Viewer } from '../../src/access/viewers.ts'
 import { knownConfigTypes } from '../../src/auth/open-session.ts'
 import type { Context } from '../../src/context.ts'
-import type { Attributed } from '../../src/policy/side.ts'
 import type { Presentation } from '../../src/records/present.ts'
 import type { Restriction } from '../../src/store/lists.ts'
 import type { ServiceView } from '../../src/views/service-views.ts'
@@ -14,19 +13,6 @@ export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
     schema: { type: 'string', description: 'The id or name of a config type, or "all".' },
     isMultiple: true,
   },
-}
-
-/** Whose permissions, configuration and posture services are shown with. */
-export interface Viewer {
-  readonly identity: Attributed
-  readonly isAdmin: boolean
-}
-
-/** Whoever calls; the controller's operator has no identity, and administers. */
-export async function callingViewer(context: Context): Promise<Viewer> {
-  const { caller } = context
-  if (caller.kind !== 'identity') return { identity: { id: '', attributes: [] }, isAdmin: true }
-  return { identity: await attributesOfSession(context, caller), isAdmin: caller.isAdmin }
 }
 
 /** The config types that a call asks for; without any, those that its session was opened with. */
@@ -43,12 +29,8 @@ async function wantedConfigTypes({ context, query }: Call): Promise<readonly str
 }
 
 /** Services as the viewer sees them. */
-export async function servicePresentation(call: Call, isList: boolean, viewer: Viewer): Promise<Presentation> {
-  const view: ServiceView = {
-    ...viewer,
-    configTypes: await wantedConfigTypes(call),
-    emptyConfig: isList ? {} : null,
-  }
+export async function servicePresentation(call: Call, viewer: Viewer): Promise<Presentation> {
+  const view: ServiceView = { viewer, configTypes: await wantedConfigTypes(call) }
   return { view }
 }
 

@@ -1,5 +1,6 @@
 // Dialing and hosting: clients make sessions for services, administrators see every one, everybody else their own.
 import { openSession } from '../../src/access/open-session.ts'
+import { callingViewer } from '../../src/access/viewers.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import { sessions, sessionTypes } from '../../src/resources/sessions.ts'
 import { f, type Tags } from '../../src/schema/fields.ts'
@@ -11,7 +12,6 @@ import { listQuery } from '../query.ts'
 import { answerList, answerRecord, recordJson } from '../resource-operations.ts'
 import { ownSessionId } from './current-api-session.ts'
 import { ownRecords, visibleRow } from './own-records.ts'
-import { callingViewer } from './service-presentation.ts'
 
 const BOTH = { apis: ['client', 'management'], topic: 'sessions' } as const
 const READ = { permission: 'session.read', grantedTo: 'authenticated' } as const

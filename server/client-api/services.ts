@@ -1,4 +1,5 @@
 // The services that a caller may reach, over which routers, and how it learns that they changed.
+import { callingViewer, type Viewer } from '../../src/access/viewers.ts'
 import { isoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { errors, notFound } from '../../src/errors.ts'
@@ -9,13 +10,7 @@ import { listOf, objectOf } from '../../src/schema/json-schema.ts'
 import { usableRouters } from '../../src/views/usable-routers.ts'
 import { type Answer, data } from '../answers.ts'
 import { ownSessionId } from '../both-apis/current-api-session.ts'
-import {
-  callingViewer,
-  configTypesQuery,
-  servicePresentation,
-  type Viewer,
-  visibleServices,
-} from '../both-apis/service-presentation.ts'
+import { configTypesQuery, servicePresentation, visibleServices } from '../both-apis/service-presentation.ts'
 import { type AnyOperation, type Call, operation } from '../operation.ts'
 import { listQuery, roleQuery } from '../query.ts'
 import { recordSchema } from '../record-schema.ts'
@@ -80,7 +75,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
       // Roles say nothing on this API: what a caller sees is decided by policies alone.
       const { roleFilter: _, roleSemantic: __, ...query } = call.query
       return answerList({ ...call, query }, services, visibleServices(call.context, viewer), {
-        presentation: () => servicePresentation(call, true, viewer),
+        presentation: () => servicePresentation(call, viewer),
       })
     },
   }),
@@ -98,7 +93,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
       const viewer = await callingViewer(call.context)
       await assertVisible(call.context, viewer, call.params.id)
       return answerRecord(call, services, call.params.id, {
-        presentation: () => servicePresentation(call, false, viewer),
+        presentation: () => servicePresentation(call, viewer),
       })
     },
   }),

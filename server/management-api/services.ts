@@ -1,14 +1,9 @@
 // Services on the management API: all of them, or as a certain identity sees them.
 import { attributesOf } from '../../src/access/attributes-of.ts'
+import { callingViewer, type Viewer } from '../../src/access/viewers.ts'
 import type { Context } from '../../src/context.ts'
 import { notFound } from '../../src/errors.ts'
-import {
-  callingViewer,
-  configTypesQuery,
-  servicePresentation,
-  type Viewer,
-  visibleServices,
-} from '../both-apis/service-presentation.ts'
+import { configTypesQuery, servicePresentation, visibleServices } from '../both-apis/service-presentation.ts'
 import type { Call } from '../operation.ts'
 import type { Differences } from '../resource-operations.ts'
 
@@ -19,7 +14,7 @@ export const serviceDifferences: Differences = {
       schema: { type: 'string', description: 'The id or name of an identity: services as it sees them.' },
     },
   },
-  presentation: async (call, isList) => servicePresentation(call, isList, await viewerOf(call)),
+  presentation: async (call) => servicePresentation(call, await viewerOf(call)),
   async restrict(call) {
     if (call.query.asIdentity === undefined) return []
     return visibleServices(call.context, await viewerOf(call))

@@ -40,11 +40,11 @@ export const services = defineResource({
   },
   live: {
     config: {
-      type: ['object', 'null'],
+      type: 'object',
       additionalProperties: { type: 'object' },
       description: 'Config type name to data, for the config types asked for.',
     },
-    permissions: { type: ['array', 'null'], items: { type: 'string', enum: ['Bind', 'Dial', 'Invalid'] } },
+    permissions: listOf({ type: 'string', enum: ['Bind', 'Dial'] }),
     postureQueries: listOf(postureQuerySet),
   },
   liveFrom: ['configs'],

@@ -1,22 +1,20 @@
 // What a service looks like to one identity: its permissions, the configuration it asked for, its posture queries.
 import type { Access } from '../access/access.ts'
+import { callingViewer, type Viewer } from '../access/viewers.ts'
 import type { ReadContext } from '../context.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
-import type { Attributed } from '../policy/side.ts'
 import { RawJson } from '../records/raw-json.ts'
 import type { Facts, LiveView } from '../resources/define.ts'
 import { isOneOf } from '../store/untyped.ts'
+import { type PostureQuerySets, passingQuerySet, postureQuerySets } from './posture-query-sets.ts'
 
-type Permission = 'Bind' | 'Dial' | 'Invalid'
+type Permission = 'Bind' | 'Dial'
 
-/** Through whose eyes services are shown. Without a view a service shows nothing that depends on who looks. */
+/** How services are shown; without it through the eyes of the caller, and without configuration. */
 export interface ServiceView {
-  readonly identity: Attributed
-  readonly isAdmin: boolean
+  readonly viewer: Viewer
   /** Ids of config types; `all` among them stands for every one. */
   readonly configTypes: readonly string[]
-  /** What `config` is where no type was asked for: clients know `{}` from lists, and null from single records. */
-  readonly emptyConfig: null | Readonly<Record<string, never>>
 }
 
 /** A config as it is shown with a service. */
@@ -34,20 +32,23 @@ export class ServiceViews implements LiveView {
   }
 
   async describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
-    if (!view) return rows.map(() => ({ config: null, permissions: null, postureQueries: [] }))
-    const { identity, isAdmin, configTypes, emptyConfig } = view as ServiceView
-    const policies = this.#access.policiesOf(identity)
-    const configs = configTypes.length === 0 ? undefined : await configsOf(context, rows, identity.id, configTypes)
-    const reach = { Bind: policies.filter(isOfType('Bind')), Dial: policies.filter(isOfType('Dial')) }
+    const { viewer, configTypes }: ServiceView = isServiceView(view)
+      ? view
+      : { viewer: await callingViewer(context), configTypes: [] }
+    const policies = this.#access.policiesOf(viewer.identity)
+    const configs =
+      configTypes.length === 0 ? undefined : await configsOf(context, rows, viewer.identity.id, configTypes)
+    const rightsOf = new RightsByPolicies(await postureQuerySets(context, policies, viewer))
     return rows.map(({ id }, at) => {
-      const mayBind = this.#access.grantsService(reach.Bind, id)
-      const mayDial = this.#access.grantsService(reach.Dial, id)
-      const rights = shownRights(mayBind, mayDial, isAdmin)
-      if (configs) return { config: new RawJson(configs[at] ?? '{}'), ...rights.members }
+      const rights = rightsOf.granted(this.#access.granting(policies, id))
       // One object for all that look the same is written once (`finish`).
-      return emptyConfig ? rights.withEmptyConfig : rights.withoutConfig
+      return configs ? { config: new RawJson(configs[at] ?? '{}'), ...rights.members } : rights.withoutConfig
     })
   }
+}
+
+function isServiceView(view: unknown): view is ServiceView {
+  return view !== undefined
 }
 
 /**
@@ -111,39 +112,38 @@ async function shownConfigs(
   )
 }
 
-const isOfType =
-  (wanted: Permission) =>
-  ({ type }: IndexedPolicy) =>
-    type === wanted
-
-/** The members that tell what may be done with a service: there are few of them, so they are made once. */
+/** The members that say what may be done with a service. */
 interface ShownRights {
   readonly members: Readonly<Record<string, unknown>>
-  readonly withEmptyConfig: Record<string, unknown>
   readonly withoutConfig: Record<string, unknown>
 }
 
-const shown = new Map<string, ShownRights>()
+/** What policies grant, made once for all services that the same policies grant. */
+class RightsByPolicies {
+  readonly #querySets: PostureQuerySets | undefined
+  readonly #shown = new Map<string, ShownRights>()
 
-function shownRights(mayBind: boolean, mayDial: boolean, isAdmin: boolean): ShownRights {
-  const permissions: Permission[] = [...(mayBind ? (['Bind'] as const) : []), ...(mayDial ? (['Dial'] as const) : [])]
-  if (permissions.length === 0 && isAdmin) permissions.push('Invalid')
-  const key = permissions.join()
-  let rights = shown.get(key)
-  if (!rights) {
-    const members = { permissions, postureQueries: permissions.map(passingQuery) }
-    rights = { members, withEmptyConfig: { config: {}, ...members }, withoutConfig: { config: null, ...members } }
-    shown.set(key, rights)
+  /** @param querySets of the policies; undefined if none of them has a posture check */
+  constructor(querySets: PostureQuerySets | undefined) {
+    this.#querySets = querySets
   }
-  return rights
-}
 
-/** Clients look for one entry that passes for each permission. */
-function passingQuery(permission: Permission) {
-  return {
-    policyId: `no-posture-checks-${permission.toLowerCase()}`,
-    policyType: permission,
-    isPassing: true,
-    postureQueries: [],
+  granted(granting: readonly IndexedPolicy[]): ShownRights {
+    const permissions = (['Bind', 'Dial'] as const).filter((type) => granting.some((policy) => policy.type === type))
+    // Without checks all policies of a type look alike.
+    const key = this.#querySets ? granting.map(({ id }) => id).join() : permissions.join()
+    let rights = this.#shown.get(key)
+    if (!rights) {
+      const members = { permissions, postureQueries: this.#postureQueries(granting, permissions) }
+      rights = { members, withoutConfig: { config: {}, ...members } }
+      this.#shown.set(key, rights)
+    }
+    return rights
+  }
+
+  #postureQueries(granting: readonly IndexedPolicy[], permissions: readonly Permission[]): RawJson[] {
+    const querySets = this.#querySets
+    if (!querySets) return permissions.map(passingQuerySet)
+    return granting.flatMap(({ id }) => querySets.get(id) ?? [])
   }
 }

@@ -1,6 +1,6 @@
 // Services: their own rules, how others see them, and lists of them by roles.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { serviceMakers } from '../world/services.ts'
@@ -108,17 +108,23 @@ describe('services as an identity sees them', () => {
   it('are all of them for an administrator, who may dial none of them without a policy', async () => {
     const id = await makeService()
 
-    expect((await manage.get(`/services/${id}`)).permissions).toEqual(['Invalid'])
+    const expected = { permissions: [], postureQueries: [], config: {} }
+    expect(await manage.get(`/services/${id}`)).toMatchObject(expected)
+    expect(await manage.get(`/services?filter=${encodeURIComponent(`id = "${id}"`)}`)).toMatchObject([expected])
   })
 
-  it('show nothing of permissions in the sub-lists of others', async () => {
+  it('are shown through the eyes of the caller in the sub-lists of others', async () => {
     const type = await makeType()
     const config = await makeConfig(type.id, {})
-    await makeService({ configs: [config] })
+    const [granted, other] = [await makeService({ configs: [config] }), await makeService({ configs: [config] })]
+    const { token } = await world.signIn({ name: 'dialing administrator', isAdmin: true, roleAttributes: ['dialer'] })
+    await grant('dialer', granted)
 
-    const [service] = await manage.get(`/configs/${config}/services`)
+    const { body } = await world.send({ method: 'GET', path: `${MANAGEMENT}/configs/${config}/services`, token })
 
-    expect(service).toMatchObject({ permissions: null, config: null })
+    const shown = new Map(body.data.map((service: { id: string }) => [service.id, service]))
+    expect(shown.get(granted)).toMatchObject({ permissions: ['Dial'], config: {} })
+    expect(shown.get(other)).toMatchObject({ permissions: [], config: {}, postureQueries: [] })
   })
 })
 

@@ -1,0 +1,89 @@
+// What stands between an identity and a service: for each policy that grants it, the posture checks and whether they pass.
+import { allOf, findingsOf } from '../access/posture.ts'
+import type { Viewer } from '../access/viewers.ts'
+import { isoTime } from '../clock.ts'
+import type { ReadContext } from '../context.ts'
+import type { IndexedPolicy } from '../policy/policy-table.ts'
+import { linkWriter } from '../records/links.ts'
+import { jsonText, RawJson } from '../records/raw-json.ts'
+import type { AnyRow } from '../resources/define.ts'
+import { postureChecks } from '../resources/posture-checks.ts'
+import { recordTable } from '../store/record-tables.ts'
+
+/** By policy id: JSON of its set of posture queries. */
+export type PostureQuerySets = ReadonlyMap<string, RawJson>
+
+// Of a check that has no time limit.
+const NO_TIMEOUT = -1
+
+/** Evaluates the checks of policies for a viewer. Returns undefined if none of the policies has a check. */
+export async function postureQuerySets(
+  context: ReadContext,
+  policies: readonly IndexedPolicy[],
+  { identity, apiSessionId }: Viewer,
+): Promise<PostureQuerySets | undefined> {
+  const { access } = context.controller
+  const subject = { identityId: identity.id, ...(apiSessionId === undefined ? {} : { apiSessionId }) }
+  const judged = policies.map((policy) => ({ policy, findings: findingsOf(access, policy, subject) }))
+  const ids = new Set(judged.flatMap(({ findings }) => findings.map(({ postureCheckId }) => postureCheckId)))
+  if (ids.size === 0) return undefined
+  const rows = await recordTable(postureChecks).byIds(context.db, [...ids])
+  const checks = new Map(rows.map((row) => [row.id, row]))
+  return new Map(
+    judged.map(({ policy, findings }) => {
+      const queries = findings.flatMap(({ postureCheckId, evidence }) => {
+        const check = checks.get(postureCheckId)
+        return check ? [postureQuery(check, evidence === 'passing')] : []
+      })
+      return [policy.id, postureQuerySet(policy.id, policy.type, allOf(findings) === 'passing', queries)]
+    }),
+  )
+}
+
+/** The set of a policy without checks that is not named: clients look for one that passes for each permission. */
+export function passingQuerySet(permission: 'Bind' | 'Dial'): RawJson {
+  return postureQuerySet(`no-posture-checks-${permission.toLowerCase()}`, permission, true, [])
+}
+
+function postureQuerySet(
+  policyId: string,
+  policyType: string | undefined,
+  isPassing: boolean,
+  postureQueries: readonly RawJson[],
+): RawJson {
+  return new RawJson(jsonText({ policyId, policyType, isPassing, postureQueries }))
+}
+
+interface ProcessDetails {
+  readonly osType: string
+  readonly path: string
+}
+
+interface CheckDetails {
+  readonly process?: ProcessDetails
+  readonly processes?: readonly ProcessDetails[]
+  readonly timeoutSeconds?: number
+}
+
+const linksOf = linkWriter(postureChecks)
+const shownProcess = ({ osType, path }: ProcessDetails) => ({ osType, path })
+
+function postureQuery(check: AnyRow, isPassing: boolean): RawJson {
+  const { process, processes = [], timeoutSeconds = NO_TIMEOUT } = JSON.parse(check.details as string) as CheckDetails
+  const remaining = isPassing || timeoutSeconds === NO_TIMEOUT ? timeoutSeconds : 0
+  return new RawJson(
+    jsonText({
+      _links: new RawJson(linksOf(check)),
+      id: check.id,
+      createdAt: isoTime(check.createdAt),
+      updatedAt: isoTime(check.updatedAt),
+      tags: new RawJson(check.tags),
+      queryType: check.typeId,
+      isPassing,
+      timeout: timeoutSeconds,
+      timeoutRemaining: remaining,
+      ...(process ? { process: shownProcess(process) } : {}),
+      processes: processes.map(shownProcess),
+    }),
+  )
+}

@@ -1,0 +1,143 @@
+// What clients are told of the posture checks in the way of a service: without a report nothing passes.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Ports } from '../../src/policy/ports.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
+
+const passing = new Set<string>()
+const ports: Ports = {
+  posture: { find: (id) => ({ evidence: passing.has(id) ? 'passing' : 'unknown' }) },
+  routers: { presenceOf: () => 'unknown' },
+  terminators: { healthOf: () => 'unknown' },
+}
+
+let world: TestController
+let network: SmallNetwork
+let made = 0
+
+beforeAll(async () => {
+  world = await testController({ ports })
+  network = await smallNetwork(world)
+})
+afterAll(() => world.close())
+
+/** A service that a new person may dial by policies with these checks, one policy each. */
+async function guarded(...checks: readonly (readonly string[])[]) {
+  const tag = `posture-${++made}`
+  const service = await network.service(tag, [tag])
+  const who = await network.person(tag, [tag])
+  const policies: string[] = []
+  for (const roles of checks) {
+    policies.push(await network.servicePolicy('Dial', [`#${tag}`], [`#${tag}`], { postureCheckRoles: roles }))
+  }
+  return { who, service, policies }
+}
+
+/** The sets that a client sees, in its list and in the record alike. */
+async function seen(who: Person, service: string): Promise<Record<string, unknown>[]> {
+  const one = (await network.ask(who, 'GET', `/services/${service}`)).body.data
+  const list = (await network.ask(who, 'GET', '/services')).body.data
+  expect(list).toEqual([one])
+  return one.postureQueries
+}
+
+const domain = () => network.make('posture-checks', { name: `domain ${++made}`, typeId: 'DOMAIN', domains: ['a.b'] })
+
+describe('the posture queries of a service', () => {
+  it('are none, and pass, where no policy of the identity has a check', async () => {
+    const { who, service } = await guarded([])
+
+    expect(await seen(who, service)).toMatchObject([{ policyType: 'Dial', isPassing: true, postureQueries: [] }])
+  })
+
+  it('are none, and pass, where roles match no check', async () => {
+    const { who, service } = await guarded(['#no-such-check'])
+
+    expect(await seen(who, service)).toMatchObject([{ policyType: 'Dial', isPassing: true, postureQueries: [] }])
+  })
+
+  it('do not pass as long as the machine has reported nothing', async () => {
+    const check = await domain()
+    const { who, service, policies } = await guarded([`@${check}`])
+
+    const { id, createdAt, updatedAt, tags } = await network.get(`/posture-checks/${check}`)
+    expect(await seen(who, service)).toEqual([
+      {
+        policyId: policies[0],
+        policyType: 'Dial',
+        isPassing: false,
+        postureQueries: [
+          {
+            _links: { self: { href: `./posture-checks/${check}` } },
+            id,
+            createdAt,
+            updatedAt,
+            tags,
+            queryType: 'DOMAIN',
+            isPassing: false,
+            timeout: -1,
+            timeoutRemaining: -1,
+            processes: [],
+          },
+        ],
+      },
+    ])
+  })
+
+  it('of a policy without checks are none and pass beside those of others', async () => {
+    const check = await domain()
+    const { who, service, policies } = await guarded([`@${check}`], [])
+
+    const sets = await seen(who, service)
+
+    const byPolicy = new Map(sets.map((set) => [set.policyId, set]))
+    expect(byPolicy.get(policies[0])).toMatchObject({ isPassing: false, postureQueries: [{ id: check }] })
+    expect(byPolicy.get(policies[1])).toMatchObject({ isPassing: true, postureQueries: [] })
+    expect(sets).toHaveLength(2)
+  })
+
+  it('pass one by one, and a policy only when all of its own do', async () => {
+    const [one, other] = [await domain(), await domain()]
+    const { who, service } = await guarded([`@${one}`, `@${other}`])
+    passing.add(one)
+
+    const half = await seen(who, service)
+    passing.add(other)
+    const whole = await seen(who, service)
+
+    const shown = (set: Record<string, unknown> = {}) =>
+      Object.fromEntries((set.postureQueries as { id: string; isPassing: boolean }[]).map((q) => [q.id, q.isPassing]))
+    expect([half[0]?.isPassing, shown(half[0])]).toEqual([false, { [one]: true, [other]: false }])
+    expect([whole[0]?.isPassing, shown(whole[0])]).toEqual([true, { [one]: true, [other]: true }])
+  })
+
+  it('say which programs are looked for, and how long a proof stays good', async () => {
+    const name = () => `looked for ${++made}`
+    const program = { osType: 'Linux', path: '/bin/a', hashes: ['ab'] }
+    const one = await network.make('posture-checks', { name: name(), typeId: 'PROCESS', process: program })
+    const body = { name: name(), typeId: 'PROCESS_MULTI', semantic: 'AnyOf', processes: [program] }
+    const several = await network.make('posture-checks', body)
+    const mfa = await network.make('posture-checks', { name: name(), typeId: 'MFA', timeoutSeconds: 60 })
+    const { who, service } = await guarded([`@${one}`, `@${several}`, `@${mfa}`])
+
+    const [set] = await seen(who, service)
+
+    const process = { osType: 'Linux', path: '/bin/a' }
+    const queries = set?.postureQueries as Record<string, unknown>[]
+    const byId = new Map(queries.map((query) => [query.id, query]))
+    expect(byId.get(one)).toMatchObject({ queryType: 'PROCESS', process, processes: [] })
+    expect(byId.get(several)).toMatchObject({ queryType: 'PROCESS_MULTI', processes: [process] })
+    expect(byId.get(several)).not.toHaveProperty('process')
+    expect(byId.get(mfa)).toMatchObject({ queryType: 'MFA', timeout: 60, timeoutRemaining: 0 })
+  })
+
+  it('are shown to administrators as another identity has them', async () => {
+    const check = await domain()
+    const { who, service, policies } = await guarded([`@${check}`])
+
+    const { postureQueries, permissions } = await network.get(`/services/${service}?asIdentity=${who.id}`)
+
+    expect(permissions).toEqual(['Dial'])
+    expect(postureQueries).toMatchObject([{ policyId: policies[0], isPassing: false }])
+  })
+})
