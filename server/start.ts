@@ -92,8 +92,9 @@ function openLog(level: string, logTo: DestinationStream | undefined): Log {
 // How often sessions that were idle for too long are taken away.
 const SWEEP_MILLISECONDS = 5_000
 
-// How often it is looked whether counted audit events are to be recorded.
-const COUNTS_MILLISECONDS = 5_000
+// How often counted audit events are recorded whose window is over: a minute for refusals, an hour for sign-ins.
+const REFUSALS_MILLISECONDS = 5_000
+const SIGN_INS_MILLISECONDS = 60_000
 
 // How often audit records that are kept for long enough are cut off.
 const CUT_MILLISECONDS = 60 * 60_000
@@ -101,7 +102,7 @@ const CUTTING = 'cutting off old audit records'
 
 /** Work that no request asks for. Returns what ends it. */
 function startBackground(controller: Controller): () => void {
-  const { sessions, refusals, config, log } = controller
+  const { sessions, refusals, signIns, config, log } = controller
   const context = controller.context({ kind: 'system' })
   const attempt = (name: string, work: () => Promise<unknown>) =>
     work().catch((error) => log.error({ err: error }, `${name} failed`))
@@ -118,7 +119,8 @@ function startBackground(controller: Controller): () => void {
   }
   const timers = [
     every(SWEEP_MILLISECONDS, 'taking away idle sessions', () => sessions.sweep(context)),
-    every(COUNTS_MILLISECONDS, 'recording counted refusals', () => refusals.flush(context)),
+    every(REFUSALS_MILLISECONDS, 'recording counted refusals', () => refusals.flush(context)),
+    every(SIGN_INS_MILLISECONDS, 'recording counted sign-ins', () => signIns.flush(context)),
     every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
   ]
   const retention = config['audit.retention']

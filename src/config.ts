@@ -75,6 +75,14 @@ const settings = {
     1_000,
     "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
   ),
+  'limits.sessionsPerIdentity': count(
+    500,
+    'How many API sessions one identity may have; a further sign-in ends the one that was not used for the longest time.',
+  ),
+  'limits.signInsPerIdentity': count(
+    10,
+    'How many times a second one identity may sign in, on average; a burst may be ten times as many. More are refused with 429.',
+  ),
   'limits.passwordQueue': count(
     100,
     'How many password sign-ins may wait for their turn; more are refused with 429. Sources (an address, or a /64 of IPv6) take turns, and one that has many waiting gives up places to others. Everyone behind one proxy is one source.',

@@ -4,12 +4,13 @@ import { endLostSessions } from './access/lost-rights.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
 import { AuthPolicies } from './auth/auth-policies.ts'
 import { authenticatorRules } from './auth/authenticator-rules.ts'
-import { requireSameRights } from './auth/callers.ts'
+import { requireSameRights, toActor } from './auth/callers.ts'
 import { ClientTrust } from './auth/client-trust.ts'
 import { ExtensionRequests } from './auth/extension-requests.ts'
 import { Passwords } from './auth/passwords.ts'
 import { Refusals } from './auth/refusals.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
+import { SignIns } from './auth/sign-ins.ts'
 import type { Clock } from './clock.ts'
 import { type Config, certificateHosts } from './config.ts'
 import type { Caller, Context, Origin, WriteContext } from './context.ts'
@@ -29,7 +30,7 @@ import { Routers } from './routers/routers.ts'
 import { Traces } from './routers/traces.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit.ts'
-import type { Change } from './store/changes.ts'
+import type { AuditEvent, Change } from './store/changes.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import type { Stamp, Store } from './store/store.ts'
 import { deriveEnrollments } from './views/enrollment-views.ts'
@@ -55,6 +56,7 @@ export interface Controller {
   readonly passwords: Passwords
   readonly clientTrust: ClientTrust
   readonly refusals: Refusals
+  readonly signIns: SignIns
   readonly authenticatorRules: OutsideRules
   readonly enrollmentRules: OutsideRules
   readonly enrollments: Enrollments
@@ -78,6 +80,8 @@ export interface Controller {
   readonly startedAt: number
   /** What code works with on behalf of a caller. */
   context(caller: Caller, origin?: Origin): Context
+  /** Writes an audit record of what a caller did before. Its rights are not asked again, because nothing is done now. */
+  recordEvent(caller: Caller, origin: Origin, event: AuditEvent): Promise<void>
   /** Writes what memory knows, and closes the store. */
   close(): Promise<void>
 }
@@ -134,6 +138,7 @@ export async function openController({ directory, config, clock, log, ports }: O
     authPolicies,
     clientTrust: new ClientTrust(authority),
     refusals: new Refusals(),
+    signIns: new SignIns(config['limits.signInsPerIdentity']),
     authenticatorRules,
     enrollmentRules,
     references,
@@ -157,10 +162,14 @@ export async function openController({ directory, config, clock, log, ports }: O
     serviceSessionViews: new ServiceSessionViews(),
     startedAt,
     context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
+    recordEvent: (caller, origin, event) =>
+      controller
+        .context(toActor(caller), origin)
+        .write(async (tx) => tx.record({ ...event, audit: 'event', at: tx.clock.now() })),
     async close() {
       const system = controller.context({ kind: 'system' })
       await sessions.flush(system)
-      await controller.refusals.flush(system, { isFinal: true })
+      for (const counted of [controller.refusals, controller.signIns]) await counted.flush(system, { isFinal: true })
       await store.close()
     },
   }

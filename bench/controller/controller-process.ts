@@ -133,6 +133,8 @@ export class ControllerProcess {
 const LIMITS = {
   CONTROLLER_LIMITS_DELAY: '60s',
   CONTROLLER_LIMITS_CONNECTIONS_PER_ADDRESS: '10000',
+  CONTROLLER_LIMITS_SESSIONS_PER_IDENTITY: '1000000',
+  CONTROLLER_LIMITS_SIGN_INS_PER_IDENTITY: '1000000',
 } as const
 
 /** No setting of whoever measures changes what is measured. */

@@ -8,6 +8,8 @@ import type { Entity } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import { insert, newEntity, removeIn } from '../store/entities.ts'
+import { keptOn } from '../store/kept.ts'
+import type { Method } from './attempt.ts'
 import { type LiveSession, LiveSessions, type SessionIdentity, sharedTypes } from './live-sessions.ts'
 import { type SessionTokens, tokenHash } from './session-tokens.ts'
 
@@ -28,6 +30,21 @@ export interface NewSession {
 export type SessionsOf =
   | { readonly identityId: string; readonly except?: string | undefined }
   | { readonly authenticatorId: string }
+
+/** How a session is stored that a sign-in begins. */
+export interface SessionStart {
+  readonly id?: string
+  readonly audit?: 'event' | 'none'
+  /** How the identity signed in. */
+  readonly method?: Method
+}
+
+const sessionCount = keptOn<[identityId: string], { n: number }>((db, identityId) =>
+  db
+    .selectFrom('api_sessions')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('identityId', '=', identityId),
+)
 
 // How many sessions one transaction writes or takes away, so that no request waits long behind it.
 const BATCH = 250
@@ -84,11 +101,11 @@ export class ApiSessions {
 
   // ---- inside transactions --------------------------------------------------------------------------------------------
 
-  /** Stores a new session. */
+  /** Stores a new session, and ends the one that was unused for the longest time if its identity has too many. */
   async insert(
     tx: WriteContext,
     { identity, ...found }: NewSession,
-    id = newId(),
+    { id = newId(), audit = 'event', method }: SessionStart = {},
   ): Promise<Entity<typeof apiSessions>> {
     const draft = newEntity(tx, apiSessions, {
       owesTotp: false,
@@ -103,7 +120,29 @@ export class ApiSessions {
       lastActivityAt: tx.clock.now(),
     })
     this.#made.set(draft, identity)
-    return (await insert(tx, apiSessions, draft, undefined, 'event')) as Entity<typeof apiSessions>
+    const details = method === undefined ? {} : { method }
+    const session = (await insert(tx, apiSessions, draft, undefined, audit, details)) as Entity<typeof apiSessions>
+    await this.#endSurplus(tx, session)
+    return session
+  }
+
+  async #endSurplus(tx: WriteContext, { id: newest, identityId }: Entity<typeof apiSessions>): Promise<void> {
+    const [counted] = await sessionCount(tx.db, identityId)
+    const surplus = (counted?.n ?? 0) - tx.controller.config['limits.sessionsPerIdentity']
+    if (surplus <= 0) return
+    const rows = await tx.db
+      .selectFrom('api_sessions')
+      .select(['id', 'lastActivityAt'])
+      .where('identityId', '=', identityId)
+      .where('id', '!=', newest)
+      .execute()
+    // Memory knows of later uses than the table does.
+    const used = rows.map(({ id, lastActivityAt }) => ({
+      id,
+      at: this.#live.get(id)?.lastActivityAt ?? lastActivityAt,
+    }))
+    const unused = used.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)).slice(0, Math.min(surplus, BATCH))
+    for (const { id } of unused) await removeIn(tx, apiSessions, id, 'none')
   }
 
   /** Ends sessions along with what they came from. Returns how many. */

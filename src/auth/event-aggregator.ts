@@ -54,9 +54,13 @@ export class EventAggregator<E> {
     return 'first'
   }
 
-  /** Forgets a key whose first event could not be recorded, so that the next one is the first. */
-  forget(key: string): void {
-    if (this.#windows.get(key)?.event === undefined) this.#windows.delete(key)
+  /** Takes back an event that was admitted and came to nothing: after a first one, the next one is the first. */
+  undo(key: string, admission: Admission): void {
+    const window = this.#windows.get(key)
+    if (!window || admission === 'untracked') return
+    if (admission === 'counted' && window.count > 0) window.count -= 1
+    if (window.count === 0) window.event = undefined
+    if (admission === 'first' && window.event === undefined) this.#windows.delete(key)
   }
 
   /**

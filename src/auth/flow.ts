@@ -12,6 +12,7 @@ import { enabledIdentity } from './steps/enabled-identity.ts'
 import { externalToken } from './steps/external-token.ts'
 import { knownCertificate } from './steps/known-certificate.ts'
 import { knownUsername } from './steps/known-username.ts'
+import { limitedRate } from './steps/limited-rate.ts'
 import { passwordCompared } from './steps/password-compared.ts'
 import { passwordRehashed } from './steps/password-rehashed.ts'
 import { possibleSecondFactors } from './steps/possible-second-factors.ts'
@@ -36,6 +37,7 @@ const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] =
   [rightPassword,         'password'],
   // Is that enough? What is still owed then is asked of every request: second-factors.ts.
   [possibleSecondFactors, 'password', 'cert', 'ext-jwt'],
+  [limitedRate,           'password', 'cert', 'ext-jwt'],
   [passwordRehashed,      'password'],
 ]
 
@@ -54,7 +56,7 @@ export interface SignedIn {
 /**
  * Signs in, into a session that may still owe a second factor.
  * @throws INVALID_AUTH whatever the reason; COULD_NOT_VALIDATE where username or password is missing;
- * SERVER_TOO_MANY_REQUESTS where too many passwords wait to be compared
+ * SERVER_TOO_MANY_REQUESTS where too many passwords wait to be compared, or the identity signs in too often
  */
 export async function signIn(
   context: Context,

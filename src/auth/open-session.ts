@@ -24,7 +24,11 @@ export async function openSession(attempt: Attempt, reported: Reported): Promise
   if (!authenticator) throw new Error('no step has found the authenticator')
   const configTypes = await knownConfigTypes(context, reported.configTypes ?? [])
   const id = newId()
-  await asIdentity(attempt, id).write(async (tx) => {
+  const ownContext = asIdentity(attempt, id)
+  const { controller, caller, clock, origin } = ownContext
+  const signIn = { caller, origin, identityId: identity.id, method: attempt.method, apiSessionId: id }
+  const admission = controller.signIns.admit(signIn, clock.now())
+  const storing = ownContext.write(async (tx) => {
     const now = await stillAdmitted(tx, attempt, authenticator)
     const info = changedInfo(now, reported)
     if (info) await update(tx, identities, now, info, undefined, 'none')
@@ -40,8 +44,14 @@ export async function openSession(attempt: Attempt, reported: Reported): Promise
       isCertExtendable: method === 'cert' && authenticator.isIssuedByNetwork,
       improperClientCertChain: !isChainProper,
     }
-    await tx.controller.sessions.insert(tx, found, id)
+    await controller.sessions.insert(tx, found, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
   })
+  try {
+    await storing
+  } catch (error) {
+    controller.signIns.undo(signIn, admission)
+    throw error
+  }
   return id
 
   /** From here on it is the identity that acts: the audit says so. */

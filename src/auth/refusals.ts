@@ -3,6 +3,7 @@ import type { Instant } from '../clock.ts'
 import type { Caller, Context, Origin, WriteContext } from '../context.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { sourceFromContext } from '../sources.ts'
+import type { AuditEvent } from '../store/changes.ts'
 import type { Attempt, Method, Refusal, RefusalReason } from './attempt.ts'
 import { toActor } from './callers.ts'
 import { disable, isDisabled } from './disabling.ts'
@@ -54,26 +55,17 @@ async function record(context: Context, refused: RefusedSignIn, detail: string):
   if (!isFirst && !isGuess) return
   try {
     await controller.context(toActor(refused.caller), refused.origin).write(async (tx) => {
-      if (isFirst) writeRecord(tx, refused, 1)
+      if (isFirst) tx.record({ ...eventFromRefusal(refused), audit: 'event', at: clock.now() })
       if (isGuess) await countFailure(tx, authenticatorId)
     })
   } catch (error) {
-    if (isFirst) controller.refusals.forget(refused)
+    if (isFirst) controller.refusals.undo(refused)
     throw error
   }
 }
 
-function writeRecord(tx: WriteContext, { method, reason, authenticatorId }: RefusedSignIn, count: number): void {
-  tx.record({
-    operation: 'refuse',
-    audit: 'event',
-    resource: authenticators.plural,
-    id: authenticatorId,
-    at: tx.clock.now(),
-    method,
-    reason,
-    count,
-  })
+function eventFromRefusal({ method, reason, authenticatorId }: RefusedSignIn): AuditEvent {
+  return { operation: 'refuse', resource: authenticators.plural, id: authenticatorId, method, reason }
 }
 
 /** Counts a wrong password, and disables the identity where its policy has had enough. */
@@ -117,16 +109,16 @@ export class Refusals {
     return this.#byReason.admit(reasonKey(refused), ofAnySource, now) === 'first'
   }
 
-  /** Takes back a refusal that could not be recorded. */
-  forget(refused: RefusedSignIn): void {
-    this.#bySource.forget(sourceKey(refused))
-    this.#byReason.forget(reasonKey(refused))
+  /** Takes back a first refusal that could not be recorded. */
+  undo(refused: RefusedSignIn): void {
+    this.#bySource.undo(sourceKey(refused), 'first')
+    this.#byReason.undo(reasonKey(refused), 'first')
   }
 
   /** Records what was counted in windows that are over; in all windows with `isFinal`. */
   async flush({ clock, controller }: Context, options: { readonly isFinal?: boolean } = {}): Promise<void> {
     const write = (refused: RefusedSignIn, count: number) =>
-      controller.context(toActor(refused.caller), refused.origin).write(async (tx) => writeRecord(tx, refused, count))
+      controller.recordEvent(refused.caller, refused.origin, { ...eventFromRefusal(refused), count })
     for (const aggregator of [this.#bySource, this.#byReason]) await aggregator.flush(clock.now(), write, options)
   }
 }

@@ -21,3 +21,6 @@ export interface Change {
   /** How many equal events the audit record stands for; one unless said otherwise. */
   readonly count?: number
 }
+
+/** What happened, where no record before or after belongs to it. */
+export type AuditEvent = Pick<Change, 'operation' | 'resource' | 'id' | 'method' | 'reason' | 'count'>

@@ -7,6 +7,7 @@ import type { AnyResource, AnyRow, Create, Entity } from '../resources/define.ts
 import { resourceOf, resources } from '../resources/index.ts'
 import { patched, withFallbacks } from '../schema/bodies.ts'
 import { type AnyField, memberName } from '../schema/fields.ts'
+import type { Change } from './changes.ts'
 import { kindOf, lineage, rowsOf } from './kinds.ts'
 import { recordTable } from './record-tables.ts'
 import { changedValues, entityOf, rowValues, setTableName } from './rows.ts'
@@ -153,13 +154,14 @@ async function change(
 
 // ---- changing inside a transaction ----------------------------------------------------------------------------------
 
-/** Stores a complete record. */
+/** Stores a complete record. @param details what the audit keeps beside it */
 export async function insert(
   tx: WriteContext,
   resource: AnyResource,
   entity: AnyEntity,
   prepared?: unknown,
   audit: 'values' | 'event' | 'none' = 'values',
+  details: Pick<Change, 'method'> = {},
 ): Promise<AnyEntity> {
   await check(tx, resource, entity, undefined, prepared)
   const table = recordTable(resource)
@@ -172,6 +174,7 @@ export async function insert(
     id: entity.id,
     at: entity.createdAt,
     after: entity,
+    ...details,
   })
   await resource.rules.created?.(tx, entity as never, prepared)
   return entity

@@ -1,0 +1,62 @@
+// A token bucket for each key: so many a second on average, and a burst of so many.
+import type { Instant } from './clock.ts'
+
+export interface RateLimitOptions {
+  readonly perSecond: number
+  readonly burst: number
+}
+
+interface Bucket {
+  tokens: number
+  filledAt: Instant
+}
+
+/**
+ * Memory is bounded by the keys that were used within the time in which an empty bucket fills: a bucket that was not used for
+ * so long is full, and forgotten.
+ */
+export class RateLimit {
+  readonly #options: RateLimitOptions
+  readonly #fillMs: number
+  #current = new Map<string, Bucket>()
+  #previous = new Map<string, Bucket>()
+  #rotatedAt: Instant = 0
+
+  constructor(options: RateLimitOptions) {
+    this.#options = options
+    this.#fillMs = Math.ceil((options.burst / options.perSecond) * 1_000)
+  }
+
+  /** The number of buckets in memory. */
+  get size(): number {
+    return this.#current.size + this.#previous.size
+  }
+
+  /** Takes a token. Returns 0 if there was one, else the seconds until there is. */
+  take(key: string, now: Instant): number {
+    const bucket = this.#bucket(key, now)
+    if (bucket.tokens < 1) return Math.ceil((1 - bucket.tokens) / this.#options.perSecond)
+    bucket.tokens -= 1
+    return 0
+  }
+
+  #bucket(key: string, now: Instant): Bucket {
+    this.#rotate(now)
+    const { perSecond, burst } = this.#options
+    const bucket = this.#current.get(key) ?? this.#previous.get(key) ?? { tokens: burst, filledAt: now }
+    // A clock that was set back fills nothing, and does not keep the bucket from filling again.
+    const elapsedMs = Math.max(0, now - bucket.filledAt)
+    bucket.tokens = Math.min(burst, bucket.tokens + (elapsedMs / 1_000) * perSecond)
+    bucket.filledAt = now
+    this.#previous.delete(key)
+    this.#current.set(key, bucket)
+    return bucket
+  }
+
+  #rotate(now: Instant): void {
+    if (now >= this.#rotatedAt && now - this.#rotatedAt < this.#fillMs) return
+    this.#previous = now - this.#rotatedAt < 2 * this.#fillMs ? this.#current : new Map()
+    this.#current = new Map()
+    this.#rotatedAt = now
+  }
+}
