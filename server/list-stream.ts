@@ -1,25 +1,29 @@
 // Lists without a limit: sent while the rows are read, so that a list of any length needs the memory of a few records.
 import { Readable } from 'node:stream'
 import type { Compilable } from 'kysely'
-import type { Context } from '../src/context.ts'
+import { type Context, readerOf } from '../src/context.ts'
 import type { ListPlan } from '../src/store/list-plan.ts'
 import { type Answer, listMeta, raw } from './answers.ts'
 
 // How many records are made ready at a time.
 const BATCH = 200
 
-/** The envelope of a list of all that `rows` finds; `textsOf` gives the JSON text of each of some rows, in their order. */
-export function streamedList<Row>(
-  { controller }: Context,
+/**
+ * The envelope of a list of all that `rows` finds; `textsOf` gives the JSON text of each of some rows, in their order. The
+ * first rows are read before the answer begins, so that what cannot be read is refused with a status.
+ */
+export async function streamedList<Row>(
+  { controller, caller }: Context,
   rows: Compilable<Row>,
   textsOf: (batch: readonly Row[]) => Promise<readonly string[]> | readonly string[],
   { offset }: ListPlan,
   filterableFields: readonly string[],
-): Answer {
-  return raw('application/json', Readable.from(envelope(), { objectMode: false }))
+): Promise<Answer> {
+  const pieces = envelope()
+  return raw('application/json', readableFrom(await pieces.next(), pieces))
 
-  async function* envelope() {
-    yield '{"data":['
+  async function* envelope(): AsyncGenerator<string> {
+    let head = '{"data":['
     let total = 0
     let batch: Row[] = []
     const flush = async () => {
@@ -29,11 +33,32 @@ export function streamedList<Row>(
       batch = []
       return text
     }
-    for await (const row of controller.store.stream(rows)) {
+    for await (const row of controller.store.stream(rows, { reader: readerOf(caller) })) {
       batch.push(row)
-      if (batch.length >= BATCH) yield await flush()
+      if (batch.length < BATCH) continue
+      yield head + (await flush())
+      head = ''
     }
-    if (batch.length > 0) yield await flush()
-    yield `],${listMeta({ limit: 'none', offset, total }, filterableFields)}}\n`
+    if (batch.length > 0) head += await flush()
+    yield `${head}],${listMeta({ limit: 'none', offset, total }, filterableFields)}}\n`
   }
+}
+
+/** A stream of `first` and what follows it. Destroying it ends the generator, which has begun already. */
+function readableFrom(first: IteratorResult<string>, others: AsyncGenerator<string>): Readable {
+  let ahead: IteratorResult<string> | undefined = first
+  return new Readable({
+    async read() {
+      try {
+        const { done, value } = ahead ?? (await others.next())
+        ahead = undefined
+        this.push(done ? null : value)
+      } catch (error) {
+        this.destroy(error as Error)
+      }
+    },
+    destroy(error, callback) {
+      others.return(undefined).then(() => callback(error), callback)
+    },
+  })
 }

@@ -4,6 +4,7 @@ import type { Clock } from './clock.ts'
 import type { Controller } from './controller.ts'
 import type { Change } from './store/changes.ts'
 import type { Database } from './store/database.ts'
+import type { Reader } from './store/store.ts'
 
 /** The party behind an operation. */
 export type Caller =
@@ -23,6 +24,12 @@ export type Caller =
   | { readonly kind: 'local-operator'; readonly osUser: string }
   /** The controller itself: initialisation and background work. */
   | { readonly kind: 'system' }
+
+/** A caller as the store knows those who read from it. */
+export function readerOf(caller: Caller): Reader {
+  if (caller.kind === 'identity') return { id: caller.identityId, isAdministrator: caller.isAdmin }
+  return { id: caller.kind, isAdministrator: caller.kind !== 'anonymous' }
+}
 
 export interface Origin {
   readonly requestId: string

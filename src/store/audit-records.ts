@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Compilable, sql } from 'kysely'
 import { type Instant, parseTime } from '../clock.ts'
-import type { Context } from '../context.ts'
+import { type Context, readerOf } from '../context.ts'
 import { type FilterSource, symbolsOf } from '../filter/symbols.ts'
 import type { Kind, Stored } from '../schema/field.ts'
 import { f } from '../schema/fields.ts'
@@ -126,9 +126,13 @@ const CHECKED_AT_ONCE = 200
 const LONGEST_CHECK_MILLISECONDS = 15 * 60_000
 
 /** Looks whether the audit is one unbroken chain, on one state of the database. @param known see `ChainCheck` */
-export async function verifyAudit({ db, controller }: Reading, known?: string): Promise<ChainReport> {
+export async function verifyAudit(
+  { db, controller, caller }: Pick<Context, 'db' | 'controller' | 'caller'>,
+  known?: string,
+): Promise<ChainReport> {
   const check = new ChainCheck(controller.auditSealer, known)
   const rows = controller.store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
+    reader: readerOf(caller),
     milliseconds: LONGEST_CHECK_MILLISECONDS,
   })
   let checked = 0

@@ -25,10 +25,10 @@ export interface Store {
    */
   write<T>(body: (tx: Writing) => Promise<T>, stamp: Stamp): Promise<T>
   /**
-   * Rows one by one on a connection of their own, on one state of the database, for as long as `StreamLimits` allow.
-   * @throws SERVER_TOO_MANY_REQUESTS where too many streams are open
+   * Rows one by one on a connection of their own, on one state of the database, for as long as the options allow.
+   * @throws SERVER_TOO_MANY_REQUESTS if the reader, or all readers together, have too many streams open
    */
-  stream<Row>(query: Compilable<Row>, limits?: StreamLimits): AsyncIterable<Row>
+  stream<Row>(query: Compilable<Row>, options: StreamOptions): AsyncIterable<Row>
   /** A count, remembered until a commit touches one of the tables it reads. */
   total(query: Compilable<{ n: number }>, tables: readonly string[]): Promise<number>
   /** Returns what ends the listening. */
@@ -51,9 +51,19 @@ export interface Stamp {
   readonly isFavoured?: boolean
 }
 
-export interface StreamLimits {
-  /** After this long the stream ends with an error, because it holds an old state of the database. */
+/** On whose behalf something is read: what one reader may take is limited, and administrators have places of their own. */
+export interface Reader {
+  /** The id of the identity, or the kind of a caller that is none. */
+  readonly id: string
+  readonly isAdministrator: boolean
+}
+
+export interface StreamOptions {
+  readonly reader: Reader
+  /** After this long the stream is cut, because it holds an old state of the database. */
   readonly milliseconds?: number
+  /** After this long without a row being asked for the stream is cut. */
+  readonly idleMilliseconds?: number
 }
 
 export interface StoreStats {

@@ -10,7 +10,7 @@ import {
   type Store,
   StoreMisuse,
   type StoreStats,
-  type StreamLimits,
+  type StreamOptions,
   type Writing,
 } from '../../store.ts'
 import { Totals } from '../../totals.ts'
@@ -22,7 +22,6 @@ import { hasStatistics, tendTables } from './statistics.ts'
 import { Streams } from './streams.ts'
 import { unusableDialect, unusableDriver } from './transaction.ts'
 
-const STREAM_MILLISECONDS = 60_000
 const LONGEST_QUEUE = 1_000
 const TEND_AFTER = 1_000
 // Pages a step of a backup copies before other work gets a turn.
@@ -98,8 +97,8 @@ class SqliteStore implements Store {
     return this.#queue.add(body, stamp)
   }
 
-  stream<Row>(query: Compilable<Row>, { milliseconds = STREAM_MILLISECONDS }: StreamLimits = {}): AsyncIterable<Row> {
-    return this.#streams.rows(query.compile(), milliseconds)
+  stream<Row>(query: Compilable<Row>, options: StreamOptions): AsyncIterable<Row> {
+    return this.#streams.rows(query.compile(), options)
   }
 
   total(query: Compilable<{ n: number }>, tables: readonly string[]): Promise<number> {

@@ -1,26 +1,43 @@
 // Rows one by one, each stream on a connection of its own: an open iterator keeps its connection on an old state.
 import type { CompiledQuery } from 'kysely'
 import { errors } from '../../../errors.ts'
+import type { Reader, StreamOptions } from '../../store.ts'
 import { openForReading, type SqliteDatabase } from './connection.ts'
 import { bindable } from './executor.ts'
+import { translate } from './faults.ts'
 
-// While a stream is open the log of the database grows, and starts over only once it is closed.
-const MOST_OPEN = 8
-const MOST_IDLE = 2
+// While a stream is open the log of the database grows, and starts over only once it is closed. Administrators have places
+// of their own, so that nobody else can take them.
+const MAX_OPEN = { administrators: 12, others: 8 } as const
+const MAX_PER_READER = { administrators: 6, others: 2 } as const
+const MAX_IDLE_CONNECTIONS = 2
 const RETRY_AFTER_SECONDS = 5
 
-/** The consumer took too long. */
+const MAX_STREAM_MS = 60_000
+const MAX_IDLE_MS = 10_000
+// A stream that nobody has read from for so long gives way to an administrator who finds no place.
+const MIN_IDLE_BEFORE_EVICTION_MS = 1_000
+
+/** The stream ended before its last row, because its reader took too long. */
 export class StreamTimeout extends Error {
-  constructor(milliseconds: number) {
-    super(`a stream was held open for more than ${milliseconds} ms`)
+  constructor(what: string) {
+    super(`a stream was cut: ${what}`)
     this.name = 'StreamTimeout'
   }
 }
 
+interface OpenStream {
+  readonly reader: Reader
+  /** When the last row was handed out; undefined while the reader waits for the next one. */
+  idleSince: number | undefined
+  cut(what: string): void
+  end(): void
+}
+
 export class Streams {
   readonly #file: string
-  readonly #idle: SqliteDatabase[] = []
-  readonly #open = new Set<() => void>()
+  readonly #idleConnections: SqliteDatabase[] = []
+  readonly #open = new Set<OpenStream>()
 
   constructor(file: string) {
     this.#file = file
@@ -32,42 +49,83 @@ export class Streams {
 
   /**
    * The rows of a query, on the state of the database at the first of them. The connection is given back at the end, when
-   * the consumer leaves, and when time is up, also while the consumer is not asking.
-   * @throws SERVER_TOO_MANY_REQUESTS where too many streams are open, StreamTimeout where this one was for too long
+   * the consumer leaves, when it does not ask for a row for too long, and when time is up.
+   * @throws SERVER_TOO_MANY_REQUESTS if the reader has too many streams open, or all readers together, StreamTimeout if this
+   * one was cut
    */
-  async *rows<Row>({ sql, parameters }: CompiledQuery<Row>, milliseconds: number): AsyncGenerator<Row> {
-    if (this.#open.size >= MOST_OPEN) {
-      const cause = `${this.#open.size} streams are open`
-      throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
+  async *rows<Row>({ sql, parameters }: CompiledQuery<Row>, options: StreamOptions): AsyncGenerator<Row> {
+    const { reader, milliseconds = MAX_STREAM_MS, idleMilliseconds = MAX_IDLE_MS } = options
+    this.#makeRoom(reader)
+    const connection = this.#idleConnections.pop() ?? openForReading(this.#file)
+    let rows: IterableIterator<unknown> | undefined
+    let cutBy: string | undefined
+    const startedAt = performance.now()
+    const stream: OpenStream = {
+      reader,
+      idleSince: undefined,
+      cut: (what) => {
+        cutBy ??= what
+        stream.end()
+      },
+      end: () => {
+        if (!this.#open.delete(stream)) return
+        clearTimeout(timer)
+        rows?.return?.()
+        if (this.#idleConnections.length < MAX_IDLE_CONNECTIONS) this.#idleConnections.push(connection)
+        else connection.close()
+      },
     }
-    const connection = this.#idle.pop() ?? openForReading(this.#file)
-    const rows = connection.prepare(sql).iterate(bindable(parameters))
-    let isOver = false
-    const end = () => {
-      if (isOver) return
-      isOver = true
-      clearTimeout(timer)
-      this.#open.delete(end)
-      rows.return?.()
-      if (this.#idle.length < MOST_IDLE) this.#idle.push(connection)
-      else connection.close()
+    const check = () => {
+      const now = performance.now()
+      const left = startedAt + milliseconds - now
+      const idleLeft = (stream.idleSince ?? now) + idleMilliseconds - now
+      if (left <= 0) stream.cut(`it was open for more than ${milliseconds} ms`)
+      else if (idleLeft <= 0) stream.cut(`nothing was read from it for ${idleMilliseconds} ms`)
+      else timer = setTimeout(check, Math.ceil(Math.min(left, idleLeft))).unref()
     }
-    const timer = setTimeout(end, milliseconds).unref()
-    this.#open.add(end)
+    let timer: NodeJS.Timeout | undefined
+    this.#open.add(stream)
     try {
+      rows = connection.prepare(sql).iterate(bindable(parameters))
+      check()
       for (;;) {
-        if (isOver) throw new StreamTimeout(milliseconds)
+        if (cutBy !== undefined) throw new StreamTimeout(cutBy)
         const next = rows.next()
         if (next.done) return
+        stream.idleSince = performance.now()
         yield next.value as Row
+        stream.idleSince = undefined
       }
+    } catch (error) {
+      throw translate(error)
     } finally {
-      end()
+      stream.end()
     }
   }
 
   close(): void {
-    for (const end of [...this.#open]) end()
-    for (const connection of this.#idle.splice(0)) connection.close()
+    for (const stream of [...this.#open]) stream.cut('the store was closed')
+    for (const connection of this.#idleConnections.splice(0)) connection.close()
   }
+
+  #makeRoom(reader: Reader): void {
+    const kind = reader.isAdministrator ? 'administrators' : 'others'
+    const ofKind = [...this.#open].filter((stream) => stream.reader.isAdministrator === reader.isAdministrator)
+    const own = ofKind.filter((stream) => stream.reader.id === reader.id)
+    const isOwnLimit = own.length >= MAX_PER_READER[kind]
+    if (!isOwnLimit && ofKind.length < MAX_OPEN[kind]) return
+    const idlest = reader.isAdministrator ? longestIdle(isOwnLimit ? own : ofKind) : undefined
+    if (idlest) {
+      idlest.cut('an administrator needed its place')
+      return
+    }
+    const cause = isOwnLimit ? `${reader.id} has ${own.length} streams open` : `${ofKind.length} streams are open`
+    throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
+  }
+}
+
+function longestIdle(streams: readonly OpenStream[]): OpenStream | undefined {
+  const latest = performance.now() - MIN_IDLE_BEFORE_EVICTION_MS
+  const idle = streams.filter(({ idleSince }) => idleSince !== undefined && idleSince <= latest)
+  return idle.sort((a, b) => (a.idleSince ?? 0) - (b.idleSince ?? 0))[0]
 }

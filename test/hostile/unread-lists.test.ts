@@ -1,0 +1,71 @@
+// Whoever asks for whole lists and never reads them locks out nobody else.
+
+import { connect, type TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { services } from '../../src/resources/services.ts'
+import { insert, newEntity } from '../../src/store/entities.ts'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { managementOf } from '../world/management.ts'
+
+let world: TestController
+let address: { host: string; port: number; ca: string }
+const sockets: TLSSocket[] = []
+
+// More than sockets buffer on their way.
+const SERVICES = 6_000
+const FILLER = 'x'.repeat(2_000)
+
+beforeAll(async () => {
+  world = await testController()
+  const { url, rootPem } = await world.listen()
+  const { hostname, port } = new URL(url)
+  address = { host: hostname, port: Number(port), ca: rootPem }
+  await world.system.write(async (tx) => {
+    for (let at = 0; at < SERVICES; at++) {
+      const values = { name: `service ${at}`, encryptionRequired: true, tags: { filler: FILLER } }
+      await insert(tx, services, newEntity(tx, services, values))
+    }
+  })
+  const manage = await managementOf(world)
+  await manage.make('service-policies', {
+    name: 'everything',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: ['#all'],
+  })
+}, 120_000)
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy()
+  await world.close()
+})
+
+/** Sends a request, reads the status, and then nothing more. */
+async function askAndStopReading(path: string, token: string): Promise<number> {
+  const socket = connect(address)
+  sockets.push(socket)
+  socket.on('error', () => {})
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nnet-session: ${token}\r\n\r\n`)
+  const first = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
+  socket.pause()
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(first.toString('latin1'))?.[1])
+}
+
+describe('whole lists that nobody reads', () => {
+  it('leave administrators all of theirs, and the check of the audit', async () => {
+    const clients = await Promise.all(Array.from({ length: 6 }, () => world.signIn()))
+    const statuses: number[] = []
+    for (const { token } of clients) {
+      for (let at = 0; at < 3; at++) statuses.push(await askAndStopReading(`${CLIENT}/services?limit=-1`, token))
+    }
+    const token = await world.admin()
+
+    const list = await world.send({ method: 'GET', path: `${MANAGEMENT}/services?limit=-1`, token })
+    const check = await world.send({ method: 'GET', path: `${MANAGEMENT}/controller/audit/verify`, token })
+
+    expect(statuses.filter((status) => status === 200)).toHaveLength(8)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(10)
+    expect([list.status, list.body.data.length]).toEqual([200, SERVICES])
+    expect([check.status, check.body.data.isWhole]).toEqual([200, true])
+  })
+})
