@@ -8,6 +8,7 @@ import { Profiles, profileName } from '../src/client/profiles.ts'
 import { type FoundRoot, offeredRoot, rootFromPem } from '../src/client/trust.ts'
 import { argument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
+import { describeChangedRoot } from './changed-root.ts'
 import { normalUrl, profileFlag } from './connection.ts'
 import { CommandError, EXIT, usageError } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
@@ -40,7 +41,11 @@ export class Login extends PrintingCommand {
       helpValue: 'FILE',
     }),
     fingerprint: Flags.string({ description: 'SHA-256 of the root certificate.', helpValue: 'SHA-256' }),
-    yes: Flags.boolean({ char: 'y', description: 'Trust the root certificate that the controller offers.' }),
+    yes: Flags.boolean({
+      char: 'y',
+      description:
+        'Trust the root certificate of a controller that is not known yet. One that changed needs --fingerprint.',
+    }),
   }
   static override examples = [
     '<%= config.bin %> <%= command.id %> https://127.0.0.1:1280 --username admin',
@@ -94,8 +99,8 @@ export class Login extends PrintingCommand {
     if (wanted !== undefined) return assertExpected(url, offered, wanted)
     const pinned = pinnedFingerprints(url)
     if (pinned.includes(offered.fingerprint)) return offered
+    if (pinned.length > 0) throw rootChanged(url, offered, pinned)
     this.notice(`The root certificate of ${url} has the SHA-256 ${offered.fingerprint}`)
-    if (pinned.length > 0) this.notice(`This is another controller than before: that one had ${pinned.join(', ')}`)
     if (flags.yes === true) return offered
     if (!canAsk()) {
       throw usageError(`the root certificate of ${url} is not known`, {
@@ -105,6 +110,15 @@ export class Login extends PrintingCommand {
     if (await confirm('Is that the one you expect?', '--yes')) return offered
     throw new CommandError(EXIT.interrupted, 'INTERRUPTED', 'the root certificate was not accepted')
   }
+}
+
+/**
+ * Another root than the one that is pinned is a controller that was made anew, or an attacker who waits for the password.
+ * Only a fingerprint from elsewhere can tell, so neither a question nor `--yes` is enough.
+ */
+function rootChanged(url: string, offered: FoundRoot, pinned: readonly string[]): CommandError {
+  const { code, message, hint } = describeChangedRoot(url, offered.fingerprint, pinned)
+  return new CommandError(EXIT.failed, code, message, { hint })
 }
 
 function assertExpected(url: string, offered: FoundRoot, wanted: string): FoundRoot {

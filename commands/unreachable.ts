@@ -3,6 +3,7 @@ import type { Unreachable } from '../src/client/http-transport.ts'
 import { directoryOf } from '../src/client/known-directories.ts'
 import { Profiles } from '../src/client/profiles.ts'
 import { offeredRoot, rootFromPem } from '../src/client/trust.ts'
+import { describeChangedRoot } from './changed-root.ts'
 import { dataDirectory } from './data-directory.ts'
 import type { Failure } from './failure-text.ts'
 import type { Attempt } from './failures.ts'
@@ -47,9 +48,5 @@ async function describeDistrust(error: Unreachable): Promise<Failure> {
   if (!expected || !offered || offered.fingerprint === expected) {
     return { code: 'UNTRUSTED', message: error.message, hint: `controller login ${url}` }
   }
-  return {
-    code: 'ROOT_CHANGED',
-    message: `${url} is another controller than before: its root certificate has the SHA-256 ${offered.fingerprint}, expected was ${expected}`,
-    hint: `if it was made anew: controller login ${url} --fingerprint ${offered.fingerprint}`,
-  }
+  return describeChangedRoot(url, offered.fingerprint, [expected])
 }
