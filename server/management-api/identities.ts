@@ -75,8 +75,8 @@ export const identityOperations: readonly AnyOperation[] = [
       const { traces } = context.controller
       const now = context.clock.now()
       if (!body.enabled) {
-        traces.stop(id)
-        return data({ enabled: false, until: isoTime(now) })
+        const traceId = traces.stop(id)?.traceId ?? (body.traceId || newToken())
+        return data({ enabled: false, traceId, until: isoTime(now) })
       }
       const duration = parseDuration(body.duration ?? '') ?? 0
       if (duration === 0 || duration > MAX_DURATION_MS) {

@@ -40,12 +40,15 @@ export class Enrollments {
     this.#authority = authority
   }
 
-  /** Stores the enrollment that a new identity asks for; of several, the first in the order ott, ottca, updb. */
+  /**
+   * Stores the enrollments that a new identity asks for, all or none.
+   * @throws NOT_FOUND if the certificate authority does not exist, ENROLLMENT_EXISTS, USERNAME_TAKEN
+   */
   async storeWanted(tx: WriteContext, identityId: string, wanted: WantedEnrollment): Promise<void> {
     const expiresAt = tx.clock.now() + this.#config['enrollment.identity']
     if (wanted.ott) await this.store(tx, { identityId, method: 'ott', expiresAt })
-    else if (wanted.ottca) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
-    else if (wanted.updb) await this.store(tx, { identityId, method: 'updb', expiresAt, username: wanted.updb })
+    if (wanted.ottca) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
+    if (wanted.updb) await this.store(tx, { identityId, method: 'updb', expiresAt, username: wanted.updb })
   }
 
   /** Stores an enrollment with a token of its own. @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */

@@ -61,10 +61,7 @@ export const authenticators = defineResource({
     isKeyRollRequested: f.bool({ access: 'read', filter: true }),
     extendRequestedAt: f.time({ access: 'read', nullable: true, omitNull: true, filter: true }),
     lastAuthResolvedToRoot: f.bool({ access: 'read', filter: true }),
-    extendLog: f.json(typed<unknown[]>(listOf(extension)), {
-      access: 'read',
-      nullable: true,
-    }),
+    extendLog: f.json(typed<unknown[]>(listOf(extension)), { access: 'read' }),
   },
   inputs: {
     password: f.text({

@@ -94,7 +94,11 @@ export const identities = defineResource({
           summary: 'Make a one-time token, by which somebody gets a password for this username.',
         }),
       },
-      { access: 'create', nullable: true, summary: 'The enrollment to make along with the identity.' },
+      {
+        access: 'create',
+        nullable: true,
+        summary: 'The enrollments to make along with the identity: all that are asked for, or none.',
+      },
     ),
   },
   derived: {

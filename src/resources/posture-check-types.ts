@@ -39,7 +39,7 @@ export const postureCheckTypes = defineResource({
       }),
       { access: 'read' },
     ),
-    version: f.text({ access: 'read', nullable: true }),
+    version: f.text({ access: 'read', default: '1' }),
   },
   verbs: ['list', 'detail'],
   builtIn: [

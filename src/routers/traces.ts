@@ -20,8 +20,11 @@ export class Traces {
     this.#byIdentity.set(identityId, trace)
   }
 
-  stop(identityId: string): void {
+  /** Ends the trace of an identity and returns it; undefined if it has none. */
+  stop(identityId: string): Trace | undefined {
+    const trace = this.#byIdentity.get(identityId)
     this.#byIdentity.delete(identityId)
+    return trace
   }
 
   /** The trace of an identity that is in force now. */

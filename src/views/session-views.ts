@@ -42,11 +42,13 @@ export class SessionViews implements LiveView {
     const stored = row.lastActivityAt as number
     const session = this.#sessions.get(row.id)
     const policy = session && this.#policies.get(session.identity.authPolicyId)
+    // The stored time lags behind, and a session that is alive must not seem to have ended.
+    const lastActivityAt = session?.lastActivityAt ?? stored
     const owesTotp = row.owesTotp === 1
     const common = {
       isMfaRequired: owesTotp || policy?.secondary.requireTotp === true,
       authQueries: [] as object[],
-      cachedLastActivityAt: isoTime(session?.lastActivityAt ?? stored),
+      cachedLastActivityAt: isoTime(lastActivityAt),
     }
     if (!own) return common
     const outstanding = policy && outstandingOf({ owesTotp, isTotpComplete: row.isMfaComplete === 1 }, policy)
@@ -54,7 +56,7 @@ export class SessionViews implements LiveView {
       ...common,
       authQueries: outstanding ? authQueries(outstanding, own) : [],
       expirationSeconds: Math.floor(this.#sessions.timeout / 1000),
-      expiresAt: isoTime(stored + this.#sessions.timeout),
+      expiresAt: isoTime(lastActivityAt + this.#sessions.timeout),
     }
   }
 }

@@ -53,7 +53,7 @@ describe('an administrator', () => {
       identity: { name: 'has a password', entity: 'identities' },
       method: 'updb',
       username: person.username,
-      extendLog: null,
+      extendLog: [],
     })
     for (const hidden of ['password', 'passwordHash', 'foldedUsername', 'failedAttempts', 'certPem', 'fingerprint']) {
       expect(body.data).not.toHaveProperty(hidden)

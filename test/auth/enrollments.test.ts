@@ -63,6 +63,40 @@ describe('an enrollment', () => {
     await world.close()
   })
 
+  it('is made for every method that a new identity asks for', async () => {
+    const id = await people.identity({ enrollment: { ott: true, updb: 'asks for two' } })
+
+    const { enrollment } = await people.manage('GET', `/identities/${id}`)
+    const stored = await people.manage('GET', `/identities/${id}/enrollments`)
+
+    expect(Object.keys(enrollment).sort()).toEqual(['ott', 'updb'])
+    expect(decodeJwt(enrollment.ott.jwt)).toMatchObject({ em: 'ott', sub: id, jti: enrollment.ott.token })
+    expect(decodeJwt(enrollment.updb.jwt)).toMatchObject({ em: 'updb', sub: id, jti: enrollment.updb.token })
+    expect(stored.map(({ method, username }: Record<string, unknown>) => [method, username]).sort()).toEqual([
+      ['ott', null],
+      ['updb', 'asks for two'],
+    ])
+  })
+
+  it.each(['a certificate authority that does not exist', 'a username that is taken'])(
+    'is made for no method, nor is the identity, if it asks for %s',
+    async (what) => {
+      const { username } = await people.person()
+      const isTaken = what.includes('taken')
+      const wanted = isTaken ? { ott: true, updb: username } : { ott: true, updb: 'asks in vain', ottca: 'nope' }
+      const body = { name: what, type: 'User', isAdmin: false, enrollment: wanted }
+      const { db } = world.controller.store
+      const stored = () => db.selectFrom('enrollments').select('id').execute()
+      const before = await stored()
+
+      const answer = await people.ask('POST', '/identities', body)
+
+      expect([answer.status, answer.body.error.cause.field]).toEqual(isTaken ? [409, 'username'] : [404, 'caId'])
+      expect(await people.manage('GET', `/identities?filter=${encodeURIComponent(`name = "${what}"`)}`)).toEqual([])
+      expect(await stored()).toEqual(before)
+    },
+  )
+
   it('is one of its method, also once it has expired, until it is deleted or used', async () => {
     const identityId = await people.identity()
     const first = await enrollment({ identityId })

@@ -80,6 +80,21 @@ describe('a session', () => {
     expect(written.expiresAt).toBe(new Date(world.clock.now() + 30 * MINUTE).toISOString())
   })
 
+  it('never shows an end that has passed while it is alive', async () => {
+    const world = await testController()
+    const { token } = await world.signIn()
+    const ends: string[] = []
+
+    for (const minutes of [20, 20, 20]) {
+      world.clock.advance(minutes * MINUTE)
+      ends.push((await own(token, world)).body.data.expiresAt)
+    }
+
+    const now = world.clock.now()
+    expect(ends).toEqual([-10, 10, 30].map((minutes) => new Date(now + minutes * MINUTE).toISOString()))
+    await world.close()
+  })
+
   it('ends with a sign-out, and no other does', async () => {
     const person = await people.person()
     const [left, kept] = [await people.sessionOf(person), await people.sessionOf(person)]

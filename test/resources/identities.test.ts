@@ -222,12 +222,16 @@ describe('the trace of an identity', () => {
 
   it('ends when it is switched off, or not switched on', async () => {
     const id = await make()
-    await trace(id, { enabled: true, duration: '1h' })
+    await trace(id, { enabled: true, traceId: 'why', duration: '1h' })
 
     const { status, body: answer } = await trace(id, {})
+    const { body: named } = await trace(id, { enabled: false, traceId: 'named again' })
+    const { body: again } = await trace(id, {})
 
     expect(status).toBe(200)
-    expect(answer.data).toMatchObject({ enabled: false })
+    expect(answer.data).toMatchObject({ enabled: false, traceId: 'why' })
+    expect(named.data).toMatchObject({ enabled: false, traceId: 'named again' })
+    expect(again.data.traceId).toMatch(/^[0-9a-f-]{36}$/)
     expect(inForce(id)).toBeUndefined()
   })
 

@@ -256,7 +256,7 @@ describe('posture check types', () => {
     expect(found.map(({ id }: { id: string }) => id).sort()).toEqual(Object.keys(types).sort())
     expect(found.find(({ id }: { id: string }) => id === 'OS')).toMatchObject({
       name: 'Operating System Check',
-      version: null,
+      version: '1',
       operatingSystems: expect.arrayContaining([{ type: 'iOS', versions: ['11', '12'] }]),
     })
   })

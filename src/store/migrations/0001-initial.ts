@@ -156,7 +156,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ['isKeyRollRequested', 'integer'],
       ['extendRequestedAt', 'integer', 'null'],
       ['lastAuthResolvedToRoot', 'integer'],
-      ['extendLog', 'text', 'null'],
+      ['extendLog', 'text'],
     ],
     {
       unique: [['foldedUsername'], ['fingerprint256']],
@@ -219,7 +219,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     [
       ['name', 'text'],
       ['operatingSystems', 'text'],
-      ['version', 'text', 'null'],
+      ['version', 'text'],
     ],
     { unique: [['name']] },
   )
