@@ -1,5 +1,5 @@
 // From the words of a query to its tree: predicate, sort, skip and limit, in this order.
-
+import { BoundedCache } from '../bounded-cache.ts'
 import type { ControllerError } from '../errors.ts'
 import { filterFault } from './faults.ts'
 import { type Token, tokenize } from './tokens.ts'
@@ -7,17 +7,19 @@ import type { Comparison, Literal, Operand, Predicate, Query, SetArgument, SortK
 
 // Deep nesting has no use and would only fill the stack.
 const DEEPEST = 64
-const MOST_REMEMBERED = 500
 
-const remembered = new Map<string, Query>()
+const MAX_CACHE_BYTES = 2 * 1024 * 1024
+// The densest text is a list of digits: each of them, with its comma, becomes a literal.
+const TREE_BYTES_PER_CHARACTER = 32
 
-/** Parses a query; the trees of recent texts are remembered. @throws INVALID_FILTER with line and column */
+const cache = new BoundedCache<Query>(MAX_CACHE_BYTES)
+
+/** Parses a query. The trees of recent texts are cached. @throws INVALID_FILTER with line and column */
 export function parseQuery(text: string): Query {
-  const known = remembered.get(text)
-  if (known) return known
+  const cached = cache.get(text)
+  if (cached) return cached
   const query = new Parser(tokenize(text)).wholeQuery()
-  if (remembered.size >= MOST_REMEMBERED) remembered.delete(remembered.keys().next().value ?? '')
-  remembered.set(text, query)
+  cache.set(text, query, TREE_BYTES_PER_CHARACTER * text.length)
   return query
 }
 

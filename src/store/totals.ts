@@ -1,8 +1,11 @@
 // Counts, remembered until one of the tables they read changes: a client that polls a filtered list pays for it once.
 import type { CompiledQuery, Kysely } from 'kysely'
+import { BoundedCache } from '../bounded-cache.ts'
 import type { Database } from './database.ts'
 
-const MOST_REMEMBERED = 500
+const MAX_BYTES = 1024 * 1024
+// The number, its version, and the map around them.
+const ENTRY_BYTES = 100
 
 interface Remembered {
   readonly total: number
@@ -10,7 +13,7 @@ interface Remembered {
 }
 
 export class Totals {
-  readonly #remembered = new Map<string, Remembered>()
+  readonly #remembered = new BoundedCache<Remembered>(MAX_BYTES)
   /** By table: how many commits have touched it. */
   readonly #versions = new Map<string, number>()
 
@@ -29,8 +32,7 @@ export class Totals {
     if (remembered?.version === version) return remembered.total
     const { rows } = await db.executeQuery(query)
     const total = rows[0]?.n ?? 0
-    if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value ?? '')
-    this.#remembered.set(key, { total, version })
+    this.#remembered.set(key, { total, version }, ENTRY_BYTES)
     return total
   }
 }
