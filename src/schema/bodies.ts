@@ -1,6 +1,6 @@
 // Request bodies: from the fields of a definition to a schema, and from a body to values that can be stored.
 import { type ControllerError, errors, invalid } from '../errors.ts'
-import { type AnyField, type Fields, memberName } from './fields.ts'
+import { type AnyField, type FieldOptions, type Fields, memberName } from './fields.ts'
 import { compact, type JsonSchema } from './json-schema.ts'
 import { withSchemaNames } from './member-names.ts'
 import { firstProblem, type Problem, problemError } from './validate.ts'
@@ -53,6 +53,11 @@ function isWritable(field: AnyField): boolean {
   return field.options.access !== 'read' && field.options.access !== 'internal'
 }
 
+/** Whether a change leaves the field alone, because only a new record sets it. */
+function isFixed({ access }: FieldOptions, purpose: Purpose | 'read'): boolean {
+  return access === 'create' && (purpose === 'replace' || purpose === 'patch')
+}
+
 function isRequired(field: AnyField, purpose: Purpose): boolean {
   const { required } = field.options
   return required === 'always' || (purpose !== 'patch' && (required === true || required === purpose))
@@ -94,7 +99,7 @@ function notes({ kind, options }: AnyField, purpose: Purpose | 'read'): JsonSche
   return compact({
     description: options.summary,
     // Accepted so that a record can be sent back as it was read, and left alone.
-    readOnly: (options.access === 'create' && (purpose === 'replace' || purpose === 'patch')) || undefined,
+    readOnly: isFixed(options, purpose) || undefined,
     writeOnly: options.secret || undefined,
     // Ids of these records; in roles behind an @.
     'x-refers-to': reference?.choices ? undefined : target,
@@ -209,6 +214,8 @@ function knownMembers(
 /** Whether null counts as absent. What must be sent is then missed, which says more than the wrong type. */
 function isNullAbsent(field: AnyField, purpose: Purpose, tolerance: BodyTolerance): boolean {
   if (acceptsNull(field, purpose)) return false
+  // A record that shows null there can be sent back as it was read.
+  if (isFixed(field.options, purpose)) return true
   return isRequired(field, purpose) || tolerance.undeclaredNulls === 'ignore'
 }
 

@@ -220,6 +220,15 @@ describe('controller settings', () => {
     expect(none).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
   })
 
+  it('can be sent back as they were read', async () => {
+    const global = await manage.get('/controller-settings/global')
+
+    await manage.change('PUT', '/controller-settings/global/effective', global)
+
+    const { oidc, controllerId } = await manage.get('/controller-settings/global')
+    expect({ oidc, controllerId }).toEqual({ oidc: global.oidc, controllerId: null })
+  })
+
   it('can be taken away from a controller, and not from all of them', async () => {
     await manage.change('DELETE', `/controller-settings/${own}/effective`)
 
