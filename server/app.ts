@@ -14,6 +14,7 @@ import { authorize } from './hooks/authorize.ts'
 import { checkContentType } from './hooks/check-content-type.ts'
 import { checkHead } from './hooks/check-head.ts'
 import { identify } from './hooks/identify.ts'
+import { limitWrites } from './hooks/limit-writes.ts'
 import { negotiate } from './hooks/negotiate.ts'
 import { reauthorize } from './hooks/reauthorize.ts'
 import { requireRoute } from './hooks/require-route.ts'
@@ -66,6 +67,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.addHook('onRequest', checkHead(config))
   app.addHook('onRequest', requireRoute(pathTable(served)))
   app.addHook('onRequest', authorize)
+  app.addHook('onRequest', limitWrites(controller))
   app.addHook('onRequest', checkContentType)
   app.addHook('onRequest', negotiate)
   const judgeAgain = reauthorize(controller)
@@ -80,17 +82,21 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
 
 function register(app: FastifyInstance, controller: Controller, operation: AnyOperation): void {
   assertAccess(operation)
-  const isPublic = 'public' in operation.access
   const handler = handlerOf(controller, operation)
   for (const { api, path } of routesOf(operation)) {
     app.route({
       method: operation.method,
       url: path,
       config: { operation, api },
-      bodyLimit: controller.config[isPublic ? 'limits.bodyBeforeSession' : 'limits.body'],
+      bodyLimit: controller.config[bodyLimitKey(operation)],
       handler,
     })
   }
+}
+
+function bodyLimitKey({ access }: AnyOperation): 'limits.bodyBeforeSession' | 'limits.ownBody' | 'limits.body' {
+  if ('public' in access) return 'limits.bodyBeforeSession'
+  return access.grantedTo === 'administrator' ? 'limits.body' : 'limits.ownBody'
 }
 
 /** Every path an operation is found at; those below no base path belong to the root, and to no API. */

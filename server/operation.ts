@@ -92,6 +92,8 @@ export interface Operation<B = unknown> {
   readonly refusals?: readonly number[]
   /** Not part of the documented contract, but this product's own. */
   readonly isOwn?: boolean
+  /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */
+  readonly isOwnChange?: true
   /** It answers when it is done, however long that takes: the more there is, the longer. */
   readonly isUnhurried?: boolean
   run(call: Call<B>): Promise<Answer> | Answer

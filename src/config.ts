@@ -57,6 +57,10 @@ const settings = {
   },
   'limits.bodyBeforeSession': bytes('64KiB', 'The largest request body of a caller who is not signed in.'),
   'limits.body': bytes('1MiB', 'The largest request body of a caller who is.'),
+  'limits.ownBody': bytes(
+    '8KiB',
+    'The largest request body where identities that do not administer may write: their own authenticators and sessions.',
+  ),
   'limits.header': bytes('16KiB', 'The largest set of request headers.'),
   'limits.headerTime': duration('10s', 'How long the headers of a request may take to arrive.'),
   'limits.requestTime': duration('30s', 'How long a whole request may take to arrive.'),
@@ -82,6 +86,14 @@ const settings = {
   'limits.signInsPerIdentity': count(
     10,
     'How many times a second one identity may sign in, on average; a burst may be ten times as many. More are refused with 429.',
+  ),
+  'limits.writesPerIdentity': count(
+    50,
+    'How many writing requests a second one identity may send that does not administer, on average; a burst may be ten times as many. More are refused with 429.',
+  ),
+  'limits.ownChangesPerIdentity': count(
+    10,
+    'How many times a minute one identity that does not administer may change its own authenticators, each of which is an audit record. More are refused with 429.',
   ),
   'limits.passwordQueue': count(
     100,

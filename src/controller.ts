@@ -11,6 +11,7 @@ import { Passwords } from './auth/passwords.ts'
 import { Refusals } from './auth/refusals.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import { SignIns } from './auth/sign-ins.ts'
+import { WriteLimits } from './auth/write-limits.ts'
 import type { Clock } from './clock.ts'
 import { type Config, certificateHosts } from './config.ts'
 import type { Caller, Context, Origin, WriteContext } from './context.ts'
@@ -57,6 +58,7 @@ export interface Controller {
   readonly clientTrust: ClientTrust
   readonly refusals: Refusals
   readonly signIns: SignIns
+  readonly writeLimits: WriteLimits
   readonly authenticatorRules: OutsideRules
   readonly enrollmentRules: OutsideRules
   readonly enrollments: Enrollments
@@ -139,6 +141,7 @@ export async function openController({ directory, config, clock, log, ports }: O
     clientTrust: new ClientTrust(authority),
     refusals: new Refusals(),
     signIns: new SignIns(config['limits.signInsPerIdentity']),
+    writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
     authenticatorRules,
     enrollmentRules,
     references,

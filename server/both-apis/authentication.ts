@@ -6,6 +6,7 @@ import type { Reported } from '../../src/auth/open-session.ts'
 import { passwordLength, usernameLength } from '../../src/resources/authenticators.ts'
 import { envInfoSchema, sdkInfoSchema } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
+import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { type Answer, data } from '../answers.ts'
 import { dialectOfSignIn, extensionHeaders, sessionHeaders } from '../dialects.ts'
 import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
@@ -16,14 +17,25 @@ interface AuthenticateBody extends Reported {
   readonly password?: string
 }
 
+/** What a client reports beyond the declared members would be stored with its identity, up to the size of a body. */
+function pickDeclared<V extends object>({ properties = {} }: JsonSchema, info: V): V {
+  return Object.fromEntries(Object.entries(info).filter(([name]) => Object.hasOwn(properties, name))) as V
+}
+
 const authenticateFields = {
   username: f.text(usernameLength),
   password: f.text({ ...passwordLength, secret: true }),
   configTypes: f.strings({
     summary: 'Ids or names of config types whose data services shall carry; all of them by "all".',
   }),
-  envInfo: f.json(envInfoSchema),
-  sdkInfo: f.json(sdkInfoSchema),
+  envInfo: f.json(envInfoSchema, {
+    summary: 'The machine that the client runs on.',
+    normalise: (info) => pickDeclared(envInfoSchema, info),
+  }),
+  sdkInfo: f.json(sdkInfoSchema, {
+    summary: 'The client itself.',
+    normalise: (info) => pickDeclared(sdkInfoSchema, info),
+  }),
 }
 
 export const authenticationOperations: readonly AnyOperation[] = [

@@ -33,6 +33,7 @@ function changeOperation(how: 'replace' | 'patch', words: Pick<AnyOperation, 'id
     ...COMMON,
     ...words,
     path: ONE,
+    isOwnChange: true,
     access: { permission: 'current-identity.update', grantedTo: 'authenticated' },
     body: fieldsBody<OwnChange>(ownFields, { purpose: how, tolerated: recordMembers(authenticators) }),
     returns: { kind: 'empty' },

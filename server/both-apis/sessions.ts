@@ -45,7 +45,8 @@ export const sessionOperations: readonly AnyOperation[] = [
     body: fieldsBody<SessionCreate>({
       serviceId: f.text({ summary: 'The service.' }),
       type: f.choice([...sessionTypes, 'Invalid'], { default: 'Dial', summary: 'Dial: reach it. Bind: host it.' }),
-      tags: f.tags({ summary: "Key-value pairs of the caller's own." }),
+      // An identity may have one such session for each of its API sessions and services.
+      tags: f.tags({ maxBytes: 1_024, summary: "Key-value pairs of the caller's own." }),
     }),
     returns: { kind: 'record', resource: 'sessions', isNew: true },
     refusals: [404],

@@ -36,6 +36,9 @@ export {
 export type { CreateInput, StoredValues, Values } from './field-values.ts'
 export { sortedSet } from './set-fields.ts'
 
+/** The total size of tags, and of app data, as JSON: they are read with every record, and kept in the audit. */
+export const MAX_TAGS_BYTES = 16_384
+
 /** A value of tags and app data; nothing nested. */
 export type TagValue = string | number | boolean | null
 export type Tags = Record<string, TagValue>
@@ -54,6 +57,11 @@ export interface IntegerOptions extends FieldOptions<number> {
   readonly max: number
   /** Brings a value that broke no rule into the form that is stored. */
   readonly normalise?: (value: number) => number
+}
+
+export interface TagsOptions extends FieldOptions<Tags> {
+  /** Their total size as JSON. */
+  readonly maxBytes?: number
 }
 
 export interface JsonOptions<V> extends FieldOptions<V> {
@@ -183,7 +191,8 @@ export const f = {
   },
 
   /** User-defined keys with plain values; `tags` of every record, and the application data of some. */
-  tags<const O extends FieldOptions<Tags>>(options = {} as O): Field<Tags, string, O> {
+  tags<const O extends TagsOptions>(options = {} as O): Field<Tags, string, O> {
+    const { maxBytes = MAX_TAGS_BYTES } = options
     const kind: Kind = {
       name: 'json',
       column: 'text',
@@ -194,6 +203,10 @@ export const f = {
       toJson: pasted,
       // A patch takes a key away by null; a new value holds it, because null is a value that tags may have.
       normalise: (value, purpose) => (purpose === 'patch' ? withoutNullTags(value as Tags) : value),
+      objection: (value) =>
+        Buffer.byteLength(JSON.stringify(value)) > maxBytes
+          ? { reason: `must be at most ${maxBytes} bytes of JSON` }
+          : undefined,
       acceptsNull: true,
       empty: {},
     }

@@ -28,7 +28,7 @@ describe('a body', () => {
         method: 'POST',
         path: `${MANAGEMENT}/identities`,
         token: admin,
-        body: { name: `large ${size}`, type: 'Device', isAdmin: false, appData: { filler: 'x'.repeat(size) } },
+        body: { name: `large ${size}`, type: 'Device', isAdmin: false, _links: { filler: 'x'.repeat(size) } },
       })
 
     expect((await send(900 * 1024)).status).toBe(201)

@@ -1,0 +1,29 @@
+// How often an identity that does not administer may change something, so that none fills the disk.
+import type { Instant } from '../clock.ts'
+import { errors } from '../errors.ts'
+import { RateLimit } from '../rate-limit.ts'
+
+const BURST_SECONDS = 10
+
+export class WriteLimits {
+  readonly #writes: RateLimit
+  readonly #ownChanges: RateLimit
+
+  /**
+   * @param writesPerSecond requests of any kind that write; a burst may be ten times as many
+   * @param ownChangesPerMinute those that change the identity's own audited records, all of which may come at once
+   */
+  constructor(writesPerSecond: number, ownChangesPerMinute: number) {
+    this.#writes = new RateLimit({ perSecond: writesPerSecond, burst: writesPerSecond * BURST_SECONDS })
+    this.#ownChanges = new RateLimit({ perSecond: ownChangesPerMinute / 60, burst: ownChangesPerMinute })
+  }
+
+  /** Counts a request that writes. @throws SERVER_TOO_MANY_REQUESTS if its identity sends too many */
+  requireRate(identityId: string, { isOwnChange }: { readonly isOwnChange: boolean }, now: Instant): void {
+    const retryAfterSeconds =
+      this.#writes.take(identityId, now) || (isOwnChange ? this.#ownChanges.take(identityId, now) : 0)
+    if (retryAfterSeconds === 0) return
+    const cause = `identity ${identityId} writes too often`
+    throw errors.SERVER_TOO_MANY_REQUESTS({ message: 'this identity changes too much' }, { cause, retryAfterSeconds })
+  }
+}
