@@ -1,7 +1,7 @@
 // Starts a controller on a data directory: lock, first-time work, sockets, background work.
 import { hostname } from 'node:os'
 import { type DestinationStream, pino } from 'pino'
-import { hasUsableAdministrator } from '../src/auth/recovery.ts'
+import { hasUsableAdministrator } from '../src/auth/administrators.ts'
 import { systemClock } from '../src/clock.ts'
 import { advertisedAddress, type Overrides, readConfig } from '../src/config.ts'
 import { type Controller, dataPaths, openController } from '../src/controller.ts'

@@ -1,6 +1,7 @@
 // The controller without any face: everything that a request, an offline command or a background job works with.
 import { Access } from './access/access.ts'
 import { endLostSessions } from './access/lost-rights.ts'
+import { requireUsableAdministrator } from './auth/administrators.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
 import { AuthPolicies } from './auth/auth-policies.ts'
 import { authenticatorRules } from './auth/authenticator-rules.ts'
@@ -210,6 +211,7 @@ class ControllerContext implements Context {
         requireSameRights(controller, caller, earlier)
         const tx: WriteContext = { controller, clock, caller, origin, db, record: note }
         const result = await body(tx)
+        await requireUsableAdministrator(tx, own)
         await endLostSessions(tx, earlier, [...own])
         return result
       },

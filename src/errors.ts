@@ -63,6 +63,7 @@ const CATALOGUE = {
   REFERENCED_ENTITY_NOT_FOUND: [400, 'A value in the request refers to something that does not exist or does not fit.'],
   ENTITY_CAN_NOT_BE_DELETED: [400, 'This record belongs to the system and cannot be deleted.'],
   ENTITY_CAN_NOT_BE_UPDATED: [400, 'This record belongs to the system and cannot be changed.'],
+  LAST_ADMINISTRATOR: [409, 'After that no administrator could sign in.'],
   CAN_NOT_DELETE_REFERENCED_ENTITY: [409, 'This record is in use; the cause names what uses it.'],
   // ---- reaching services ----
   INVALID_POSTURE: [

@@ -1,5 +1,6 @@
 // The first start of a data directory: keys, certificates, database, settings and the first administrator.
 import { existsSync } from 'node:fs'
+import { endBootstrapTokens } from './auth/bootstrap-tokens.ts'
 import { firstAdministrator, recoverAdministrator } from './auth/recovery.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import { writeBootstrap } from './client/bootstrap.ts'
@@ -108,12 +109,14 @@ function firstIdentity(tx: Pick<Context, 'clock'>) {
   return newEntity(tx, identities, { name: DEFAULT_ADMIN, typeId: 'Default', isAdmin: true, isDefaultAdmin: true })
 }
 
-/** A new bootstrap token for the first administrator; an earlier one is worth nothing from then on. */
+/** A new bootstrap token for the first administrator; earlier ones end. */
 export async function newBootstrapToken(context: Context): Promise<string> {
   const { controller, clock } = context
   const identityId = await firstAdministrator(context)
   const expiresAt = clock.now() + BOOTSTRAP_LIFETIME
   const { token } = await context.write(async (tx) => {
+    await endBootstrapTokens(tx)
+    // An identity has one outstanding enrollment of a method, and this one must come about.
     const earlier = await tx.db
       .selectFrom('enrollments')
       .select('id')
@@ -121,7 +124,7 @@ export async function newBootstrapToken(context: Context): Promise<string> {
       .where('method', '=', 'updb')
       .executeTakeFirst()
     if (earlier) await removeIn(tx, enrollments, earlier.id)
-    return controller.enrollments.store(tx, { identityId, method: 'updb', expiresAt })
+    return controller.enrollments.store(tx, { identityId, method: 'updb', expiresAt, isBootstrap: true })
   })
   return writeBootstrap({
     url: `https://${advertisedAddress(controller.config)}`,

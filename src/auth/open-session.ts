@@ -7,8 +7,10 @@ import { identities } from '../resources/identities.ts'
 import { find, update } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { type Attempt, type FoundAuthenticator, Refusal } from './attempt.ts'
+import { endBootstrapTokens } from './bootstrap-tokens.ts'
 import { passwordHashOf } from './credentials.ts'
 import { isDisabled } from './disabling.ts'
+import { isPartial } from './second-factors.ts'
 import { allowedMethod } from './steps/allowed-method.ts'
 
 /** What a client reports of itself along with its credentials. */
@@ -45,6 +47,7 @@ export async function openSession(attempt: Attempt, reported: Reported): Promise
       improperClientCertChain: !isChainProper,
     }
     await controller.sessions.insert(tx, found, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
+    if (now.isAdmin && !isPartial({ ...found, isTotpComplete: false }, attempt.policy)) await endBootstrapTokens(tx)
   })
   try {
     await storing

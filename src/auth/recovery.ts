@@ -1,40 +1,16 @@
-// Administrators who cannot get in: whether there is one who can, and letting one in again.
+// Letting an administrator in again who cannot sign in.
 import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { newId } from '../ids.ts'
 import { authPolicies, everythingAllowed } from '../resources/auth-policies.ts'
 import { identities } from '../resources/identities.ts'
 import { get, insert, newEntity, update } from '../store/entities.ts'
-import type { AuthPolicy } from './auth-policies.ts'
+import { admitsPasswordAlone } from './administrators.ts'
 import { passwordHash } from './authenticator-rules.ts'
+import { endBootstrapTokens } from './bootstrap-tokens.ts'
 import { isDisabled } from './disabling.ts'
-import { isPartial } from './second-factors.ts'
 import { setPassword } from './set-password.ts'
 
 const RECOVERY_POLICY = 'Administrator recovery'
-
-/** Whether some administrator could sign in: enabled, with a credential that its auth policy takes as enough. */
-export async function hasUsableAdministrator({ db, clock, controller }: ReadContext): Promise<boolean> {
-  const rows = await db
-    .selectFrom('identities')
-    .innerJoin('authenticators', 'authenticators.identityId', 'identities.id')
-    .select(['method', 'authPolicyId'])
-    .distinct()
-    .where('isAdmin', '=', 1)
-    .where((eb) => eb.or([eb('disabledAt', 'is', null), eb('disabledUntil', '<=', clock.now())]))
-    .execute()
-  return rows.some(({ method, authPolicyId }) => {
-    const policy = controller.authPolicies.get(authPolicyId)
-    return method === 'updb' ? admitsPasswordAlone(policy) : policy.primary.cert.allowed && !owesMore(policy)
-  })
-}
-
-function admitsPasswordAlone(policy: AuthPolicy): boolean {
-  return policy.primary.updb.allowed && !owesMore(policy)
-}
-
-function owesMore(policy: AuthPolicy): boolean {
-  return isPartial({ owesTotp: false, isTotpComplete: false }, policy)
-}
 
 /** What was done to let somebody in, each as a sentence. */
 export interface Recovered {
@@ -44,7 +20,8 @@ export interface Recovered {
 }
 
 /**
- * Gives an identity username and password, and clears away whatever keeps it from administering by them.
+ * Gives an identity username and password, and clears away whatever keeps it from administering by them. Bootstrap tokens
+ * end.
  * @param identityId the first administrator unless said otherwise
  * @throws COULD_NOT_VALIDATE for a password that its auth policy finds too weak, USERNAME_TAKEN, NOT_FOUND
  */
@@ -56,6 +33,7 @@ export async function recoverAdministrator(
   const id = identityId ?? (await firstAdministrator(context))
   const hash = await passwordHash(context, id, password)
   return context.write(async (tx) => {
+    await endBootstrapTokens(tx)
     await setPassword(tx, id, username, hash)
     const { name } = await get(tx, identities, id)
     return { identityId: id, identityName: name, done: [`it signs in as ${username}`, ...(await letIn(tx, id))] }

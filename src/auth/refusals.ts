@@ -6,7 +6,7 @@ import { sourceFromContext } from '../sources.ts'
 import type { AuditEvent } from '../store/changes.ts'
 import type { Attempt, Method, Refusal, RefusalReason } from './attempt.ts'
 import { toActor } from './callers.ts'
-import { disable, isDisabled } from './disabling.ts'
+import { isDisabled, lockOut } from './disabling.ts'
 import { EventAggregator } from './event-aggregator.ts'
 
 /** Written where nothing is known by what was presented. */
@@ -87,7 +87,7 @@ async function countFailure(tx: WriteContext, authenticatorId: string): Promise<
     .set({ failedAttempts: isLocked ? 0 : failedAttempts })
     .where('id', '=', authenticatorId)
     .execute()
-  if (isLocked) await disable(tx, row.identityId, lockoutDurationMinutes)
+  if (isLocked) await lockOut(tx, row.identityId, lockoutDurationMinutes)
 }
 
 /**

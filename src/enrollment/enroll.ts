@@ -1,6 +1,7 @@
 // Completing an enrollment: the token is consumed, and what the client brought becomes its credential.
 
 import type { NotNull } from 'kysely'
+import { hasUsableAdministrator } from '../auth/administrators.ts'
 import { certificateFacts, passwordHash } from '../auth/authenticator-rules.ts'
 import { letIn } from '../auth/recovery.ts'
 import { setPassword } from '../auth/set-password.ts'
@@ -32,6 +33,7 @@ interface Outstanding {
   readonly method: EnrollmentMethod
   readonly expiresAt: number
   readonly username: string | null
+  readonly isBootstrap: number
 }
 
 type Completion = (context: Context, enrollment: Outstanding, request: EnrollmentRequest) => Promise<EnrollmentResult>
@@ -66,7 +68,7 @@ export async function enroll(context: Context, request: EnrollmentRequest): Prom
 const outstandingOf = keptOn((db, token: string) =>
   db
     .selectFrom('enrollments')
-    .select(['id', 'token', 'identityId', 'method', 'expiresAt', 'username'])
+    .select(['id', 'token', 'identityId', 'method', 'expiresAt', 'username', 'isBootstrap'])
     .where('token', '=', token)
     .where('identityId', 'is not', null)
     .$narrowType<{ identityId: NotNull }>(),
@@ -98,14 +100,14 @@ async function becomePassword(
   request: EnrollmentRequest,
 ): Promise<EnrollmentResult> {
   const { identityId } = enrollment
-  // Only the bootstrap token of an administrator leaves the username to whoever redeems it.
-  const isBootstrap = enrollment.username === null
   const username = enrollment.username ?? request.username
   if (!username) throw invalid('username', 'is required')
   if (!request.password) throw invalid('password', 'is required')
   const hash = await passwordHash(context, identityId, request.password)
   await context.write(async (tx) => {
     await consume(tx, enrollment)
+    const isBootstrap = enrollment.isBootstrap === 1
+    if (isBootstrap && (await hasUsableAdministrator(tx))) throw errors.INVALID_ENROLLMENT_TOKEN()
     await setPassword(tx, identityId, username, hash)
     if (isBootstrap) await letIn(tx, identityId)
   })

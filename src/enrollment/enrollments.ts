@@ -24,7 +24,7 @@ export interface WantedEnrollment {
 
 /** An enrollment of an identity to be stored, with the members that its method needs. */
 export type NewEnrollment = Pick<Enrollment, 'identityId' | 'method' | 'expiresAt'> &
-  Partial<Pick<Enrollment, 'username' | 'caId'>>
+  Partial<Pick<Enrollment, 'username' | 'caId' | 'isBootstrap'>>
 
 // Signing one costs more than everything else about a request; 20,000 of them take about 10 MB.
 const MOST_REMEMBERED = 20_000

@@ -49,6 +49,8 @@ export const enrollments = defineResource({
       filter: true,
       summary: 'Of the method ottca: the other authority.',
     }),
+    // Of the first administrator while no administrator could sign in: whoever redeems it chooses the username, too.
+    isBootstrap: f.bool({ access: 'internal' }),
     token: f.text({ access: 'read', unique: true, masked: true }),
   },
   derived: { jwt: { type: 'string' }, ca: { type: ['object', 'null'] } },

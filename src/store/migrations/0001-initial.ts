@@ -14,6 +14,8 @@ interface Extras {
   readonly sets?: readonly string[]
   /** Further columns that lists are sorted or found by. */
   readonly indexes?: readonly string[]
+  /** Booleans that hold for few records, which are found by them. */
+  readonly marks?: readonly string[]
 }
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
@@ -118,6 +120,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       unique: [['name'], ['externalId']],
       references: { typeId: 'identity_types', authPolicyId: 'auth_policies' },
       sets: ['role_attributes', 'hosted_services'],
+      marks: ['isAdmin'],
     },
   )
   await records(
@@ -174,11 +177,13 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ['expiresAt', 'integer'],
       ['username', 'text', 'null'],
       ['caId', 'text', 'null'],
+      ['isBootstrap', 'integer'],
       ['token', 'text'],
     ],
     {
       unique: [['token'], ['identityId', 'method'], ['edgeRouterId'], ['transitRouterId']],
       references: { identityId: 'identities', edgeRouterId: 'routers', transitRouterId: 'routers' },
+      marks: ['isBootstrap'],
     },
   )
   await records(
@@ -294,7 +299,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
 /** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
 function recordTables(db: Kysely<unknown>, dialect: Dialect) {
   return async (table: string, columns: readonly Column[], extras: Extras): Promise<void> => {
-    const { unique = [], references = {}, sets = [], indexes = [] } = extras
+    const { unique = [], references = {}, sets = [], indexes = [], marks = [] } = extras
     let builder = keyed(db, dialect, table)
       .addColumn('id', textType(dialect), (column) => column.notNull().unique())
       .addColumn('createdAt', integerType(dialect), (column) => column.notNull())
@@ -312,6 +317,7 @@ function recordTables(db: Kysely<unknown>, dialect: Dialect) {
     for (const name of ['createdAt', 'updatedAt', ...Object.keys(references), ...indexes]) {
       await index(db, table, [name], false)
     }
+    for (const mark of marks) await markIndex(db, table, mark)
     for (const set of sets) await setTable(db, dialect, table, set)
   }
 }
@@ -361,6 +367,12 @@ function textType(dialect: Dialect) {
 
 function integerType(dialect: Dialect) {
   return dialect === 'sqlite' ? ('integer' as const) : ('bigint' as const)
+}
+
+/** An index of the records for which a boolean holds, and of no others. */
+async function markIndex(db: Kysely<unknown>, table: string, mark: string): Promise<void> {
+  const builder = db.schema.createIndex(`${table}_${mark}_index`).on(table).column('id')
+  await builder.where(sql.ref(mark), '=', 1).execute()
 }
 
 async function index(db: Kysely<unknown>, table: string, columns: readonly string[], isUnique: boolean): Promise<void> {

@@ -1,0 +1,85 @@
+// Administrators who could sign in: whether there is one, and that no change takes away the last.
+import { sql } from 'kysely'
+import type { ReadContext, WriteContext } from '../context.ts'
+import { type ControllerError, errors } from '../errors.ts'
+import { authPolicies } from '../resources/auth-policies.ts'
+import type { Change } from '../store/changes.ts'
+import { get } from '../store/entities.ts'
+import type { AuthPolicy } from './auth-policies.ts'
+import { isPartial } from './second-factors.ts'
+
+/**
+ * Whether some administrator could sign in: enabled, with a credential that its auth policy takes as enough. Inside a
+ * transaction everything is as that sees it, auth policies included.
+ * @param except the id of an identity that does not count
+ */
+export async function hasUsableAdministrator(
+  context: Pick<ReadContext, 'db' | 'clock'>,
+  except = '',
+): Promise<boolean> {
+  const rows = await context.db
+    .selectFrom('identities')
+    .innerJoin('authenticators', 'authenticators.identityId', 'identities.id')
+    .select(['method', 'authPolicyId'])
+    .distinct()
+    // The index of administrators holds no other rows: a parameter in place of the number would not match it.
+    .where('isAdmin', '=', sql.lit(1))
+    .where('identities.id', '!=', except)
+    .where((eb) => eb.or([eb('disabledAt', 'is', null), eb('disabledUntil', '<=', context.clock.now())]))
+    .execute()
+  for (const { method, authPolicyId } of rows) {
+    const policy = await get(context, authPolicies, authPolicyId)
+    if (method === 'updb' ? admitsPasswordAlone(policy) : admitsCertificateAlone(policy)) return true
+  }
+  return false
+}
+
+/** Whether a password is enough to sign in by. */
+export function admitsPasswordAlone(policy: AuthPolicy): boolean {
+  return policy.primary.updb.allowed && !owesMore(policy)
+}
+
+function admitsCertificateAlone(policy: AuthPolicy): boolean {
+  return policy.primary.cert.allowed && !owesMore(policy)
+}
+
+function owesMore(policy: AuthPolicy): boolean {
+  return isPartial({ owesTotp: false, isTotpComplete: false }, policy)
+}
+
+/**
+ * Requires that an administrator other than this one could sign in. The controller itself is not bound.
+ * @throws LAST_ADMINISTRATOR
+ */
+export async function requireOtherAdministrator(tx: WriteContext, identityId: string): Promise<void> {
+  if (tx.caller.kind !== 'system' && !(await hasUsableAdministrator(tx, identityId))) throw lastAdministrator()
+}
+
+/**
+ * Requires that an administrator can still sign in after changes that demote or delete one, or take away a credential of
+ * one. Asked when a transaction has made all of its changes: a password may have been replaced by another one.
+ * @throws LAST_ADMINISTRATOR
+ */
+export async function requireUsableAdministrator(tx: WriteContext, changes: readonly Change[]): Promise<void> {
+  if (tx.caller.kind === 'system') return
+  for (const change of changes) {
+    if (!(await concernsAdministrator(tx, change))) continue
+    if (!(await hasUsableAdministrator(tx))) throw lastAdministrator()
+    return
+  }
+}
+
+async function concernsAdministrator(
+  tx: WriteContext,
+  { resource, operation, before, after }: Change,
+): Promise<boolean> {
+  if (resource === 'identities') return before?.isAdmin === true && after?.isAdmin !== true
+  if (resource !== 'authenticators' || operation !== 'delete') return false
+  const query = tx.db.selectFrom('identities').select('isAdmin')
+  const owner = await query.where('id', '=', String(before?.identityId)).executeTakeFirst()
+  return owner?.isAdmin === 1
+}
+
+function lastAdministrator(): ControllerError {
+  return errors.LAST_ADMINISTRATOR({ message: 'give another administrator a credential first' })
+}

@@ -1,0 +1,16 @@
+// Bootstrap tokens: they make the first administrator usable, so they end as soon as an administrator is.
+import { sql } from 'kysely'
+import type { WriteContext } from '../context.ts'
+import { enrollments } from '../resources/enrollments.ts'
+import { removeIn } from '../store/entities.ts'
+
+/** Ends every bootstrap token. */
+export async function endBootstrapTokens(tx: WriteContext): Promise<void> {
+  const rows = await tx.db
+    .selectFrom('enrollments')
+    .select('id')
+    // The index of bootstrap tokens holds no other rows: a parameter in place of the number would not match it.
+    .where('isBootstrap', '=', sql.lit(1))
+    .execute()
+  for (const { id } of rows) await removeIn(tx, enrollments, id)
+}

@@ -1,0 +1,166 @@
+// A bootstrap token that somebody finds later, in a terminal or a log, must not take over a controller that has administrators.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { disable, enable } from '../../src/auth/disabling.ts'
+import { firstAdministrator, recoverAdministrator } from '../../src/auth/recovery.ts'
+import { readBootstrap } from '../../src/client/bootstrap.ts'
+import { newBootstrapToken } from '../../src/initialise.ts'
+import { enrollments } from '../../src/resources/enrollments.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { get, insert, newEntity, update } from '../../src/store/entities.ts'
+import { ADMIN, type Answered, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { PASSWORD, People } from '../world/people.ts'
+
+const THIEF = { username: 'thief', password: 'taken over by night' } as const
+
+let world: TestController
+let first: string
+
+beforeEach(async () => {
+  world = await testController()
+  first = await firstAdministrator(world.system)
+  await world.system.write((tx) => disable(tx, first, 0))
+})
+afterEach(() => world.close())
+
+async function newToken(): Promise<string> {
+  return readBootstrap(await newBootstrapToken(world.system))?.token ?? ''
+}
+
+function redeem(token: string, credentials: { username: string; password: string } = THIEF): Promise<Answered> {
+  return world.send({ method: 'POST', path: `${CLIENT}/enroll?method=updb&token=${token}`, body: credentials })
+}
+
+async function signIn({ username, password }: { username: string; password: string }): Promise<number> {
+  const path = `${MANAGEMENT}/authenticate?method=password`
+  return (await world.send({ method: 'POST', path, body: { username, password } })).status
+}
+
+async function expectWorthless(token: string): Promise<void> {
+  const answer = await redeem(token)
+  expect([answer.status, answer.body.error?.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
+  expect(await signIn(THIEF)).toBe(401)
+}
+
+async function countOfEnrollments(): Promise<number> {
+  return (await world.controller.store.db.selectFrom('enrollments').select('id').execute()).length
+}
+
+describe('a bootstrap token', () => {
+  it('lets the first administrator in while no administrator is usable, once', async () => {
+    const token = await newToken()
+
+    const answers = [await redeem(token), await redeem(token, { ...THIEF, username: 'second thief' })]
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 400])
+    expect(await signIn(THIEF)).toBe(200)
+  })
+
+  it('is worth nothing as soon as an administrator is usable, even if nobody has signed in', async () => {
+    const token = await newToken()
+    await world.system.write((tx) => enable(tx, first))
+
+    await expectWorthless(token)
+
+    expect(await signIn(ADMIN)).toBe(200)
+  })
+
+  it('ends when an administrator is let in on the data directory', async () => {
+    const token = await newToken()
+    const back = { username: 'back again', password: PASSWORD }
+    await recoverAdministrator(world.system, back, first)
+    const left = await countOfEnrollments()
+    await world.system.write((tx) => disable(tx, first, 0))
+
+    await expectWorthless(token)
+
+    expect(left).toBe(0)
+  })
+
+  it('ends when an administrator signs in', async () => {
+    const token = await newToken()
+    await world.system.write((tx) => enable(tx, first))
+    expect(await signIn(ADMIN)).toBe(200)
+    await world.system.write((tx) => disable(tx, first, 0))
+
+    await expectWorthless(token)
+  })
+
+  it.each([
+    ['an identity that is no administrator', { isAdmin: false }, {}],
+    ['an administrator who owes a second factor', { isAdmin: true }, { requireTotp: true }],
+  ])('stays when %s signs in', async (_who, values, words) => {
+    const people = await People.in(world)
+    const person = await people.person({ ...values, authPolicyId: await people.policy(words) })
+    const token = await newToken()
+    expect((await people.signIn(person)).status).toBe(200)
+
+    expect((await redeem(token)).status).toBe(200)
+  })
+
+  it('ends when another one is made', async () => {
+    const earlier = await newToken()
+    const later = await newToken()
+
+    await expectWorthless(earlier)
+
+    expect((await redeem(later)).status).toBe(200)
+  })
+
+  it('takes the place of an ordinary enrollment of the first administrator for a password', async () => {
+    const people = await People.in(world)
+    const expiresAt = new Date(world.clock.now() + 60_000).toISOString()
+    const body = { identityId: first, method: 'updb', username: 'ordinary', expiresAt }
+    await people.manage('POST', '/enrollments', body)
+
+    expect((await redeem(await newToken())).status).toBe(200)
+  })
+
+  it('is redeemed by one of two at once only', async () => {
+    const token = await newToken()
+
+    const answers = await Promise.all([redeem(token), redeem(token, { ...THIEF, username: 'second thief' })])
+
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
+  })
+})
+
+describe('an enrollment that is no bootstrap token', () => {
+  it('gives nobody administration, also if it leaves the username open', async () => {
+    const { id } = await world.signIn({ name: 'ordinary' })
+    const { token } = await world.system.write(async (tx) => {
+      const expiresAt = tx.clock.now() + 60_000
+      const values = { identityId: id, method: 'updb', expiresAt, username: null }
+      return (await insert(tx, enrollments, newEntity(tx, enrollments, values))) as unknown as { token: string }
+    })
+
+    await redeem(token)
+
+    expect((await get(world.system, identities, id)).isAdmin).toBe(false)
+  })
+
+  it('can neither be made one by a caller nor be told from one', async () => {
+    const people = await People.in(world)
+    const identityId = await people.identity()
+    const expiresAt = new Date(world.clock.now() + 60_000).toISOString()
+    const body = { identityId, method: 'updb', username: 'ordinary', expiresAt }
+
+    const refused = await people.ask('POST', '/enrollments', { ...body, isBootstrap: true })
+    const { id } = await people.manage('POST', '/enrollments', body)
+
+    expect(refused.status).toBe(400)
+    expect(await people.manage('GET', `/enrollments/${id}`)).not.toHaveProperty('isBootstrap')
+  })
+
+  it('is left alone when an administrator signs in', async () => {
+    const people = await People.in(world)
+    await people.identity({ enrollment: { updb: 'ordinary' } })
+    const before = await countOfEnrollments()
+    await world.system.write(async (tx) => {
+      await update(tx, identities, await get(tx, identities, first), { disabledAt: null, disabledUntil: null })
+    })
+
+    expect(await signIn(ADMIN)).toBe(200)
+
+    expect(await countOfEnrollments()).toBe(before)
+  })
+})

@@ -1,0 +1,232 @@
+// No mistake and no attack may leave a controller without an administrator who can sign in.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildApp } from '../../server/app.ts'
+import { hasUsableAdministrator } from '../../src/auth/administrators.ts'
+import { disable } from '../../src/auth/disabling.ts'
+import { firstAdministrator } from '../../src/auth/recovery.ts'
+import type { Context, WriteContext } from '../../src/context.ts'
+import { authenticators } from '../../src/resources/authenticators.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { get, removeIn, update } from '../../src/store/entities.ts'
+import { type Answered, answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { settleInOneCommit } from '../world/one-commit.ts'
+import { People, type Person } from '../world/people.ts'
+
+const MINUTE = 60_000
+
+let world: TestController
+/** An administrator without any credential: it acts, and could not sign in. */
+let people: People
+/** The only administrator who could sign in. */
+let last: Person
+
+beforeEach(async () => {
+  world = await testController()
+  people = await People.in(world)
+  last = await people.person({ isAdmin: true })
+  const first = await firstAdministrator(world.system)
+  await world.system.write((tx) => disable(tx, first, 0))
+})
+afterEach(() => world.close())
+
+type Ask = (method: string, path: string, body?: unknown) => Promise<Answered>
+
+const inAnHour = () => new Date(world.clock.now() + 60 * MINUTE).toISOString()
+
+/** What would leave nobody. */
+const attempts: Readonly<Record<string, (ask: Ask, person: Person) => Promise<Answered>>> = {
+  'demoted by PATCH': (ask, { id }) => ask('PATCH', `/identities/${id}`, { isAdmin: false }),
+  'demoted by PUT': (ask, { id }) => ask('PUT', `/identities/${id}`, { name: 'new', type: 'Device', isAdmin: false }),
+  'disabled without an end': (ask, { id }) => ask('POST', `/identities/${id}/disable`, { durationMinutes: 0 }),
+  'disabled for a minute': (ask, { id }) => ask('POST', `/identities/${id}/disable`, { durationMinutes: 1 }),
+  deleted: (ask, { id }) => ask('DELETE', `/identities/${id}`),
+  'deprived of its last credential': (ask, { authenticatorId }) => ask('DELETE', `/authenticators/${authenticatorId}`),
+  'made to enroll anew': (ask, { authenticatorId }) =>
+    ask('POST', `/authenticators/${authenticatorId}/re-enroll`, { expiresAt: inAnHour() }),
+}
+
+/** Who tries. */
+const callers: Readonly<Record<string, () => Promise<Ask>>> = {
+  'another administrator': async () => (method, path, body) => people.ask(method, path, body),
+  'the administrator itself': async () => {
+    const token = await people.sessionOf(last)
+    return (method, path, body) =>
+      world.send({ method, path: MANAGEMENT + path, token, ...(body === undefined ? {} : { body }) })
+  },
+  'an operator on the data directory': async () => {
+    const app = await buildApp(world.controller, { trustedCaller: { kind: 'local-operator', osUser: 'root' } })
+    return async (method, path, body) => {
+      const payload = body === undefined ? {} : { payload: body as object }
+      const reply = await app.inject({ method: method as 'GET', url: MANAGEMENT + path, ...payload })
+      return answered({ status: reply.statusCode, headers: reply.headers as Answered['headers'], text: reply.payload })
+    }
+  },
+}
+
+const cases = Object.keys(callers).flatMap((caller) =>
+  Object.keys(attempts).map((attempt) => [attempt, caller] as const),
+)
+
+describe('the last usable administrator', () => {
+  it.each(cases)('cannot be %s by %s', async (attempt, caller) => {
+    const ask = (await callers[caller]?.()) as Ask
+
+    const answer = await (attempts[attempt] as (typeof attempts)[string])(ask, last)
+
+    expect([answer.status, answer.body.error?.code]).toEqual([409, 'LAST_ADMINISTRATOR'])
+    expect(await hasUsableAdministrator(world.system)).toBe(true)
+    expect((await people.signIn(last)).status).toBe(200)
+  })
+
+  it.each(Object.keys(attempts))('can be %s if another one is usable', async (attempt) => {
+    await people.person({ isAdmin: true })
+
+    const answer = await (attempts[attempt] as (typeof attempts)[string])(people.ask.bind(people), last)
+
+    expect([200, 201]).toContain(answer.status)
+  })
+
+  /** Others who could not take over. */
+  const others: Readonly<Record<string, () => Promise<unknown>>> = {
+    'has no credential': () => people.identity({ isAdmin: true }),
+    'is disabled': async () => {
+      const { id } = await people.person({ isAdmin: true })
+      await people.manage('POST', `/identities/${id}/disable`, { durationMinutes: 5 })
+    },
+    'is not allowed to sign in by its credential': async () =>
+      people.person({ isAdmin: true, authPolicyId: await people.policy({ updb: { allowed: false } }) }),
+    'owes a second factor': async () =>
+      people.person({ isAdmin: true, authPolicyId: await people.policy({ requireTotp: true }) }),
+    'does not administer': () => people.person(),
+  }
+
+  it.each(Object.keys(others))('stays if the other one %s', async (other) => {
+    await others[other]?.()
+
+    const answer = await people.ask('PATCH', `/identities/${last.id}`, { isAdmin: false })
+
+    expect([answer.status, answer.body.error?.code]).toEqual([409, 'LAST_ADMINISTRATOR'])
+  })
+
+  it('may lose a credential if it can sign in by another one', async () => {
+    const device = await people.device({ isAdmin: true })
+    await people.manage('PATCH', `/identities/${last.id}`, { isAdmin: false })
+    const body = { identityId: device.id, method: 'updb', username: 'beside it', password: 'a password beside' }
+    const { id } = await people.manage('POST', '/authenticators', body)
+
+    const answers = [
+      await people.ask('DELETE', `/authenticators/${id}`),
+      await people.ask('DELETE', `/authenticators/${device.authenticatorId}`),
+    ]
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 409])
+  })
+
+  it('may be changed in everything else', async () => {
+    const authPolicyId = await people.policy({})
+
+    const answers = [
+      await people.ask('PATCH', `/identities/${last.id}`, { name: 'renamed', authPolicyId }),
+      await people.ask('PUT', `/identities/${last.id}`, { name: 'replaced', type: 'Device', isAdmin: true }),
+      await people.ask('PATCH', `/authenticators/${last.authenticatorId}`, { password: 'another password' }),
+    ]
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+  })
+
+  it('does not keep identities that are no administrators', async () => {
+    const person = await people.person()
+
+    const answers = [
+      await people.ask('DELETE', `/authenticators/${person.authenticatorId}`),
+      await people.ask('POST', `/identities/${person.id}/disable`, { durationMinutes: 0 }),
+      await people.ask('DELETE', `/identities/${person.id}`),
+    ]
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+  })
+})
+
+describe('of the last two usable administrators', () => {
+  const changes: Readonly<Record<string, (tx: WriteContext, person: Person) => Promise<unknown>>> = {
+    demoted: async (tx, { id }) => update(tx, identities, await get(tx, identities, id), { isAdmin: false }),
+    disabled: (tx, { id }) => disable(tx, id, 0),
+    deleted: (tx, { id }) => removeIn(tx, identities, id),
+    'deprived of their credentials': (tx, { authenticatorId }) => removeIn(tx, authenticators, authenticatorId),
+  }
+
+  it.each(Object.keys(changes))('one stays if both are %s in one commit', async (change) => {
+    const other = await people.person({ isAdmin: true })
+    const operator: Context = world.controller.context({ kind: 'local-operator', osUser: 'root' })
+    const apply = changes[change] as (typeof changes)[string]
+
+    const settled = await settleInOneCommit(world, () => [
+      operator.write((tx) => apply(tx, last)),
+      operator.write((tx) => apply(tx, other)),
+    ])
+
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
+    expect((settled[1] as PromiseRejectedResult).reason).toMatchObject({ code: 'LAST_ADMINISTRATOR', status: 409 })
+    expect(await hasUsableAdministrator(world.system)).toBe(true)
+  })
+
+  it('one stays if they demote each other over the API at the same time', async () => {
+    const other = await people.person({ isAdmin: true })
+    const tokens = [await people.sessionOf(last), await people.sessionOf(other)]
+    const demote = (token: string | undefined, { id }: Person) =>
+      world.send({ method: 'PATCH', path: `${MANAGEMENT}/identities/${id}`, token, body: { isAdmin: false } })
+
+    const answers = await Promise.all([demote(tokens[0], other), demote(tokens[1], last)])
+
+    expect(answers.map(({ status }) => status)).toContain(200)
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(await hasUsableAdministrator(world.system)).toBe(true)
+  })
+})
+
+describe('a lockout of the last usable administrator', () => {
+  /** Guesses until the identity is locked out. */
+  async function lockOut(person: Person): Promise<void> {
+    await people.signIn({ ...person, password: 'a wrong guess' })
+    expect((await people.signIn(person)).status).toBe(401)
+  }
+
+  it.each([
+    ['without an end', 0, 15],
+    ['of a day', 24 * 60, 15],
+    ['of ten minutes', 10, 10],
+  ])('%s ends after %i minutes of policy at %i minutes', async (_what, lockoutDurationMinutes, minutes) => {
+    const authPolicyId = await people.policy({ updb: { maxAttempts: 1, lockoutDurationMinutes } })
+    await people.manage('PATCH', `/identities/${last.id}`, { authPolicyId })
+    await lockOut(last)
+
+    world.clock.advance(minutes * MINUTE - 1_000)
+    const before = await people.signIn(last)
+    world.clock.advance(1_000)
+    const after = await people.signIn(last)
+
+    expect([before.status, after.status]).toEqual([401, 200])
+  })
+
+  it('is as long as the policy says for an administrator who is not the last one', async () => {
+    const authPolicyId = await people.policy({ updb: { maxAttempts: 1, lockoutDurationMinutes: 0 } })
+    const other = await people.person({ isAdmin: true, authPolicyId })
+    await lockOut(other)
+
+    world.clock.advance(24 * 60 * MINUTE)
+
+    expect((await people.signIn(other)).status).toBe(401)
+  })
+
+  it('is short for the second of two as well', async () => {
+    const authPolicyId = await people.policy({ updb: { maxAttempts: 1, lockoutDurationMinutes: 0 } })
+    const other = await people.person({ isAdmin: true, authPolicyId })
+    await people.manage('PATCH', `/identities/${last.id}`, { authPolicyId })
+    await lockOut(other)
+    await lockOut(last)
+
+    world.clock.advance(15 * MINUTE)
+
+    expect((await people.signIn(last)).status).toBe(200)
+  })
+})
