@@ -69,6 +69,12 @@ export function explainOpening(directory: string, whenLocked = LEAVE_IT) {
       const { code, remedy } = error as Error & { code: string; remedy: string }
       throw new CommandError(DIRECTORY_EXITS[code] ?? EXIT.failed, code, error.message, { hint: remedy })
     }
+    if ((error as { code?: unknown }).code === 'STORAGE_UNAVAILABLE') {
+      const message = `the database of ${directory} cannot be used: ${(error.cause as Error).message}`
+      throw new CommandError(EXIT.failed, 'STORAGE_UNAVAILABLE', message, {
+        hint: `see that its disk has room and can be written, then: controller db check --data-dir ${directory}`,
+      })
+    }
     if (error.name === 'ConfigError') {
       throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
     }

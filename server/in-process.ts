@@ -5,6 +5,7 @@ import { readConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import { type Controller, dataPaths, openController } from '../src/controller.ts'
 import { silentLog } from '../src/log.ts'
+import { openOrClose } from '../src/opened.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 
@@ -43,24 +44,22 @@ export async function inProcessTransport(controller: Controller, target: string,
  * Opens the controller of a data directory in this process, for whoever can read the directory.
  * Nothing else works on the directory until the transport is closed.
  * @param osUser who is noted in the audit
- * @throws DirectoryLocked, ConfigError
+ * @throws DirectoryLocked, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE; then nothing stays open
  */
-export async function offlineTransport(directory: string, osUser: string, env: NodeJS.ProcessEnv): Promise<Transport> {
-  const unlock = lockDirectory(directory)
-  try {
+export function offlineTransport(directory: string, osUser: string, env: NodeJS.ProcessEnv): Promise<Transport> {
+  return openOrClose(async (opened) => {
+    opened.add(lockDirectory(directory))
     const config = readConfig(dataPaths(directory).config, env)
     const controller = await openController({ directory, config, clock: systemClock, log: silentLog })
+    opened.add(() => controller.close())
     const transport = await inProcessTransport(controller, directory, { kind: 'local-operator', osUser })
+    opened.add(() => transport.close?.())
     return {
       ...transport,
       async close() {
-        await transport.close()
-        await controller.close()
-        unlock()
+        const [failure] = await opened.close()
+        if (failure !== undefined) throw failure
       },
     }
-  } catch (error) {
-    unlock()
-    throw error
-  }
+  })
 }

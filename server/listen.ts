@@ -22,7 +22,7 @@ const GRACE_MILLISECONDS = 10_000
 // How often connections are looked at that take too long: a limit on time is that much longer at the most.
 const CHECK_MILLISECONDS = 1_000
 
-/** Binds every configured listener. @throws where an address cannot be bound; then none stays bound */
+/** Binds every configured listener. @throws if an address cannot be bound; then none stays bound, and the app is closed */
 export async function listen(app: FastifyInstance, controller: Controller): Promise<Listening> {
   const servers: Server[] = []
   const { config } = controller
@@ -38,7 +38,8 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
       await bind(server, listener)
     }
   } catch (error) {
-    for (const server of servers) server.close()
+    await Promise.all(servers.filter(({ listening }) => listening).map(shut))
+    await app.close()
     throw error
   }
   return {

@@ -7,6 +7,7 @@ import { advertisedAddress, type Overrides, readConfig } from '../src/config.ts'
 import { type Controller, dataPaths, openController } from '../src/controller.ts'
 import { initialise, isInitialised, newBootstrapToken } from '../src/initialise.ts'
 import type { Log } from '../src/log.ts'
+import { openOrClose } from '../src/opened.ts'
 import { cutAudit } from '../src/store/audit-records.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
@@ -41,26 +42,32 @@ export interface Running {
   close(): Promise<void>
 }
 
-/** @throws DirectoryLocked, ConfigError, and what the system says of an address that cannot be bound */
-export async function startController({ directory, settings, env, logTo }: StartOptions): Promise<Running> {
-  process.umask(0o077)
-  const written = isInitialised(directory) ? [] : await initialise({ directory, settings, clock: systemClock })
-  const unlock = lockDirectory(directory)
-  try {
+/**
+ * Starts a controller. If that fails half-way, nothing stays open.
+ * @throws DirectoryLocked, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE, and what the system says of an address that
+ * cannot be bound
+ */
+export function startController({ directory, settings, env, logTo }: StartOptions): Promise<Running> {
+  return openOrClose(async (opened) => {
+    process.umask(0o077)
+    const written = isInitialised(directory) ? [] : await initialise({ directory, settings, clock: systemClock })
+    const closedToOthers: string[] = []
+    opened.add(lockDirectory(directory, (path) => closedToOthers.push(path)))
     const config = readConfig(dataPaths(directory).config, env, settings)
     const log = openLog(config['log.level'], logTo)
+    for (const path of closedToOthers) log.warn({ path }, 'other accounts had rights to this file; it is private now')
     const controller = await openController({ directory, config, clock: systemClock, log })
+    opened.add(() => controller.close())
     const load = new LoopDelay()
     const app = await buildApp(controller, { load })
-    const listening = await listen(app, controller).catch(async (error) => {
-      await controller.close()
-      throw error
-    })
+    const listening = await listen(app, controller)
+    opened.add(() => listening.close())
     const system = controller.context({ kind: 'system' })
     await controller.membership.announce(system, apiPaths)
     const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await newBootstrapToken(system)
-    const stopBackground = startBackground(controller)
+    opened.add(startBackground(controller))
     load.start()
+    opened.add(() => load.stop())
     log.info({ addresses: listening.addresses }, 'listening')
     return {
       controller,
@@ -70,18 +77,11 @@ export async function startController({ directory, settings, env, logTo }: Start
       written,
       bootstrapToken,
       async close() {
-        stopBackground()
-        load.stop()
-        await listening.close()
-        await controller.close()
-        unlock()
+        for (const error of await opened.close()) log.error({ err: error }, 'a part of the controller did not close')
         log.info({}, 'stopped')
       },
     }
-  } catch (error) {
-    unlock()
-    throw error
-  }
+  })
 }
 
 function openLog(level: string, logTo: DestinationStream | undefined): Log {

@@ -100,8 +100,12 @@ export interface OpenOptions {
 
 const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
-/** Opens the controller of a data directory that was initialised. The caller holds the directory's lock. */
-export async function openController({ directory, config, clock, log, ports }: OpenOptions): Promise<Controller> {
+/**
+ * Opens the controller of a data directory that was initialised. The caller holds the directory's lock.
+ * @throws DataDirectoryError, KeyFileError, and STORAGE_UNAVAILABLE if the database cannot be used; then nothing stays open
+ */
+export async function openController(options: OpenOptions): Promise<Controller> {
+  const { directory, config, clock, log } = options
   const paths = dataPaths(directory)
   const startedAt = clock.now()
   requireDatabase(directory)
@@ -115,6 +119,27 @@ export async function openController({ directory, config, clock, log, ports }: O
     report: (error) => log.error({ err: error }, 'the store met a problem'),
     longestQueue: config['limits.writeQueue'],
   })
+  try {
+    return await assemble(options, { startedAt, authority, tokens, auditSealer, store })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+/** What a controller is made of that lies in its directory. */
+interface OpenedFiles {
+  readonly startedAt: number
+  readonly authority: Authority
+  readonly tokens: SessionTokens
+  readonly auditSealer: AuditSealer
+  readonly store: Store
+}
+
+async function assemble(
+  { config, clock, log, ports }: OpenOptions,
+  { startedAt, authority, tokens, auditSealer, store }: OpenedFiles,
+): Promise<Controller> {
   const access = await Access.load(store.db, startedAt, ports)
   const references = new References()
   const readyRecords = new ReadyRecords()
@@ -172,9 +197,12 @@ export async function openController({ directory, config, clock, log, ports }: O
         .write(async (tx) => tx.record({ ...event, audit: 'event', at: tx.clock.now() })),
     async close() {
       const system = controller.context({ kind: 'system' })
-      await sessions.flush(system)
-      for (const counted of [controller.refusals, controller.signIns]) await counted.flush(system, { isFinal: true })
-      await store.close()
+      try {
+        await sessions.flush(system)
+        for (const counted of [controller.refusals, controller.signIns]) await counted.flush(system, { isFinal: true })
+      } finally {
+        await store.close()
+      }
     },
   }
   return controller

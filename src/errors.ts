@@ -94,7 +94,7 @@ const CATALOGUE = {
   // ---- capacity ----
   SERVER_TOO_MANY_REQUESTS: [429, 'The controller is busy with requests of this kind; try again shortly.'],
   TIMEOUT: [503, 'The controller could not answer in time; try again shortly.'],
-  STORAGE_UNAVAILABLE: [503, 'The controller cannot store changes right now; reading still works.'],
+  STORAGE_UNAVAILABLE: [503, 'The controller cannot use its storage right now; its log says why.'],
   UNHANDLED: [500, 'Something went wrong inside the controller; its log knows more under this request id.'],
 } as const satisfies Record<string, readonly [status: number, sentence: string, sentCode?: string]>
 

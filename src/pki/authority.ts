@@ -78,7 +78,7 @@ export class Authority {
   /** Loads what `make` wrote. The server's certificate is issued anew, with its own key, where it is due or lacks a host. */
   static load(directory: string, hosts: readonly string[], now: Instant): Authority {
     const files = paths(directory)
-    const root = new X509Certificate(readFileSync(files.rootCertificate))
+    const root = readCertificate(files.rootCertificate)
     const intermediate = readKeyed(files.intermediateCertificate, files.intermediateKey)
     const server = readKeyed(files.serverCertificate, files.serverKey)
     if (isFit(server.certificate, hosts, now)) return new Authority(root, intermediate, server)
@@ -216,8 +216,18 @@ function keyPem(key: KeyObject): string {
 }
 
 function readKeyed(certificatePath: string, keyPath: string): KeyedCertificate {
-  return {
-    certificate: new X509Certificate(readFileSync(certificatePath)),
-    key: createPrivateKey(readFileSync(keyPath)),
+  return { certificate: readCertificate(certificatePath), key: parseFile(keyPath, createPrivateKey) }
+}
+
+function readCertificate(path: string): X509Certificate {
+  return parseFile(path, (content) => new X509Certificate(content))
+}
+
+/** @throws if the file cannot be read or does not parse, with its path: OpenSSL does not know it */
+function parseFile<T>(path: string, parse: (content: Buffer) => T): T {
+  try {
+    return parse(readFileSync(path))
+  } catch (error) {
+    throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error })
   }
 }

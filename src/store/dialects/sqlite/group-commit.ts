@@ -6,6 +6,7 @@ import type { Audit } from '../../audit.ts'
 import type { Change } from '../../changes.ts'
 import { ForeignAwait, type Stamp, StoreMisuse, type Writing } from '../../store.ts'
 import type { SqliteDatabase } from './connection.ts'
+import type { DatabaseFiles } from './database-files.ts'
 import { isBusy, translate } from './faults.ts'
 import type { Statements } from './statements.ts'
 import { openHandle } from './transaction.ts'
@@ -59,6 +60,7 @@ export class GroupCommit {
   readonly #statements: Statements
   readonly #control: Control
   readonly #audit: Audit
+  readonly #files: DatabaseFiles
   readonly #listener: GroupListener
   readonly #longestQueue: number
   #waiting: Job[] = []
@@ -75,6 +77,7 @@ export class GroupCommit {
     connection: SqliteDatabase,
     statements: Statements,
     audit: Audit,
+    files: DatabaseFiles,
     longestQueue: number,
     listener: GroupListener,
   ) {
@@ -82,6 +85,7 @@ export class GroupCommit {
     this.#statements = statements
     this.#control = new Control(connection)
     this.#audit = audit
+    this.#files = files
     this.#longestQueue = longestQueue
     this.#listener = listener
     this.#dataVersion = this.#control.dataVersion()
@@ -149,6 +153,7 @@ export class GroupCommit {
   /** Opens the group's transaction; false where another process holds the database, then it is asked again later. */
   #begin(): boolean {
     try {
+      this.#files.requirePresent()
       this.#control.begin.run()
       this.#busyRetries = 0
       return true
@@ -213,6 +218,8 @@ export class GroupCommit {
     try {
       if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
       this.#control.commit.run()
+      // What was committed to a file that is gone was not stored, so nobody is told that it was.
+      this.#files.requirePresent()
       return undefined
     } catch (error) {
       this.#rollBack()

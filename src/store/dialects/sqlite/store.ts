@@ -15,7 +15,9 @@ import {
 } from '../../store.ts'
 import { Totals } from '../../totals.ts'
 import { openForWriting, type SqliteDatabase } from './connection.ts'
+import { DatabaseFiles } from './database-files.ts'
 import { SqliteExecutor } from './executor.ts'
+import { translate } from './faults.ts'
 import { type Committed, GroupCommit } from './group-commit.ts'
 import { Statements } from './statements.ts'
 import { hasStatistics, tendTables } from './statistics.ts'
@@ -36,15 +38,19 @@ export interface SqliteOptions {
   readonly longestQueue?: number
 }
 
-/** Opens the database in `file`, creating and migrating it as needed. */
+/**
+ * Opens the database in `file`, creating and migrating it as needed.
+ * @throws STORAGE_UNAVAILABLE if it cannot be read or written
+ */
 export async function openSqliteStore(file: string, clock: Clock, options: SqliteOptions): Promise<Store> {
-  const connection = openForWriting(file)
+  let connection: SqliteDatabase | undefined
   try {
+    connection = openForWriting(file)
     await migrate(connection, clock)
     return new SqliteStore(file, connection, options)
   } catch (error) {
-    connection.close()
-    throw error
+    connection?.close()
+    throw translate(error)
   }
 }
 
@@ -69,9 +75,10 @@ class SqliteStore implements Store {
     this.#connection = connection
     this.#made = newestAuditRecord(connection)
     this.#tended = hasStatistics(connection) ? this.#made : 0
-    this.#streams = new Streams(file)
+    const files = new DatabaseFiles(file)
+    this.#streams = new Streams(file, files)
     this.#report = report
-    this.#queue = new GroupCommit(connection, statements, audit, longestQueue, {
+    this.#queue = new GroupCommit(connection, statements, audit, files, longestQueue, {
       committed: (what) => this.#announce(what),
       foreignWrite: () => {
         this.#totals.clear()
@@ -127,8 +134,11 @@ class SqliteStore implements Store {
     if (this.#isClosed) return
     this.#isClosed = true
     await this.#queue.drained()
-    this.#streams.close()
-    this.#connection.close()
+    try {
+      this.#streams.close()
+    } finally {
+      this.#connection.close()
+    }
   }
 
   /**

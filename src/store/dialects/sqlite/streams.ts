@@ -3,6 +3,7 @@ import type { CompiledQuery } from 'kysely'
 import { errors } from '../../../errors.ts'
 import type { Reader, StreamOptions } from '../../store.ts'
 import { openForReading, type SqliteDatabase } from './connection.ts'
+import type { DatabaseFiles } from './database-files.ts'
 import { bindable } from './executor.ts'
 import { translate } from './faults.ts'
 
@@ -36,11 +37,23 @@ interface OpenStream {
 
 export class Streams {
   readonly #file: string
+  readonly #files: DatabaseFiles
   readonly #idleConnections: SqliteDatabase[] = []
   readonly #open = new Set<OpenStream>()
 
-  constructor(file: string) {
+  /** @param files those of the connection that writes: a stream must not read from others */
+  constructor(file: string, files: DatabaseFiles) {
     this.#file = file
+    this.#files = files
+  }
+
+  #openConnection(): SqliteDatabase {
+    try {
+      this.#files.requirePresent()
+      return openForReading(this.#file)
+    } catch (error) {
+      throw translate(error)
+    }
   }
 
   get open(): number {
@@ -51,12 +64,12 @@ export class Streams {
    * The rows of a query, on the state of the database at the first of them. The connection is given back at the end, when
    * the consumer leaves, when it does not ask for a row for too long, and when time is up.
    * @throws SERVER_TOO_MANY_REQUESTS if the reader has too many streams open, or all readers together, StreamTimeout if this
-   * one was cut
+   * one was cut, STORAGE_UNAVAILABLE if the database cannot be read
    */
   async *rows<Row>({ sql, parameters }: CompiledQuery<Row>, options: StreamOptions): AsyncGenerator<Row> {
     const { reader, milliseconds = MAX_STREAM_MS, idleMilliseconds = MAX_IDLE_MS } = options
     this.#makeRoom(reader)
-    const connection = this.#idleConnections.pop() ?? openForReading(this.#file)
+    const connection = this.#idleConnections.pop() ?? this.#openConnection()
     let rows: IterableIterator<unknown> | undefined
     let cutBy: string | undefined
     const startedAt = performance.now()

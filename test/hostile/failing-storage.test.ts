@@ -1,0 +1,280 @@
+// Storage that fails under a controller: nothing is acknowledged that is not stored, and what is said is 503.
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { httpTransport } from '../../src/client/http-transport.ts'
+import type { Transport } from '../../src/client/transport.ts'
+import { dataPaths } from '../../src/data-directory.ts'
+import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
+import { translate } from '../../src/store/dialects/sqlite/faults.ts'
+import { BINARY, cleanEnvironment, freePort, run, type Served, serve } from '../world/binary.ts'
+import {
+  ADMIN,
+  answered,
+  copyOfTemplate,
+  MANAGEMENT,
+  type TestController,
+  testController,
+} from '../world/controller.ts'
+import { recordingLog } from '../world/recording-log.ts'
+
+/** A limit on the size of files is to a database what a full disk is. */
+const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0
+
+describe('what SQLite reports of its files', () => {
+  it.each([
+    'SQLITE_FULL',
+    'SQLITE_IOERR_WRITE',
+    'SQLITE_READONLY',
+    'SQLITE_READONLY_DBMOVED',
+    'SQLITE_READONLY_DIRECTORY',
+    'SQLITE_CORRUPT',
+    'SQLITE_CORRUPT_INDEX',
+    'SQLITE_NOTADB',
+    'SQLITE_CANTOPEN',
+    'SQLITE_CANTOPEN_ISDIR',
+    'SQLITE_BUSY_SNAPSHOT',
+    'SQLITE_LOCKED',
+    'SQLITE_PROTOCOL',
+  ])('is a 503 that says when to try again: %s', (code) => {
+    const cause = new Sqlite.SqliteError('the disk has something', code)
+
+    expect(translate(cause)).toMatchObject({ status: 503, code: 'STORAGE_UNAVAILABLE', retryAfterSeconds: 5, cause })
+  })
+
+  it.each(['SQLITE_ERROR', 'SQLITE_MISUSE', 'SQLITE_CONSTRAINT_NOTNULL', 'SQLITE_TOOBIG'])(
+    'is not mistaken for a fault of ours: %s',
+    (code) => {
+      const fault = new Sqlite.SqliteError('the statement has something', code)
+
+      expect(translate(fault)).toBe(fault)
+    },
+  )
+})
+
+describe('a database whose file', () => {
+  let world: TestController
+  let token: string
+  const log = recordingLog()
+  beforeEach(async () => {
+    world = await testController({ log })
+    token = await world.admin()
+    log.lines.length = 0
+  })
+  afterEach(() => world.close().catch(() => {}))
+
+  const database = () => dataPaths(world.directory).database
+  const create = (name: string) =>
+    world.send({ method: 'POST', path: `${MANAGEMENT}/services`, token, body: { name, encryptionRequired: true } })
+  const names = async () => {
+    const { status, body } = await world.send({ method: 'GET', path: `${MANAGEMENT}/services`, token })
+    return [status, body.data.map(({ name }: { name: string }) => name)]
+  }
+
+  it.each([
+    ['is deleted', () => rmSync(database())],
+    ['is replaced by another one', () => replace(database())],
+    ['is moved away', () => renameSync(database(), `${database()}.away`)],
+    ['loses its log', () => rmSync(`${database()}-wal`)],
+  ])('%s: changes are refused with 503 and told to the log, and reading goes on', async (_what, happen) => {
+    await create('before')
+
+    happen()
+    const refused = await Promise.all([create('one'), create('two')])
+    const alone = await create('three')
+
+    for (const { status, headers, body } of [...refused, alone]) {
+      expect([status, body.error.code]).toEqual([503, 'STORAGE_UNAVAILABLE'])
+      expect(headers['retry-after']).toBe('5')
+    }
+    expect(await names()).toEqual([200, ['before']])
+    expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(3)
+    expect(String(log.lines[0]?.fields.err)).toMatch(/controller\.db(-wal)? was deleted or replaced/)
+  })
+
+  it('comes back is not trusted again: what was written meanwhile is in neither', async () => {
+    renameSync(database(), `${database()}.away`)
+    await create('meanwhile')
+    renameSync(`${database()}.away`, database())
+
+    expect((await create('after')).status).toBe(503)
+  })
+
+  it('is deleted while transactions are under way: none of them is acknowledged', async () => {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, at) =>
+        world.system.write(async (tx) => {
+          // The first one deletes it, so that the group has begun and has not been committed yet.
+          if (at === 0) rmSync(database())
+          await tx.db.updateTable('identities').set({ updatedAt: at }).execute()
+        }),
+      ),
+    )
+
+    expect(outcomes.map(({ status }) => status)).toEqual(outcomes.map(() => 'rejected'))
+  })
+
+  it('is replaced: streams do not read from the other one', async () => {
+    await create('before')
+    replace(database())
+
+    const { status } = await world.send({ method: 'GET', path: `${MANAGEMENT}/services?limit=-1`, token })
+
+    expect(status).toBe(503)
+  })
+
+  it('is overwritten with nonsense: reading it is a 503 with a log entry', async () => {
+    for (let at = 0; at < 40; at++) await create(`service ${at}`)
+    await world.stop()
+    // Everything after the first page, which is read at the start.
+    const { size } = statSync(database())
+    writeFileSync(database(), Buffer.concat([readFileSync(database()).subarray(0, 4096), Buffer.alloc(size - 4096, 7)]))
+
+    const opening = testController({ directory: world.directory, log })
+
+    await expect(opening).rejects.toMatchObject({ status: 503, code: 'STORAGE_UNAVAILABLE' })
+  })
+})
+
+describe('a stop while the database is gone', () => {
+  it('closes everything and ends the process', async () => {
+    const directory = copyOfTemplate()
+    const { served, transport, send } = await start(directory)
+    const token = (await send('POST', '/authenticate?method=password', ADMIN)).body.data.token
+    rmSync(dataPaths(directory).database)
+    const { status } = await send('POST', '/services', { name: 'lost', encryptionRequired: true }, token)
+
+    const code = await served.stop()
+    await transport.close?.()
+
+    expect([status, code]).toEqual([503, 0])
+  })
+})
+
+describe('a start that fails half-way', () => {
+  it.each([
+    ['the second address is taken', takenAddress, /address cannot be used/],
+    ['a certificate is broken', breaks('pki/server.crt'), /server\.crt cannot be used/],
+    ['a key is broken', breaks('pki/intermediate.key'), /intermediate\.key cannot be used/],
+    ['the session key is cut short', breaks('token.key'), /token\.key is damaged/],
+    [
+      'the database is not one',
+      breaks('controller.db'),
+      /database of .* cannot be used: file is not a database\nTry: /,
+    ],
+    ['the database is a page of nothing', cutsDatabase, /database of .* cannot be used: .*\nTry: /],
+    ['the settings are broken', breaks('config.yaml'), /settings|YAML/],
+  ])('ends the process and lets go of the directory: %s', async (_what, prepare, message) => {
+    const made = copyOfTemplate()
+    const { args, release } = await prepare(made)
+
+    const ended = serve(['--data-dir', made, ...args], cleanEnvironment())
+
+    await expect(ended).rejects.toThrow(message)
+    lockDirectory(made)()
+    release?.()
+  })
+
+  it.skipIf(!hasPrlimit)('ends when the disk is full, and starts once there is room', async () => {
+    const made = copyOfTemplate()
+    const port = await freePort()
+    const args = ['--data-dir', made, '--listen', `127.0.0.1:${port}`]
+
+    const full = await run(
+      'prlimit',
+      ['--fsize=1:unlimited', process.execPath, BINARY, 'serve', ...args],
+      cleanEnvironment(),
+    )
+    const served = await serve(args, cleanEnvironment())
+
+    expect([full.code, full.stderr]).toEqual([1, expect.stringMatching(/cannot be used: .*\nTry: .*room/)])
+    expect(await served.stop()).toBe(0)
+  })
+
+  it.skipIf(!hasPrlimit)('is completed when a first start found the disk full', async () => {
+    const made = join(mkdtempSync(join(tmpdir(), 'full-')), 'data')
+    const init = ['init', '--data-dir', made]
+    const codes: (number | null)[] = []
+    for (const bytes of [1, 5_000, 40_000, 200_000]) {
+      const ended = await run(
+        'prlimit',
+        [`--fsize=${bytes}:unlimited`, process.execPath, BINARY, ...init],
+        cleanEnvironment(),
+      )
+      codes.push(ended.code)
+    }
+
+    const { code } = await run(process.execPath, [BINARY, ...init], cleanEnvironment())
+
+    expect(codes).toEqual([1, 1, 1, 1])
+    expect(code).toBe(0)
+  })
+})
+
+interface Prepared {
+  readonly args: string[]
+  release?(): void
+}
+
+function breaks(name: string) {
+  return async (directory: string): Promise<Prepared> => {
+    writeFileSync(
+      join(directory, name),
+      'nonsense: [that nobody can read, and that is long enough for a header of SQLite, '.repeat(20),
+    )
+    return { args: ['--listen', '127.0.0.1:0'] }
+  }
+}
+
+async function cutsDatabase(directory: string): Promise<Prepared> {
+  truncateSync(dataPaths(directory).database, 4096)
+  return { args: ['--listen', '127.0.0.1:0'] }
+}
+
+async function takenAddress(directory: string): Promise<Prepared> {
+  const { createServer } = await import('node:net')
+  const taken = createServer()
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+  const address = taken.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const listeners = [{ address: `127.0.0.1:${await freePort()}` }, { address: `127.0.0.1:${port}` }]
+  writeFileSync(dataPaths(directory).config, JSON.stringify({ listeners }), { mode: 0o600 })
+  return { args: [], release: () => taken.close() }
+}
+
+/** Puts a copy of a database in its place, as a restore would. */
+function replace(file: string): void {
+  copyFileSync(file, `${file}.copy`)
+  renameSync(`${file}.copy`, file)
+}
+
+async function start(directory: string) {
+  const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
+  const served: Served = await serve(
+    ['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`],
+    cleanEnvironment(),
+  )
+  const transport: Transport = httpTransport({ url: served.url, rootPem })
+  const send = async (method: string, path: string, body: unknown, token?: string) =>
+    answered(
+      await transport.send({
+        method,
+        path: MANAGEMENT + path,
+        headers: token ? { 'net-session': token } : {},
+        body,
+      }),
+    )
+  return { served, transport, send }
+}
