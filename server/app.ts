@@ -1,5 +1,10 @@
 // The application: routes, hooks and the error handler over a controller. It never listens.
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type onSendAsyncHookHandler,
+} from 'fastify'
 import type { Api } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
@@ -33,6 +38,8 @@ export interface AppOptions {
   readonly operations?: readonly AnyOperation[]
   /** What is asked how busy the server is; without it nobody is refused for that. */
   readonly load?: Load
+  /** Hook that gets every response before it is sent, and may replace its payload; tests check responses in it. */
+  readonly onSend?: onSendAsyncHookHandler
 }
 
 /** Builds the application. @throws where a route states neither a permission nor why it needs none */
@@ -59,6 +66,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
       throw new Error(`the route ${route.method} ${route.url} states neither a permission nor why it needs none`)
     }
   })
+  if (options.onSend) app.addHook('onSend', options.onSend)
   app.addHook('onRequest', identify(controller, options.trustedCaller))
   if (options.load) app.addHook('onRequest', shed(options.load, config['limits.delay']))
   app.addHook('onRequest', async (request, reply) => {

@@ -2,11 +2,21 @@
 import { STATUS_CODES } from 'node:http'
 import type { Api } from '../src/config.ts'
 import { errorCatalogue } from '../src/errors.ts'
-import { resourceOf } from '../src/resources/index.ts'
-import type { JsonSchema } from '../src/schema/json-schema.ts'
+import { resourceOf, resources } from '../src/resources/index.ts'
+import {
+  entityReference,
+  type JsonSchema,
+  links,
+  listOf,
+  objectOf,
+  requiredObject,
+  text,
+  whole,
+} from '../src/schema/json-schema.ts'
 import { SESSION_HEADERS } from './dialects.ts'
 import { BASE_PATHS } from './mount-points.ts'
-import type { AnyOperation, Returns } from './operation.ts'
+import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
+import type { AnyOperation, QueryParameter, Returns } from './operation.ts'
 import { operations } from './operations.ts'
 import { recordSchema } from './record-schema.ts'
 import { version } from './version.ts'
@@ -24,10 +34,11 @@ export function openApiText(api: Api): string {
 }
 
 export function openApiDocument(api: Api) {
+  const components = new SchemaComponents(schemaNames())
   const paths: Record<string, Record<string, unknown>> = {}
   for (const operation of operations.filter(({ apis }) => apis.includes(api))) {
     const path = operation.path.replace(/:(\w+)/g, '{$1}')
-    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: describe(operation) }
+    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: describe(operation, components) }
   }
   return {
     openapi: '3.0.3',
@@ -35,35 +46,40 @@ export function openApiDocument(api: Api) {
     servers: [{ url: BASE_PATHS[api] }],
     paths,
     components: {
-      securitySchemes: { session: { type: 'apiKey', in: 'header', name: SESSION_HEADERS.native } },
-      schemas: { error: errorSchema },
+      securitySchemes: Object.fromEntries(
+        Object.values(SESSION_HEADERS).map((name) => [name, { type: 'apiKey', in: 'header', name }]),
+      ),
+      schemas: components.schemas,
     },
   }
 }
 
-function describe(operation: AnyOperation) {
-  const { id, topic, summary, access, query = {}, body, returns, isOwn } = operation
+/** The session token goes in any one of the headers. */
+const SESSION = Object.values(SESSION_HEADERS).map((name) => ({ [name]: [] }))
+
+function describe(operation: AnyOperation, components: SchemaComponents) {
+  const { id, topic, summary, access, query = {}, headers = {}, body, isOwn } = operation
   const isPublic = 'public' in access
   const inPath = [...operation.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
-    schema: { type: 'string' },
+    schema: components.convert(text),
   }))
-  const inQuery = Object.entries(query).map(([name, { schema, isRequired = false, isMultiple = false }]) => ({
-    name,
-    in: 'query',
-    required: isRequired,
-    schema: isMultiple ? { type: 'array', items: schema } : schema,
-  }))
-  const content = (type: string, schema: JsonSchema) => ({ content: { [type]: { schema } } })
+  const parameters = (place: 'query' | 'header', declared: Readonly<Record<string, QueryParameter>>) =>
+    Object.entries(declared).map(([name, { schema, isRequired = false, isMultiple = false }]) => ({
+      name,
+      in: place,
+      required: isRequired,
+      schema: components.convert(isMultiple ? listOf(schema) : schema),
+    }))
   return {
     operationId: id,
     tags: [topic],
     summary,
     ...(isOwn ? { 'x-own': true } : {}),
-    ...(isPublic ? { security: [] } : { security: [{ session: [] }], 'x-permission': access.permission }),
-    parameters: [...inPath, ...inQuery],
+    ...(isPublic ? { security: [] } : { security: SESSION, 'x-permission': access.permission }),
+    parameters: [...inPath, ...parameters('query', query), ...parameters('header', headers)],
     ...(body
       ? {
           requestBody: {
@@ -71,26 +87,56 @@ function describe(operation: AnyOperation) {
             content: Object.fromEntries(
               body.contentTypes.map((type) => [
                 type,
-                { schema: type === 'application/json' ? body.schema : { type: 'string' } },
+                { schema: components.convert(type === 'application/json' ? body.schema : text) },
               ]),
             ),
           },
         }
       : {}),
-    responses: {
-      [successOf(returns)]: { description: summary, ...answerContent(returns, content) },
-      ...Object.fromEntries(
-        refusalStatuses(operation).map((status) => [
-          status,
-          { description: STATUS_CODES[status], ...content('application/json', { $ref: '#/components/schemas/error' }) },
-        ]),
-      ),
-      default: {
-        description: 'An error of the catalogue.',
-        ...content('application/json', { $ref: '#/components/schemas/error' }),
-      },
-    },
+    responses: responsesOf(operation, components),
   }
+}
+
+function responsesOf(operation: AnyOperation, components: SchemaComponents): Record<string, unknown> {
+  const { returns, summary, responseHeaders } = operation
+  const content = (type: string, schema: JsonSchema) => ({ [type]: { schema: components.convert(schema) } })
+  const refusal = (description: string | undefined) => ({
+    description,
+    content: content('application/json', errorSchema),
+  })
+  const success = {
+    description: summary,
+    ...(responseHeaders ? { headers: headersOf(responseHeaders, components) } : {}),
+    content:
+      returns.kind === 'raw'
+        ? content(returns.contentType, returns.schema ?? text)
+        : content('application/json', enveloped(operation)),
+  }
+  return {
+    [successOf(returns)]: success,
+    ...Object.fromEntries(
+      refusalStatuses(operation).map((status) => [
+        status,
+        { ...refusal(STATUS_CODES[status]), ...(canRetry(status) ? { headers: headersOf(RETRY, components) } : {}) },
+      ]),
+    ),
+    default: refusal('An error of the catalogue.'),
+  }
+}
+
+function headersOf(headers: Readonly<Record<string, JsonSchema>>, components: SchemaComponents) {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, { description, ...schema }]) => [
+      name,
+      { ...(description ? { description } : {}), schema: components.convert(schema) as OpenApiSchema },
+    ]),
+  )
+}
+
+const RETRY = { 'Retry-After': { type: 'integer', minimum: 0, description: 'After how many seconds to try again.' } }
+
+function canRetry(status: number): boolean {
+  return status === 429 || status === 503
 }
 
 function successOf(returns: Returns): '200' | '201' {
@@ -122,50 +168,97 @@ function refusalStatuses({ access, path, method, query, body, refusals, hasOneFo
     .filter((status) => statuses[status])
 }
 
-function answerContent(returns: Returns, content: (type: string, schema: JsonSchema) => object): object {
+function enveloped({ returns, query = {} }: AnyOperation): JsonSchema {
+  const isPage = 'limit' in query || (returns.kind === 'data' && returns.isPage === true)
+  return requiredObject({ data: dataSchema(returns), meta: isPage ? pageMeta : meta })
+}
+
+function dataSchema(returns: Returns): JsonSchema {
   switch (returns.kind) {
     case 'raw':
-      return content(returns.contentType, { type: 'string' })
     case 'empty':
-      return content('application/json', enveloped({ type: 'object' }))
+      return nothing
     case 'data':
-      return content('application/json', enveloped(returns.schema))
+      return returns.schema
     case 'created':
-      return content(
-        'application/json',
-        enveloped({ type: 'object', properties: { id: { type: 'string' }, _links: { type: 'object' } } }),
-      )
+      return createdRecord
     case 'record':
-      return content('application/json', enveloped(recordSchema(resourceOf(returns.resource), returns.only)))
+      return recordSchema(resourceOf(returns.resource), returns.only)
     case 'list':
-      return content(
-        'application/json',
-        enveloped({ type: 'array', items: recordSchema(resourceOf(returns.resource), returns.only) }),
-      )
+      return listOf(recordSchema(resourceOf(returns.resource), returns.only))
   }
 }
 
-function enveloped(data: JsonSchema): JsonSchema {
-  return { type: 'object', required: ['data', 'meta'], properties: { data, meta: { type: 'object' } } }
-}
+const nothing: JsonSchema = { type: 'object', additionalProperties: false }
+const createdRecord = requiredObject({ _links: links, id: text })
 
-const errorSchema: JsonSchema = {
-  type: 'object',
-  required: ['error', 'meta'],
-  properties: {
-    error: {
-      type: 'object',
-      required: ['code', 'message', 'requestId'],
-      properties: {
-        code: {
-          type: 'string',
-          enum: [...new Set(Object.entries(errorCatalogue).map(([key, [, , sent]]) => sent ?? key))],
-        },
-        message: { type: 'string' },
-        requestId: { type: 'string' },
-        cause: { type: 'object' },
+const versions = { apiEnrollmentVersion: text, apiVersion: text }
+const meta = requiredObject(versions)
+const pageMeta = requiredObject({
+  ...versions,
+  filterableFields: { ...listOf(text), description: 'What the list can be filtered and sorted by.' },
+  pagination: requiredObject({
+    limit: { ...whole, description: 'How many records the page can have; −1 is all of them.' },
+    offset: { ...whole, minimum: 0 },
+    totalCount: { ...whole, minimum: 0, description: 'How many records match, on all pages.' },
+  }),
+})
+
+const errorSchema = requiredObject({
+  error: {
+    type: 'object',
+    required: ['code', 'message', 'requestId'],
+    properties: {
+      code: {
+        type: 'string',
+        enum: [...new Set(Object.entries(errorCatalogue).map(([key, [, , sent]]) => sent ?? key))],
+      },
+      message: text,
+      requestId: text,
+      cause: {
+        ...objectOf({ field: text, reason: text, value: text, code: text, message: text, data: {} }),
+        description:
+          'What was wrong: with one member of the request (field, reason, value), or else (code, message, data).',
       },
     },
-    meta: { type: 'object' },
   },
+  meta,
+})
+
+/** The schemas that the documents refer to by name, so that generated clients have a type for each. */
+function schemaNames(): ReadonlyMap<JsonSchema, string> {
+  const names = new Map<JsonSchema, string>([
+    [links, 'links'],
+    [entityReference, 'entityReference'],
+    [nothing, 'empty'],
+    [createdRecord, 'created'],
+    [meta, 'meta'],
+    [pageMeta, 'pageMeta'],
+    [errorSchema, 'error'],
+  ])
+  for (const resource of resources) {
+    const name = camel(resource.name)
+    nameWithAlternatives(names, recordSchema(resource), name)
+  }
+  for (const { id, body } of operations) {
+    if (body?.schema.oneOf || body?.schema.anyOf) nameWithAlternatives(names, body.schema, id)
+  }
+  return names
+}
+
+function nameWithAlternatives(names: Map<JsonSchema, string>, schema: JsonSchema, name: string): void {
+  names.set(schema, name)
+  for (const alternative of (schema.oneOf ?? schema.anyOf ?? []) as readonly JsonSchema[]) {
+    names.set(alternative, `${name}${pascalWord(String(alternative.properties?.typeId?.enum?.[0]))}`)
+  }
+}
+
+/** `edge-router` → `edgeRouter` */
+function camel(name: string): string {
+  return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** `PROCESS_MULTI` → `ProcessMulti` */
+function pascalWord(constant: string): string {
+  return constant.toLowerCase().replace(/(^|_)([a-z])/g, (_, _line, letter: string) => letter.toUpperCase())
 }

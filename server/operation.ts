@@ -2,7 +2,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Api, Dialect } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
-import { invalid } from '../src/errors.ts'
+import { type ControllerError, invalid } from '../src/errors.ts'
 import { type BodyTolerance, bodyShape, type Purpose, readBodies, readBody } from '../src/schema/bodies.ts'
 import type { Fields } from '../src/schema/fields.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
@@ -30,6 +30,8 @@ export interface QueryParameter {
   readonly isRequired?: boolean
   /** May be given several times; its value is an array. */
   readonly isMultiple?: boolean
+  /** The error for a value that does not match the schema; COULD_NOT_VALIDATE by default. */
+  refuse?(): ControllerError
 }
 
 /** How a body is read: what it must be, and what the operation gets of it. */
@@ -65,9 +67,11 @@ export type Returns =
       /** The record was made just now: the status is 201. */
       readonly isNew?: true
     }
-  | { readonly kind: 'data'; readonly schema: JsonSchema }
+  /** `isPage`: the envelope says of which page of a list these are the records. */
+  | { readonly kind: 'data'; readonly schema: JsonSchema; readonly isPage?: true }
   | { readonly kind: 'empty' }
-  | { readonly kind: 'raw'; readonly contentType: string }
+  /** Without an envelope: text, or JSON of this schema. */
+  | { readonly kind: 'raw'; readonly contentType: string; readonly schema?: JsonSchema }
 
 export interface Operation<B = unknown> {
   /** Unique within an API, as clients generated from the documents know it: `listServices`. */
@@ -84,10 +88,14 @@ export interface Operation<B = unknown> {
   readonly topic: string
   readonly access: Access
   readonly query?: Readonly<Record<string, QueryParameter>>
+  /** Headers of the request, in lower case, that it reads beside those of every request; `run` finds them in `headers`. */
+  readonly headers?: Readonly<Record<string, QueryParameter>>
   readonly body?: BodyReader<B>
   readonly returns: Returns
   /** The response has one form and is sent in it whatever `Accept` says, because clients name others and read this one. */
   readonly hasOneForm?: boolean
+  /** Headers of its success beside those of every response. */
+  readonly responseHeaders?: Readonly<Record<string, JsonSchema>>
   /** Statuses by which it refuses beside those that follow from what it is. */
   readonly refusals?: readonly number[]
   /** Not part of the documented contract, but this product's own. */

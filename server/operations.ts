@@ -1,8 +1,10 @@
 // The registry: every operation of both APIs. What loops over operations loops over this.
 
 import { apiSessions } from '../src/resources/api-sessions.ts'
+import { authPolicies } from '../src/resources/auth-policies.ts'
 import { controllerSettings } from '../src/resources/controller-settings.ts'
 import { controllers } from '../src/resources/controllers.ts'
+import { identities } from '../src/resources/identities.ts'
 import { resources } from '../src/resources/index.ts'
 import { postureChecks } from '../src/resources/posture-checks.ts'
 import { services } from '../src/resources/services.ts'
@@ -37,6 +39,9 @@ import { type Differences, resourceOperations } from './resource-operations.ts'
 /** Where the operations of a resource are not just what follows from it. */
 const differences: Readonly<Record<string, Differences>> = {
   [services.plural]: serviceDifferences,
+  // Signers, and the authority of an enrollment, that are unknown.
+  [authPolicies.plural]: { refusals: { create: [404] } },
+  [identities.plural]: { refusals: { create: [404] } },
   [postureChecks.plural]: { forbidden: ['delete'] },
   // Listed on both APIs: `both-apis/controllers.ts`.
   [controllers.plural]: { verbs: [] },

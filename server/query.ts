@@ -35,16 +35,16 @@ export function readQuery(
       continue
     }
     const all = Array.isArray(given) ? given : [given]
-    const parsed = all.map((one) => readValue(name, parameter.schema, one))
+    const parsed = all.map((one) => readValue(name, parameter, one))
     values[name] = parameter.isMultiple ? parsed : parsed.at(-1)
   }
   return values
 }
 
-function readValue(name: string, schema: JsonSchema, given: string): unknown {
+function readValue(name: string, { schema, refuse }: QueryParameter, given: string): unknown {
   const value = schema.type === 'integer' ? toInteger(given) : schema.type === 'boolean' ? toBoolean(given) : given
   const problem = firstProblem(schema, value)
-  if (problem) throw errors.COULD_NOT_VALIDATE({ field: name, reason: problem.reason, value: given })
+  if (problem) throw refuse?.() ?? errors.COULD_NOT_VALIDATE({ field: name, reason: problem.reason, value: given })
   return value
 }
 

@@ -1,43 +1,94 @@
 // The schema of a resource's records, for the documents: what follows from its fields, and what is computed.
 import { type AnyResource, baseFields } from '../src/resources/define.ts'
-import { fieldsSchema } from '../src/resources/input.ts'
-import type { Fields } from '../src/schema/fields.ts'
-import { entityReference, type JsonSchema, links, listOf, objectOf, text } from '../src/schema/json-schema.ts'
+import type { AnyField, Fields } from '../src/schema/fields.ts'
+import { compact, entityReference, type JsonSchema, links, listOf, objectOf, text } from '../src/schema/json-schema.ts'
 
 const referenceWithUrlName = objectOf({ ...entityReference.properties, urlName: text })
 
 /** A role of a policy as people read it: with a name in place of an id. */
 const roleDisplay = objectOf({ name: text, role: text })
 
+const whole = new WeakMap<AnyResource, JsonSchema>()
+
 /** The members that a record of the resource shows; of a resource with variants, those of each. With `only`, some of them. */
 export function recordSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
-  const { variants } = resource
-  const common = oneRecordSchema(resource, only)
-  if (!variants) return common
-  const ofVariant = (details: Fields) => ({
-    ...common,
-    properties: { ...common.properties, ...fieldsSchema(details).properties },
-  })
-  return { oneOf: Object.values(variants).map(ofVariant), discriminator: { propertyName: 'typeId' } }
+  if (only) return commonSchema(resource, only)
+  let schema = whole.get(resource)
+  if (!schema) {
+    schema = resource.variants ? variantsSchema(resource, resource.variants) : commonSchema(resource)
+    whole.set(resource, schema)
+  }
+  return schema
 }
 
-function oneRecordSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
-  const shown = Object.fromEntries(
-    Object.entries(resource.fields).filter(([, field]) => field.options.access !== 'internal' && !field.options.secret),
-  )
+function variantsSchema(resource: AnyResource, variants: Readonly<Record<string, Fields>>): JsonSchema {
+  const common = commonSchema(resource)
+  const alternatives = Object.entries(variants).map(([typeId, fields]) => {
+    const own = fieldsSchema(fields)
+    return {
+      ...common,
+      properties: {
+        ...common.properties,
+        typeId: { ...common.properties?.typeId, enum: [typeId] },
+        ...own.properties,
+      },
+      required: [...(common.required ?? []), ...(own.required ?? [])],
+    }
+  })
+  return { oneOf: alternatives, discriminator: { propertyName: 'typeId' } }
+}
+
+function commonSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
+  const stored = fieldsSchema(resource.fields)
+  const required = new Set(stored.required)
   const named: Record<string, JsonSchema> = {}
-  for (const [name, { kind }] of Object.entries(shown)) {
-    if (kind.reference?.as)
-      named[kind.reference.as] = kind.reference.withUrlName ? referenceWithUrlName : entityReference
-    if (kind.roles) named[`${name}Display`] = listOf(roleDisplay)
+  for (const [name, { kind, options }] of Object.entries(resource.fields)) {
+    if (!isShown({ kind, options })) continue
+    if (kind.reference?.as && kind.name === 'reference') {
+      const schema = kind.reference.withUrlName ? referenceWithUrlName : entityReference
+      named[kind.reference.as] = isNullable({ kind, options }) ? { ...schema, nullable: true } : schema
+      if (!options.omitNull) required.add(kind.reference.as)
+    }
+    if (kind.roles) {
+      named[`${name}Display`] = listOf(roleDisplay)
+      required.add(`${name}Display`)
+    }
   }
-  const own = Object.fromEntries(
-    Object.entries(shown).map(([name, { kind, options }]) => {
-      const schema = kind.members ? fieldsSchema(kind.members) : kind.schema
-      return [name, { ...schema, ...(options.nullable ? { nullable: true } : {}), description: options.summary }]
-    }),
-  )
-  const members = { ...own, ...named, ...resource.derived, ...resource.live }
+  const members = { ...stored.properties, ...named, ...resource.derived, ...resource.live }
   const kept = Object.entries(members).filter(([name]) => name in baseFields || !only || only.includes(name))
-  return { type: 'object', properties: { _links: links, ...Object.fromEntries(kept) } }
+  const properties: Record<string, JsonSchema> = { _links: links, ...Object.fromEntries(kept) }
+  return {
+    type: 'object',
+    properties,
+    required: ['_links', ...[...required].filter((name) => Object.hasOwn(properties, name))],
+  }
+}
+
+/** The schema of an object that shows these fields; those that are left out while they are null need not be there. */
+export function fieldsSchema(fields: Fields): JsonSchema {
+  const shown = Object.entries(fields).filter(([, field]) => isShown(field))
+  return {
+    type: 'object',
+    properties: Object.fromEntries(shown.map(([name, field]) => [name, shownSchema(field)])),
+    required: shown.filter(([, { options }]) => !options.omitNull).map(([name]) => name),
+  }
+}
+
+function isShown({ options }: AnyField): boolean {
+  return options.access !== 'internal' && !options.secret
+}
+
+function isNullable({ options }: AnyField): boolean {
+  return options.nullable === true && !options.omitNull
+}
+
+function shownSchema(field: AnyField): JsonSchema {
+  const { kind, options } = field
+  const { systemChoices = [] } = options
+  return compact({
+    ...(kind.members ? fieldsSchema(kind.members) : compact(kind.schema)),
+    ...(systemChoices.length > 0 ? { enum: [...(kind.schema.enum ?? []), ...systemChoices] } : {}),
+    ...(isNullable(field) ? { nullable: true } : {}),
+    description: options.summary,
+  })
 }

@@ -29,6 +29,8 @@ export interface Differences {
   readonly grantedTo?: 'administrator' | 'authenticated'
   /** Verbs that a full session without the right is refused with 403 instead of 401. */
   readonly forbidden?: readonly Verb[]
+  /** Statuses by which a verb refuses beside those that follow from what it is. */
+  readonly refusals?: Readonly<Partial<Record<Verb, readonly number[]>>>
   /** Further query parameters of list and detail, which `presentation` and `restrict` may read. */
   readonly query?: Readonly<Record<string, QueryParameter>>
   /** How records are shown to the caller. */
@@ -79,6 +81,7 @@ export function verbOperation(
         access: access('read'),
         query: { ...queryOf(resource), ...differences.query },
         returns: { kind: 'list', resource: resource.plural },
+        refusals: differences.refusals?.list ?? [],
         run: async (call) => answerList(call, resource, (await differences.restrict?.(call)) ?? [], differences),
       })
     case 'create':
@@ -91,6 +94,7 @@ export function verbOperation(
         access: access('create'),
         body: inputBody(resource, 'create'),
         returns: { kind: 'created', resource: resource.plural },
+        refusals: [...unknownStatuses(resource), ...(differences.refusals?.create ?? [])],
         async run({ context, body }) {
           const entity = await create(context, resource, body(undefined) as never)
           return created(linkedPlural(resource), (entity as { id: string }).id)
@@ -302,6 +306,11 @@ export async function answerRows(
   const byKey = new Map(found.map((row) => [row.n, row]))
   const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
   return listAnswer(texts(rows), page, fields)
+}
+
+/** The statuses by which references to unknown records are refused, beside 400. */
+function unknownStatuses({ fields }: AnyResource): number[] {
+  return Object.values(fields).flatMap(({ kind }) => kind.reference?.unknownStatus ?? [])
 }
 
 function queryOf(resource: AnyResource): Record<string, QueryParameter> {

@@ -39,19 +39,19 @@ const STANDARDS: Readonly<Record<string, string>> = { expiresAt: '3h' }
 /** The members that flags can set, in the order of the schema; structured members are taken apart, of a list it is one entry. */
 export function bodyFlags(schema: JsonSchema): BodyFlag[] {
   if (schema.type === 'array') return bodyFlags(schema.items ?? {})
-  const alternatives = schema.oneOf as readonly JsonSchema[] | undefined
+  const alternatives = (schema.oneOf ?? schema.anyOf) as readonly JsonSchema[] | undefined
   return alternatives ? merged(alternatives) : membersOf(schema, [], true)
 }
 
 /** Bodies of several kinds: a flag for each member of any of them. */
 function merged(alternatives: readonly JsonSchema[]): BodyFlag[] {
   const kinds = kindNames(alternatives)
-  const found = new Map<string, BodyFlag & { only: string[] }>()
+  const found = new Map<string, BodyFlag>()
   for (const [at, alternative] of alternatives.entries()) {
     for (const member of membersOf(alternative, [], true)) {
       const known = found.get(member.flag)
-      if (known) known.only.push(kinds[at] ?? '')
-      else found.set(member.flag, { ...member, only: [kinds[at] ?? ''] })
+      const only = [...(known?.only ?? []), kinds[at] ?? '']
+      found.set(member.flag, { ...(known ?? member), schema: withChoices(member.schema, known?.schema.enum), only })
     }
   }
   return [...found.values()].map((member) =>
@@ -59,13 +59,16 @@ function merged(alternatives: readonly JsonSchema[]): BodyFlag[] {
   )
 }
 
-/** What the alternatives are called, in their order: the values that tell them apart. */
+/** The schema of a member that may have these values, too. */
+function withChoices(schema: JsonSchema, others: readonly unknown[] = []): JsonSchema {
+  return schema.enum ? { ...schema, enum: [...new Set([...others, ...schema.enum])] } : schema
+}
+
+/** What the alternatives are called, in their order: the one value of a member that tells them apart. */
 function kindNames(alternatives: readonly JsonSchema[]): readonly string[] {
-  const [first] = alternatives
-  const discriminating = Object.values(first?.properties ?? {}).find(
-    (schema) => schema.enum?.length === alternatives.length,
+  return alternatives.map(({ properties = {} }) =>
+    String(Object.values(properties).find((schema) => schema.enum?.length === 1)?.enum?.[0]),
   )
-  return (discriminating?.enum ?? []).map(String)
 }
 
 function membersOf(schema: JsonSchema, above: readonly string[], isAboveRequired: boolean): BodyFlag[] {

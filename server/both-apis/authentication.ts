@@ -8,9 +8,12 @@ import { envInfoSchema, sdkInfoSchema } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { type Answer, data } from '../answers.ts'
-import { dialectOfSignIn, extensionHeaders, sessionHeaders } from '../dialects.ts'
+import { dialectOfSignIn, extensionHeaders, SESSION_HEADERS, sessionHeaders } from '../dialects.ts'
 import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
 import { ownSession } from './current-api-session.ts'
+
+const sessionToken = { type: 'string', format: 'uuid', description: 'The token of the new session.' }
+const sessionHeaderSchemas = Object.fromEntries(Object.values(SESSION_HEADERS).map((name) => [name, sessionToken]))
 
 interface AuthenticateBody extends Reported {
   readonly username?: string
@@ -50,6 +53,7 @@ export const authenticationOperations: readonly AnyOperation[] = [
     query: { method: { schema: { type: 'string', enum: methods }, isRequired: true } },
     body: fieldsBody<AuthenticateBody>(authenticateFields, { isRequired: false }),
     returns: { kind: 'record', resource: 'api-sessions' },
+    responseHeaders: sessionHeaderSchemas,
     async run({ context, query, body, certificates, headers, dialect }): Promise<Answer> {
       const { username, password, ...reported } = body
       const presented = { certificates, ...(username ? { username } : {}), ...(password ? { password } : {}) }

@@ -120,7 +120,7 @@ export const informationalOperations: readonly AnyOperation[] = [
     path: '/specs/:id/spec',
     summary: 'The OpenAPI document of an API.',
     access: INFORMATION,
-    returns: { kind: 'raw', contentType: 'application/json' },
+    returns: { kind: 'raw', contentType: 'application/json', schema: anyObject },
     async run({ params }) {
       const api = specId(params.id) === 'edge-client' ? 'client' : 'management'
       // Loaded when it is asked for: it reads the registry of which this file is a part.

@@ -1,9 +1,10 @@
 // Enrollment over the client API: one-time tokens become credentials, and clients check the controller first.
 import { enroll } from '../../src/enrollment/enroll.ts'
 import { answerChallenge, keySet } from '../../src/enrollment/key-set.ts'
+import { errors } from '../../src/errors.ts'
 import { newUsername, passwordLength } from '../../src/resources/authenticators.ts'
 import { f } from '../../src/schema/fields.ts'
-import { type JsonSchema, objectOf } from '../../src/schema/json-schema.ts'
+import { anyObject, type JsonSchema, listOf, objectOf, requiredObject } from '../../src/schema/json-schema.ts'
 import { data, raw } from '../answers.ts'
 import { assertAcceptsJson } from '../hooks/negotiate.ts'
 import { type AnyOperation, type BodyReader, fieldsBody, operation, type QueryParameter } from '../operation.ts'
@@ -14,8 +15,9 @@ const BEFORE_TRUST = { public: 'a client asks it before it trusts this controlle
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain'] as const
 
 const string: JsonSchema = { type: 'string' }
-const ENROLLED = { kind: 'data', schema: objectOf({ cert: string, ca: string, serverCert: string }) } as const
-const token: QueryParameter = { schema: { ...string, format: 'uuid' }, isRequired: true }
+const certificates = { cert: string, ca: string, serverCert: string }
+const ENROLLED = { kind: 'data', schema: objectOf(certificates) } as const
+const token: QueryParameter = { schema: { ...string, format: 'uuid', description: 'The token of the enrollment.' } }
 
 /** What counts of it depends on the method. */
 interface EnrollBody {
@@ -25,6 +27,7 @@ interface EnrollBody {
   readonly token?: string
 }
 
+const tokenField = f.text({ required: true, format: 'uuid', summary: 'The token of the enrollment.' })
 const clientCsr = f.text({ summary: 'A PEM certificate signing request.' })
 const username = f.text(newUsername)
 const secret = { ...passwordLength, secret: true } as const
@@ -57,8 +60,9 @@ const byMethod: readonly AnyOperation[] = [
     path: '/enroll/ott',
     summary: 'Turns a one-time token and a signing request into a client certificate.',
     access: PUBLIC,
-    body: fieldsBody<EnrollBody>({ clientCsr, token: f.text({ required: true }) }),
+    body: fieldsBody<EnrollBody>({ clientCsr, token: tokenField }),
     returns: ENROLLED,
+    refusals: [409],
     run: async ({ context, body }) => data(await enroll(context, request('ott', body.token, body))),
   }),
   operation<EnrollBody>({
@@ -68,8 +72,9 @@ const byMethod: readonly AnyOperation[] = [
     path: '/enroll/ottca',
     summary: "Turns a one-time token and a certificate of another authority into an identity's way in.",
     access: PUBLIC,
-    body: fieldsBody<EnrollBody>({ token: f.text({ required: true }) }),
+    body: fieldsBody<EnrollBody>({ token: tokenField }),
     returns: ENROLLED,
+    refusals: [409],
     run: async ({ context, body }) => data(await enroll(context, request('ottca', body.token, {}))),
   }),
   operation({
@@ -80,6 +85,7 @@ const byMethod: readonly AnyOperation[] = [
     summary: 'Turns a certificate of another authority into an identity.',
     access: PUBLIC,
     returns: ENROLLED,
+    refusals: [400, 409],
     run: async ({ context }) => data(await enroll(context, request('ca', undefined, {}))),
   }),
   operation<EnrollBody>({
@@ -89,9 +95,10 @@ const byMethod: readonly AnyOperation[] = [
     path: '/enroll/updb',
     summary: 'Turns a one-time token into a username with a password.',
     access: PUBLIC,
-    query: { token },
+    query: { token: { ...token, isRequired: true } },
     body: fieldsBody<EnrollBody>({ username, password: f.text({ ...secret, required: true }) }),
-    returns: ENROLLED,
+    returns: { kind: 'data', schema: requiredObject({ username: string }) },
+    refusals: [409],
     run: async ({ context, query, body }) => data(await enroll(context, request('updb', query.token as string, body))),
   }),
 ]
@@ -109,7 +116,11 @@ const challenge: readonly AnyOperation[] = [
       keyId: f.text({ required: true, summary: 'The kid of a key in the key set, or of an enrollment JWT.' }),
       nonce: f.text({ required: true, format: 'uuid', summary: 'A UUID; its text is what is signed.' }),
     }),
-    returns: { kind: 'raw', contentType: 'application/json' },
+    returns: {
+      kind: 'raw',
+      contentType: 'application/json',
+      schema: requiredObject({ signature: string, algorithm: string, kid: string, caPool: string }),
+    },
     run: ({ context, body }) => {
       const answer = answerChallenge(context.controller.authority, body.keyId, body.nonce)
       return raw('application/json', `${JSON.stringify(answer)}\n`)
@@ -122,7 +133,7 @@ const challenge: readonly AnyOperation[] = [
     path: '/enroll/jwks',
     summary: 'Lists the public keys that sign enrollment JWTs.',
     access: BEFORE_TRUST,
-    returns: { kind: 'raw', contentType: 'application/json' },
+    returns: { kind: 'raw', contentType: 'application/json', schema: requiredObject({ keys: listOf(anyObject) }) },
     run: ({ context }) => raw('application/json', `${JSON.stringify(keySet(context.controller.authority))}\n`),
   }),
 ]
@@ -135,9 +146,13 @@ export const enrollOperations: readonly AnyOperation[] = [
     path: '/enroll',
     summary: 'Completes an enrollment of any method.',
     access: PUBLIC,
-    query: { token: { schema: string }, method: { schema: string } },
+    query: {
+      token: { ...token, refuse: () => errors.INVALID_ENROLLMENT_TOKEN() },
+      method: { schema: string },
+    },
     body: enrollBody,
-    returns: ENROLLED,
+    returns: { kind: 'data', schema: objectOf({ ...certificates, username: string }) },
+    refusals: [409],
     hasOneForm: true,
     async run({ context, query, headers, body }) {
       const { token, method } = query as { token?: string; method?: string }

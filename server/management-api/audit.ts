@@ -2,7 +2,6 @@
 import { notFound } from '../../src/errors.ts'
 import { filterableFields } from '../../src/filter/symbols.ts'
 import { RawJson } from '../../src/records/raw-json.ts'
-import { fieldsSchema } from '../../src/resources/input.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import {
   auditFields,
@@ -18,6 +17,7 @@ import { data, list } from '../answers.ts'
 import { streamedList } from '../list-stream.ts'
 import { type AnyOperation, operation } from '../operation.ts'
 import { listParameters, listQuery } from '../query.ts'
+import { fieldsSchema } from '../record-schema.ts'
 
 const COMMON = {
   apis: ['management'],
@@ -31,11 +31,16 @@ const described = fieldsSchema(auditFields)
 const recordSchema: JsonSchema = {
   ...described,
   properties: { id: { type: 'integer', description: 'Its place in the order of all.' }, ...described.properties },
+  required: ['id', ...(described.required ?? [])],
   'x-columns': ['id', 'at', 'actorName', 'operation', 'resource', 'entityName', 'entityId'],
   'x-example-filter': 'resource = "identities" and operation != "create"',
 }
 
-const end: JsonSchema = { type: 'object', properties: { id: { type: 'integer' }, hash: { type: 'string' } } }
+const end: JsonSchema = {
+  type: 'object',
+  nullable: true,
+  properties: { id: { type: 'integer' }, hash: { type: 'string' } },
+}
 
 export const auditOperations: readonly AnyOperation[] = [
   operation({

@@ -28,7 +28,10 @@ const failure = objectOf({
 })
 
 const reported = (members: Readonly<Record<string, JsonSchema>>) =>
-  objectOf({ postureCheckId: text, timedOut: flag, lastUpdatedAt: time, ...members })
+  objectOf({ postureCheckId: text, timedOut: flag, lastUpdatedAt: { ...time, nullable: true }, ...members })
+
+/** What a machine that has reported nothing has no value of. */
+const unreported: JsonSchema = { ...text, nullable: true }
 
 const ofApiSession = objectOf({
   mfa: objectOf({ apiSessionId: text, passedAt: time, passedMfa: flag, passedOnWake: flag, passedOnUnlock: flag }),
@@ -38,9 +41,9 @@ const ofApiSession = objectOf({
 
 const postureData = objectOf({
   apiSessionPostureData: { type: 'object', additionalProperties: ofApiSession },
-  domain: reported({ domain: text }),
+  domain: reported({ domain: unreported }),
   mac: reported({ addresses: listOf(text) }),
-  os: reported({ type: text, version: text, build: text }),
+  os: reported({ type: unreported, version: unreported, build: unreported }),
   processes: listOf(reported({ binaryHash: text, isRunning: flag, signerFingerprints: listOf(text) })),
 })
 

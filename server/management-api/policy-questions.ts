@@ -119,6 +119,7 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       }),
     }),
     returns: { kind: 'data', schema: { type: 'object' } },
+    refusals: [404],
     async run({ context, body: { resource: plural, id, changes } }) {
       const resource = resourceOf(plural)
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }

@@ -26,7 +26,7 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     method: 'GET',
     summary: "Lists the configs that an identity gets for services in place of the services' own, all of them.",
     access: { permission: 'identity.read', grantedTo: 'administrator' },
-    returns: { kind: 'data', schema: listOf(serviceConfig) },
+    returns: { kind: 'data', schema: listOf(serviceConfig), isPage: true },
     async run({ context, params }) {
       const { id } = await existingRow(context, identities, params.id)
       const { references } = context.controller

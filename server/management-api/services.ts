@@ -8,6 +8,8 @@ import type { Call } from '../operation.ts'
 import type { Differences } from '../resource-operations.ts'
 
 export const serviceDifferences: Differences = {
+  // Of an identity that is unknown.
+  refusals: { list: [404] },
   query: {
     ...configTypesQuery,
     asIdentity: {

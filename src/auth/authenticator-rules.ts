@@ -99,7 +99,7 @@ export const authenticatorRules = {
 
 /**
  * The hash of a password that the identity's auth policy finds good enough.
- * @throws COULD_NOT_VALIDATE, SERVER_TOO_MANY_REQUESTS, NOT_FOUND
+ * @throws COULD_NOT_VALIDATE, SERVER_TOO_MANY_REQUESTS
  */
 export async function passwordHash(context: Context, identityId: string, password: string): Promise<string> {
   const identity = await context.db
@@ -107,7 +107,7 @@ export async function passwordHash(context: Context, identityId: string, passwor
     .select('authPolicyId')
     .where('id', '=', identityId)
     .executeTakeFirst()
-  if (!identity) throw errors.NOT_FOUND({ field: 'identityId', reason: 'does not exist', value: identityId })
+  if (!identity) throw invalid('identityId', 'does not exist', identityId)
   assertGoodPassword(password, context.controller.authPolicies.get(identity.authPolicyId))
   return context.controller.passwords.hash(password, context)
 }
@@ -124,7 +124,7 @@ async function assertPossible(context: Context, next: Authenticator, password: s
     .select('typeId')
     .where('id', '=', next.identityId)
     .executeTakeFirst()
-  if (!row) throw errors.NOT_FOUND({ field: 'identityId', reason: 'does not exist', value: next.identityId })
+  if (!row) throw invalid('identityId', 'does not exist', next.identityId)
   if (row.typeId === 'Router') {
     throw invalid('identityId', 'is the identity of a router, which signs in by its own certificate', next.identityId)
   }

@@ -1,6 +1,6 @@
 // Who is signed in: one record a sign-in, found by the hash of its token.
 import { f } from '../schema/fields.ts'
-import { listOf, objectOf, text, whole } from '../schema/json-schema.ts'
+import { listOf, objectOf, text, uuid, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** A factor that a session still owes. */
@@ -41,7 +41,7 @@ export const apiSessions = defineResource({
     lastActivityAt: f.time({ access: 'read', filter: true }),
   },
   live: {
-    token: { type: ['string', 'null'] },
+    token: { ...uuid, nullable: true },
     isMfaRequired: { type: 'boolean' },
     authQueries: listOf(authQuery),
     cachedLastActivityAt: { type: 'string', format: 'date-time' },

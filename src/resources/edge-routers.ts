@@ -1,6 +1,6 @@
 // The routers that clients and hosts connect to.
 import { f } from '../schema/fields.ts'
-import { flag, objectOf, text } from '../schema/json-schema.ts'
+import { anyObject, flag, listOf, objectOf, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 import { routerEnrollmentMembers, routerFields, routerName } from './routers.ts'
 
@@ -33,7 +33,7 @@ export const edgeRouters = defineResource({
     supportedProtocols: { type: 'object', additionalProperties: text },
     syncStatus: text,
     versionInfo: objectOf({ arch: text, buildDate: text, os: text, revision: text, version: text }),
-    interfaces: { type: ['array', 'null'] },
+    interfaces: { ...listOf(anyObject), nullable: true },
   },
   describeLive: (context, records, view) => context.controller.edgeRouterViews.describe(context, records, view),
   links: ['edge-router-policies'],

@@ -10,6 +10,8 @@ const ofMethod = {
   access: 'create',
   summary:
     'ott: for a certificate of this controller. ottca: with a certificate of another authority. updb: for a password.',
+  // Those of routers, which are made along with the router.
+  systemChoices: ['erott', 'trott'],
 } as const
 const ofRouter = { access: 'read', nullable: true, unique: true, omitNull: true, onDelete: 'cascade' } as const
 
@@ -31,7 +33,6 @@ export const enrollments = defineResource({
     }),
     edgeRouterId: f.reference('edge-routers', { ...ofRouter, as: 'edgeRouter', filter: 'edgeRouter' }),
     transitRouterId: f.reference('routers', { ...ofRouter, as: 'transitRouter', filter: 'transitRouter' }),
-    // Those of routers, erott and trott, are made along with the router and by no caller.
     method: f.choice<EnrollmentMethod, typeof ofMethod>(['ott', 'ottca', 'updb'], ofMethod),
     expiresAt: f.time({ required: 'create', access: 'create', summary: 'Until when the token can be used.' }),
     username: f.text({
@@ -51,7 +52,7 @@ export const enrollments = defineResource({
     }),
     // Of the first administrator while no administrator could sign in: whoever redeems it chooses the username, too.
     isBootstrap: f.bool({ access: 'internal' }),
-    token: f.text({ access: 'read', unique: true, masked: true }),
+    token: f.text({ access: 'read', unique: true, masked: true, format: 'uuid' }),
   },
   derived: { jwt: { type: 'string' }, ca: { type: ['object', 'null'] } },
   derive: (context, rows) => context.controller.deriveEnrollments(context, rows),

@@ -1,7 +1,7 @@
 // Who takes part in the network: people, devices, programs and routers, and the administrators among them.
 import { errors, invalid } from '../errors.ts'
 import { f, sortedSet } from '../schema/fields.ts'
-import { entityReference, flag, objectOf, text, time, typed } from '../schema/json-schema.ts'
+import { anyObject, entityReference, flag, listOf, objectOf, text, time, typed, uuid } from '../schema/json-schema.ts'
 import { newUsername } from './authenticators.ts'
 import { defineResource } from './define.ts'
 import { identityTypeIds } from './identity-types.ts'
@@ -19,7 +19,7 @@ export const envInfoSchema = hostInfo(['arch', 'domain', 'hostname', 'os', 'osRe
 /** What a client reports of itself. */
 export const sdkInfoSchema = hostInfo(['appId', 'appVersion', 'branch', 'revision', 'type', 'version'])
 
-const outstanding = { id: text, token: text, jwt: text, expiresAt: time }
+const outstanding = { id: text, token: uuid, jwt: text, expiresAt: time }
 
 export const identities = defineResource({
   name: 'identity',
@@ -50,6 +50,7 @@ export const identities = defineResource({
       acceptsNull: true,
       filter: true,
       onDelete: 'restrict',
+      unknownStatus: 404,
       summary: 'How the identity may sign in.',
     }),
     externalId: f.text({
@@ -113,7 +114,7 @@ export const identities = defineResource({
       ottca: objectOf({ ...outstanding, caId: text, ca: entityReference }),
       updb: objectOf(outstanding),
     }),
-    interfaces: { type: ['array', 'null'] },
+    interfaces: { ...listOf(anyObject), nullable: true },
   },
   derive: (context, rows) => context.controller.deriveIdentities(context, rows),
   dependsOn: { authenticators: ['identityId'], enrollments: ['identityId'], 'api-sessions': ['identityId'] },

@@ -5,7 +5,6 @@ import {
   type BodyShape,
   type BodyTolerance,
   bodyShape,
-  objectSchema,
   type Purpose,
   readBody,
   withFallbacks,
@@ -36,11 +35,19 @@ export function readInput(
   return foldVariant(resource, purpose, typeId, values)
 }
 
-/** The schema of such a body, for documents: with variants, one alternative each. */
+/**
+ * The schema of such a body, for documents: with variants, one alternative each. A new record names its variant, and so
+ * fits one alternative; a change may leave it out, and then fits any.
+ */
 export function inputSchema(resource: AnyResource, purpose: Purpose): JsonSchema {
   if (!resource.variants) return shapeOf(resource, purpose, undefined).schema
-  const alternatives = Object.keys(resource.variants).map((typeId) => shapeOf(resource, purpose, typeId).schema)
-  return { oneOf: alternatives, discriminator: { propertyName: 'typeId' } }
+  const alternatives = Object.keys(resource.variants).map((typeId) => {
+    const { schema } = shapeOf(resource, purpose, typeId)
+    return { ...schema, properties: { ...schema.properties, typeId: { ...schema.properties?.typeId, enum: [typeId] } } }
+  })
+  return purpose === 'create'
+    ? { oneOf: alternatives, discriminator: { propertyName: 'typeId' } }
+    : { anyOf: alternatives }
 }
 
 /** The names of all members that a record of the resource shows. */
@@ -109,9 +116,4 @@ function foldVariant(
   const common = Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(fields, name)))
   if (purpose === 'patch') return Object.keys(own).length > 0 ? { ...common, details: own } : common
   return { ...common, typeId, details: withFallbacks(fields, own) }
-}
-
-/** The schema of a record's own members, for documents. */
-export function fieldsSchema(fields: Fields): JsonSchema {
-  return objectSchema(fields, 'read')
 }

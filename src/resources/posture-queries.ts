@@ -20,7 +20,7 @@ const query = objectOf({
 
 export const postureQuerySet = objectOf({
   policyId: text,
-  policyType: { type: 'string', enum: ['Dial', 'Bind'] },
+  policyType: { type: 'string', enum: ['Dial', 'Bind', 'Invalid'] },
   isPassing: flag,
   postureQueries: listOf(query),
 })

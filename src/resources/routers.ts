@@ -1,6 +1,6 @@
 // All routers: those that carry traffic onwards, and the edge routers among them, seen as what they have in common.
 import { f } from '../schema/fields.ts'
-import { flag } from '../schema/json-schema.ts'
+import { anyObject, flag, listOf, text, time, uuid } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** What the name of a router says of itself. */
@@ -30,10 +30,10 @@ export const routerFields = {
 
 /** How a router that has not enrolled yet may do so. */
 export const routerEnrollmentMembers = {
-  enrollmentToken: { type: ['string', 'null'] },
-  enrollmentJwt: { type: ['string', 'null'] },
-  enrollmentCreatedAt: { type: ['string', 'null'], format: 'date-time' },
-  enrollmentExpiresAt: { type: ['string', 'null'], format: 'date-time' },
+  enrollmentToken: { ...uuid, nullable: true },
+  enrollmentJwt: { ...text, nullable: true },
+  enrollmentCreatedAt: { ...time, nullable: true },
+  enrollmentExpiresAt: { ...time, nullable: true },
 }
 
 export const routers = defineResource({
@@ -53,7 +53,7 @@ export const routers = defineResource({
   derived: routerEnrollmentMembers,
   derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
-  live: { isOnline: { ...flag, 'x-offline': null }, interfaces: { type: ['array', 'null'] } },
+  live: { isOnline: { ...flag, 'x-offline': null }, interfaces: { ...listOf(anyObject), nullable: true } },
   describeLive: (context, records, view) => context.controller.routerViews.describe(context, records, view),
   rules: {
     created: (tx, router) => tx.controller.routers.enroll(tx, 'trott', router.id),

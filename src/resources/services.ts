@@ -18,6 +18,7 @@ export const services = defineResource({
     configs: f.references('configs', {
       filter: true,
       onDelete: 'restrict',
+      unknownStatus: 404,
       maxItems: 500,
       summary: 'Ids of configs, at most one of each config type.',
     }),

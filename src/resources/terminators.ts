@@ -15,6 +15,7 @@ export const terminators = defineResource({
       required: true,
       filter: 'service',
       onDelete: 'cascade',
+      unknownStatus: 404,
       summary: 'The hosted service; fixed once the terminator exists.',
     }),
     routerId: f.reference('routers', {

@@ -43,6 +43,8 @@ export interface FieldOptions<V = unknown> {
   readonly input?: string
   /** What a command sends, and says that it sends, where a person leaves a required field out. */
   readonly commandDefault?: V
+  /** Values that only the controller gives it, beside those that callers may choose from. */
+  readonly systemChoices?: readonly string[]
   // Bounds, for the kinds that have them.
   readonly minLength?: number
   readonly maxLength?: number
@@ -108,8 +110,10 @@ export interface ReferenceOptions {
   readonly withUrlName?: boolean
   /** What deleting the target does: refuse with 409, delete this record too, or set the field to null. */
   readonly onDelete?: 'restrict' | 'cascade' | 'clear'
-  /** An unknown target is a 400 of this field; without it a 404, as clients expect of most references. */
+  /** The member under which an unknown target is reported, where that is not the member that names it. */
   readonly unknown?: string
+  /** The status for an unknown target where clients expect it; everywhere else it is 400, as for any other bad value. */
+  readonly unknownStatus?: 404
   /** The accepted ids, where they are few and fixed. */
   readonly choices?: readonly string[]
 }

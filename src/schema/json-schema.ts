@@ -13,11 +13,17 @@ export interface JsonSchema {
 export const text: JsonSchema = { type: 'string' }
 export const flag: JsonSchema = { type: 'boolean' }
 export const whole: JsonSchema = { type: 'integer' }
+export const uuid: JsonSchema = { type: 'string', format: 'uuid' }
 export const time: JsonSchema = { type: 'string', format: 'date-time' }
 
 /** An object with these members, none of which must be there. */
 export function objectOf(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
   return { type: 'object', properties }
+}
+
+/** An object that has all of these members. */
+export function requiredObject(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  return { ...objectOf(properties), required: Object.keys(properties) }
 }
 
 export function listOf(items: JsonSchema): JsonSchema {

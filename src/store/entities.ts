@@ -306,8 +306,9 @@ async function missingIds(tx: WriteContext, plural: string, ids: readonly string
 function unknownTarget(name: string, field: AnyField, target: string, missing: readonly string[]): ControllerError {
   const { kind } = field
   if (kind.roles) return invalid(name, `names ${target.replaceAll('-', ' ')} that do not exist`, missing)
-  if (kind.reference?.unknown) return invalid(kind.reference.unknown, 'does not exist', missing[0])
-  return errors.NOT_FOUND({ field: memberName(name, field), reason: 'does not exist', value: missing[0] })
+  const { unknown: member = memberName(name, field), unknownStatus } = kind.reference ?? {}
+  const cause = { field: member, reason: 'does not exist', value: missing[0] }
+  return unknownStatus === 404 ? errors.NOT_FOUND(cause) : errors.COULD_NOT_VALIDATE(cause)
 }
 
 // How many of the records that stand in the way of a delete are named in its refusal.

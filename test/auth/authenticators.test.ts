@@ -83,8 +83,8 @@ describe('an administrator', () => {
       'of another method': [async () => ({ method: 'magic' }), 400, 'COULD_NOT_VALIDATE', 'method'],
       'for nobody': [
         async () => ({ identityId: 'nobody', method: 'updb', username: 'somebody', password: PASSWORD }),
-        404,
-        'NOT_FOUND',
+        400,
+        'COULD_NOT_VALIDATE',
         'identityId',
       ],
       'without username': [async () => ({ method: 'updb', password: PASSWORD }), 400, 'COULD_NOT_VALIDATE', 'username'],

@@ -116,7 +116,6 @@ export const LEFT_OUT: readonly Difference[] = [
     facts: /^data\[\]\.(identityRoles|postureCheckRoles|type)/,
     because: 'an error of the contract, which shows service policies there',
   },
-  { operations: /\/enrollments\/\{\}\/refresh$/, facts: /^data\._links/, because: 'the documents show the id alone' },
   {
     operations: /^PATCH \/posture-checks/,
     facts: /^body\.typeId is required$/,
@@ -202,9 +201,14 @@ export const ADDED: readonly Difference[] = [
     because: 'without it there is nothing to do',
   },
   {
-    operations: /\/enroll\/(ca|ottca|updb)$/,
+    operations: /\/enroll\/(ca|ottca)$/,
     facts: /^data\.(ca|cert|serverCert)/,
-    because: 'one shape for all ways to enroll',
+    because: 'one shape for all ways to enroll by a certificate',
+  },
+  {
+    operations: /\/enroll(\/updb)?$/,
+    facts: /^data\.username/,
+    because: 'decisions: who enrolled learns its username',
   },
   {
     operations: /\/edge-routers\/\{\}\/service-edge-router-policies$/,

@@ -87,14 +87,27 @@ function resolved(shape: Shape | Reference, within: readonly string[] = []): Sha
 }
 
 /** What a document of ours says. */
-export function documentFacts(document: { readonly paths: Readonly<Record<string, object>> }): Facts {
+export function documentFacts({ paths, components }: Documented): Facts {
   const facts = new Map<string, ReadonlySet<string>>()
-  for (const [path, methods] of Object.entries(document.paths)) {
-    for (const [method, operation] of Object.entries(methods as Record<string, Described>)) {
-      facts.set(nameOf(method, path), factsOf(operation))
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      facts.set(nameOf(method, path), factsOf(withoutReferences(operation, components.schemas) as Described))
     }
   }
   return facts
+}
+
+interface Documented {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, unknown>> }
+}
+
+/** Part of a document with the components that it refers to put in. */
+export function withoutReferences(part: unknown, schemas: Readonly<Record<string, unknown>>): unknown {
+  if (Array.isArray(part)) return part.map((one) => withoutReferences(one, schemas))
+  if (typeof part !== 'object' || part === null) return part
+  if ('$ref' in part) return withoutReferences(schemas[String(part.$ref).split('/').at(-1) ?? ''], schemas)
+  return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, withoutReferences(value, schemas)]))
 }
 
 interface Described {
@@ -125,7 +138,7 @@ function addQuery(facts: Set<string>, name: string, schema: JsonSchema, isRequir
 
 /** A line for each member at any depth; of alternatives, of all of them. */
 function addMembers(facts: Set<string>, path: string, schema: JsonSchema): void {
-  const alternatives = schema.oneOf as readonly JsonSchema[] | undefined
+  const alternatives = (schema.oneOf ?? schema.anyOf) as readonly JsonSchema[] | undefined
   if (alternatives) {
     for (const alternative of alternatives) addMembers(facts, path, alternative)
     return

@@ -59,7 +59,10 @@ const againstRule = (member: string, value: unknown, field = member): Wrong => (
   status: 400,
   code: 'COULD_NOT_VALIDATE',
 })
-const unknownRecord = (member: string, value: unknown): Wrong => ({ member, value, status: 404, code: 'NOT_FOUND' })
+const unknownRecord = (member: string, value: unknown, { kind }: AnyField): Wrong =>
+  kind.reference?.unknownStatus === 404
+    ? { member, value, status: 404, code: 'NOT_FOUND' }
+    : againstRule(member, value, kind.reference?.unknown)
 
 /** Values that a field refuses, by what its definition says of it. */
 function wrongValues(name: string, field: AnyField, path = ''): Wrong[] {
@@ -94,12 +97,8 @@ function wrongValues(name: string, field: AnyField, path = ''): Wrong[] {
     case 'set':
       return wrongSets(name, member, field)
     case 'reference': {
-      const unknown = kind.reference?.unknown
       if (kind.reference?.choices) return [ofWrongType(member, 7), againstRule(member, 'none of them')]
-      return [
-        ofWrongType(member, 7),
-        unknown ? againstRule(member, 'no-such-record', unknown) : unknownRecord(member, 'no-such-record'),
-      ]
+      return [ofWrongType(member, 7), unknownRecord(member, 'no-such-record', field)]
     }
     case 'json':
       return [
@@ -112,7 +111,8 @@ function wrongValues(name: string, field: AnyField, path = ''): Wrong[] {
   }
 }
 
-function wrongSets(name: string, member: string, { kind, options }: AnyField): Wrong[] {
+function wrongSets(name: string, member: string, field: AnyField): Wrong[] {
+  const { kind, options } = field
   const entries = [
     ofWrongType(member, 'text'),
     ofWrongType(member, { a: 'text' }),
@@ -125,7 +125,7 @@ function wrongSets(name: string, member: string, { kind, options }: AnyField): W
     return [...entries, ...roles.map((wrong) => againstRule(member, wrong))]
   }
   if (kind.target) {
-    return [...entries, againstRule(member, ['twice', 'twice']), unknownRecord(member, ['no-such-record'])]
+    return [...entries, againstRule(member, ['twice', 'twice']), unknownRecord(member, ['no-such-record'], field)]
   }
   return entries
 }
@@ -143,7 +143,7 @@ function cases(resource: AnyResource, method: string): Wrong[] {
 function asDocumented({ plural, variants }: AnyResource, wrong: Wrong): Wrong {
   const { member, code } = wrong
   if (variants && member === 'typeId') return { ...wrong, code: 'COULD_NOT_PARSE_BODY' }
-  if (plural === 'enrollments' && member === 'identityId' && code === 'NOT_FOUND')
+  if (plural === 'enrollments' && member === 'identityId' && code === 'COULD_NOT_VALIDATE')
     return { ...wrong, status: 400, code: 'REFERENCED_ENTITY_NOT_FOUND' }
   return wrong
 }
@@ -233,3 +233,25 @@ describe.each(changeable.map((resource) => [resource.plural, resource] as const)
 function inAnotherCase(id: string): string {
   return id === id.toLowerCase() ? id.toUpperCase() : id.toLowerCase()
 }
+
+describe('a reference to an unknown record', () => {
+  it('is 404 where clients expect that, and 400 everywhere else', () => {
+    const notFound = changeable.flatMap(({ plural, fields }) =>
+      Object.entries(fields).flatMap(([name, { kind }]) =>
+        kind.reference?.unknownStatus === 404 ? [`${plural} ${name}`] : [],
+      ),
+    )
+
+    expect(notFound.sort()).toEqual(['identities authPolicyId', 'services configs', 'terminators serviceId'])
+  })
+
+  it.each([
+    ['identities', { enrollment: { ottca: 'no-such-record' } }],
+    ['auth-policies', { secondary: { requireTotp: false, requireExtJwtSigner: 'no-such-record' } }],
+  ])('is 404 along with a new record of %s, too', async (plural, member) => {
+    const resource = changeable.find((each) => each.plural === plural) as AnyResource
+    const body = { ...(await exampleBody(world, resource, 'names what is not there')), ...member }
+
+    expect(await manage.refusal('POST', `/${plural}`, body)).toMatchObject({ status: 404, code: 'NOT_FOUND' })
+  })
+})

@@ -216,7 +216,7 @@ describe('controller settings', () => {
     const none = await manage.refusal('POST', '/controller-settings', { oidc: {} })
 
     expect(again).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
-    expect(unknown).toMatchObject({ status: 404, code: 'NOT_FOUND', field: 'controllerId' })
+    expect(unknown).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
     expect(none).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
   })
 

@@ -97,7 +97,7 @@ describe('a terminator', () => {
 
   it.each([
     ['an unknown service', { service: 'nope' }, 404, 'NOT_FOUND', 'service'],
-    ['an unknown router', { router: 'nope' }, 404, 'NOT_FOUND', 'router'],
+    ['an unknown router', { router: 'nope' }, 400, 'COULD_NOT_VALIDATE', 'router'],
     ['no address', { address: undefined }, 400, 'COULD_NOT_VALIDATE', 'address'],
     ['an empty address', { address: '' }, 400, 'COULD_NOT_VALIDATE', 'address'],
     ['no binding', { binding: undefined }, 400, 'COULD_NOT_VALIDATE', 'binding'],

@@ -17,6 +17,7 @@ import { certificatePem } from '../../src/pki/certificates.ts'
 import type { Ports } from '../../src/policy/ports.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
+import { checkResponse } from './described.ts'
 
 export const ADMIN = { username: 'admin', password: 'correct horse battery' } as const
 export const TEMPLATE_VARIABLE = 'CONTROLLER_TEST_TEMPLATE'
@@ -88,6 +89,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   const config = readConfig(dataPaths(directory).config, {}, { listeners, advertise: ['127.0.0.1:1280'], ...settings })
   const controller = await openController({ directory, config, clock, log, ...(ports ? { ports } : {}) })
   const app = await buildApp(controller, {
+    onSend: checkResponse,
     ...(operations ? { operations } : {}),
     ...(trustedCaller ? { trustedCaller } : {}),
   })

@@ -1,0 +1,126 @@
+// Checks every response of the controllers under test against the OpenAPI documents: a test that receives one that contradicts them fails.
+import { Readable } from 'node:stream'
+import type { Ajv, ValidateFunction } from 'ajv'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { openApiDocument } from '../../server/openapi.ts'
+import type { Api } from '../../src/config.ts'
+import { schemaCompiler } from '../../src/schema/validate.ts'
+
+type Described = Readonly<Record<string, unknown>>
+
+interface DescribedResponse {
+  readonly headers?: Readonly<Record<string, unknown>>
+  readonly content?: Readonly<Record<string, { readonly schema: Described }>>
+}
+
+interface DescribedOperation {
+  readonly responses: Readonly<Record<string, DescribedResponse>>
+}
+
+const contradictions: string[] = []
+
+/** The contradictions that were found since the last call. */
+export function takeContradictions(): string[] {
+  return contradictions.splice(0)
+}
+
+/** Looks at a response before it is sent; the hook of applications under test. */
+export async function checkResponse(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  // What an offline command is shown is not described by the documents of the APIs.
+  if (request.state?.caller.kind === 'local-operator') return payload
+  if (payload instanceof Readable) return observed(payload, (text) => noteContradictions(request, reply, text))
+  noteContradictions(request, reply, String(payload ?? ''))
+  return payload
+}
+
+/** The same stream, whose text is looked at once it has passed whole. */
+function observed(stream: Readable, look: (text: string) => void): Readable {
+  async function* pass() {
+    const pieces: Buffer[] = []
+    for await (const piece of stream) {
+      pieces.push(Buffer.from(piece))
+      yield piece
+    }
+    look(Buffer.concat(pieces).toString())
+  }
+  return Readable.from(pass(), { objectMode: false })
+}
+
+function noteContradictions(request: FastifyRequest, reply: FastifyReply, text: string): void {
+  const { operation, api } = request.routeOptions?.config ?? {}
+  const contentType = String(reply.getHeader('content-type'))
+  const found = operation && api ? differences(api, operation.id, reply.statusCode, contentType, text) : []
+  const sentence = `${request.method} ${request.url} answered ${reply.statusCode}`
+  contradictions.push(...found.map((difference) => `${sentence}: ${difference}\n  ${text.slice(0, 600)}`))
+}
+
+/** How a response differs from what the document says of its operation. */
+export function differences(api: Api, id: string, status: number, contentType: string, text: string): string[] {
+  const described = documentOf(api).operations.get(id)
+  // Operations that tests make up.
+  if (!described) return []
+  // Statuses that are told of no operation: requests that are cut off, and faults.
+  if (status === 408 || status === 500) return []
+  const response = described.responses[status]
+  if (!response) return [`the document of ${id} does not name the status`]
+  const content = response.content?.[contentType]
+  if (!content) return [`the document of ${id} does not name the content type ${contentType}`]
+  if (contentType !== 'application/json') return []
+  const check = validatorOf(api, content.schema)
+  const value: unknown = JSON.parse(text)
+  if (check(value)) return []
+  return (check.errors ?? []).map(
+    ({ instancePath, message, params, data }) =>
+      `${instancePath || '/'} ${message} ${JSON.stringify(params)}, it is ${JSON.stringify(data)?.slice(0, 120)}`,
+  )
+}
+
+interface Document {
+  readonly operations: ReadonlyMap<string, DescribedOperation>
+  readonly compiler: Ajv
+}
+
+const documents = new Map<Api, Document>()
+const validators = new WeakMap<Described, ValidateFunction>()
+
+function documentOf(api: Api): Document {
+  let document = documents.get(api)
+  if (!document) {
+    const { paths, components } = openApiDocument(api)
+    const operations = Object.values(paths)
+      .flatMap((methods) => Object.values(methods))
+      .map(
+        (operation) => [(operation as { operationId: string }).operationId, operation as DescribedOperation] as const,
+      )
+    const compiler = schemaCompiler()
+    compiler.addSchema({ $id: DOCUMENT, components: closed(components) as object })
+    document = { operations: new Map(operations), compiler }
+    documents.set(api, document)
+  }
+  return document
+}
+
+const DOCUMENT = 'https://document.test/'
+
+function validatorOf(api: Api, schema: Described): ValidateFunction {
+  let check = validators.get(schema)
+  if (!check) {
+    check = documentOf(api).compiler.compile(closed(schema) as object)
+    validators.set(schema, check)
+  }
+  return check
+}
+
+/** The schema under which a member that is not described is a contradiction, too. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]))
+  if (typeof copy.$ref === 'string') return { $ref: DOCUMENT + copy.$ref }
+  if (isSchemaOfMembers(schema)) return { additionalProperties: false, ...copy }
+  return copy
+}
+
+function isSchemaOfMembers(schema: object): boolean {
+  return 'type' in schema && schema.type === 'object' && 'properties' in schema
+}
