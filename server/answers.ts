@@ -42,6 +42,17 @@ export function created(plural: string, id: string): Answer {
   return answer(201, `{"_links":{"self":{"href":"./${plural}/${id}"}},"id":${JSON.stringify(id)}}`)
 }
 
+/** A page of records, each as JSON text, in one member of `data`. */
+export function listUnder(
+  member: string,
+  records: readonly string[],
+  page: Window,
+  filterableFields: readonly string[],
+): Answer {
+  const body = `{"data":{"${member}":[${records.join(',')}]},${listMeta(page, filterableFields)}}\n`
+  return { status: 200, contentType: JSON_TYPE, body }
+}
+
 /** A page of values or records, each as JSON text, or all of them as pieces of bytes with their commas. */
 export function list(
   records: readonly string[] | readonly Buffer[],

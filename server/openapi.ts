@@ -184,8 +184,10 @@ function dataSchema(returns: Returns): JsonSchema {
       return createdRecord
     case 'record':
       return recordSchema(resourceOf(returns.resource), returns.only)
-    case 'list':
-      return listOf(recordSchema(resourceOf(returns.resource), returns.only))
+    case 'list': {
+      const records = listOf(recordSchema(resourceOf(returns.resource), returns.only))
+      return returns.under === undefined ? records : requiredObject({ [returns.under]: records })
+    }
   }
 }
 

@@ -286,7 +286,37 @@ async function pageOfRecords(
   return { page, records: await readyRecords.byKeys(context, resource, page.keys) }
 }
 
-/** The same, where each record is shown in a way of the operation's own, made from its row. */
+/** A page of the records with these ids, in the order of the ids unless the plan asks for another. */
+export async function pageOfIds(
+  context: Context,
+  resource: AnyResource,
+  plan: ListPlan,
+  ids: readonly string[],
+  source: FilterSource,
+): Promise<{ page: Window; records: readonly ReadyRecord[] }> {
+  if (plan.order.keys.length > 0) return pageOfRecords(context, resource, plan, [{ ids }], source)
+  const { limit, offset } = plan
+  const matching = plan.predicate ? await matchingIds(context, resource, plan, ids, source) : ids
+  const shown = matching.slice(offset, limit === 'none' ? undefined : offset + limit)
+  const records = await context.controller.readyRecords.byIds(context, resource, shown)
+  return { page: { limit, offset, total: matching.length }, records }
+}
+
+/** Those of the ids whose records match the plan's predicate, in their order. */
+async function matchingIds(
+  context: Context,
+  resource: AnyResource,
+  plan: ListPlan,
+  ids: readonly string[],
+  source: FilterSource,
+): Promise<string[]> {
+  const everything = { ...plan, limit: 'none', offset: 0 } as const
+  const { records } = await pageOfRecords(context, resource, everything, [{ ids }], source)
+  const matching = new Set(records.map(({ id }) => id))
+  return ids.filter((id) => matching.has(id))
+}
+
+/** The answer that lists records, each shown in a way of the operation's own, made from its row. */
 export async function answerRows(
   call: Call,
   resource: AnyResource,

@@ -3,18 +3,21 @@ import { callingViewer, type Viewer } from '../../src/access/viewers.ts'
 import { isoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { errors, notFound } from '../../src/errors.ts'
+import { filterableFields } from '../../src/filter/symbols.ts'
+import { finish } from '../../src/records/present.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { terminators } from '../../src/resources/terminators.ts'
-import { listOf, objectOf } from '../../src/schema/json-schema.ts'
-import { usableRouters } from '../../src/views/usable-routers.ts'
-import { type Answer, data } from '../answers.ts'
+import { text } from '../../src/schema/json-schema.ts'
+import { planList } from '../../src/store/list-plan.ts'
+import { MAX_ROUTERS, usableRouterIds } from '../../src/views/usable-routers.ts'
+import { type Answer, data, listUnder } from '../answers.ts'
 import { ownSessionId } from '../both-apis/current-api-session.ts'
 import { configTypesQuery, servicePresentation, visibleServices } from '../both-apis/service-presentation.ts'
+import { listSource } from '../list-source.ts'
 import { type AnyOperation, type Call, operation } from '../operation.ts'
-import { listQuery, roleQuery } from '../query.ts'
-import { recordSchema } from '../record-schema.ts'
-import { answerList, answerRecord, existingRow, resourceOperations } from '../resource-operations.ts'
+import { listParameters, listQuery, roleQuery } from '../query.ts'
+import { answerList, answerRecord, existingRow, pageOfIds, resourceOperations } from '../resource-operations.ts'
 
 const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const
 
@@ -38,12 +41,20 @@ async function assertVisible(context: Context, { identity, isAdmin }: Viewer, id
   else if (!context.controller.access.mayReach(identity, id)) throw notFound('service', id)
 }
 
-async function serviceRouters({ context, params: { id = '' }, headers }: Call): Promise<Answer> {
+async function serviceRouters(call: Call): Promise<Answer> {
+  const { context, params, headers } = call
+  const { id = '' } = params
   const viewer = await callingViewer(context)
   await assertVisible(context, viewer, id)
   const { 'session-token': token } = headers
   if (token !== undefined) await assertSessionToken(context, String(token), id)
-  return data({ edgeRouters: usableRouters(context, viewer.identity, id) })
+  // A client that asks for no page gets as many as it would ever try.
+  const plan = planList(listParameters(call.query), MAX_ROUTERS)
+  const source = listSource(call.operation, edgeRouters)
+  const ids = usableRouterIds(context, viewer.identity, id)
+  const { page, records } = await pageOfIds(context, edgeRouters, plan, ids, source)
+  const texts = await finish(context, edgeRouters, records, { only: ROUTER_MEMBERS })
+  return listUnder('edgeRouters', texts, page, filterableFields(source))
 }
 
 /** The token of a session for the service, made by this very sign-in. */
@@ -72,9 +83,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
       const viewer = await callingViewer(call.context)
-      // Roles say nothing on this API: what a caller sees is decided by policies alone.
-      const { roleFilter: _, roleSemantic: __, ...query } = call.query
-      return answerList({ ...call, query }, services, visibleServices(call.context, viewer), {
+      return answerList(call, services, visibleServices(call.context, viewer), {
         presentation: () => servicePresentation(call, viewer),
       })
     },
@@ -123,10 +132,8 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     summary: 'Lists the edge routers over which the caller may reach a service; those that are online come first.',
     access: REACH,
     query: listQuery,
-    returns: {
-      kind: 'data',
-      schema: objectOf({ edgeRouters: listOf(recordSchema(edgeRouters, ROUTER_MEMBERS)) }),
-    },
+    headers: { 'session-token': { schema: { ...text, description: 'The token of a session for the service.' } } },
+    returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS, under: 'edgeRouters' },
     run: serviceRouters,
   }),
   operation({

@@ -77,6 +77,33 @@ describe('services on the client API', () => {
     ])
   })
 
+  it('are narrowed by roles, to those that policies grant', async () => {
+    const [a, b, both, hidden] = [await makeService(), await makeService(), await makeService(), await makeService()]
+    const [red, blue] = [newName('red'), newName('blue')]
+    await manage.change('PATCH', `/services/${a}`, { roleAttributes: [red] })
+    await manage.change('PATCH', `/services/${b}`, { roleAttributes: [blue] })
+    await manage.change('PATCH', `/services/${both}`, { roleAttributes: [red, blue] })
+    await manage.change('PATCH', `/services/${hidden}`, { roleAttributes: [red, blue] })
+    const attribute = newName('attribute')
+    const client = await world.signIn({ roleAttributes: [attribute] })
+    for (const service of [a, b, both]) await grant(attribute, service)
+    const ids = async (...query: string[]) => {
+      const { body } = await asClient(
+        client.token,
+        `/services?${query.map((one) => one.replace('#', '%23')).join('&')}`,
+      )
+      return body.data.map(({ id }: { id: string }) => id)
+    }
+    const roles = [`roleFilter=#${red}`, `roleFilter=#${blue}`]
+
+    expect(await ids(`roleFilter=#${red}`)).toEqual([a, both].sort())
+    expect(await ids(...roles)).toEqual([both])
+    expect(await ids(...roles, 'roleSemantic=AnyOf')).toEqual([a, b, both].sort())
+    expect(await ids(`roleFilter=@${hidden}`)).toEqual([])
+    expect((await asClient(client.token, '/services?roleFilter=bare')).body.error.cause.field).toBe('roleFilter')
+    expect((await asClient(client.token, '/services?roleSemantic=Some')).body.error.cause.field).toBe('semantic')
+  })
+
   it.each(['PUT', 'PATCH', 'DELETE'])('cannot be changed by others: %s', async (method) => {
     const id = await makeService()
     const client = await world.signIn({ roleAttributes: [id] })
@@ -149,6 +176,36 @@ describe('the edge routers of a client', () => {
 
     expect(before.body.data).toEqual({ edgeRouters: [] })
     expect(body.data.edgeRouters.map(({ id }: { id: string }) => id)).toEqual([router])
+  })
+
+  it('of a service come in pages, in the order and for the filter that the caller asks for', async () => {
+    const { client, service, router, joinService } = await network()
+    const { name, roleAttributes } = await manage.get(`/edge-routers/${router}`)
+    const [north, south] = [newName('north'), newName('south')]
+    const make = (values: object) => manage.make('edge-routers', { roleAttributes, ...values })
+    const costly = await make({ name: north, cost: 9 })
+    const others = [costly, await make({ name: south, cost: 1 })].sort()
+    await joinService()
+    const asked = async (query: string) => {
+      const { body } = await asClient(client.token, `/services/${service}/edge-routers?${query}`)
+      return [body.data.edgeRouters.map(({ id }: { id: string }) => id), body.meta.pagination]
+    }
+    const [first, second, third] = [router, ...others].sort()
+    const filter = encodeURIComponent(`name != "${name}"`)
+
+    expect(await asked('')).toEqual([[first, second, third], { limit: 25, offset: 0, totalCount: 3 }])
+    expect(await asked('limit=2')).toEqual([[first, second], { limit: 2, offset: 0, totalCount: 3 }])
+    expect(await asked('limit=2&offset=1')).toEqual([[second, third], { limit: 2, offset: 1, totalCount: 3 }])
+    expect(await asked('limit=-1')).toEqual([[first, second, third], { limit: -1, offset: 0, totalCount: 3 }])
+    expect(await asked(`filter=${filter}`)).toEqual([others, { limit: 25, offset: 0, totalCount: 2 }])
+    expect(await asked(`filter=${filter}&limit=1&offset=1`)).toEqual([
+      others.slice(1),
+      { limit: 1, offset: 1, totalCount: 2 },
+    ])
+    expect(await asked('sort=cost%20desc&limit=2')).toEqual([[costly, router], { limit: 2, offset: 0, totalCount: 3 }])
+    const bySecret = encodeURIComponent('fingerprint = "a"')
+    const refused = await asClient(client.token, `/services/${service}/edge-routers?filter=${bySecret}`)
+    expect([refused.status, refused.body.error.code]).toEqual([400, 'INVALID_FILTER'])
   })
 
   it('of a service are not shown for a token that is not of the session, nor to who may not reach it', async () => {
