@@ -54,8 +54,8 @@ function isWritable(field: AnyField): boolean {
 }
 
 /** Whether a change leaves the field alone, because only a new record sets it. */
-function isFixed({ access }: FieldOptions, purpose: Purpose | 'read'): boolean {
-  return access === 'create' && (purpose === 'replace' || purpose === 'patch')
+function isFixed({ access }: FieldOptions, purpose: Purpose): boolean {
+  return access === 'create' && purpose !== 'create'
 }
 
 function isRequired(field: AnyField, purpose: Purpose): boolean {
@@ -68,11 +68,11 @@ function acceptsNull({ kind, options }: AnyField, purpose: Purpose): boolean {
   return kind.acceptsNull === true || options.acceptsNull === true || options.acceptsNull === purpose
 }
 
-/** The JSON Schema of a body with these fields, or of what records show of them. */
-export function objectSchema(fields: Fields, purpose: Purpose | 'read'): JsonSchema {
+/** The JSON Schema of a body with these fields. */
+function objectSchema(fields: Fields, purpose: Purpose): JsonSchema {
   const entries = Object.entries(fields)
   const required = entries
-    .filter(([, field]) => purpose !== 'read' && isRequired(field, purpose))
+    .filter(([, field]) => isRequired(field, purpose))
     .map(([name, field]) => memberName(name, field))
   return {
     type: 'object',
@@ -83,18 +83,17 @@ export function objectSchema(fields: Fields, purpose: Purpose | 'read'): JsonSch
   }
 }
 
-function valueSchema(field: AnyField, purpose: Purpose | 'read'): JsonSchema {
+function valueSchema(field: AnyField, purpose: Purpose): JsonSchema {
   const { members, schema } = field.kind
-  const isNullable = purpose === 'read' ? field.options.nullable === true : acceptsNull(field, purpose)
   return {
     ...(members ? objectSchema(members, purpose) : compact(schema)),
-    ...(isNullable ? { nullable: true } : {}),
+    ...(acceptsNull(field, purpose) ? { nullable: true } : {}),
     ...notes(field, purpose),
   }
 }
 
 /** What a member is beyond its form; documents say it to people, and commands are made from it. */
-function notes({ kind, options }: AnyField, purpose: Purpose | 'read'): JsonSchema {
+function notes({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
   const { target, roles, reference } = kind
   return compact({
     description: options.summary,
