@@ -26,7 +26,7 @@ describe('the configuration of a service', () => {
     const config = async (query: string) => (await manage.get(`/services/${id}${query}`)).config
     const both = { [type.name]: { port: 1 }, [other.name]: { port: 2 } }
 
-    expect(await config('')).toBeNull()
+    expect(await config('')).toEqual({})
     expect(await config(`?configTypes=${type.id}`)).toEqual({ [type.name]: { port: 1 } })
     expect(await config(`?configTypes=${encodeURIComponent(type.name)}`)).toEqual({ [type.name]: { port: 1 } })
     expect(await config(`?configTypes=${type.id}&configTypes=${other.id}`)).toEqual(both)
