@@ -145,6 +145,8 @@ function asDocumented({ plural, variants }: AnyResource, wrong: Wrong): Wrong {
   if (variants && member === 'typeId') return { ...wrong, code: 'COULD_NOT_PARSE_BODY' }
   if (plural === 'enrollments' && member === 'identityId' && code === 'COULD_NOT_VALIDATE')
     return { ...wrong, status: 400, code: 'REFERENCED_ENTITY_NOT_FOUND' }
+  // Of whatever JSON type it is, the schema of the config type judges it.
+  if (plural === 'configs' && member === 'data') return { ...wrong, code: 'COULD_NOT_VALIDATE' }
   return wrong
 }
 
