@@ -3,7 +3,6 @@ import type { Context } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
 import type { RawJson } from '../../src/records/raw-json.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
-import { removeIn } from '../../src/store/entities.ts'
 import type { OwnSessionView } from '../../src/views/session-views.ts'
 import { data, empty } from '../answers.ts'
 import { TOTP_WORDS } from '../dialects.ts'
@@ -48,7 +47,7 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     async run({ context }) {
       const id = ownSessionId(context)
-      await context.write((tx) => removeIn(tx, apiSessions, id, 'none'))
+      await context.controller.sessions.end(context, id, 'none')
       return empty()
     },
   }),

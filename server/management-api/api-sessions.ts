@@ -1,6 +1,5 @@
 // Who is signed in: administrators see and end every session, everybody else sees their own.
 import { apiSessions } from '../../src/resources/api-sessions.ts'
-import { removeIn } from '../../src/store/entities.ts'
 import { empty } from '../answers.ts'
 import { ownRecords, visibleRow } from '../both-apis/own-records.ts'
 import { type AnyOperation, operation } from '../operation.ts'
@@ -44,7 +43,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     access: { permission: 'api-session.delete', grantedTo: 'administrator', isForbidden: true },
     returns: { kind: 'empty' },
     async run({ context, params }) {
-      await context.write((tx) => removeIn(tx, apiSessions, params.id ?? '', 'event'))
+      await context.controller.sessions.end(context, params.id ?? '', 'event')
       return empty()
     },
   }),

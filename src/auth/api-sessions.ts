@@ -2,13 +2,16 @@
 import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import type { Context, WriteContext } from '../context.ts'
+import { notFound } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { apiSessions } from '../resources/api-sessions.ts'
-import type { Entity } from '../resources/define.ts'
+import type { AuditDetail, Entity } from '../resources/define.ts'
+import { sessions as serviceSessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { insert, newEntity, removeIn } from '../store/entities.ts'
+import { insert, newEntity, removeAllIn, spoken } from '../store/entities.ts'
 import { keptOn } from '../store/kept.ts'
+import { isOneOf } from '../store/untyped.ts'
 import type { Method } from './attempt.ts'
 import { type LiveSession, LiveSessions, type SessionIdentity, sharedTypes } from './live-sessions.ts'
 import { type SessionTokens, tokenHash } from './session-tokens.ts'
@@ -48,6 +51,8 @@ const sessionCount = keptOn<[identityId: string], { n: number }>((db, identityId
 
 // How many sessions one transaction writes or takes away, so that no request waits long behind it.
 const BATCH = 250
+// How many sessions for services one transaction takes away, if they may end one after the other.
+const MAX_OPENED = 2_000
 // How many are read at once when the process starts: rows take more memory than what becomes of them.
 const PAGE = 5_000
 
@@ -142,7 +147,8 @@ export class ApiSessions {
       at: this.#live.get(id)?.lastActivityAt ?? lastActivityAt,
     }))
     const unused = used.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)).slice(0, Math.min(surplus, BATCH))
-    for (const { id } of unused) await removeIn(tx, apiSessions, id, 'none')
+    const unusedIds = unused.map(({ id }) => id)
+    await removeAllIn(tx, apiSessions, unusedIds, 'none')
   }
 
   /** Ends sessions along with what they came from. Returns how many. */
@@ -152,8 +158,36 @@ export class ApiSessions {
       ? all.where('identityId', '=', of.identityId).where('id', '!=', of.except ?? '')
       : all.where('authenticatorId', '=', of.authenticatorId)
     ).execute()
-    for (const { id } of rows) await removeIn(tx, apiSessions, id, 'event')
-    return rows.length
+    return removeAllIn(
+      tx,
+      apiSessions,
+      rows.map(({ id }) => id),
+    )
+  }
+
+  /** Ends one session. @throws NOT_FOUND */
+  async end(context: Context, id: string, audit: AuditDetail): Promise<void> {
+    if ((await this.#endSome(context, [id], audit)) === 0) throw notFound(spoken(apiSessions), id)
+  }
+
+  /**
+   * Ends sessions, and what clients opened with them. Returns how many of them existed. The sessions for services go first,
+   * some in each transaction: they are worth nothing once their API session ends.
+   */
+  async #endSome(context: Context, ids: readonly string[], audit: AuditDetail): Promise<number> {
+    if (ids.length === 0) return 0
+    for (;;) {
+      const opened = await context.db
+        .selectFrom('sessions')
+        .select('id')
+        .where(isOneOf(context.db, 'apiSessionId', ids))
+        .limit(MAX_OPENED)
+        .execute()
+      if (opened.length < MAX_OPENED) break
+      const openedIds = opened.map(({ id }) => id)
+      await context.write((tx) => removeAllIn(tx, serviceSessions, openedIds))
+    }
+    return context.write((tx) => removeAllIn(tx, apiSessions, ids, audit))
   }
 
   // ---- background -----------------------------------------------------------------------------------------------------
@@ -203,15 +237,12 @@ export class ApiSessions {
     const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live.get(id) ?? []) : []))
     if (active.length > 0) await this.#write(context, active)
     const idle = rows.filter(({ id }) => !isAlive(id))
-    if (idle.length > 0) {
-      await context.write(async (tx) => {
-        for (const { id } of idle) {
-          const isThere = await tx.db.selectFrom('api_sessions').select('id').where('id', '=', id).executeTakeFirst()
-          if (isThere) await removeIn(tx, apiSessions, id, 'none')
-        }
-      })
-    }
-    return { gone: idle.length, isLast: rows.length < BATCH }
+    const gone = await this.#endSome(
+      context,
+      idle.map(({ id }) => id),
+      'none',
+    )
+    return { gone, isLast: rows.length < BATCH }
   }
 
   /** Follows what commits changed: sessions that began and ended, and identities that are others now. */

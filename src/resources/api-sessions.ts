@@ -21,6 +21,7 @@ export const apiSessions = defineResource({
   name: 'api-session',
   plural: 'api-sessions',
   summary: 'A sign-in of an identity, alive while it is used.',
+  audit: 'event',
   fields: {
     identityId: f.reference('identities', {
       as: 'identity',

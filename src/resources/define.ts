@@ -131,6 +131,9 @@ export interface Draft<F extends Fields> {
   readonly previous: EntityOf<F> | undefined
 }
 
+/** The record before and after a change, only that it happened, or nothing. */
+export type AuditDetail = 'values' | 'event' | 'none'
+
 export interface Definition<
   Name extends string,
   Plural extends string,
@@ -150,6 +153,8 @@ export interface Definition<
   readonly otherName?: OtherName
   /** Records with `isSystem` set cannot be changed by callers, nor deleted; this lets them be deleted. */
   readonly areSystemRecordsDeletable?: boolean
+  /** What the audit keeps of changes, unless the code that makes one says otherwise: by default the values. */
+  readonly audit?: AuditDetail
   /** What is stored, beside the base fields. */
   readonly fields: F
   /**
@@ -211,6 +216,7 @@ export interface Resource<
   readonly kindOf: KindOf | undefined
   readonly otherName: OtherName | undefined
   readonly areSystemRecordsDeletable: boolean
+  readonly audit: AuditDetail
   /** Base fields and own fields. */
   readonly fields: F
   readonly variants: Readonly<Record<string, Fields>> | undefined
@@ -260,6 +266,7 @@ export function defineResource<
     kindOf,
     otherName: definition.otherName,
     areSystemRecordsDeletable: definition.areSystemRecordsDeletable ?? false,
+    audit: definition.audit ?? 'values',
     fields: { ...baseFields, ...ownFields },
     variants,
     inputs: definition.inputs ?? ({} as I),

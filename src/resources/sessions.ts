@@ -25,6 +25,8 @@ export const sessions = defineResource({
   name: 'session',
   plural: 'sessions',
   summary: 'The right of a sign-in to dial, or to host, one service, as edge routers ask for it.',
+  // Clients make and end them all the time. The rights behind them are in the policies, whose changes are audited.
+  audit: 'none',
   fields: {
     apiSessionId: f.reference('api-sessions', {
       as: 'apiSession',
@@ -36,7 +38,7 @@ export const sessions = defineResource({
     serviceId: f.reference('services', { as: 'service', access: 'read', filter: 'service', onDelete: 'cascade' }),
     type: f.choice(sessionTypes, { access: 'read', filter: true }),
     // Edge routers know the session by it. Worth nothing without the API session it belongs to, and never filterable.
-    token: f.text({ access: 'read', unique: true }),
+    token: f.text({ access: 'read', unique: true, masked: true }),
   },
   live: {
     edgeRouters: listOf(usableRouter),

@@ -41,7 +41,7 @@ export const auditFields = {
     ...COUNT,
     filter: true,
     summary:
-      'How many equal events the record stands for. The first is recorded by itself; those after it are counted, refusals by source and reason for a minute, sign-ins by identity, method and address for an hour.',
+      'How many equal events the record stands for. The first is recorded by itself; those after it are counted, refusals by source and reason for a minute, sign-ins by identity, method and address for an hour. Sessions that end along with something else are one record, which names the first of them.',
   }),
   previousHash: f.text({ summary: 'The hash of the record before this one.' }),
   hash: f.text({

@@ -1,11 +1,12 @@
 // What a transaction says it changed: the source of the audit and of every event.
 import type { Instant } from '../clock.ts'
+import type { AuditDetail } from '../resources/define.ts'
 
 export interface Change {
   /** `refuse`: a sign-in came to nothing, and so nothing changed. `cut`: old audit records were taken away. */
   readonly operation: 'create' | 'update' | 'delete' | 'refuse' | 'cut'
   /** What the audit keeps of it: the record before and after, only that it happened, or nothing. */
-  readonly audit: 'values' | 'event' | 'none'
+  readonly audit: AuditDetail
   /** The plural name of the resource. */
   readonly resource: string
   readonly id: string

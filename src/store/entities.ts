@@ -3,7 +3,7 @@
 import type { Context, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalid, notFound } from '../errors.ts'
 import { newId } from '../ids.ts'
-import type { AnyResource, AnyRow, Create, Entity } from '../resources/define.ts'
+import type { AnyResource, AnyRow, AuditDetail, Create, Entity } from '../resources/define.ts'
 import { resourceOf, resources } from '../resources/index.ts'
 import { patched, withFallbacks } from '../schema/bodies.ts'
 import { type AnyField, memberName } from '../schema/fields.ts'
@@ -160,7 +160,7 @@ export async function insert(
   resource: AnyResource,
   entity: AnyEntity,
   prepared?: unknown,
-  audit: 'values' | 'event' | 'none' = 'values',
+  audit: AuditDetail = resource.audit,
   details: Pick<Change, 'method'> = {},
 ): Promise<AnyEntity> {
   await check(tx, resource, entity, undefined, prepared)
@@ -187,7 +187,7 @@ export async function update(
   previous: AnyEntity,
   changed: Readonly<Record<string, unknown>>,
   prepared?: unknown,
-  audit: 'values' | 'event' | 'none' = 'values',
+  audit: AuditDetail = named.audit,
 ): Promise<AnyEntity> {
   const resource = kindOf(named, previous)
   const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
@@ -211,7 +211,7 @@ export async function removeIn(
   tx: WriteContext,
   named: AnyResource,
   id: string,
-  audit: 'values' | 'event' | 'none' = 'values',
+  audit: AuditDetail = named.audit,
 ): Promise<void> {
   const row = await findRow(tx, named, id)
   if (!row) throw notFound(spoken(named), id)
@@ -226,6 +226,71 @@ export async function removeIn(
   await table.remove(tx.db, row.n)
   tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
   await resource.rules.deleted?.(tx, entity as never)
+}
+
+/**
+ * Deletes those of the records that exist, and what belongs to them. Returns how many of them existed. If nothing has to
+ * be checked for each record, this takes the same few statements for any number of them.
+ */
+export async function removeAllIn(
+  tx: WriteContext,
+  resource: AnyResource,
+  ids: readonly string[],
+  audit: AuditDetail = resource.audit,
+): Promise<number> {
+  if (ids.length === 0) return 0
+  if (!isRemovableAtOnce(resource)) {
+    for (const id of ids) await removeIn(tx, resource, id, audit)
+    return ids.length
+  }
+  for (const { from, name } of mentionsOf(resource.plural))
+    await removeAllIn(tx, from, await referring(tx, from, name, ids))
+  const removal = untyped(tx.db)
+    .deleteFrom(resource.table)
+    .where(isOneOf(tx.db, 'id', ids))
+  const at = tx.clock.now()
+  const common = { operation: 'delete', resource: resource.plural, at } as const
+  // Records that are never audited come in great numbers, and no other record is computed from them: their ids are enough.
+  if (resource.audit === 'none') {
+    const rows = await removal.returning('id').execute()
+    for (const { id } of rows) tx.record({ ...common, audit: 'none', id: id as string })
+    return rows.length
+  }
+  const rows = (await removal.returningAll().execute()) as AnyRow[]
+  rows.forEach((row, index) => {
+    const change = { ...common, audit, id: row.id, before: entityOf(resource, row) as AnyEntity }
+    // Equal events are one audit record with their count.
+    if (audit !== 'event') tx.record(change)
+    else tx.record(index === 0 ? { ...change, count: rows.length } : { ...change, audit: 'none' })
+  })
+  return rows.length
+}
+
+/** Whether no rule, set or mention of a record of this resource has to be looked at when the record is deleted. */
+function isRemovableAtOnce(resource: AnyResource): boolean {
+  const { rules, kindOf } = resource
+  const isPlain = !kindOf && !rules.beforeDelete && !rules.deleted && recordTable(resource).sets.length === 0
+  return (
+    isPlain &&
+    mentionsOf(resource.plural).every(
+      ({ from, field }) => field.kind.reference?.onDelete === 'cascade' && isRemovableAtOnce(from),
+    )
+  )
+}
+
+/** Ids of the records whose reference is one of `targets`. */
+async function referring(
+  tx: WriteContext,
+  from: AnyResource,
+  name: string,
+  targets: readonly string[],
+): Promise<string[]> {
+  const rows = await untyped(tx.db)
+    .selectFrom(from.table)
+    .select('id')
+    .where(isOneOf(tx.db, name, targets))
+    .execute()
+  return rows.map((row) => row.id as string)
 }
 
 // ---- references ------------------------------------------------------------------------------------------------------
@@ -324,10 +389,8 @@ async function release(tx: WriteContext, mention: Mention, resource: AnyResource
     const reason = `the ${spoken(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
     throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: memberName(name, field), reason, value: ids })
   }
-  for (const mentioningId of ids) {
-    if (onDelete === 'cascade') await removeIn(tx, from, mentioningId)
-    else await clear(tx, from, mentioningId, name, field, id)
-  }
+  if (onDelete === 'cascade') await removeAllIn(tx, from, ids)
+  else for (const mentioningId of ids) await clear(tx, from, mentioningId, name, field, id)
 }
 
 /** Ids of the records whose field mentions the record `id`. */
