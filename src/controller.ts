@@ -194,7 +194,7 @@ async function assemble(
     recordEvent: (caller, origin, event) =>
       controller
         .context(toActor(caller), origin)
-        .write(async (tx) => tx.record({ ...event, audit: 'event', at: tx.clock.now() })),
+        .write(async (tx) => tx.record({ ...event, audit: 'event', at: tx.clock.now(), isAuditOnly: true })),
     async close() {
       const system = controller.context({ kind: 'system' })
       try {

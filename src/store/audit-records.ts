@@ -167,7 +167,7 @@ export async function cutAudit(context: Context, time: Instant): Promise<number>
       if (!last) return 0
       await sql`delete from audit_records where n <= ${last.n}`.execute(db)
       const after: Anchor = { through: last.n, hash: last.hash }
-      record({ ...CUT, audit: 'values', id: String(last.n), at: clock.now(), after: { ...after } })
+      record({ ...CUT, audit: 'values', isAuditOnly: true, id: String(last.n), at: clock.now(), after: { ...after } })
       return old.length
     })
     gone += cut

@@ -21,6 +21,8 @@ export interface Change {
   readonly reason?: string
   /** How many equal events the audit record stands for; one unless said otherwise. */
   readonly count?: number
+  /** Goes into the audit and to no listener, because no record changes now: it says what happened before, or elsewhere. */
+  readonly isAuditOnly?: true
 }
 
 /** What happened, where no record before or after belongs to it. */

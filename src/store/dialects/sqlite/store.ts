@@ -157,8 +157,7 @@ class SqliteStore implements Store {
     this.#totals.touched(tables)
     this.#tendWhenGrown(changes)
     for (const all of changes) {
-      // That old audit records were cut off is not a change of a record, nor is a count of what happened before.
-      const ofOne = all.filter(({ operation, count }) => operation !== 'cut' && count === undefined)
+      const ofOne = all.filter(({ isAuditOnly }) => !isAuditOnly)
       if (ofOne.length === 0) continue
       for (const listener of this.#listeners) {
         try {
