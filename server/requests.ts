@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import type { Api, Dialect, ListenerConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
+import { MAX_PRESENTED_CERTIFICATES } from '../src/pki/chains.ts'
 import type { AnyOperation } from './operation.ts'
 
 /** Filled by the hooks, in their order. */
@@ -44,7 +45,12 @@ export function peerCertificates(message: IncomingMessage): X509Certificate[] {
   const socket = message.socket as TLSSocket
   const found: X509Certificate[] = []
   let next = socket.getPeerX509Certificate?.()
-  while (next && !found.some((known) => known.fingerprint256 === next?.fingerprint256)) {
+  // One more than is accepted, so that too many are told from as many as are allowed.
+  while (
+    next &&
+    found.length <= MAX_PRESENTED_CERTIFICATES &&
+    !found.some((known) => known.fingerprint256 === next?.fingerprint256)
+  ) {
     found.push(next)
     next = next.issuerCertificate
   }

@@ -159,7 +159,7 @@ async function assertCertificateFree(tx: WriteContext, { fingerprint256, fingerp
 /** One certificate of the controller's own making, in force when it was issued; whether it still is, its policy minds. */
 function ownCertificate({ controller }: Context, pem: string): X509Certificate {
   const certificate = parseCertificate(pem)
-  if (!controller.clientTrust.judge(certificate, [], notBefore(certificate))) {
+  if (!controller.clientTrust.isOwn(certificate, notBefore(certificate))) {
     throw errors.CERTIFICATE_FAILED_VALIDATION({
       field: 'certPem',
       reason: 'leads to no authority that is trusted here',

@@ -25,8 +25,9 @@ const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] =
   [credentialsSent,       'password'],
   [certificateSent,                   'cert'],
   [knownUsername,         'password'],
-  [trustedChain,                      'cert'],
+  // Before its chain is built: the fingerprint says which authority to check, and anybody can send what is costly to check.
   [knownCertificate,                  'cert'],
+  [trustedChain,                      'cert'],
   [externalToken,                             'ext-jwt'],
   // For every username, known or not, before anything is said of it: all refusals take as long.
   [passwordCompared,      'password'],

@@ -20,14 +20,21 @@ const SIGNATURES: Readonly<Record<string, SignatureAlgorithm>> = {
 }
 
 const CURVES: readonly string[] = ['prime256v1', 'secp384r1', 'secp521r1']
-const SHORTEST_RSA = 2048
+const MIN_RSA_BITS = 2048
+// A signature check grows with the square of the modulus, and linearly with the exponent.
+const MAX_RSA_BITS = 4096
+const MAX_RSA_EXPONENT = 2n ** 32n
 
-/** Why a public key is not accepted, or undefined. */
-export function keyObjection(key: KeyObject): string | undefined {
+/** Why a public key is not accepted, or undefined. @param maxRsaBits the largest modulus of an RSA key */
+export function keyObjection(key: KeyObject, maxRsaBits = MAX_RSA_BITS): string | undefined {
   const details = key.asymmetricKeyDetails
   switch (key.asymmetricKeyType) {
-    case 'rsa':
-      return (details?.modulusLength ?? 0) >= SHORTEST_RSA ? undefined : `an RSA key needs ${SHORTEST_RSA} bits or more`
+    case 'rsa': {
+      const { modulusLength = 0, publicExponent = 0n } = details ?? {}
+      if (modulusLength < MIN_RSA_BITS) return `an RSA key needs ${MIN_RSA_BITS} bits or more`
+      if (modulusLength > maxRsaBits) return `an RSA key may have at most ${maxRsaBits} bits`
+      return publicExponent <= MAX_RSA_EXPONENT ? undefined : 'the public exponent of the RSA key is too large'
+    }
     case 'ec':
       return CURVES.includes(details?.namedCurve ?? '')
         ? undefined

@@ -1,44 +1,66 @@
 // From a leaf, over whatever else was sent, to a certificate that is trusted.
 import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
+import { keyObjection } from './algorithms.ts'
 import { notAfter, notBefore } from './certificates.ts'
 
 export interface ChainOptions {
   readonly now: Instant
   /** Whether the leaf itself may be outside its dates: an auth policy decides that, not the chain. */
   readonly ignoreLeafDates?: boolean
+  /** What signature checks may still cost; a budget of its own unless given. */
+  readonly checks?: SignatureBudget
 }
 
-// No real chain is near this long; it ends cycles and keeps a hostile bag of certificates from costing much.
-const LONGEST_CHAIN = 10
-const MOST_CERTIFICATES = 20
+/** How many certificates a client may present, its own included. No real chain comes near. */
+export const MAX_PRESENTED_CERTIFICATES = 10
+
+// It ends cycles.
+const MAX_CHAIN_LENGTH = 10
+const MAX_SIGNATURE_CHECKS = 20
+// An operator chose the authority that a chain may end at; everything below it comes from the client.
+const MAX_ANCHOR_RSA_BITS = 8192
+
+/** How many signatures may still be checked. One attempt to sign in has one budget, whatever it is checked against. */
+export class SignatureBudget {
+  #left = MAX_SIGNATURE_CHECKS
+
+  /** Takes one check from the budget. Returns whether there was one. */
+  take(): boolean {
+    if (this.#left === 0) return false
+    this.#left -= 1
+    return true
+  }
+}
 
 /**
- * The path from `leaf` to one of `anchors`, both included, over `others` in any order; undefined where there is none.
- * Every certificate above the leaf must be an authority and within its dates.
+ * The path from `leaf` to one of `anchors`, both included, over `others` in any order; undefined if there is none, or if
+ * finding one costs too many signature checks. Every certificate above the leaf must be an authority with an acceptable key
+ * and within its dates.
  */
 export function buildChain(
   leaf: X509Certificate,
   others: readonly X509Certificate[],
   anchors: readonly X509Certificate[],
-  { now, ignoreLeafDates = false }: ChainOptions,
+  { now, ignoreLeafDates = false, checks = new SignatureBudget() }: ChainOptions,
 ): X509Certificate[] | undefined {
   if (!ignoreLeafDates && !(notBefore(leaf) <= now && now <= notAfter(leaf))) return undefined
-  const usable = (certificate: X509Certificate) => {
+  const usable = (certificate: X509Certificate, maxRsaBits?: number) => {
     const facts = authorityFacts(certificate)
-    return facts !== undefined && facts.notBefore <= now && now <= facts.notAfter
+    if (!facts || now < facts.notBefore || facts.notAfter < now) return false
+    return keyObjection(facts.publicKey, maxRsaBits) === undefined
   }
-  const trusted = anchors.filter(usable)
-  const bag = others.slice(0, MOST_CERTIFICATES).filter(usable)
+  const trusted = anchors.filter((certificate) => usable(certificate, MAX_ANCHOR_RSA_BITS))
+  const bag = others.filter((certificate) => usable(certificate))
   // Each certificate is tried once: what can be built above it does not depend on how it was reached.
   const tried = new Set<X509Certificate>()
   const extend = (path: readonly X509Certificate[]): X509Certificate[] | undefined => {
     const last = path.at(-1) as X509Certificate
-    const anchor = trusted.find((candidate) => isIssuedBy(last, candidate))
+    const anchor = trusted.find((candidate) => isIssuedBy(last, candidate, checks))
     if (anchor) return [...path, anchor]
-    if (path.length >= LONGEST_CHAIN) return undefined
+    if (path.length >= MAX_CHAIN_LENGTH) return undefined
     for (const candidate of bag) {
-      if (tried.has(candidate) || !isIssuedBy(last, candidate)) continue
+      if (tried.has(candidate) || !isIssuedBy(last, candidate, checks)) continue
       tried.add(candidate)
       const found = extend([...path, candidate])
       if (found) return found
@@ -70,11 +92,13 @@ function authorityFacts(certificate: X509Certificate): AuthorityFacts | undefine
   return facts
 }
 
-function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+/** With the budget used up nothing was issued by anybody; what was found out before costs nothing. */
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate, checks?: SignatureBudget): boolean {
   const facts = authorityFacts(issuer)
   const known = facts?.issued.get(certificate)
   if (known !== undefined) return known
-  const isIssued = certificate.checkIssued(issuer) && certificate.verify(facts?.publicKey ?? issuer.publicKey)
+  if (!certificate.checkIssued(issuer) || checks?.take() === false) return false
+  const isIssued = certificate.verify(facts?.publicKey ?? issuer.publicKey)
   facts?.issued.set(certificate, isIssued)
   return isIssued
 }

@@ -15,16 +15,13 @@ export interface SigningRequest {
 }
 
 /**
- * Reads a PEM request: one block, nothing after its final line end, a valid signature of its own, a key that is strong
- * enough. @throws COULD_NOT_PROCESS_CSR
+ * Reads a PEM request: one block, nothing after its final line end, a valid signature of its own, a key that is
+ * strong enough and not too large. @throws COULD_NOT_PROCESS_CSR
  */
 export function readSigningRequest(pem: string): SigningRequest {
   const block = onlyPemBlock(pem)
   if (!block) throw refused('it must be exactly one PEM block')
-  const request = parse(block.bytes)
-  const objection = keyObjection(request.publicKey)
-  if (objection) throw refused(objection)
-  return request
+  return parse(block.bytes)
 }
 
 function parse(bytes: Buffer): SigningRequest {
@@ -41,6 +38,9 @@ function parse(bytes: Buffer): SigningRequest {
     assertReadableName(subject)
     const publicKeyInfo = inner.next().bytes
     const publicKey = publicKeyFrom(publicKeyInfo)
+    // Before the signature is checked, because a key may be so large that checking costs too much.
+    const objection = keyObjection(publicKey)
+    if (objection) throw refused(objection)
     if (!isSignedBy(algorithm, publicKey, info.bytes, signature))
       throw refused('its signature is not that of its own key')
     return { subject, publicKeyInfo, publicKey }

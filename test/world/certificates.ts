@@ -7,7 +7,7 @@ import { type Answered, answered } from './controller.ts'
 
 x509.cryptoProvider.set(webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0])
 
-export type KeyKind = 'P-256' | 'P-384' | 'P-521' | 'RSA-2048' | 'RSA-1024' | 'Ed25519'
+export type KeyKind = 'P-256' | 'P-384' | 'P-521' | 'RSA-2048' | 'RSA-4096' | 'RSA-1024' | 'Ed25519'
 
 type Algorithm = Parameters<typeof webcrypto.subtle.generateKey>[0]
 
@@ -16,6 +16,7 @@ const algorithms: Readonly<Record<KeyKind, { algorithm: Algorithm; hash?: string
   'P-384': { algorithm: { name: 'ECDSA', namedCurve: 'P-384' } as Algorithm, hash: 'SHA-384' },
   'P-521': { algorithm: { name: 'ECDSA', namedCurve: 'P-521' } as Algorithm, hash: 'SHA-512' },
   'RSA-2048': { algorithm: rsa(2048), hash: 'SHA-256' },
+  'RSA-4096': { algorithm: rsa(4096), hash: 'SHA-256' },
   'RSA-1024': { algorithm: rsa(1024), hash: 'SHA-256' },
   Ed25519: { algorithm: { name: 'Ed25519' } },
 }

@@ -1,6 +1,10 @@
-// Certificate: the connection has one. The first is the one whose key the handshake has proven.
+// Certificate: the connection has one, and not too many. The first is the one whose key the handshake has proven.
+import { MAX_PRESENTED_CERTIFICATES } from '../../pki/chains.ts'
 import { Refusal, type Step } from '../attempt.ts'
 
 export const certificateSent: Step = ({ presented: { certificates } }) => {
   if (certificates.length === 0) throw new Refusal('NO_CERTIFICATE', 'the connection has no client certificate')
+  if (certificates.length > MAX_PRESENTED_CERTIFICATES) {
+    throw new Refusal('TOO_MANY_CERTIFICATES', `more than ${MAX_PRESENTED_CERTIFICATES} certificates were presented`)
+  }
 }

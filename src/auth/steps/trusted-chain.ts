@@ -1,18 +1,15 @@
-// Certificate: it leads to an authority that this controller trusts.
+// Certificate: it leads to the authority that its authenticator was made under.
 import type { X509Certificate } from 'node:crypto'
 import { Refusal, type Step } from '../attempt.ts'
 
-/**
- * First by what was sent alone, then with the controller's own intermediates to help. The authorities of others, verified
- * and open to sign-in, and the claims that name an identity in their certificates, come third and have no records yet.
- */
+/** First by what was sent alone, then with the intermediates of that authority to help. */
 export const trustedChain: Step = (attempt) => {
+  const { clock, controller } = attempt.context
+  const { clientTrust } = controller
+  const authorities = clientTrust.authoritiesFor(attempt.authenticator)
+  if (authorities.length === 0) throw new Refusal('UNKNOWN_CREDENTIAL', 'the certificate belongs to no authenticator')
   const [leaf, ...others] = attempt.presented.certificates
-  const trust = attempt.context.controller.clientTrust.judge(
-    leaf as X509Certificate,
-    others,
-    attempt.context.clock.now(),
-  )
+  const trust = clientTrust.judge(authorities, leaf as X509Certificate, others, clock.now())
   if (!trust) throw new Refusal('UNTRUSTED_CERTIFICATE', 'the certificate leads to no trusted authority')
   attempt.isChainProper = trust === 'proper'
 }
