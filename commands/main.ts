@@ -9,6 +9,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   // Whatever a command writes may hold a secret.
   process.umask(0o077)
   if (!process.stdout.listeners('error').includes(endQuietly)) process.stdout.on('error', endQuietly)
+  if (!process.stderr.listeners('error').includes(ignoreError)) process.stderr.on('error', ignoreError)
   if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
   const words = flagsLast(argv)
   try {
@@ -47,6 +48,9 @@ function endQuietly(error: Error & { code?: string }): void {
   if (error.code === 'EPIPE') process.exit(EXIT.done)
   throw error
 }
+
+/** A command does its work, and ends with its exit code, also if what it says beside the result cannot be written. */
+function ignoreError(): void {}
 
 const WITH_VALUE = new Set(['-o', '--output', '--controller', '--profile', '--data-dir'])
 

@@ -18,10 +18,13 @@ export class Serve extends PrintingCommand {
     const settings = networkSettings(flags)
     const running = await startController({ directory, settings, env: process.env }).catch(explain(directory))
     rememberDirectory(directory, process.env)
+    outliveReaders(running)
     process.stdout.write(`${announcement(running).join('\n')}\n`)
     await untilStopped()
     this.notice('Stopping: letting running requests finish.')
     await running.close()
+    // What nobody reads would keep the process from ending.
+    if (process.stdout.writableLength + process.stderr.writableLength > 0) process.exit(EXIT.done)
   }
 }
 
@@ -45,6 +48,12 @@ function announcement({ url, addresses, fingerprint, written, bootstrapToken }: 
         ]
       : []),
   ]
+}
+
+/** A controller goes on if what it prints cannot be written, or is not read any more. */
+function outliveReaders({ controller: { log } }: Running): void {
+  process.stdout.removeAllListeners('error')
+  process.stdout.on('error', (error) => log.warn({ err: error }, 'standard output cannot be written'))
 }
 
 function explain(directory: string) {

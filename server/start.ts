@@ -13,6 +13,7 @@ import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
 import { LoopDelay } from './load.ts'
+import { LogOutput } from './log-output.ts'
 import { BASE_PATHS } from './mount-points.ts'
 
 /** What clients call the APIs when they look for controllers. */
@@ -86,7 +87,10 @@ export function startController({ directory, settings, env, logTo }: StartOption
 
 function openLog(level: string, logTo: DestinationStream | undefined): Log {
   const options = { level, base: { host: hostname(), pid: process.pid } }
-  return pino(options, logTo ?? pino.destination({ dest: 2, sync: false }))
+  const onRecovered = (lines: number) =>
+    log.error({ lines }, 'log lines were dropped because they could not be written')
+  const log = pino(options, logTo ?? new LogOutput({ onRecovered }))
+  return log
 }
 
 // How often sessions that were idle for too long are taken away.
