@@ -22,6 +22,16 @@ const GRACE_MILLISECONDS = 10_000
 // How often connections are looked at that take too long: a limit on time is that much longer at the most.
 const CHECK_MILLISECONDS = 1_000
 
+// All suites of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption.
+const CIPHERS = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  ...['ECDSA', 'RSA'].flatMap((signature) =>
+    ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map((aead) => `ECDHE-${signature}-${aead}`),
+  ),
+].join(':')
+
 /** Binds every configured listener. @throws if an address cannot be bound; then none stays bound, and the app is closed */
 export async function listen(app: FastifyInstance, controller: Controller): Promise<Listening> {
   const servers: Server[] = []
@@ -64,8 +74,9 @@ function tlsServer(app: FastifyInstance, controller: Controller, listener: Liste
       rejectUnauthorized: false,
       // A resumed session would come without the client's intermediates.
       secureOptions: constants.SSL_OP_NO_TICKET,
-      // Without a callback, clients that offer only protocols of their own would be refused.
-      ALPNCallback: ({ protocols }) => (protocols.includes('http/1.1') ? 'http/1.1' : protocols[0]),
+      ciphers: CIPHERS,
+      // The only protocol that is spoken here. A client that offers others only is refused in the handshake.
+      ALPNProtocols: ['http/1.1'],
       maxHeaderSize: config['limits.header'],
       handshakeTimeout: config['limits.headerTime'],
       headersTimeout: config['limits.headerTime'],
