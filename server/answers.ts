@@ -9,6 +9,8 @@ export interface Answer {
   readonly contentType: string
   readonly body: string | Buffer | Readable
   readonly headers?: Readonly<Record<string, string>>
+  /** Every caller is sent the same bytes, which stay in memory anyway. */
+  readonly isShared?: boolean
 }
 
 const JSON_TYPE = 'application/json'
@@ -82,4 +84,9 @@ export function listMeta({ limit, offset, total }: Window, filterableFields: rea
 /** Something without an envelope. */
 export function raw(contentType: string, body: string | Buffer | Readable, headers?: Answer['headers']): Answer {
   return { status: 200, contentType, body, ...(headers ? { headers } : {}) }
+}
+
+/** A document that is the same for every caller. */
+export function document(contentType: string, body: Buffer): Answer {
+  return { ...raw(contentType, body), isShared: true }
 }

@@ -1,4 +1,5 @@
 // The application: routes, hooks and the error handler over a controller. It never listens.
+import { Readable } from 'node:stream'
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
@@ -24,12 +25,14 @@ import { negotiate } from './hooks/negotiate.ts'
 import { reauthorize } from './hooks/reauthorize.ts'
 import { requireRoute } from './hooks/require-route.ts'
 import { shed } from './hooks/shed.ts'
+import { inPieces, isLarge } from './large-bodies.ts'
 import type { Load } from './load.ts'
 import { BASE_PATHS, routedUrl } from './mount-points.ts'
 import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
 import { PathTable } from './path-table.ts'
 import { peerCertificates } from './requests.ts'
+import { holdBody } from './slow-readers.ts'
 
 export interface AppOptions {
   /** Who is behind every request, where the channel itself says so: an offline command. No header can claim it. */
@@ -142,7 +145,7 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
     })
     const isUnhurried = operation.isUnhurried || caller.kind === 'local-operator'
     const limit = controller.config['limits.answerTime']
-    return send(reply, await (isUnhurried ? answering : withinTime(answering, limit)))
+    return send(request, reply, await (isUnhurried ? answering : withinTime(answering, limit)))
   }
 }
 
@@ -153,10 +156,26 @@ function readBody(operation: AnyOperation, request: FastifyRequest, tolerance: B
   return body.read(request.body, tolerance)
 }
 
-function send(reply: FastifyReply, { status, contentType, body, headers }: Answer): FastifyReply {
+function send(request: FastifyRequest, reply: FastifyReply, answer: Answer): FastifyReply {
+  const { status, contentType, body, headers } = answer
   if (headers) reply.headers(headers)
+  reply.code(status).header('content-type', contentType)
+  if (!(body instanceof Readable) && isLarge(body)) return sendLarge(request, reply, body, answer.isShared)
   // The serializer keeps Fastify from adding a charset, which clients that compare the type literally do not expect.
-  return reply.code(status).header('content-type', contentType).serializer(String).send(body)
+  return reply.serializer(String).send(body)
+}
+
+function sendLarge(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  body: string | Buffer,
+  isShared = false,
+): FastifyReply {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const held = holdBody(request.raw.socket, isShared ? 0 : bytes.length)
+  if (!held) return reply.hijack()
+  reply.raw.once('close', held.release)
+  return reply.header('content-length', bytes.length).send(inPieces(bytes))
 }
 
 /** Handlers behind hooks that always refuse. */

@@ -8,6 +8,7 @@ import type { Controller } from '../src/controller.ts'
 import { answerBroken, refuseTunnel } from './broken-requests.ts'
 import { Connections } from './connections.ts'
 import { cameThrough } from './requests.ts'
+import { REQUEST_BYTES, SlowReaders } from './slow-readers.ts'
 
 export interface Listening {
   /** The addresses that are really bound: a port of 0 is the one the system chose. */
@@ -40,9 +41,17 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     inAll: config['limits.connections'],
     ofOneAddress: config['limits.connectionsPerAddress'],
   })
+  const slowReaders = new SlowReaders(
+    {
+      stallMs: config['limits.writeTime'],
+      maxBytesPerConnection: config['limits.unsentPerConnection'],
+      maxBytes: config['limits.unsent'],
+    },
+    controller.log,
+  )
   try {
     for (const listener of config.listeners) {
-      const server = tlsServer(app, controller, listener)
+      const server = tlsServer(app, controller, listener, slowReaders)
       server.on('connection', (socket: Socket) => connections.admit(socket))
       servers.push(server)
       await bind(server, listener)
@@ -52,16 +61,23 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     await app.close()
     throw error
   }
+  slowReaders.start()
   return {
     addresses: servers.map(boundAddress),
     async close() {
+      slowReaders.stop()
       await Promise.all(servers.map(shut))
       await app.close()
     },
   }
 }
 
-function tlsServer(app: FastifyInstance, controller: Controller, listener: ListenerConfig): Server {
+function tlsServer(
+  app: FastifyInstance,
+  controller: Controller,
+  listener: ListenerConfig,
+  slowReaders: SlowReaders,
+): Server {
   const { authority, config } = controller
   const server = createServer(
     {
@@ -85,10 +101,15 @@ function tlsServer(app: FastifyInstance, controller: Controller, listener: Liste
       connectionsCheckingInterval: CHECK_MILLISECONDS,
     },
     (request, response) => {
+      const held = slowReaders.hold(request.socket, REQUEST_BYTES)
+      if (!held) return
+      response.once('close', held.release)
       cameThrough(request, listener)
       app.routing(request, response)
     },
   )
+  // Before the server's own listener, which begins to read requests.
+  server.prependListener('secureConnection', (socket: Socket) => slowReaders.watch(socket))
   server.on('clientError', answerBroken)
   server.on('connect', refuseTunnel)
   return server

@@ -21,16 +21,13 @@ import { operations } from './operations.ts'
 import { recordSchema } from './record-schema.ts'
 import { version } from './version.ts'
 
-const texts = new Map<Api, string>()
+const bodies = new Map<Api, Buffer>()
 
-/** The document of an API as JSON text. */
-export function openApiText(api: Api): string {
-  let text = texts.get(api)
-  if (!text) {
-    text = `${JSON.stringify(openApiDocument(api), null, 2)}\n`
-    texts.set(api, text)
-  }
-  return text
+/** The document of an API as JSON text, in one buffer for all who ask for it. */
+export function openApiBody(api: Api): Buffer {
+  const body = bodies.get(api) ?? Buffer.from(`${JSON.stringify(openApiDocument(api), null, 2)}\n`)
+  bodies.set(api, body)
+  return body
 }
 
 export function openApiDocument(api: Api) {

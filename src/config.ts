@@ -63,8 +63,24 @@ const settings = {
   ),
   'limits.header': bytes('16KiB', 'The largest set of request headers.'),
   'limits.headerTime': duration('10s', 'How long the headers of a request may take to arrive.'),
-  'limits.requestTime': duration('30s', 'How long a whole request may take to arrive.'),
+  'limits.requestTime': duration(
+    '30s',
+    'How long a whole request may take to arrive, from its first byte to its last.',
+  ),
   'limits.answerTime': duration('10s', 'How long an operation may take to answer; then the caller is told 503.'),
+  'limits.writeTime': duration(
+    '30s',
+    'How long a client may take nothing of a response that waits for it; then its connection is cut.',
+    '1s',
+  ),
+  'limits.unsentPerConnection': bytes(
+    '8MiB',
+    'How much of large responses may wait for one client that does not read; if it asks for another one beyond that, its connection is cut.',
+  ),
+  'limits.unsent': bytes(
+    '256MiB',
+    'How much of all responses may wait for clients that do not read; beyond that the connections are cut that have taken nothing for the longest time.',
+  ),
   'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
   'limits.connections': count(10_000, 'How many connections may be open in all; more are cut before their handshake.'),
   'limits.connectionsPerAddress': count(

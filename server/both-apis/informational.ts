@@ -6,7 +6,7 @@ import type { Controller } from '../../src/controller.ts'
 import { notFound } from '../../src/errors.ts'
 import { certificateStore } from '../../src/pki/pkcs7.ts'
 import { anyObject, links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
-import { data, raw } from '../answers.ts'
+import { data, document, raw } from '../answers.ts'
 import { BASE_PATHS } from '../mount-points.ts'
 import { type AnyOperation, operation } from '../operation.ts'
 import { version } from '../version.ts'
@@ -124,8 +124,8 @@ export const informationalOperations: readonly AnyOperation[] = [
     async run({ params }) {
       const api = specId(params.id) === 'edge-client' ? 'client' : 'management'
       // Loaded when it is asked for: it reads the registry of which this file is a part.
-      const { openApiText } = await import('../openapi.ts')
-      return raw('application/json', openApiText(api))
+      const { openApiBody } = await import('../openapi.ts')
+      return document('application/json', openApiBody(api))
     },
   }),
   operation({

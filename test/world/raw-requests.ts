@@ -42,6 +42,7 @@ export function readToEnd(socket: TLSSocket): Promise<string> {
     socket.on('data', (chunk: Buffer) => chunks.push(chunk))
     socket.on('error', () => {})
     socket.on('close', () => resolve(Buffer.concat(chunks).toString()))
+    socket.resume()
   })
 }
 

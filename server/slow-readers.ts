@@ -1,0 +1,149 @@
+// Cuts connections whose clients do not read: responses that nobody takes would fill the memory.
+import type { Socket } from 'node:net'
+import type { Log } from '../src/log.ts'
+
+export interface UnsentLimits {
+  /** How long a client may take nothing of what waits for it. */
+  readonly stallMs: number
+  /** How much may wait for one connection before another large response is added to it. */
+  readonly maxBytesPerConnection: number
+  /** How much may wait for all connections together. */
+  readonly maxBytes: number
+}
+
+// How often connections are looked at: a stall is noticed that much later at most.
+const CHECK_MS = 1_000
+
+interface Connection {
+  readonly socket: Socket
+  /** Bytes of requests under way and of response bodies, which stay in memory until the client has taken them. */
+  heldBytes: number
+  /** How many bytes the operating system had taken when the connection was last looked at. */
+  takenBytes: number
+  /** When it last took something, or had nothing to take. */
+  lastProgressMs: number
+}
+
+const watchers = new WeakMap<Socket, SlowReaders>()
+
+/** Counted for each request under way, about what it costs: clients may send many before they read the first response. */
+export const REQUEST_BYTES = 16 * 1024
+
+/** Counts a response body against the limits of its connection, as `SlowReaders.hold` does. */
+export function holdBody(socket: Socket, bytes: number): { release(): void } | undefined {
+  const watcher = watchers.get(socket)
+  return watcher ? watcher.hold(socket, bytes) : { release() {} }
+}
+
+export class SlowReaders {
+  readonly #limits: UnsentLimits
+  readonly #log: Log
+  readonly #now: () => number
+  readonly #connections = new Map<Socket, Connection>()
+  /** Of all connections; what their sockets have buffered is as it was when they were last looked at. */
+  #heldBytes = 0
+  #bufferedBytes = 0
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param now the monotonic clock, in milliseconds */
+  constructor(limits: UnsentLimits, log: Log, now: () => number = () => performance.now()) {
+    this.#limits = limits
+    this.#log = log
+    this.#now = now
+  }
+
+  /** Looks at all connections regularly until it is stopped. */
+  start(): void {
+    this.#timer = setInterval(() => this.check(), CHECK_MS).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** Watches a connection until it closes. */
+  watch(socket: Socket): void {
+    watchers.set(socket, this)
+    this.#connections.set(socket, { socket, heldBytes: 0, takenBytes: 0, lastProgressMs: this.#now() })
+    socket.once('close', () => this.#forget(socket))
+  }
+
+  /** Cuts the connections that take nothing, and if too much waits for all of them, those that have not taken any for longest. */
+  check(): void {
+    const nowMs = this.#now()
+    const stalled: Connection[] = []
+    this.#bufferedBytes = 0
+    for (const connection of this.#connections.values()) {
+      noteProgress(connection, nowMs)
+      this.#bufferedBytes += connection.socket.writableLength
+      if (nowMs - connection.lastProgressMs > this.#limits.stallMs) stalled.push(connection)
+    }
+    this.#cut(stalled, 'nothing was taken for too long')
+    if (this.#heldBytes + this.#bufferedBytes > this.#limits.maxBytes) this.#cutSlowest()
+  }
+
+  /**
+   * Counts bytes that stay in memory against the limits of a connection until `release` is called.
+   * @returns undefined if the connection was cut instead, because the limits leave no room
+   */
+  hold(socket: Socket, bytes: number): { release(): void } | undefined {
+    const connection = this.#connections.get(socket)
+    if (!connection) return undefined
+    if (unsentBytes(connection) > this.#limits.maxBytesPerConnection) {
+      this.#cut([connection], 'more was asked for while too much waits')
+      return undefined
+    }
+    connection.heldBytes += bytes
+    this.#heldBytes += bytes
+    if (this.#heldBytes + this.#bufferedBytes > this.#limits.maxBytes) this.check()
+    if (!this.#connections.has(socket)) return undefined
+    return {
+      release: () => {
+        if (!this.#connections.has(socket)) return
+        connection.heldBytes -= bytes
+        this.#heldBytes -= bytes
+      },
+    }
+  }
+
+  #cutSlowest(): void {
+    const slowestFirst = [...this.#connections.values()]
+      .filter((connection) => unsentBytes(connection) > 0)
+      .sort((a, b) => a.lastProgressMs - b.lastProgressMs || unsentBytes(b) - unsentBytes(a))
+    let excessBytes = this.#heldBytes + this.#bufferedBytes - this.#limits.maxBytes
+    const slowest: Connection[] = []
+    for (const connection of slowestFirst) {
+      if (excessBytes <= 0) break
+      slowest.push(connection)
+      excessBytes -= unsentBytes(connection)
+    }
+    this.#cut(slowest, 'too much waits for all connections together')
+  }
+
+  #cut(connections: readonly Connection[], reason: string): void {
+    if (connections.length === 0) return
+    const bytes = connections.reduce((sum, connection) => sum + unsentBytes(connection), 0)
+    this.#log.info({ connections: connections.length, bytes, reason }, 'cut clients that do not read')
+    for (const { socket } of connections) {
+      this.#bufferedBytes -= socket.writableLength
+      this.#forget(socket)
+      socket.destroy()
+    }
+  }
+
+  #forget(socket: Socket): void {
+    this.#heldBytes -= this.#connections.get(socket)?.heldBytes ?? 0
+    this.#connections.delete(socket)
+  }
+}
+
+function unsentBytes({ socket, heldBytes }: Connection): number {
+  return heldBytes + socket.writableLength
+}
+
+/** Whatever was written and is not buffered any more was taken by the operating system, which has it only if the client reads. */
+function noteProgress(connection: Connection, nowMs: number): void {
+  const { socket, takenBytes } = connection
+  connection.takenBytes = socket.bytesWritten - socket.writableLength
+  if (socket.writableLength === 0 || connection.takenBytes !== takenBytes) connection.lastProgressMs = nowMs
+}

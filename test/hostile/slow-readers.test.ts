@@ -1,0 +1,170 @@
+// Clients that ask for much and read little: they are cut before they cost memory, and slow but honest ones are not.
+import { Readable } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import { afterEach, describe, expect, it } from 'vitest'
+import { document, raw } from '../../server/answers.ts'
+import { operation } from '../../server/operation.ts'
+import type { Log } from '../../src/log.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { openTls, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
+
+const MIB = 1024 * 1024
+// More than the operating system takes on its own for a connection over loopback.
+const LARGE_BYTES = 32 * MIB
+const PAGE_BYTES = 4 * MIB
+const PORTIONS = 64
+
+const shared = Buffer.alloc(LARGE_BYTES, 'x')
+const COMMON = { apis: ['client'], topic: 'informational', method: 'GET', summary: 'A fixture.' } as const
+const RAW = { access: { public: 'a fixture' }, returns: { kind: 'raw', contentType: 'text/plain' } } as const
+
+const operations = [
+  operation({ ...COMMON, ...RAW, id: 'shared', path: '/shared', run: () => document('text/plain', shared) }),
+  operation({ ...COMMON, ...RAW, id: 'page', path: '/page', run: () => raw('text/plain', 'x'.repeat(PAGE_BYTES)) }),
+  operation({ ...COMMON, ...RAW, id: 'small', path: '/small', run: () => raw('text/plain', 'small') }),
+  operation({
+    ...COMMON,
+    ...RAW,
+    id: 'stream',
+    path: '/stream',
+    run: () => raw('text/plain', Readable.from(pieces(), { objectMode: false })),
+  }),
+]
+
+function* pieces() {
+  for (let sent = 0; sent < LARGE_BYTES; sent += MIB) yield shared.subarray(0, MIB)
+}
+
+interface Cut {
+  readonly connections: number
+  readonly reason: string
+}
+
+let world: TestController
+let sockets: TLSSocket[]
+
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy()
+  await world.close()
+})
+
+async function listen(settings: Record<string, unknown>): Promise<{ target: RawTarget; cuts: Cut[] }> {
+  const cuts: Cut[] = []
+  const log: Log = {
+    debug() {},
+    info: (fields, message) => {
+      if (message === 'cut clients that do not read') cuts.push(fields as unknown as Cut)
+    },
+    warn() {},
+    error() {},
+  }
+  sockets = []
+  world = await testController({ operations, settings, log })
+  const { url, rootPem } = await world.listen()
+  return { target: rawTarget(url, rootPem), cuts }
+}
+
+/** Sends requests for a path on a connection of its own and reads nothing. */
+async function ask(target: RawTarget, path: string, times = 1): Promise<TLSSocket> {
+  const socket = await openTls(target)
+  socket.on('error', () => {})
+  socket.pause()
+  sockets.push(socket)
+  socket.write(`GET ${CLIENT}${path} HTTP/1.1\r\nhost: x\r\n\r\n`.repeat(times))
+  return socket
+}
+
+const countCut = (cuts: readonly Cut[]) => cuts.reduce((sum, { connections }) => sum + connections, 0)
+
+/** Reads a portion, waits, and so on, until so much has come or the connection is cut; gives how much came. */
+async function readSlowly(socket: TLSSocket, expectedBytes: number, waitMs: number): Promise<number> {
+  let bytes = 0
+  let portion = 0
+  while (bytes < expectedBytes && !socket.destroyed) {
+    const length = (socket.read() as Buffer | null)?.length ?? 0
+    bytes += length
+    portion += length
+    const isEnough = portion >= expectedBytes / PORTIONS
+    if (isEnough) portion = 0
+    await new Promise((resolve) => setTimeout(resolve, isEnough ? waitMs : 0))
+  }
+  return bytes
+}
+
+describe('a client that reads nothing', () => {
+  it.each(['/shared', '/page', '/stream'])('of %s is cut, and the response ends short', async (path) => {
+    const { target, cuts } = await listen({ 'limits.writeTime': '1s', 'limits.unsentPerConnection': '1024MiB' })
+    // So often that the operating system cannot take it all.
+    const socket = await ask(target, path, path === '/page' ? 4 : 1)
+
+    await expect.poll(() => countCut(cuts), { timeout: 20_000 }).toBe(1)
+
+    const received = await readToEnd(socket)
+    expect(received.length).toBeLessThan(path === '/page' ? 4 * PAGE_BYTES : LARGE_BYTES)
+    expect(cuts[0]?.reason).toBe('nothing was taken for too long')
+  })
+
+  it('costs no more than a piece of a document that is the same for all', async () => {
+    const { target } = await listen({ 'limits.writeTime': '1h' })
+    const before = process.memoryUsage().rss
+    const clients = 50
+    for (let client = 0; client < clients; client++) await ask(target, '/shared')
+    await Promise.all(
+      sockets.map((socket) => expect.poll(() => socket.bytesRead, { timeout: 20_000 }).toBeGreaterThan(0)),
+    )
+
+    expect(process.memoryUsage().rss - before).toBeLessThan((clients * LARGE_BYTES) / 16)
+  })
+
+  it('is cut if it asks for more while too much waits for it', async () => {
+    const { target, cuts } = await listen({ 'limits.writeTime': '1h', 'limits.unsentPerConnection': '8MiB' })
+
+    await ask(target, '/page', 40)
+
+    await expect.poll(() => countCut(cuts), { timeout: 20_000 }).toBe(1)
+    expect(cuts[0]?.reason).toBe('more was asked for while too much waits')
+  })
+
+  it('is cut if it sends requests by the hundred before it reads a response', async () => {
+    const { target, cuts } = await listen({ 'limits.writeTime': '1h', 'limits.unsentPerConnection': '1MiB' })
+    const patient = await ask(target, '/small', 20)
+    expect(await readSlowly(patient, 20 * 'small'.length, 0)).toBeGreaterThanOrEqual(20 * 'small'.length)
+    expect(cuts).toEqual([])
+
+    await ask(target, '/small', 500)
+
+    await expect.poll(() => countCut(cuts), { timeout: 20_000 }).toBe(1)
+  })
+
+  it('is cut before one that came later if too much waits for all', async () => {
+    const { target, cuts } = await listen({
+      'limits.writeTime': '1h',
+      'limits.unsentPerConnection': '1024MiB',
+      'limits.unsent': '64MiB',
+    })
+    const first = await ask(target, '/page', 12)
+    await expect.poll(() => first.bytesRead, { timeout: 20_000 }).toBeGreaterThan(0)
+    const second = await ask(target, '/page', 12)
+
+    await expect.poll(() => countCut(cuts), { timeout: 20_000 }).toBe(1)
+
+    expect(cuts[0]?.reason).toBe('too much waits for all connections together')
+    expect(await readSlowly(second, 12 * PAGE_BYTES, 0)).toBeGreaterThanOrEqual(12 * PAGE_BYTES)
+    expect((await readToEnd(first)).length).toBeLessThan(12 * PAGE_BYTES)
+  })
+})
+
+describe('a client that reads slowly', () => {
+  it.each(['/shared', '/stream'])(
+    'gets all of %s, although that takes longer than it may stand still',
+    async (path) => {
+      const { target, cuts } = await listen({ 'limits.writeTime': '2s' })
+      const socket = await ask(target, path)
+
+      const bytes = await readSlowly(socket, LARGE_BYTES, 50)
+
+      expect(bytes).toBeGreaterThanOrEqual(LARGE_BYTES)
+      expect(cuts).toEqual([])
+    },
+  )
+})
