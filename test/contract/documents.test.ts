@@ -2,7 +2,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
 import { data } from '../../server/answers.ts'
-import { openApiDocument, openApiText } from '../../server/openapi.ts'
+import { openApiBody, openApiDocument } from '../../server/openapi.ts'
 import { operations } from '../../server/operations.ts'
 import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { takeContradictions } from '../world/described.ts'
@@ -20,7 +20,7 @@ function partsOf(part: unknown, path = ''): (readonly [path: string, part: Part]
 }
 
 describe.each(APIS)('the document of the %s API', (api) => {
-  const document = JSON.parse(openApiText(api))
+  const document = JSON.parse(openApiBody(api).toString())
   const parts = partsOf(document)
 
   it('is valid OpenAPI 3.0.3', async () => {
@@ -84,7 +84,7 @@ describe.each(APIS)('the document of the %s API', (api) => {
 })
 
 describe('the kinds of a posture check', () => {
-  const { components } = JSON.parse(openApiText('management'))
+  const { components } = JSON.parse(openApiBody('management').toString())
 
   it.each(['postureCheck', 'createPostureCheck'])('of the schema %s are told apart by one member', (name) => {
     const { oneOf, discriminator } = components.schemas[name]
