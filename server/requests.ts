@@ -37,6 +37,11 @@ export function listenerOf(message: IncomingMessage): ListenerConfig | undefined
   return listeners.get(message)
 }
 
+/** Whether the listener that a request came in by carries an API; what belongs to no API is on all of them. */
+export function isServed(message: IncomingMessage, api: Api | undefined): boolean {
+  return api === undefined || (listenerOf(message)?.apis.includes(api) ?? true)
+}
+
 /**
  * The certificates of the TLS peer as they were sent. `issuerCertificate` of a peer's certificate is in fact the next one
  * in its list, whatever its order; that is undocumented, and a test with a shuffled list stands for it.

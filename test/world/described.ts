@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { Ajv, ValidateFunction } from 'ajv'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { openApiDocument } from '../../server/openapi.ts'
+import { isServed } from '../../server/requests.ts'
 import type { Api } from '../../src/config.ts'
 import { schemaCompiler } from '../../src/schema/validate.ts'
 
@@ -27,10 +28,18 @@ export function takeContradictions(): string[] {
 /** Looks at a response before it is sent; the hook of applications under test. */
 export async function checkResponse(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
   // What an offline command is shown is not described by the documents of the APIs.
-  if (request.state?.caller.kind === 'local-operator') return payload
+  if (request.state?.caller.kind === 'local-operator' || !isDescribed(request)) return payload
   if (payload instanceof Readable) return observed(payload, (text) => noteContradictions(request, reply, text))
   noteContradictions(request, reply, String(payload ?? ''))
   return payload
+}
+
+/** Whether a document says something of the response: not of operations that tests make up, and not of APIs that a listener lacks. */
+function isDescribed({ raw, routeOptions }: FastifyRequest): boolean {
+  const { operation, api } = routeOptions?.config ?? {}
+  return (
+    operation !== undefined && api !== undefined && isServed(raw, api) && documentOf(api).operations.has(operation.id)
+  )
 }
 
 /** The same stream, whose text is looked at once it has passed whole. */
