@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { type DestinationStream, pino } from 'pino'
 import { hasUsableAdministrator } from '../src/auth/administrators.ts'
 import { systemClock } from '../src/clock.ts'
+import { reportClockJumps } from '../src/clock-jumps.ts'
 import { advertisedAddress, type Overrides, readConfig } from '../src/config.ts'
 import { type Controller, dataPaths, openController } from '../src/controller.ts'
 import { initialise, isInitialised, newBootstrapToken } from '../src/initialise.ts'
@@ -93,6 +94,9 @@ function openLog(level: string, logTo: DestinationStream | undefined): Log {
   return log
 }
 
+// How often the wall clock is compared with the monotonic one, beside every request that reads it.
+const CLOCK_MILLISECONDS = 5_000
+
 // How often sessions that were idle for too long are taken away.
 const SWEEP_MILLISECONDS = 5_000
 
@@ -122,6 +126,7 @@ function startBackground(controller: Controller): () => void {
     return setInterval(run, milliseconds)
   }
   const timers = [
+    every(CLOCK_MILLISECONDS, 'reporting that the clock jumped', () => reportClockJumps(context, controller.clock)),
     every(SWEEP_MILLISECONDS, 'taking away idle sessions', () => sessions.sweep(context)),
     every(REFUSALS_MILLISECONDS, 'recording counted refusals', () => refusals.flush(context)),
     every(SIGN_INS_MILLISECONDS, 'recording counted sign-ins', () => signIns.flush(context)),
@@ -129,7 +134,7 @@ function startBackground(controller: Controller): () => void {
   ]
   const retention = config['audit.retention']
   if (retention !== undefined) {
-    const cut = () => cutAudit(context, controller.clock.now() - retention)
+    const cut = () => cutAudit(context, retention)
     void attempt(CUTTING, cut)
     timers.push(every(CUT_MILLISECONDS, CUTTING, cut))
   }

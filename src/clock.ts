@@ -4,13 +4,16 @@
 export type Instant = number
 
 export interface Clock {
+  /** The wall clock. An administrator or the network can set it, so what was measured by it may be wrong. */
   now(): Instant
+  /** Milliseconds since an arbitrary moment, for durations: no setting of the wall clock moves it. */
+  monotonic(): number
 }
 
 /** A hundred years: what is added to a time of today stays a time that dates can say. */
 export const MAX_DURATION_MS = 100 * 366 * 24 * 60 * 60_000
 
-export const systemClock: Clock = { now: () => Date.now() }
+export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
 /** RFC 3339 in UTC with exactly three fraction digits, the form of every date-time on the wire. */
 export function isoTime(instant: Instant): string {
@@ -21,8 +24,8 @@ export function isoTime(instant: Instant): string {
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?$/
 
 // What RFC 3339 can write, whose years have four digits.
-const MIN_INSTANT = utcInstant(0, 1, 1)
-const MAX_INSTANT = utcInstant(9999, 12, 31, 23, 59, 59) + 999
+export const MIN_INSTANT = utcInstant(0, 1, 1)
+export const MAX_INSTANT = utcInstant(9999, 12, 31, 23, 59, 59) + 999
 
 /**
  * Reads an RFC 3339 date-time. Returns undefined if the text is not one, if it names a day that does not exist, or if its

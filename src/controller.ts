@@ -14,6 +14,7 @@ import { SessionTokens } from './auth/session-tokens.ts'
 import { SignIns } from './auth/sign-ins.ts'
 import { WriteLimits } from './auth/write-limits.ts'
 import type { Clock } from './clock.ts'
+import { noteStartInPast } from './clock-jumps.ts'
 import { type Config, certificateHosts } from './config.ts'
 import type { Caller, Context, Origin, WriteContext } from './context.ts'
 import { dataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
@@ -42,12 +43,13 @@ import { ServiceSessionViews } from './views/service-session-views.ts'
 import { ServiceViews } from './views/service-views.ts'
 import { SessionViews } from './views/session-views.ts'
 import { TerminatorViews } from './views/terminator-views.ts'
+import { WatchedClock } from './watched-clock.ts'
 
 export { dataPaths } from './data-directory.ts'
 
 export interface Controller {
   readonly config: Config
-  readonly clock: Clock
+  readonly clock: WatchedClock
   readonly log: Log
   readonly store: Store
   readonly auditSealer: AuditSealer
@@ -137,15 +139,18 @@ interface OpenedFiles {
 }
 
 async function assemble(
-  { config, clock, log, ports }: OpenOptions,
+  { config, clock: systemClock, log, ports }: OpenOptions,
   { startedAt, authority, tokens, auditSealer, store }: OpenedFiles,
 ): Promise<Controller> {
+  const clock = new WatchedClock(systemClock)
+  await noteStartInPast(store.db, clock)
   const access = await Access.load(store.db, startedAt, ports)
   const references = new References()
   const readyRecords = new ReadyRecords()
   const authPolicies = await AuthPolicies.load(store.db)
   const extensionRequests = await ExtensionRequests.load(store.db)
   const sessions = await ApiSessions.load(store.db, tokens, config['session.timeout'], startedAt)
+  clock.onStep((milliseconds) => sessions.followClock(milliseconds))
   store.onCommit((changes) => {
     references.forget(changes)
     readyRecords.follow(changes)

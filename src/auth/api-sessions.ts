@@ -76,7 +76,7 @@ export class ApiSessions {
     let last = 0
     for (;;) {
       const rows = await liveRows(db, now - timeout, last)
-      for (const row of rows) sessions.#live.add(liveSession(row))
+      for (const row of rows) sessions.#add(liveSession(row), now)
       if (rows.length < PAGE) return sessions
       last = rows.at(-1)?.n ?? last
     }
@@ -98,6 +98,14 @@ export class ApiSessions {
     session.lastActivityAt = now
     this.#used.add(session)
     return session
+  }
+
+  /** The wall clock was set by so much: sessions stay as old as they are. Their rows follow with the next flush. */
+  followClock(milliseconds: number): void {
+    for (const session of this.#live.all()) {
+      session.lastActivityAt += milliseconds
+      this.#used.add(session)
+    }
   }
 
   get(apiSessionId: string): LiveSession | undefined {
@@ -250,12 +258,20 @@ export class ApiSessions {
     for (const { resource, operation, id, after } of changes) {
       if (resource === 'identities' && after) this.#live.update(after as unknown as SessionIdentity)
       if (resource !== apiSessions.plural) continue
-      if (operation === 'create') this.#add(after as unknown as Entity<typeof apiSessions>)
+      if (operation === 'create') this.#begin(after as unknown as Entity<typeof apiSessions>)
       if (operation === 'delete') this.#remove(id)
     }
   }
 
-  #add(entity: Entity<typeof apiSessions>): void {
+  /** Takes up a session of an earlier process. If the clock was set back since, it was used later than now. */
+  #add(session: LiveSession, now: Instant): void {
+    const live = this.#live.add(session)
+    if (live.lastActivityAt <= now) return
+    live.lastActivityAt = now
+    this.#used.add(live)
+  }
+
+  #begin(entity: Entity<typeof apiSessions>): void {
     const identity = this.#made.get(entity)
     if (!identity) return
     const { id, createdAt, configTypes, owesTotp, isMfaComplete: isTotpComplete, lastActivityAt } = entity

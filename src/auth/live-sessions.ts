@@ -52,12 +52,18 @@ export class LiveSessions {
     return this.#byId.size
   }
 
-  add(session: LiveSession): void {
+  all(): Iterable<LiveSession> {
+    return this.#byId.values()
+  }
+
+  /** Takes up a session. Returns the object that stands for it from then on. */
+  add(session: LiveSession): LiveSession {
     const identity = this.#identityOf(session.identity)
     identity.sessions += 1
     const shared = { ...session, identity }
     this.#byHash.set(shared.tokenHash, shared)
     this.#byId.set(shared.id, shared)
+    return shared
   }
 
   #identityOf({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): Counted {

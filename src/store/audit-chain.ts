@@ -1,11 +1,9 @@
 // Whether the audit is one unbroken chain, and how its old end is cut off without breaking it.
-import { type AuditSealer, CHAIN_START, CUT, SEALED, type Sealed } from './audit.ts'
+import { type AuditSealer, CHAIN_START, CUT, isWellFormed, type SealedRecord } from './audit.ts'
 
-/** A record as it is stored: its number, and its place in the chain. */
-export interface ChainedRecord extends Sealed {
+/** A record as it is stored: with its number. */
+export interface ChainedRecord extends SealedRecord {
   readonly n: number
-  readonly previousHash: string
-  readonly hash: string
 }
 
 /** What a record that says that older ones were cut off holds as `after`. */
@@ -14,6 +12,10 @@ export interface Anchor {
   readonly through: number
   /** Its hash, with which the oldest record that is left goes on. */
   readonly hash: string
+  /** The hash before the oldest record that was cut off: that of the cut before, or the start of the chain. */
+  readonly since: string
+  /** What was wrong with the records that were cut off. */
+  readonly findings?: readonly string[]
 }
 
 export interface ChainReport {
@@ -51,13 +53,17 @@ export class ChainCheck {
     if (this.#last && record.previousHash !== this.#last.hash)
       this.#note(`the audit is broken before record ${record.n}: something was taken out, or put in`)
     if (!isWellFormed(record)) this.#note(`the audit record ${record.n} is malformed`)
-    else if (this.#sealer.seal(record.previousHash, record) !== record.hash)
-      this.#note(`the audit record ${record.n} was changed after it was written`)
+    else if (!this.#sealer.isIntact(record)) this.#note(`the audit record ${record.n} was changed after it was written`)
     // Only what the controller itself sealed can say that records were cut off.
-    else if (record.operation === CUT.operation && record.resource === CUT.resource) this.#anchor = anchorOf(record)
+    else if (record.operation === CUT.operation && record.resource === CUT.resource) this.#addAnchor(record)
     if (record.hash === this.#known) this.#isKnownFound = true
     this.#first ??= record
     this.#last = record
+  }
+
+  /** What is wrong with the records by themselves, wherever they begin. */
+  get findings(): readonly string[] {
+    return this.#findings
   }
 
   report(): ChainReport {
@@ -70,18 +76,17 @@ export class ChainCheck {
     return { findings: this.#findings, records: this.#records, first: this.#first, last: this.#last }
   }
 
+  #addAnchor({ n, after }: ChainedRecord): void {
+    if (after === null) return
+    const anchor = JSON.parse(after) as Anchor
+    if (this.#anchor && anchor.since !== this.#anchor.hash)
+      this.#note(`records were taken out before the cut that record ${n} names`)
+    for (const finding of anchor.findings ?? [])
+      this.#note(`before records up to ${anchor.through} were cut off: ${finding}`)
+    this.#anchor = anchor
+  }
+
   #note(finding: string): void {
     if (this.#findings.length < MOST_FINDINGS) this.#findings.push(finding)
   }
-}
-
-function anchorOf({ after }: ChainedRecord): Anchor | undefined {
-  return after === null ? undefined : (JSON.parse(after) as Anchor)
-}
-
-/** Whether a record holds text, integers and null alone. A file that another process wrote to can hold anything. */
-function isWellFormed(record: ChainedRecord): boolean {
-  const isPlain = (value: unknown) => value === null || typeof value === 'string' || Number.isInteger(value)
-  const { previousHash, hash } = record
-  return SEALED.every((name) => isPlain(record[name])) && typeof previousHash === 'string' && typeof hash === 'string'
 }

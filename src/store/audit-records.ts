@@ -1,8 +1,8 @@
 // The audit as it is read: which of its members can be asked for, pages of it, whether it is whole, and for how long it is kept.
 import { setImmediate } from 'node:timers/promises'
 import { type Compilable, sql } from 'kysely'
-import { type Instant, parseTime } from '../clock.ts'
-import { type Context, readerOf } from '../context.ts'
+import { MAX_INSTANT, MIN_INSTANT } from '../clock.ts'
+import { type Context, readerOf, type WriteContext } from '../context.ts'
 import { type FilterSource, symbolsOf } from '../filter/symbols.ts'
 import type { Kind, Stored } from '../schema/field.ts'
 import { f } from '../schema/fields.ts'
@@ -28,7 +28,7 @@ export const auditFields = {
   requestId: f.text({ filter: true, summary: 'The id of the request, as in answers and in the log.' }),
   operation: f.text({
     filter: true,
-    summary: 'create, update, delete, refuse (a sign-in) or cut (old audit records).',
+    summary: 'create, update, delete, refuse (a sign-in), cut (old audit records) or jump (of the system clock).',
   }),
   resource: f.text({ filter: true, summary: 'What kind of record it was done to, in the plural.' }),
   entityId: f.text({ filter: true, summary: 'The id of that record.' }),
@@ -61,10 +61,6 @@ export const auditSource: FilterSource = {
 
 const members = Object.entries(auditFields)
 
-// The bounds of what RFC 3339 can write.
-const MIN_TIME = parseTime('0000-01-01T00:00:00.000Z') as Instant
-const MAX_TIME = parseTime('9999-12-31T23:59:59.999Z') as Instant
-
 /** A record as JSON text. */
 export function auditText(row: ChainedRecord): string {
   const texts = members.map(([name, { kind }]) => {
@@ -79,7 +75,7 @@ export function auditText(row: ChainedRecord): string {
  * such form: verification says that the record was changed, and the record can still be read.
  */
 function presentable({ name }: Kind, stored: Stored): Stored {
-  if (name === 'time') return Math.min(Math.max(stored as number, MIN_TIME), MAX_TIME)
+  if (name === 'time') return Math.min(Math.max(stored as number, MIN_INSTANT), MAX_INSTANT)
   if (name === 'json' && !isJsonObject(stored)) return null
   return stored
 }
@@ -144,33 +140,50 @@ export async function verifyAudit(
 }
 
 // One transaction takes away so many, because other writers wait for it.
-const CUT_AT_ONCE = 2_000
+const CUT_AT_ONCE = 500
 
 /**
- * Takes away the oldest records, up to the first that is not from before `time`. Each cut leaves a record of its own at the
- * new end, by which the chain can still be checked. Returns how many went.
+ * Cuts off the records that are older than `maxAgeMs`. Ages are measured by what the records say of how long the audit had
+ * lasted: neither a clock that was set nor a record with a wrong time cuts off what is new, or keeps what is old. Each cut
+ * leaves a record of its own at the new end, by which the chain can still be checked. Returns how many records were cut off.
  */
-export async function cutAudit(context: Context, time: Instant): Promise<number> {
+export async function cutAudit(context: Context, maxAgeMs: number): Promise<number> {
   let gone = 0
   for (;;) {
-    const cut = await context.write(async ({ db, clock, record }) => {
-      const oldest = await db
-        .selectFrom('audit_records')
-        .select(['n', 'hash', 'at'])
-        .orderBy('n')
-        .limit(CUT_AT_ONCE + 1)
-        .execute()
-      const kept = oldest.findIndex(({ at }) => at >= time)
-      // The newest stays in any case: numbers begin anew in an empty table.
-      const old = oldest.slice(0, kept === -1 ? -1 : kept)
-      const last = old.at(-1)
-      if (!last) return 0
-      await sql`delete from audit_records where n <= ${last.n}`.execute(db)
-      const after: Anchor = { through: last.n, hash: last.hash }
-      record({ ...CUT, audit: 'values', isAuditOnly: true, id: String(last.n), at: clock.now(), after: { ...after } })
-      return old.length
-    })
+    const cut = await context.write((tx) => cutOldest(tx, maxAgeMs))
     gone += cut
     if (cut < CUT_AT_ONCE) return gone
   }
+}
+
+async function cutOldest({ db, clock, controller, record }: WriteContext, maxAgeMs: number): Promise<number> {
+  const limit = controller.store.auditElapsed() - maxAgeMs
+  const ages = await db
+    .selectFrom('audit_records')
+    .select(['n', 'elapsed'])
+    .orderBy('n')
+    .limit(CUT_AT_ONCE + 1)
+    .execute()
+  // The newest stays in any case: numbers begin anew in an empty table.
+  const newestOld = ages.slice(0, -1).findLast(({ elapsed }) => elapsed < limit)
+  if (!newestOld) return 0
+  const candidates = await db
+    .selectFrom('audit_records')
+    .selectAll()
+    .where('n', '<=', newestOld.n)
+    .orderBy('n')
+    .execute()
+  // The age of a record that was changed means nothing: it goes with a later one that is intact.
+  const end = candidates.findLastIndex((one) => one.elapsed < limit && controller.auditSealer.isIntact(one))
+  const old = candidates.slice(0, end + 1)
+  const [first, last] = [old[0], old.at(-1)]
+  if (!first || !last) return 0
+  const check = new ChainCheck(controller.auditSealer)
+  for (const one of old) check.add(one)
+  await sql`delete from audit_records where n <= ${last.n}`.execute(db)
+  const { findings } = check
+  const anchor: Anchor = { through: last.n, hash: last.hash, since: first.previousHash }
+  const after = findings.length > 0 ? { ...anchor, findings } : { ...anchor }
+  record({ ...CUT, audit: 'values', isAuditOnly: true, id: String(last.n), at: clock.now(), after })
+  return old.length
 }

@@ -1,6 +1,7 @@
 // Who changed what: one record a change, in the change's own transaction, each sealed with the hash of the one before.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Kysely } from 'kysely'
+import type { Clock } from '../clock.ts'
 import { resourceOf } from '../resources/index.ts'
 import { maskOf } from './audit-masks.ts'
 import type { Change } from './changes.ts'
@@ -10,6 +11,9 @@ import type { Stamp } from './store.ts'
 
 /** What records are about that say that older ones were cut off. */
 export const CUT = { operation: 'cut', resource: 'audit' } as const
+
+/** What a record is about that says that the system clock was set. */
+export const CLOCK_JUMP = { operation: 'jump', resource: 'clock' } as const
 
 /** The hash that stands before the first record. */
 export const CHAIN_START = '0'.repeat(64)
@@ -31,6 +35,7 @@ export const SEALED = [
   'method',
   'reason',
   'count',
+  'elapsed',
 ] as const
 
 /** A record without its own number. */
@@ -50,6 +55,21 @@ export interface Sealed {
   readonly method: string | null
   readonly reason: string | null
   readonly count: number
+  /** Milliseconds that the audit had lasted, by a clock that is not set: what retention measures the age of records by. */
+  readonly elapsed: number
+}
+
+/** A record with its place in the chain. */
+export interface SealedRecord extends Sealed {
+  readonly previousHash: string
+  readonly hash: string
+}
+
+/** Whether a record holds text, integers and null alone. A file that another process wrote to can hold anything. */
+export function isWellFormed(record: SealedRecord): boolean {
+  const isPlain = (value: unknown) => value === null || typeof value === 'string' || Number.isInteger(value)
+  const { previousHash, hash } = record
+  return SEALED.every((name) => isPlain(record[name])) && typeof previousHash === 'string' && typeof hash === 'string'
 }
 
 /** The length of the key of the chain. */
@@ -61,6 +81,11 @@ export class AuditSealer {
 
   constructor(key: Buffer) {
     this.#key = createSecretKey(key)
+  }
+
+  /** Whether a record is as it was sealed. */
+  isIntact(record: SealedRecord): boolean {
+    return isWellFormed(record) && this.seal(record.previousHash, record) === record.hash
   }
 
   /** Returns HMAC-SHA-256, in hexadecimal, of the hash before and the record's members as a JSON array. */
@@ -76,14 +101,30 @@ const insertRecord = kept((db, ...values: Parameter[]) =>
   db.insertInto('audit_records').values(Object.fromEntries(columns.map((name, at) => [name, values[at] as Parameter]))),
 )
 
+/** With what a chain goes on after a start. */
+export interface ChainHead {
+  readonly hash: string
+  readonly elapsed: number
+}
+
 /** The writing end of the chain. `mark` and `reset` let the store take back what a rollback took back. */
 export class Audit {
   readonly #sealer: AuditSealer
+  readonly #clock: Clock
+  /** What `elapsed` was when the monotonic clock read zero. */
+  readonly #origin: number
   #head: string
 
-  constructor(sealer: AuditSealer, head: string) {
+  constructor(sealer: AuditSealer, clock: Clock, { hash, elapsed }: ChainHead) {
     this.#sealer = sealer
-    this.#head = head
+    this.#clock = clock
+    this.#origin = elapsed - clock.monotonic()
+    this.#head = hash
+  }
+
+  /** Milliseconds that the audit has lasted. */
+  elapsed(): number {
+    return Math.floor(this.#origin + this.#clock.monotonic())
   }
 
   mark(): string {
@@ -96,9 +137,10 @@ export class Audit {
 
   /** Adds one record for each change that is audited; part of the transaction that made them. */
   async append(db: Kysely<Database>, changes: readonly Change[], stamp: Stamp): Promise<void> {
+    const elapsed = this.elapsed()
     for (const change of changes) {
       if (change.audit === 'none') continue
-      const record = sealedRecord(change, stamp)
+      const record = { ...sealedRecord(change, stamp), elapsed }
       const previousHash = this.#head
       this.#head = this.#sealer.seal(previousHash, record)
       await insertRecord(db, ...SEALED.map((name) => record[name]), previousHash, this.#head)
@@ -108,7 +150,7 @@ export class Audit {
 
 type Values = Readonly<Record<string, unknown>>
 
-function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Sealed {
+function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Omit<Sealed, 'elapsed'> {
   const { before, after } = change.audit === 'values' ? shownValues(change) : { before: null, after: null }
   const name = (change.after ?? change.before)?.name
   return {
@@ -133,7 +175,8 @@ function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Sea
 
 /** What the audit keeps: of a new or deleted record all members, of a changed one those that are others now. */
 function shownValues({ resource, before, after }: Change): { before: string | null; after: string | null } {
-  const mask = resource === CUT.resource ? asItIs : maskOf(resourceOf(resource))
+  const isOfRecord = resource !== CUT.resource && resource !== CLOCK_JUMP.resource
+  const mask = isOfRecord ? maskOf(resourceOf(resource)) : asItIs
   if (!before || !after) return { before: before ? text(mask(before)) : null, after: after ? text(mask(after)) : null }
   const changed = Object.keys(after).filter((name) => name !== 'updatedAt' && isOther(before[name], after[name]))
   const [old, now] = [mask(before), mask(after)]

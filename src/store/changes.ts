@@ -3,8 +3,11 @@ import type { Instant } from '../clock.ts'
 import type { AuditDetail } from '../resources/define.ts'
 
 export interface Change {
-  /** `refuse`: a sign-in came to nothing, and so nothing changed. `cut`: old audit records were taken away. */
-  readonly operation: 'create' | 'update' | 'delete' | 'refuse' | 'cut'
+  /**
+   * `refuse`: a sign-in came to nothing, and so nothing changed. `cut`: old audit records were taken away. `jump`: the system
+   * clock was set.
+   */
+  readonly operation: 'create' | 'update' | 'delete' | 'refuse' | 'cut' | 'jump'
   /** What the audit keeps of it: the record before and after, only that it happened, or nothing. */
   readonly audit: AuditDetail
   /** The plural name of the resource. */

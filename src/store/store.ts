@@ -38,6 +38,8 @@ export interface Store {
   /** Refreshes what the database knows of its tables; worth a moment every few hours. */
   tend(): Promise<void>
   stats(): StoreStats
+  /** Milliseconds that the audit has lasted, by a clock that is not set. */
+  auditElapsed(): number
   /** Lets what waits commit, then closes. */
   close(): Promise<void>
 }

@@ -14,6 +14,10 @@ class SystemTestClock extends TestClock {
   override now(): number {
     return Date.now()
   }
+
+  override monotonic(): number {
+    return performance.now()
+  }
 }
 
 /** Step → what differs, of one run of the replay. */

@@ -192,7 +192,7 @@ describe('the chain of audit records', () => {
     world.clock.advance(30 * DAY)
     await service('new')
 
-    const gone = await cutAudit(world.system, world.clock.now() - DAY)
+    const gone = await cutAudit(world.system, DAY)
 
     expect(gone).toBe(last.id)
     const [cut, kept, ...others] = await listed()
@@ -206,8 +206,8 @@ describe('the chain of audit records', () => {
     const { last } = await verified()
     world.clock.advance(30 * DAY)
 
-    await cutAudit(world.system, world.clock.now())
-    await cutAudit(world.system, world.clock.now() + 1)
+    await cutAudit(world.system, 0)
+    await cutAudit(world.system, -1)
 
     expect((await verified()).first.id).toBeGreaterThanOrEqual(last.id)
     expect((await verified()).isWhole).toBe(true)

@@ -27,6 +27,7 @@ export const CLIENT = '/edge/client/v1'
 /** A clock that stands still until a test moves it; it begins when the certificates of the template are valid already. */
 export class TestClock implements Clock {
   #now: number
+  #monotonic = 0
 
   constructor(now = Math.floor(Date.now() / 1000) * 1000) {
     this.#now = now
@@ -36,7 +37,18 @@ export class TestClock implements Clock {
     return this.#now
   }
 
+  monotonic(): number {
+    return this.#monotonic
+  }
+
+  /** Lets time pass. */
   advance(milliseconds: number): void {
+    this.#now += milliseconds
+    this.#monotonic += milliseconds
+  }
+
+  /** Sets the wall clock forward or back, while no time passes. */
+  set(milliseconds: number): void {
     this.#now += milliseconds
   }
 }

@@ -343,7 +343,9 @@ async function auditTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> 
   for (const name of ['actorId', 'actorName', 'address', 'entityName', 'before', 'after', 'method', 'reason']) {
     builder = builder.addColumn(name, textType(dialect))
   }
-  builder = builder.addColumn('count', integerType(dialect), (column) => column.notNull())
+  for (const name of ['count', 'elapsed']) {
+    builder = builder.addColumn(name, integerType(dialect), (column) => column.notNull())
+  }
   await strict(builder, dialect).execute()
   for (const name of ['at', 'actorId', 'entityId', 'requestId']) await index(db, 'audit_records', [name], false)
 }

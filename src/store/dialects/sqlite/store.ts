@@ -1,7 +1,7 @@
 // The store on one SQLite file: a connection for writes and plain reads, others for streams.
 import { type Compilable, Kysely } from 'kysely'
-import type { Clock } from '../../../clock.ts'
-import { Audit, type AuditSealer, CHAIN_START } from '../../audit.ts'
+import type { Clock, Instant } from '../../../clock.ts'
+import { Audit, type AuditSealer, CHAIN_START, type ChainHead, type SealedRecord } from '../../audit.ts'
 import type { Database } from '../../database.ts'
 import { migrate } from '../../migrate.ts'
 import {
@@ -47,7 +47,7 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
   try {
     connection = openForWriting(file)
     await migrate(connection, clock)
-    return new SqliteStore(file, connection, options)
+    return new SqliteStore(file, connection, clock, options)
   } catch (error) {
     connection?.close()
     throw translate(error)
@@ -59,6 +59,7 @@ class SqliteStore implements Store {
   readonly #connection: SqliteDatabase
   readonly #streams: Streams
   readonly #queue: GroupCommit
+  readonly #audit: Audit
   readonly #totals = new Totals()
   readonly #listeners = new Set<CommitListener>()
   readonly #report: SqliteOptions['report']
@@ -68,10 +69,11 @@ class SqliteStore implements Store {
   #tended: number
   #isClosed = false
 
-  constructor(file: string, connection: SqliteDatabase, options: SqliteOptions) {
+  constructor(file: string, connection: SqliteDatabase, clock: Clock, options: SqliteOptions) {
     const { auditSealer, report, longestQueue = LONGEST_QUEUE } = options
     const statements = new Statements(connection)
-    const audit = new Audit(auditSealer, chainHead(connection))
+    const audit = new Audit(auditSealer, clock, chainHead(connection, auditSealer, clock.now()))
+    this.#audit = audit
     this.#connection = connection
     this.#made = newestAuditRecord(connection)
     this.#tended = hasStatistics(connection) ? this.#made : 0
@@ -126,6 +128,10 @@ class SqliteStore implements Store {
     if (isFinished) this.#tended = this.#made
   }
 
+  auditElapsed(): number {
+    return this.#audit.elapsed()
+  }
+
   stats(): StoreStats {
     return { commits: this.#commits, openStreams: this.#streams.open, ...this.#queue.stats }
   }
@@ -170,10 +176,21 @@ class SqliteStore implements Store {
   }
 }
 
-/** The hash of the newest audit record, with which the chain goes on. */
-function chainHead(connection: SqliteDatabase): string {
-  const newest = connection.prepare('select hash from audit_records order by n desc limit 1').pluck().get()
-  return (newest as string | undefined) ?? CHAIN_START
+// So many records at the new end may have been changed by another process before their ages are lost.
+const MAX_CHANGED = 1_000
+
+/** With what the chain goes on: the hash of the newest record, and the age of the newest one that is as it was written. */
+function chainHead(connection: SqliteDatabase, sealer: AuditSealer, now: Instant): ChainHead {
+  const newest = connection
+    .prepare(`select * from audit_records order by n desc limit ${MAX_CHANGED}`)
+    .iterate() as Iterable<SealedRecord>
+  let hash: string | undefined
+  for (const record of newest) {
+    hash ??= record.hash
+    // The time in between is known by the wall clock alone. If that is behind, no time has passed.
+    if (sealer.isIntact(record)) return { hash, elapsed: record.elapsed + Math.max(0, now - record.at) }
+  }
+  return { hash: hash ?? CHAIN_START, elapsed: 0 }
 }
 
 function newestAuditRecord(connection: SqliteDatabase): number {

@@ -1,0 +1,43 @@
+// What is reported when the clock jumps. Nothing is deleted because of it: sessions and audit records age by the monotonic clock.
+import type { Kysely } from 'kysely'
+import { type Instant, isoTime, MAX_INSTANT, MIN_INSTANT } from './clock.ts'
+import type { Context } from './context.ts'
+import { CLOCK_JUMP } from './store/audit.ts'
+import type { Database } from './store/database.ts'
+import type { WatchedClock } from './watched-clock.ts'
+
+// Clocks that the network sets differ by seconds between one start and the next.
+const START_TOLERANCE_MS = 60_000
+
+/** Notes a jump if the process started before the latest time that was stored. */
+export async function noteStartInPast(db: Kysely<Database>, clock: WatchedClock): Promise<void> {
+  const latest = await latestStoredTime(db)
+  const now = clock.now()
+  if (latest - now > START_TOLERANCE_MS) clock.noteJump({ from: latest, to: now })
+}
+
+async function latestStoredTime(db: Kysely<Database>): Promise<Instant> {
+  const audited = await db.selectFrom('audit_records').select('at').orderBy('n', 'desc').limit(1).executeTakeFirst()
+  const used = await db
+    .selectFrom('api_sessions')
+    .select('lastActivityAt')
+    .orderBy('lastActivityAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return Math.max(audited?.at ?? 0, used?.lastActivityAt ?? 0)
+}
+
+/** Writes the jumps since the last call to the log and to the audit. */
+export async function reportClockJumps(context: Context, clock: WatchedClock): Promise<void> {
+  for (const { from, to } of clock.takeJumps()) {
+    const after = { from: writableTime(from), to: writableTime(to) }
+    context.controller.log.error(after, 'the system clock jumped: nothing expires because of it; check how it is set')
+    await context.write(async ({ record }) => {
+      record({ ...CLOCK_JUMP, audit: 'values', isAuditOnly: true, id: '', at: to, after })
+    })
+  }
+}
+
+function writableTime(instant: Instant): string {
+  return isoTime(Math.min(Math.max(instant, MIN_INSTANT), MAX_INSTANT))
+}

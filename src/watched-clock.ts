@@ -1,0 +1,71 @@
+// Notices when the wall clock is set while the process runs: it then moves away from the monotonic clock.
+import type { Clock, Instant } from './clock.ts'
+
+// The system corrects its clock by less than this all the time.
+const MIN_STEP_MS = 1_000
+const MIN_JUMP_MS = 10 * 60_000
+// A clock that jumps all the time is reported often enough by these.
+const MAX_UNREPORTED = 100
+
+/** The wall clock was set by more than ten minutes, or the process started before a time that was stored earlier. */
+export interface ClockJump {
+  /** What the wall clock would read if it had not been set, or the latest stored time. */
+  readonly from: Instant
+  /** What it reads. */
+  readonly to: Instant
+}
+
+/** Called with the milliseconds by which the wall clock was set, before any caller sees the new time. */
+export type StepListener = (milliseconds: number) => void
+
+export class WatchedClock implements Clock {
+  readonly #clock: Clock
+  readonly #listeners = new Set<StepListener>()
+  #unreported: ClockJump[] = []
+  /** Wall clock minus monotonic clock at the last step. */
+  #offset: number
+  /** The sum of the steps that are not part of a jump yet: ten steps of two minutes are a jump, too. */
+  #drift = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#offset = clock.now() - clock.monotonic()
+  }
+
+  now(): Instant {
+    const now = this.#clock.now()
+    const step = Math.round(now - this.#clock.monotonic() - this.#offset)
+    if (Math.abs(step) >= MIN_STEP_MS) this.#follow(step, now)
+    return now
+  }
+
+  monotonic(): number {
+    return this.#clock.monotonic()
+  }
+
+  onStep(listener: StepListener): void {
+    this.#listeners.add(listener)
+  }
+
+  /** Notes a jump that happened while the process did not run. */
+  noteJump(jump: ClockJump): void {
+    if (this.#unreported.length < MAX_UNREPORTED) this.#unreported.push(jump)
+  }
+
+  /** Returns the jumps since the last call. */
+  takeJumps(): readonly ClockJump[] {
+    this.now()
+    const jumps = this.#unreported
+    this.#unreported = []
+    return jumps
+  }
+
+  #follow(step: number, now: Instant): void {
+    this.#offset += step
+    this.#drift += step
+    for (const listener of this.#listeners) listener(step)
+    if (Math.abs(this.#drift) <= MIN_JUMP_MS) return
+    this.noteJump({ from: now - this.#drift, to: now })
+    this.#drift = 0
+  }
+}
