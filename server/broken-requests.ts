@@ -1,10 +1,21 @@
 // Answers to what never becomes a request: not HTTP, headers too large, or too slow to arrive.
-
-import { STATUS_CODES } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ControllerError, errors } from '../src/errors.ts'
 import { newId } from '../src/ids.ts'
 import { envelope } from './failures.ts'
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+const latestExchanges = new WeakMap<Duplex, Exchange>()
+
+/** Keeps what a connection is busy with, for when what follows on it is broken. */
+export function noteExchange(request: IncomingMessage, response: ServerResponse): void {
+  latestExchanges.set(request.socket, { request, response })
+}
 
 /** Says in the words of the catalogue what is wrong, where that can still be said, and closes the connection. */
 export function answerBroken(error: Error & { code?: string }, socket: Duplex): void {
@@ -48,7 +59,9 @@ function refusalOf(code: string): ControllerError {
   }
 }
 
-/** Node keeps the answer that a socket is busy with in a member that only it documents. */
+/** Whether a response of ours is on its way, or was sent before the rest of its request: a second one would belong to no request. */
 function hasBegunToAnswer(socket: Duplex): boolean {
-  return (socket as { _httpMessage?: { headersSent?: boolean } })._httpMessage?.headersSent === true
+  const exchange = latestExchanges.get(socket)
+  if (!exchange?.response.headersSent) return false
+  return !exchange.response.writableFinished || !exchange.request.complete
 }

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
-import { answerBroken, refuseTunnel } from './broken-requests.ts'
+import { answerBroken, noteExchange, refuseTunnel } from './broken-requests.ts'
 import { Connections } from './connections.ts'
 import { cameThrough } from './requests.ts'
 import { REQUEST_BYTES, SlowReaders } from './slow-readers.ts'
@@ -104,6 +104,7 @@ function tlsServer(
       const held = slowReaders.hold(request.socket, REQUEST_BYTES)
       if (!held) return
       response.once('close', held.release)
+      noteExchange(request, response)
       cameThrough(request, listener)
       app.routing(request, response)
     },
