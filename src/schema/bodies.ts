@@ -128,7 +128,7 @@ function readObject(shape: BodyShape, sent: unknown, tolerance: BodyTolerance, p
   const { fields, purpose, schema, secrets } = shape
   const body = tolerance.memberCase === 'any' ? withSchemaNames(schema, sent) : sent
   assertObject(body)
-  if (tolerance.unknownMembers === 'refuse') refuseUnknown(fields, body, shape.tolerated, path)
+  if (tolerance.unknownMembers === 'refuse') refuseUnknown(schema, body, shape.tolerated, path)
   const known = knownMembers(fields, purpose, body, tolerance)
   const problem = firstProblem(schema, known)
   if (problem) throw bodyError(fields, { ...problem, field: path + problem.field }, secrets)
@@ -178,17 +178,18 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function refuseUnknown(
-  fields: Fields,
-  body: Record<string, unknown>,
-  tolerated: ReadonlySet<string>,
-  path: string,
-): void {
-  const known = new Map(Object.entries(fields).map(([name, field]) => [memberName(name, field), field]))
-  for (const [member, value] of Object.entries(body)) {
-    const field = known.get(member)
-    if (!field && !tolerated.has(member)) throw invalid(path + member, 'is not known here', value)
-    if (field?.kind.members && isRecord(value)) refuseUnknown(field.kind.members, value, tolerated, `${path}${member}.`)
+/** Refuses members that the schema does not name, at any depth. Maps, whose keys no schema names, take any. */
+function refuseUnknown(schema: JsonSchema, value: unknown, tolerated: ReadonlySet<string>, path: string): void {
+  const { items, properties } = schema
+  if (Array.isArray(value)) {
+    if (items) for (const [at, entry] of value.entries()) refuseUnknown(items, entry, tolerated, `${path}${at}.`)
+    return
+  }
+  if (!isRecord(value) || !properties) return
+  for (const [name, member] of Object.entries(value)) {
+    const ofMember = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (!ofMember && !tolerated.has(name)) throw invalid(path + name, 'is not known here', member)
+    if (ofMember) refuseUnknown(ofMember, member, tolerated, `${path}${name}.`)
   }
 }
 

@@ -105,6 +105,12 @@ describe('in the dialect of the documents, a member', () => {
   it.each([
     ['/services', { Name: 'x', encryptionRequired: true }, 'Name'],
     ['/posture-checks', { name: 'x', typeId: 'PROCESS', process: { OsType: 'Linux', path: '/' } }, 'process.OsType'],
+    // Ignored, it would let any version pass.
+    [
+      '/posture-checks',
+      { name: 'x', typeId: 'OS', operatingSystems: [{ type: 'Linux' }, { type: 'Windows', Versions: ['10.x'] }] },
+      'operatingSystems.1.Versions',
+    ],
   ])('in another case is unknown: %s', async (path, body, field) => {
     expect(await manage.refusal('POST', path, body)).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field })
   })
