@@ -43,6 +43,8 @@ export class SlowReaders {
   /** Of all connections; what their sockets have buffered is as it was when they were last looked at. */
   #heldBytes = 0
   #bufferedBytes = 0
+  /** What was cut since the log last told so, by reason. */
+  readonly #unreported = new Map<string, { connections: number; bytes: number }>()
   #timer: NodeJS.Timeout | undefined
 
   /** @param now the monotonic clock, in milliseconds */
@@ -54,7 +56,10 @@ export class SlowReaders {
 
   /** Looks at all connections regularly until it is stopped. */
   start(): void {
-    this.#timer = setInterval(() => this.check(), CHECK_MS).unref()
+    this.#timer = setInterval(() => {
+      this.check()
+      this.#report()
+    }, CHECK_MS).unref()
   }
 
   stop(): void {
@@ -122,13 +127,20 @@ export class SlowReaders {
 
   #cut(connections: readonly Connection[], reason: string): void {
     if (connections.length === 0) return
-    const bytes = connections.reduce((sum, connection) => sum + unsentBytes(connection), 0)
-    this.#log.info({ connections: connections.length, bytes, reason }, 'cut clients that do not read')
+    const reported = this.#unreported.get(reason) ?? { connections: 0, bytes: 0 }
+    const bytes = connections.reduce((sum, connection) => sum + unsentBytes(connection), reported.bytes)
+    this.#unreported.set(reason, { connections: reported.connections + connections.length, bytes })
     for (const { socket } of connections) {
       this.#bufferedBytes -= socket.writableLength
       this.#forget(socket)
       socket.destroy()
     }
+  }
+
+  /** One line a reason, however many connections were cut: who causes them must not fill the log either. */
+  #report(): void {
+    for (const [reason, cut] of this.#unreported) this.#log.info({ ...cut, reason }, 'cut clients that do not read')
+    this.#unreported.clear()
   }
 
   #forget(socket: Socket): void {
