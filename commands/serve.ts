@@ -19,8 +19,10 @@ export class Serve extends PrintingCommand {
     const running = await startController({ directory, settings, env: process.env }).catch(explain(directory))
     rememberDirectory(directory, process.env)
     outliveReaders(running)
+    // Before anybody is told that it runs, and could stop it.
+    const stopped = untilStopped()
     process.stdout.write(`${announcement(running).join('\n')}\n`)
-    await untilStopped()
+    await stopped
     this.notice('Stopping: letting running requests finish.')
     await running.close()
     // What nobody reads would keep the process from ending.
