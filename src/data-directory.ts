@@ -28,13 +28,16 @@ export function dataPaths(directory: string) {
   }
 }
 
+/** The file whose lock one process at a time holds. */
+export const LOCK_FILE = 'lock.db'
+
 /** What follows the name of a database in the names of its files: SQLite puts up to three beside it. */
 export const DATABASE_ENDINGS = ['', '-wal', '-shm', '-journal']
 
 /** Every path below a data directory that a controller makes, except what is inside `pki`. */
 function ownPaths(directory: string): string[] {
   const { database, ...others } = dataPaths(directory)
-  const databases = [database, join(directory, 'lock.db'), join(directory, 'trial.db')]
+  const databases = [database, join(directory, LOCK_FILE), join(directory, 'trial.db')]
   return [...Object.values(others), ...databases.flatMap((path) => DATABASE_ENDINGS.map((end) => path + end))]
 }
 

@@ -163,6 +163,27 @@ describe('a stop while the database is gone', () => {
   })
 })
 
+describe('a directory whose lock file was deleted', () => {
+  it('is written by one controller at most: the first one stops when another one has written', async () => {
+    const directory = copyOfTemplate()
+    const first = await start(directory)
+    const token = (await first.send('POST', '/authenticate?method=password', ADMIN)).body.data.token
+    rmSync(join(directory, 'lock.db'))
+    const second = await start(directory)
+    const create = (controller: typeof first, name: string) =>
+      controller.send('POST', '/services', { name, encryptionRequired: true }, token)
+
+    const byFirst = await create(first, 'by the first')
+    const bySecond = await create(second, 'by the second')
+
+    expect([byFirst.status, bySecond.status]).toEqual([503, 201])
+    for (const { served, transport } of [first, second]) {
+      await transport.close?.()
+      await served.stop()
+    }
+  })
+})
+
 describe('a start that fails half-way', () => {
   it.each([
     ['the second address is taken', takenAddress, /address cannot be used/],

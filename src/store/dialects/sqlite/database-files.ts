@@ -1,5 +1,7 @@
 // Notices that the files of an open database are no longer the ones that their names lead to.
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { LOCK_FILE } from '../../../data-directory.ts'
 
 // The log counts as much as the database: a commit is in it alone until a checkpoint.
 const ENDINGS = ['', '-wal']
@@ -20,14 +22,15 @@ export class DatabaseFileLost extends Error {
 
 export class DatabaseFiles {
   readonly #known: readonly FileIdentity[]
+  /** The lock of the directory, if somebody took one before the database was opened. */
+  readonly #lock: FileIdentity | undefined
   #lost: DatabaseFileLost | undefined
 
   /** @param file of a database that is open */
   constructor(file: string) {
-    this.#known = ENDINGS.map((end) => {
-      const { dev, ino } = statSync(file + end)
-      return { path: file + end, dev, ino }
-    })
+    this.#known = ENDINGS.map((end) => identify(file + end))
+    const lock = join(dirname(file), LOCK_FILE)
+    this.#lock = existsSync(lock) ? identify(lock) : undefined
   }
 
   /**
@@ -35,10 +38,28 @@ export class DatabaseFiles {
    * @throws DatabaseFileLost if a file was deleted or replaced, at any time since it was opened
    */
   requirePresent(): void {
-    const lost = this.#lost === undefined && this.#known.find((known) => !isPresent(known))
-    if (lost) this.#lost = new DatabaseFileLost(lost.path)
+    if (this.#lost === undefined) this.#require(this.#known)
     if (this.#lost) throw this.#lost
   }
+
+  /**
+   * To be asked when another process has written: without the file of its lock, a directory can be locked twice.
+   * @throws DatabaseFileLost if that file was deleted or replaced
+   */
+  requireLock(): void {
+    if (this.#lock) this.#require([this.#lock])
+    if (this.#lost) throw this.#lost
+  }
+
+  #require(files: readonly FileIdentity[]): void {
+    const lost = files.find((file) => !isPresent(file))
+    if (lost) this.#lost = new DatabaseFileLost(lost.path)
+  }
+}
+
+function identify(path: string): FileIdentity {
+  const { dev, ino } = statSync(path)
+  return { path, dev, ino }
 }
 
 function isPresent({ path, dev, ino }: FileIdentity): boolean {

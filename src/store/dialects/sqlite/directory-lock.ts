@@ -1,7 +1,7 @@
 // One process at a time works on a data directory: an exclusive lock that the system lets go of when the process dies.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { closeToOthers, DataDirectoryError, runAsOwner } from '../../../data-directory.ts'
+import { closeToOthers, DataDirectoryError, LOCK_FILE, runAsOwner } from '../../../data-directory.ts'
 import { ensurePrivateFile } from '../../../pki/files.ts'
 import { isBusy } from './faults.ts'
 
@@ -27,7 +27,7 @@ export function lockDirectory(directory: string, onClosed: (path: string) => voi
 }
 
 function lockFile(directory: string): Sqlite.Database {
-  const path = join(directory, 'lock.db')
+  const path = join(directory, LOCK_FILE)
   let file: Sqlite.Database | undefined
   try {
     ensurePrivateFile(path)

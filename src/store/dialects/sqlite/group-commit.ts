@@ -211,6 +211,7 @@ export class GroupCommit {
     if (version === this.#dataVersion) return
     this.#dataVersion = version
     this.#listener.foreignWrite()
+    this.#files.requireLock()
   }
 
   /** Puts the group on disk; returns what its callers are told where that fails. */
