@@ -2,7 +2,8 @@
 import type { AnyResource } from '../resources/define.ts'
 import type { AnyField, Fields } from '../schema/fields.ts'
 
-type Values = Readonly<Record<string, unknown>>
+/** A record as the code sees it, or a structured member of one. */
+export type Values = Readonly<Record<string, unknown>>
 type Mask = (values: Values) => Values
 
 const MASKED = '***'

@@ -14,6 +14,9 @@ import type { ListPlan } from './list-plan.ts'
 import { allRowsOf, pageOf, type Window } from './lists.ts'
 import { isOneOf } from './untyped.ts'
 
+const ofAChange =
+  'of a change, the members that changed. Members that are too large are replaced by their size and SHA-256, as `omitted`.'
+
 /** The members of an audit record, beside its number. */
 export const auditFields = {
   at: f.time({ filter: true, summary: 'When it happened.' }),
@@ -33,8 +36,8 @@ export const auditFields = {
   resource: f.text({ filter: true, summary: 'What kind of record it was done to, in the plural.' }),
   entityId: f.text({ filter: true, summary: 'The id of that record.' }),
   entityName: f.text({ filter: true, nullable: true, summary: 'Its name at that time.' }),
-  before: f.json(anyObject, { nullable: true, summary: 'The record before: of a change, the members that changed.' }),
-  after: f.json(anyObject, { nullable: true, summary: 'The record after: of a change, the members that changed.' }),
+  before: f.json(anyObject, { nullable: true, summary: `The record before: ${ofAChange}` }),
+  after: f.json(anyObject, { nullable: true, summary: `The record after: ${ofAChange}` }),
   method: f.text({ filter: true, nullable: true, summary: 'Of a sign-in: password, cert or ext-jwt.' }),
   reason: f.text({ filter: true, nullable: true, summary: 'Of a refused sign-in: why, as a code.' }),
   count: f.int({

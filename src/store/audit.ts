@@ -3,7 +3,8 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Clock } from '../clock.ts'
 import { resourceOf } from '../resources/index.ts'
-import { maskOf } from './audit-masks.ts'
+import { maskOf, type Values } from './audit-masks.ts'
+import { auditName, auditValues } from './audit-values.ts'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 import { kept, type Parameter } from './kept.ts'
@@ -148,23 +149,21 @@ export class Audit {
   }
 }
 
-type Values = Readonly<Record<string, unknown>>
-
 function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Omit<Sealed, 'elapsed'> {
-  const { before, after } = change.audit === 'values' ? shownValues(change) : { before: null, after: null }
+  const isEvent = change.audit !== 'values'
+  const { before, after } = isEvent ? { before: null, after: null } : auditValues(change, maskFor(change))
   const name = (change.after ?? change.before)?.name
   return {
     at: change.at,
     actorKind: actor.kind,
     actorId: actor.id,
-    actorName: actor.name,
+    actorName: actor.name === null ? null : auditName(actor.name),
     address,
     requestId,
     operation: change.operation,
     resource: change.resource,
     entityId: change.id,
-    // SQLite stores half a surrogate pair as another character, and the record would no longer have its hash.
-    entityName: typeof name === 'string' ? name.toWellFormed() : null,
+    entityName: typeof name === 'string' ? auditName(name) : null,
     before,
     after,
     method: change.method ?? null,
@@ -173,28 +172,8 @@ function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Omi
   }
 }
 
-/** What the audit keeps: of a new or deleted record all members, of a changed one those that are others now. */
-function shownValues({ resource, before, after }: Change): { before: string | null; after: string | null } {
+/** What must not be shown of the records that a change is about. */
+function maskFor({ resource }: Change): (values: Values) => Values {
   const isOfRecord = resource !== CUT.resource && resource !== CLOCK_JUMP.resource
-  const mask = isOfRecord ? maskOf(resourceOf(resource)) : asItIs
-  if (!before || !after) return { before: before ? text(mask(before)) : null, after: after ? text(mask(after)) : null }
-  const changed = Object.keys(after).filter((name) => name !== 'updatedAt' && isOther(before[name], after[name]))
-  const [old, now] = [mask(before), mask(after)]
-  return { before: text(only(changed, old)), after: text(only(changed, now)) }
-}
-
-const asItIs = (values: Values): Values => values
-
-function only(names: readonly string[], values: Values): Values {
-  return Object.fromEntries(names.map((name) => [name, values[name]]))
-}
-
-/** Unchanged values are the very same object as a rule; where they are not, what they say decides. */
-function isOther(before: unknown, after: unknown): boolean {
-  if (before === after) return false
-  return typeof before !== 'object' || typeof after !== 'object' || text(before) !== text(after)
-}
-
-function text(value: unknown): string {
-  return JSON.stringify(value)
+  return isOfRecord ? maskOf(resourceOf(resource)) : (values) => values
 }

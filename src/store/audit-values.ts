@@ -1,0 +1,87 @@
+// What an audit record keeps of the record before and after a change: what changed, without secrets, and little of what is large.
+import { createHash } from 'node:crypto'
+import type { Values } from './audit-masks.ts'
+import type { Change } from './changes.ts'
+
+/** JSON texts; null if there is no record on that side. */
+export interface AuditValues {
+  readonly before: string | null
+  readonly after: string | null
+}
+
+// Bounds, in characters. Anyone who may change a large record may do so often, and audit records are kept for long.
+const MAX_SIDE_LENGTH = 32 * 1024
+const MAX_NAME_LENGTH = 1_000
+
+/** Returns all members of a new or deleted record, and of a changed one those that are others now; secrets masked by `mask`. */
+export function auditValues({ before, after }: Change, mask: (values: Values) => Values): AuditValues {
+  if (!before || !after)
+    return { before: before ? sideText(mask(before)) : null, after: after ? sideText(mask(after)) : null }
+  // When it changed is the time of the audit record.
+  const actual = { before: { ...before, updatedAt: after.updatedAt }, after }
+  const changed = difference(actual, { before: mask(before), after: mask(after) })
+  return { before: sideText(changed.before), after: sideText(changed.after) }
+}
+
+/**
+ * Returns a name as audit records hold it. Half a surrogate pair is replaced, as SQLite does: the record would no longer have
+ * its hash.
+ */
+export function auditName(name: string): string {
+  return (name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name).toWellFormed()
+}
+
+interface Sides {
+  readonly before: Values
+  readonly after: Values
+}
+
+/** Picks from `shown` the members that differ in `actual`; of objects that are on both sides, the members that differ in them. */
+function difference(actual: Sides, shown: Sides): Sides {
+  const before: [string, unknown][] = []
+  const after: [string, unknown][] = []
+  for (const name of Object.keys({ ...actual.before, ...actual.after })) {
+    const [old, now] = [actual.before[name], actual.after[name]]
+    if (!isOther(old, now)) continue
+    const [shownOld, shownNow] = [shown.before[name], shown.after[name]]
+    if (isObject(old) && isObject(now) && isObject(shownOld) && isObject(shownNow)) {
+      const inner = difference({ before: old, after: now }, { before: shownOld, after: shownNow })
+      before.push([name, inner.before])
+      after.push([name, inner.after])
+      continue
+    }
+    if (old !== undefined) before.push([name, shownOld])
+    if (now !== undefined) after.push([name, shownNow])
+  }
+  return { before: Object.fromEntries(before), after: Object.fromEntries(after) }
+}
+
+/** Unchanged values are the very same object as a rule; if they are not, what they say decides. */
+function isOther(before: unknown, after: unknown): boolean {
+  if (before === after) return false
+  return typeof before !== 'object' || typeof after !== 'object' || JSON.stringify(before) !== JSON.stringify(after)
+}
+
+function isObject(value: unknown): value is Values {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Writes one side. If it is too long, its longest members are replaced by what tells their size and recognises them. */
+function sideText(values: Values): string {
+  const whole = JSON.stringify(values)
+  if (whole.length <= MAX_SIDE_LENGTH) return whole
+  const texts = Object.entries(values).map(([name, value]) => ({ name, text: JSON.stringify(value) ?? 'null' }))
+  let length = whole.length
+  for (const member of texts.toSorted((a, b) => b.text.length - a.text.length)) {
+    if (length <= MAX_SIDE_LENGTH) break
+    const replacement = omission(member.text)
+    length -= member.text.length - replacement.length
+    member.text = replacement
+  }
+  return `{${texts.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join()}}`
+}
+
+function omission(text: string): string {
+  const sha256 = createHash('sha256').update(text).digest('hex')
+  return JSON.stringify({ omitted: { bytes: Buffer.byteLength(text), sha256 } })
+}
