@@ -55,7 +55,7 @@ export function openApiDocument(api: Api) {
 const SESSION = Object.values(SESSION_HEADERS).map((name) => ({ [name]: [] }))
 
 function describe(operation: AnyOperation, components: SchemaComponents) {
-  const { id, topic, summary, access, query = {}, headers = {}, body, isOwn } = operation
+  const { id, topic, summary, access, query = {}, headers = {}, body, isOwn, incomplete } = operation
   const isPublic = 'public' in access
   const inPath = [...operation.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
@@ -75,6 +75,7 @@ function describe(operation: AnyOperation, components: SchemaComponents) {
     tags: [topic],
     summary,
     ...(isOwn ? { 'x-own': true } : {}),
+    ...(incomplete ? { 'x-incomplete': incomplete } : {}),
     ...(isPublic ? { security: [] } : { security: SESSION, 'x-permission': access.permission }),
     parameters: [...inPath, ...parameters('query', query), ...parameters('header', headers)],
     ...(body

@@ -100,6 +100,8 @@ export interface Operation<B = unknown> {
   readonly responseHeaders?: Readonly<Record<string, JsonSchema>>
   /** Statuses by which it refuses beside those that follow from what it is. */
   readonly refusals?: readonly number[]
+  /** What it does not do yet, although it is served; the documents say so, and a test keeps the list of such operations. */
+  readonly incomplete?: string
   /** Not part of the documented contract, but this product's own. */
   readonly isOwn?: boolean
   /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */

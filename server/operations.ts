@@ -47,7 +47,7 @@ const differences: Readonly<Record<string, Differences>> = {
   [controllers.plural]: { verbs: [] },
   // Changed at a second path too.
   [controllerSettings.plural]: { verbs: ['list', 'create', 'detail'] },
-  // Not for administrators alone: `management-api/api-sessions.ts`.
+  // Named as clients know them: `management-api/api-sessions.ts`.
   [apiSessions.plural]: { verbs: [] },
   // Of both APIs, and each caller's own: `both-apis/sessions.ts`.
   [sessions.plural]: { verbs: [] },

@@ -14,6 +14,8 @@ const PUBLIC = { public: 'the token, or the certificate, is what lets a caller i
 const BEFORE_TRUST = { public: 'a client asks it before it trusts this controller' } as const
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain'] as const
 
+const NO_AUTHORITIES = 'refuses every request, because no other authority can be registered'
+
 const string: JsonSchema = { type: 'string' }
 const certificates = { cert: string, ca: string, serverCert: string }
 const ENROLLED = { kind: 'data', schema: objectOf(certificates) } as const
@@ -71,6 +73,7 @@ const byMethod: readonly AnyOperation[] = [
     method: 'POST',
     path: '/enroll/ottca',
     summary: "Turns a one-time token and a certificate of another authority into an identity's way in.",
+    incomplete: NO_AUTHORITIES,
     access: PUBLIC,
     body: fieldsBody<EnrollBody>({ token: tokenField }),
     returns: ENROLLED,
@@ -83,6 +86,7 @@ const byMethod: readonly AnyOperation[] = [
     method: 'POST',
     path: '/enroll/ca',
     summary: 'Turns a certificate of another authority into an identity.',
+    incomplete: NO_AUTHORITIES,
     access: PUBLIC,
     returns: ENROLLED,
     refusals: [400, 409],

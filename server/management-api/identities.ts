@@ -59,6 +59,7 @@ export const identityOperations: readonly AnyOperation[] = [
     method: 'PUT',
     path: '/identities/:id/trace',
     summary: 'Begins, or ends, logging in detail what an identity connects to.',
+    incomplete: 'keeps the trace, but nothing writes to it',
     access: UPDATE,
     body: fieldsBody({
       enabled: f.bool({ summary: 'Whether to trace; without it tracing ends.' }),
@@ -93,11 +94,11 @@ export const identityOperations: readonly AnyOperation[] = [
     method: 'DELETE',
     path: '/identities/:id/mfa',
     summary: "Takes away an identity's second factor.",
+    incomplete: 'finds no second factor, because none can be enrolled',
     access: UPDATE,
     returns: { kind: 'empty' },
     async run({ context, params }) {
       await existingRow(context, identities, params.id)
-      // Nobody can have enrolled one yet; that there is none is what was asked for.
       return empty()
     },
   }),

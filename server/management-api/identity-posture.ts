@@ -63,10 +63,10 @@ export const identityPostureOperations: readonly AnyOperation[] = [
     id: 'getIdentityFailedServiceRequests',
     path: '/identities/:id/failed-service-requests',
     summary: 'Lists the latest sessions that an identity was refused because of posture checks.',
+    incomplete: 'lists none, because posture checks are not evaluated',
     returns: { kind: 'data', schema: listOf(failure) },
     async run({ context, params }) {
       await existingRow(context, identities, params.id)
-      // Nothing evaluates posture checks yet, so nothing was refused because of them.
       return data([])
     },
   }),
@@ -75,10 +75,10 @@ export const identityPostureOperations: readonly AnyOperation[] = [
     id: 'getIdentityPostureData',
     path: '/identities/:id/posture-data',
     summary: 'Shows what the machines of an identity have reported about themselves.',
+    incomplete: 'shows none, because reports are not accepted',
     returns: { kind: 'data', schema: postureData },
     async run({ context, params }) {
       await existingRow(context, identities, params.id)
-      // Nothing takes reports yet, so there are none.
       return data(NO_POSTURE_DATA)
     },
   }),
