@@ -1,5 +1,5 @@
 // OpenZiti's own C SDK, unmodified, from its Python package: it enrolls, signs in and lists its services here.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -7,19 +7,10 @@ import { Client } from '../../src/client/client.ts'
 import { httpTransport } from '../../src/client/http-transport.ts'
 import { everythingAllowed } from '../../src/resources/auth-policies.ts'
 import { cleanEnvironment, controller, freePort, run, type Served, serve } from '../world/binary.ts'
+import { hasPython, installPackage } from '../world/python.ts'
 
 const PACKAGE = 'openziti==0.6.0'
-const cache = join(import.meta.dirname, '../../.cache/clients')
-const python = join(cache, 'venv/bin/python')
-
-const found = await findPython()
-if (!found && process.env.CI) throw new Error('Python is needed for the tests with clients')
-if (!found) process.stdout.write('SKIPPED: there is no python3 here, and the SDK comes as a Python package\n')
-
-async function findPython(): Promise<boolean> {
-  const answer = await run('python3', ['-c', 'import venv, ensurepip'], process.env).catch(() => undefined)
-  return answer?.code === 0
-}
+const found = await hasPython()
 
 async function succeed(step: Promise<{ code: number | null; stdout: string; stderr: string }>): Promise<string> {
   const { code, stdout, stderr } = await step
@@ -32,19 +23,13 @@ describe.skipIf(!found)('an unmodified C SDK', () => {
   const env = cleanEnvironment(work)
   const data = join(work, 'data')
   let served: Served
+  let python = ''
 
   const cli = (...args: string[]) => succeed(controller(args, env))
   const file = (name: string) => join(work, name)
 
   beforeAll(async () => {
-    if (!existsSync(join(cache, `${PACKAGE}.installed`))) {
-      mkdirSync(cache, { recursive: true })
-      await succeed(run('python3', ['-m', 'venv', join(cache, 'venv')], process.env))
-      await succeed(
-        run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', PACKAGE], process.env),
-      )
-      writeFileSync(join(cache, `${PACKAGE}.installed`), '')
-    }
+    python = join(await installPackage(PACKAGE), 'python')
     writeFileSync(file('password'), 'correct horse battery\n')
     const listen = `127.0.0.1:${await freePort()}`
     const admin = ['--admin-username', 'admin', '--admin-password-file', file('password')]
