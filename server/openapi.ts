@@ -148,15 +148,16 @@ function refusalStatuses({ access, path, method, query, body, refusals, hasOneFo
   const isChange = method !== 'GET'
   const canConflict = isChange && !isPublic && (method === 'DELETE' || body !== undefined)
   const statuses: Record<number, boolean> = {
-    400: body !== undefined || Object.keys(query ?? {}).length > 0 || method === 'DELETE',
+    // A body that is not asked for is looked at, too.
+    400: isChange || Object.keys(query ?? {}).length > 0,
     // What a public operation is sent are credentials.
     401: !isPublic || body !== undefined,
     403: !isPublic && access.isForbidden === true,
     404: path.includes(':'),
     406: !isChange && !hasOneForm,
     409: canConflict,
-    413: body !== undefined,
-    415: body !== undefined,
+    413: isChange,
+    415: isChange,
     429: true,
     503: true,
     ...Object.fromEntries((refusals ?? []).map((status) => [status, true])),

@@ -89,7 +89,7 @@ const byMethod: readonly AnyOperation[] = [
     incomplete: NO_AUTHORITIES,
     access: PUBLIC,
     returns: ENROLLED,
-    refusals: [400, 409],
+    refusals: [409],
     run: async ({ context }) => data(await enroll(context, request('ca', undefined, {}))),
   }),
   operation<EnrollBody>({

@@ -31,10 +31,10 @@ export function run(
   command: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  { input, until }: { input?: string; until?: RegExp } = {},
+  { input, until, cwd }: { input?: string; until?: RegExp; cwd?: string } = {},
 ): Promise<Finished> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'pipe'], ...(cwd ? { cwd } : {}) })
     const out: Buffer[] = []
     const err: Buffer[] = []
     const collect = (into: Buffer[]) => (chunk: Buffer) => {
