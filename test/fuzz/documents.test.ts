@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openApiText } from '../../server/openapi.ts'
+import { everythingAllowed } from '../../src/resources/auth-policies.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import { run } from '../world/binary.ts'
@@ -24,6 +25,7 @@ const CHECKS = [
   'response_schema_conformance',
 ]
 const RECORDS = 5
+let made = 0
 
 const isPossible = await hasPython()
 
@@ -52,15 +54,15 @@ describe.skipIf(!isPossible)('a fuzzer with the document of', () => {
     rmSync(work, { recursive: true, force: true })
   })
 
-  /** Ids of some records of each collection; those of the fuzzer's own identity and session are not among them. */
+  /** Ids of some records of each collection, by its plural name. */
   async function records(): Promise<Record<string, readonly string[]>> {
     const found: Record<string, readonly string[]> = {}
     for (const resource of resources as readonly AnyResource[]) {
       const ids: string[] = []
       for (let n = 0; resource.verbs.includes('create') && n < RECORDS; n++) {
-        const body = await exampleBody(world, resource, `${resource.name} ${n} to be fuzzed`)
-        const { status, body: made } = await manage.call('POST', `/${resource.plural}`, body)
-        if (status === 201) ids.push(made.data.id)
+        const body = await exampleBody(world, resource, `${resource.name} ${++made} to be fuzzed`)
+        const { status, body: answered } = await manage.call('POST', `/${resource.plural}`, body)
+        if (status === 201) ids.push(answered.data.id)
       }
       found[resource.plural] = ids
     }
@@ -72,12 +74,16 @@ describe.skipIf(!isPossible)('a fuzzer with the document of', () => {
     ['client', CLIENT],
   ] as const)('the %s API finds no fault of the server and no contradiction', async (api, base) => {
     writeFileSync(file(`${api}.json`), openApiText(api))
-    // An administrator that no request can disable or delete, because none knows its id; only its sign-out is left out.
-    const { token } = await world.signIn({ isAdmin: true, name: `the fuzzer of the ${api} API` })
+    // An administrator that no request can disable, delete or sign out.
+    const { id, token } = await world.signIn({ isAdmin: true, name: `the fuzzer of the ${api} API` })
+    const authPolicyId = await manage.make('auth-policies', { name: `the fuzzer of ${api}`, ...everythingAllowed })
+    await manage.change('PATCH', `/identities/${id}`, { authPolicyId })
+    const session = await world.send({ method: 'GET', path: `${MANAGEMENT}/current-api-session`, token })
     const env = {
       ...process.env,
       SCHEMATHESIS_HOOKS: join(import.meta.dirname, 'hooks.py'),
       FUZZ_RECORDS: JSON.stringify(await records()),
+      FUZZ_PROTECTED: JSON.stringify([id, authPolicyId, session.body.data.id]),
     }
     const args = [
       ...['run', file(`${api}.json`), '--url', `${url}${base}`, '--tls-verify', file('root.pem')],

@@ -1,4 +1,4 @@
-# What schemathesis needs to know of the controller: ids of records that exist, and what would end the run.
+# What schemathesis needs to know of the controller: ids of records that exist, and those that would end the run.
 import json
 import os
 import zlib
@@ -7,6 +7,9 @@ import schemathesis
 
 # Collection (plural name) -> ids of its records. Records that requests make are added.
 POOL = {name: list(ids) for name, ids in json.loads(os.environ["FUZZ_RECORDS"]).items()}
+
+# The fuzzer's own identity, its session and its auth policy: schemathesis finds their ids in responses and would use them.
+PROTECTED = set(json.loads(os.environ["FUZZ_PROTECTED"]))
 
 # Members of bodies and parameters of paths that name a record of another collection.
 REFERENCES = {
@@ -66,6 +69,13 @@ def map_path_parameters(ctx, path_parameters):
 @schemathesis.hook
 def map_body(ctx, body):
     return with_ids(body)
+
+
+@schemathesis.hook
+def before_call(ctx, case, kwargs):
+    for name, value in (case.path_parameters or {}).items():
+        if value in PROTECTED:
+            case.path_parameters[name] = "no-such-record"
 
 
 @schemathesis.hook
