@@ -225,6 +225,15 @@ describe('a start before the last stored time', () => {
     expect(await audited()).not.toContain('create old')
   })
 
+  it('keeps the server certificate, which would have expired once the clock is right again', async () => {
+    const served = () => world.controller.authority.serverChainPem
+    const before = served()
+    world.clock.set(-YEAR)
+    await restart()
+
+    expect(served()).toBe(before)
+  })
+
   it('by some seconds is not reported', async () => {
     await service('kept')
     world.clock.set(-30_000)
