@@ -10,6 +10,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',
+    // Also the threads that a test file starts get these.
+    execArgv: ['--import', './test/world/typescript-in-threads.mjs'],
     maxWorkers: 2,
   },
 })

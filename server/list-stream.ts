@@ -1,8 +1,8 @@
 // Lists without a limit: sent while the rows are read, so that a list of any length needs the memory of a few records.
 import { Readable } from 'node:stream'
-import type { Compilable } from 'kysely'
 import { type Context, readerOf } from '../src/context.ts'
 import type { ListPlan } from '../src/store/list-plan.ts'
+import type { RowQuery } from '../src/store/lists.ts'
 import { type Answer, listMeta, raw } from './answers.ts'
 
 // How many records are made ready at a time.
@@ -14,7 +14,7 @@ const BATCH = 200
  */
 export async function streamedList<Row>(
   { controller, caller }: Context,
-  rows: Compilable<Row>,
+  rows: RowQuery<Row>,
   textsOf: (batch: readonly Row[]) => Promise<readonly string[]> | readonly string[],
   { offset }: ListPlan,
   filterableFields: readonly string[],
@@ -33,7 +33,7 @@ export async function streamedList<Row>(
       batch = []
       return text
     }
-    for await (const row of controller.store.stream(rows, { reader: readerOf(caller) })) {
+    for await (const row of controller.store.stream(rows, { reader: readerOf(caller), isCostly: rows.isCostly })) {
       batch.push(row)
       if (batch.length < BATCH) continue
       yield head + (await flush())

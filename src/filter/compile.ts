@@ -20,6 +20,8 @@ const COST = {
   tag: 8,
   /** Goes through the members of a JSON array, or asks an index for one of them. */
   set: 8,
+  /** Counts all this. */
+  guard: 4,
   /** Is a query of its own over all that a policy may match. */
   matched: 200,
 } as const
@@ -45,20 +47,28 @@ export interface Order {
   readonly isDescending: boolean
 }
 
-/**
- * Compiles predicates for one source. `narrow` names the set tests (by their node) that few records pass: they are asked
- * of the set's table first, instead of each record in turn.
- */
+export interface CompilerOptions {
+  /** The set tests that few records pass: the set's table is asked first, instead of each record in turn. */
+  readonly narrow?: ReadonlySet<Predicate>
+  /** Conditions count what they cost, see `SqlDialect.guard`. */
+  readonly isGuarded?: boolean
+}
+
+const NONE: ReadonlySet<Predicate> = new Set()
+
+/** Compiles predicates for one source. */
 export class FilterCompiler {
   readonly #db: Kysely<Database>
   readonly #words: SqlDialect
   readonly #source: FilterSource
   readonly #narrow: ReadonlySet<Predicate>
+  readonly #isGuarded: boolean
   readonly #tables = new Set<string>()
   #cost = 0
 
-  constructor(db: Kysely<Database>, source: FilterSource, narrow: ReadonlySet<Predicate> = new Set()) {
+  constructor(db: Kysely<Database>, source: FilterSource, { narrow = NONE, isGuarded = false }: CompilerOptions = {}) {
     this.#db = db
+    this.#isGuarded = isGuarded
     this.#words = wordsOf(db)
     this.#source = source
     this.#narrow = narrow
@@ -67,7 +77,7 @@ export class FilterCompiler {
   /** @throws INVALID_FILTER for unknown symbols, for types that do not go together, and for what would cost too much */
   compile(predicate: Predicate): Compiled {
     const condition = this.#predicate(predicate, false)
-    return { condition, tables: this.#tables, cost: this.#cost }
+    return { condition: this.#guarded(condition), tables: this.#tables, cost: this.#cost }
   }
 
   /** What to sort by, the source's key last, so that pages never overlap. @throws INVALID_FILTER for what has no order */
@@ -149,7 +159,7 @@ export class FilterCompiler {
   /** Names are asked of the table they lie in, once for all records that refer there. */
   #named(table: string, symbol: FilterSymbol, test: Test): Condition {
     this.#tables.add(table)
-    const found = sql`select id from ${sql.table(table)} where ${test(sql.ref(`${table}.name`))}`
+    const found = sql`select id from ${sql.table(table)} where ${this.#guarded(test(sql.ref(`${table}.name`)))}`
     return sql<SqlBool>`${this.#column(symbol)} in (${found})`
   }
 
@@ -181,7 +191,7 @@ export class FilterCompiler {
     if (!symbol.set.linked) throw filterFault(`"${node.name}" names no records that could be asked about,`, node.at)
     const target = linkedSource(this.#source, symbol.set.linked)
     this.#tables.add(target.table)
-    const inner = new FilterCompiler(this.#db, target)
+    const inner = new FilterCompiler(this.#db, target, { isGuarded: this.#isGuarded })
     const condition = predicate ? inner.compile(predicate).condition : TRUE
     for (const table of inner.#tables) this.#tables.add(table)
     this.#addCost(inner.#cost, node.at)
@@ -201,6 +211,12 @@ export class FilterCompiler {
     const set = setSql(this.#words, this.#source, symbol)
     for (const table of set.tables) this.#tables.add(table)
     return set
+  }
+
+  /** The condition, counting what everything costs that was compiled so far. */
+  #guarded(condition: Condition): Condition {
+    if (!this.#isGuarded) return condition
+    return sql<SqlBool>`(${this.#words.guard(COST.guard + this.#cost)} and ${condition})`
   }
 
   #addCost(cost: number, at: Position): void {

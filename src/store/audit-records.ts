@@ -1,6 +1,6 @@
 // The audit as it is read: which of its members can be asked for, pages of it, whether it is whole, and for how long it is kept.
 import { setImmediate } from 'node:timers/promises'
-import { type Compilable, sql } from 'kysely'
+import { sql } from 'kysely'
 import { MAX_INSTANT, MIN_INSTANT } from '../clock.ts'
 import { type Context, readerOf, type WriteContext } from '../context.ts'
 import { type FilterSource, symbolsOf } from '../filter/symbols.ts'
@@ -11,7 +11,7 @@ import { COUNT } from '../schema/ranges.ts'
 import { CUT } from './audit.ts'
 import { type Anchor, ChainCheck, type ChainedRecord, type ChainReport } from './audit-chain.ts'
 import type { ListPlan } from './list-plan.ts'
-import { allRowsOf, pageOf, type Window } from './lists.ts'
+import { allRowsOf, pageOf, type RowQuery, type Window } from './lists.ts'
 import { isOneOf } from './untyped.ts'
 
 const ofAChange =
@@ -92,7 +92,7 @@ function isJsonObject(stored: Stored): boolean {
   }
 }
 
-type Reading = Pick<Context, 'db' | 'controller'>
+type Reading = Pick<Context, 'db' | 'controller' | 'caller'>
 
 export interface AuditPage extends Window {
   readonly rows: readonly ChainedRecord[]
@@ -111,7 +111,7 @@ export async function auditPage(context: Reading, plan: ListPlan): Promise<Audit
 }
 
 /** All that fits a plan, for a stream. */
-export function auditRows(context: Reading, plan: ListPlan): Promise<Compilable<ChainedRecord>> {
+export function auditRows(context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
   return allRowsOf<ChainedRecord>(context, auditSource, plan)
 }
 
@@ -125,10 +125,7 @@ const CHECKED_AT_ONCE = 200
 const LONGEST_CHECK_MILLISECONDS = 15 * 60_000
 
 /** Looks whether the audit is one unbroken chain, on one state of the database. @param known see `ChainCheck` */
-export async function verifyAudit(
-  { db, controller, caller }: Pick<Context, 'db' | 'controller' | 'caller'>,
-  known?: string,
-): Promise<ChainReport> {
+export async function verifyAudit({ db, controller, caller }: Reading, known?: string): Promise<ChainReport> {
   const check = new ChainCheck(controller.auditSealer, known)
   const rows = controller.store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
     reader: readerOf(caller),

@@ -1,17 +1,18 @@
 // Pages of records: filter, order, window and total, by statements whose cost follows what they return.
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
-import type { Context } from '../context.ts'
-import { FilterCompiler, type Order } from '../filter/compile.ts'
+import { type Context, readerOf } from '../context.ts'
+import { type Compiled, FilterCompiler, type Order } from '../filter/compile.ts'
 import { type FilterSource, sourceOf } from '../filter/symbols.ts'
 import type { Predicate } from '../filter/tree.ts'
 import type { AnyResource, AnyRow, Scope } from '../resources/define.ts'
+import { resources } from '../resources/index.ts'
 import { isOfKind } from './kinds.ts'
 import { asSortParameter, type ListPlan } from './list-plan.ts'
 import { isNarrow, roleFilterSide, sidesCondition, type Wanted } from './role-conditions.ts'
 import { setTableName } from './rows.ts'
 import { isOneOf } from './untyped.ts'
 
-type Reading = Pick<Context, 'db' | 'controller'>
+type Reading = Pick<Context, 'db' | 'controller' | 'caller'>
 
 /** Which records of the resource the list is about, beside what the caller's filter says. */
 export type Restriction =
@@ -29,6 +30,11 @@ export interface Window {
 export interface Page extends Window {
   /** Keys (`n`) of the records, in order. */
   readonly keys: readonly number[]
+}
+
+/** All rows of a list, and whether they may take so long to find that a thread should look for them. */
+export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
+  readonly isCostly: boolean
 }
 
 /** The conditions of a list, in the form that finds its first records fastest, or all of them. */
@@ -67,7 +73,7 @@ export async function allRows(
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
   source: FilterSource = sourceOf(resource),
-): Promise<Compilable<AnyRow>> {
+): Promise<RowQuery> {
   const tables = new Set<string>()
   const conditions: Conditions = (wanted) => conditionsOf(context, resource, plan, restrictions, tables, wanted)
   return allRowsOf(context, source, plan, conditions, tables)
@@ -80,9 +86,9 @@ export async function allRowsOf<Row = AnyRow>(
   plan: ListPlan,
   conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
-): Promise<Compilable<Row>> {
-  const { matching, window } = await statementsOf(context, source, plan, conditions, tables, 'all')
-  return { compile: () => sql<Row>`select * ${matching} ${window}`.compile(context.db) }
+): Promise<RowQuery<Row>> {
+  const { matching, window, isCostly } = await statementsOf(context, source, plan, conditions, tables, 'all')
+  return { compile: () => sql<Row>`select * ${matching} ${window}`.compile(context.db), isCostly }
 }
 
 /** One page of a table that fits the plan and the conditions, which read `tables`. */
@@ -97,14 +103,17 @@ export async function pageOf(
   const { limit, offset } = plan
   // The keys alone: walking an index, or sorting, with whole rows in hand costs three times as much, and most records are
   // remembered anyway.
-  const { rows } = await sql<{ n: number }>`select n ${matching} ${window}`.execute(context.db)
+  const { store } = context.controller
+  const reader = readerOf(context.caller)
+  const page = { compile: () => sql<{ n: number }>`select n ${matching} ${window}`.compile(context.db) }
+  const rows = await store.scan(page, reader)
   const keys = rows.map(({ n }) => n)
   if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
   // Where only the table itself is asked, all of its records are found in the same way as the first ones.
   const all =
     read.length === 1 ? matching : (await statementsOf(context, source, plan, conditions, tables, 'all')).matching
   const count = { compile: () => sql<{ n: number }>`select count(*) as n ${all}`.compile(context.db) }
-  return { keys, total: await context.controller.store.total(count, read), limit, offset }
+  return { keys, total: await store.total(count, read, reader), limit, offset }
 }
 
 /** How many records of a resource fit the plan and the restrictions, whatever the window. */
@@ -127,8 +136,14 @@ async function statementsOf(
   wanted: Wanted,
 ) {
   const given = await conditionsFor(wanted)
-  const compiler = new FilterCompiler(context.db, source, await narrowTests(context, source, plan.predicate, wanted))
-  const filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
+  const narrow = await narrowTests(context, source, plan.predicate, wanted)
+  let compiler = new FilterCompiler(context.db, source, { narrow })
+  let filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
+  const isCostly = await mayBeCostly(context, source, plan, filter)
+  if (isCostly) {
+    compiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
+    filter = compiler.compile(plan.predicate ?? EVERYTHING)
+  }
   const conditions = filter ? [filter.condition, ...given] : given
   const where = conditions.length === 0 ? NOTHING : sql` where ${sql.join(conditions, AND)}`
   const order = orderOf(compiler, plan).map(({ expression, isDescending }) =>
@@ -138,8 +153,36 @@ async function statementsOf(
     matching: sql`from ${sql.table(source.table)}${where}`,
     window: sql`order by ${sql.join(order)}${windowOf(plan)}`,
     read: [...new Set([source.table, ...read, ...(filter?.tables ?? [])])],
+    isCostly,
   }
 }
+
+const EVERYTHING: Predicate = { kind: 'constant', value: true }
+
+// In the units of filters: some milliseconds, less than which is not worth counting.
+const MAX_UNGUARDED_COST = 50_000
+const COST_OF_ORDER = 5
+
+/** Whether the list costs much if all records of all tables that it reads have to be looked at. */
+async function mayBeCostly(
+  context: Reading,
+  source: FilterSource,
+  { order }: ListPlan,
+  filter: Compiled | undefined,
+): Promise<boolean> {
+  const cost = (filter?.cost ?? 0) + COST_OF_ORDER * order.keys.length
+  if (cost === 0) return false
+  let records = 0
+  for (const table of [source.table, ...(filter?.tables ?? [])]) {
+    if (!recordTables.has(table)) continue
+    const newest = sql<{ n: number }>`select coalesce(max(n), 0) as n from ${sql.table(table)}`
+    records += await context.controller.store.total({ compile: () => newest.compile(context.db) }, [table])
+  }
+  return cost * records > MAX_UNGUARDED_COST
+}
+
+/** Tables with a record in each row, whose keys (`n`) grow with their number. */
+const recordTables: ReadonlySet<string> = new Set([...resources.map(({ table }) => table), 'audit_records'])
 
 const NOTHING = sql``
 const AND = sql` and `

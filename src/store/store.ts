@@ -29,8 +29,14 @@ export interface Store {
    * @throws SERVER_TOO_MANY_REQUESTS if the reader, or all readers together, have too many streams open
    */
   stream<Row>(query: Compilable<Row>, options: StreamOptions): AsyncIterable<Row>
-  /** A count, remembered until a commit touches one of the tables it reads. */
-  total(query: Compilable<{ n: number }>, tables: readonly string[]): Promise<number>
+  /**
+   * The rows of a query whose cost its caller chose. If it is guarded (`SqlDialect.guard`) and turns out to cost more than may
+   * hold up everything else, it is run again in a thread.
+   * @throws INVALID_FILTER if it takes too long there, SERVER_TOO_MANY_REQUESTS if too many such reads wait for their turn
+   */
+  scan<Row>(query: Compilable<Row>, reader: Reader): Promise<readonly Row[]>
+  /** A count, remembered until a commit touches one of the tables it reads. With a reader it is counted as by `scan`. */
+  total(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
   /** Returns what ends the listening. */
   onCommit(listener: CommitListener): () => void
   /** Writes a consistent copy to `file`, beside running writes. */
@@ -62,6 +68,8 @@ export interface Reader {
 
 export interface StreamOptions {
   readonly reader: Reader
+  /** Its rows may take long to find: they are looked for in a thread. The query is guarded (`SqlDialect.guard`). */
+  readonly isCostly?: boolean
   /** After this long the stream is cut, because it holds an old state of the database. */
   readonly milliseconds?: number
   /** After this long without a row being asked for the stream is cut. */
@@ -74,6 +82,8 @@ export interface StoreStats {
   readonly refused: number
   readonly waiting: number
   readonly openStreams: number
+  /** Reads that were left to a thread. */
+  readonly scans: number
 }
 
 /** A body awaited something other than its own queries. */

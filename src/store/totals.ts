@@ -1,7 +1,6 @@
 // Counts, remembered until one of the tables they read changes: a client that polls a filtered list pays for it once.
-import type { CompiledQuery, Kysely } from 'kysely'
+import type { CompiledQuery } from 'kysely'
 import { BoundedCache } from '../bounded-cache.ts'
-import type { Database } from './database.ts'
 
 const MAX_BYTES = 1024 * 1024
 // The number, its version, and the map around them.
@@ -25,13 +24,18 @@ export class Totals {
     this.#remembered.clear()
   }
 
-  async of(db: Kysely<Database>, query: CompiledQuery<{ n: number }>, tables: readonly string[]): Promise<number> {
+  /** The count of a query over these tables; `run` runs it. */
+  async of(
+    query: CompiledQuery<{ n: number }>,
+    tables: readonly string[],
+    run: (query: CompiledQuery<{ n: number }>) => Promise<readonly { readonly n: number }[]>,
+  ): Promise<number> {
     const key = `${query.sql}\0${JSON.stringify(query.parameters)}`
     const version = tables.reduce((sum, table) => sum + (this.#versions.get(table) ?? 0), 0)
     const remembered = this.#remembered.get(key)
     if (remembered?.version === version) return remembered.total
-    const { rows } = await db.executeQuery(query)
-    const total = rows[0]?.n ?? 0
+    const [row] = await run(query)
+    const total = row?.n ?? 0
     this.#remembered.set(key, { total, version }, ENTRY_BYTES)
     return total
   }

@@ -1,7 +1,7 @@
 // Lists of distinct values, such as the role attributes that are in use: what they cost follows what they return.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
-import type { Context } from '../context.ts'
+import { type Context, readerOf } from '../context.ts'
 import { FilterCompiler } from '../filter/compile.ts'
 import type { FilterSource, FilterSymbol } from '../filter/symbols.ts'
 import type { Predicate } from '../filter/tree.ts'
@@ -33,15 +33,16 @@ const BATCH = 1_000
  * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
  */
 export async function listValues(
-  context: Pick<Context, 'db' | 'controller'>,
+  context: Pick<Context, 'db' | 'controller' | 'caller'>,
   resource: AnyResource,
   field: string,
   plan: ListPlan,
 ): Promise<ValuePage> {
-  const { db, controller } = context
+  const { db, controller, caller } = context
+  const reader = readerOf(caller)
   const { limit, offset, predicate } = plan
   const table = setTableName(resource, field)
-  const compiler = new FilterCompiler(db, valueSource)
+  const compiler = new FilterCompiler(db, valueSource, { isGuarded: true })
   const condition = predicate ? compiler.compile(predicate).condition : sql`1 = 1`
   const isDescending = orderOf(compiler, plan)[0]?.isDescending ?? false
   const exact = exactValue(predicate)
@@ -59,9 +60,8 @@ export async function listValues(
     const wanted = limit === 'none' ? BATCH : Math.min(limit - values.length, BATCH)
     // What was found last is found again, and left out.
     const known = start === undefined ? offset : 1
-    const { rows } = await sql<{
-      value: string
-    }>`select value from ${matching(start)} limit ${wanted} offset ${known}`.execute(db)
+    const found = sql<{ value: string }>`select value from ${matching(start)} limit ${wanted} offset ${known}`
+    const rows = await controller.store.scan({ compile: () => found.compile(db) }, reader)
     for (const { value } of rows) values.push(value)
     start = rows.at(-1)?.value
     if (rows.length < wanted || values.length === limit || start === undefined) break
@@ -69,7 +69,9 @@ export async function listValues(
   }
   const isWhole = offset === 0 && (limit === 'none' || values.length < limit)
   const count = sql<{ n: number }>`select count(*) as n from ${matching()}`
-  const total = isWhole ? values.length : await controller.store.total({ compile: () => count.compile(db) }, [table])
+  const total = isWhole
+    ? values.length
+    : await controller.store.total({ compile: () => count.compile(db) }, [table], reader)
   return { values, total, limit, offset }
 }
 

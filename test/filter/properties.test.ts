@@ -1,5 +1,11 @@
 // Random filters, orders and pages over random records give what an evaluation in memory gives.
+import { join } from 'node:path'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { FilterCompiler } from '../../src/filter/compile.ts'
+import { sourceOf } from '../../src/filter/symbols.ts'
+import { DatabaseFiles } from '../../src/store/dialects/sqlite/database-files.ts'
+import { Scans } from '../../src/store/dialects/sqlite/scans.ts'
 import { planList } from '../../src/store/list-plan.ts'
 import { list } from '../../src/store/lists.ts'
 import { untyped } from '../../src/store/untyped.ts'
@@ -80,5 +86,30 @@ describe.each([0, 1, 2, 3, 4])('list %i', (which) => {
         total: expected.length,
       })
     }
+  })
+})
+
+describe.each([0, 1, 2, 3, 4])('a guarded condition on list %i', (which) => {
+  it('finds in a thread what it finds without its guard', async () => {
+    const { resource, symbols } = lists[which] as Listed
+    const { db } = world.controller.store
+    const source = sourceOf(resource)
+    const file = join(world.directory, 'controller.db')
+    const scans = new Scans(file, new DatabaseFiles(file))
+    for (let seed = 0; seed < QUERIES / 10; seed++) {
+      const { text } = new QueryMaker(random(which * 200_000 + seed), symbols).expression()
+      const { predicate } = planList({ filter: text })
+      if (!predicate) continue
+      const query = (isGuarded: boolean) => {
+        const { condition } = new FilterCompiler(db, source, { isGuarded }).compile(predicate)
+        return sql<{ n: number }>`select n from ${sql.table(resource.table)} where ${condition} order by n`.compile(db)
+      }
+
+      const { rows } = await db.executeQuery(query(false))
+      const guarded = await scans.rows(query(true), { id: 'reader', isAdministrator: true })
+
+      expect({ text, rows: guarded }).toEqual({ text, rows })
+    }
+    await scans.close()
   })
 })

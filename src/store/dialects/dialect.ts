@@ -10,6 +10,11 @@ export interface SqlDialect {
   contains(text: Expression<unknown>, needle: string): Expression<SqlBool>
   /** `needle` occurs in `text` once both are in upper case. */
   containsIgnoringCase(text: Expression<unknown>, needle: string): Expression<SqlBool>
+  /**
+   * A condition that always holds, beside what a filter asks of each record: it counts what each costs, so that a statement
+   * which costs too much can be ended.
+   */
+  guard(cost: number): Expression<SqlBool>
   /** A number as decimal text. */
   asText(value: Expression<unknown>): RawBuilder<unknown>
   /** A table expression over the elements of a JSON array, each in a column `value`. */

@@ -47,17 +47,20 @@ function applySettings(connection: SqliteDatabase, file: string): void {
 
 /** Opens a second connection to the same file that can only read. */
 export function openForReading(file: string): SqliteDatabase {
-  return runAsOwner(dirname(file), () => {
-    const connection = new Sqlite(file, { readonly: true, timeout: 0 })
-    try {
-      connection.pragma('temp_store = MEMORY')
-      addFunctions(connection)
-      return connection
-    } catch (error) {
-      connection.close()
-      throw error
-    }
-  })
+  return runAsOwner(dirname(file), () => openExistingForReading(file))
+}
+
+/** The same for a file that this process writes to, so that none has to be made beside it. For threads, too. */
+export function openExistingForReading(file: string): SqliteDatabase {
+  const connection = new Sqlite(file, { readonly: true, timeout: 0 })
+  try {
+    connection.pragma('temp_store = MEMORY')
+    addFunctions(connection)
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
 }
 
 /** Functions that filters need and SQLite lacks: its own `upper` knows ASCII only. */

@@ -1,11 +1,13 @@
 // The store on one SQLite file: a connection for writes and plain reads, others for streams.
-import { type Compilable, Kysely } from 'kysely'
+import { type Compilable, type CompiledQuery, Kysely } from 'kysely'
+import { BoundedCache } from '../../../bounded-cache.ts'
 import type { Clock, Instant } from '../../../clock.ts'
 import { Audit, type AuditSealer, CHAIN_START, type ChainHead, type SealedRecord } from '../../audit.ts'
 import type { Database } from '../../database.ts'
 import { migrate } from '../../migrate.ts'
 import {
   type CommitListener,
+  type Reader,
   type Stamp,
   type Store,
   StoreMisuse,
@@ -15,16 +17,21 @@ import {
 } from '../../store.ts'
 import { Totals } from '../../totals.ts'
 import { openForWriting, type SqliteDatabase } from './connection.ts'
+import { CostExceeded, CostGuard } from './cost-guard.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { SqliteExecutor } from './executor.ts'
 import { translate } from './faults.ts'
 import { type Committed, GroupCommit } from './group-commit.ts'
+import { Scans } from './scans.ts'
 import { Statements } from './statements.ts'
 import { hasStatistics, tendTables } from './statistics.ts'
 import { Streams } from './streams.ts'
 import { unusableDialect, unusableDriver } from './transaction.ts'
 
 const LONGEST_QUEUE = 1_000
+// What a guarded statement may cost on the connection of everybody, in the units of filters: some milliseconds.
+const MAX_COST = 50_000
+const MAX_COSTLY_BYTES = 256 * 1024
 const TEND_AFTER = 1_000
 // Pages a step of a backup copies before other work gets a turn.
 const BACKUP_PAGES = 200
@@ -57,6 +64,10 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
 class SqliteStore implements Store {
   readonly db: Kysely<Database>
   readonly #connection: SqliteDatabase
+  readonly #guard = new CostGuard()
+  readonly #scans: Scans
+  /** The texts of statements that turned out to cost too much for this thread. */
+  readonly #costly = new BoundedCache<true>(MAX_COSTLY_BYTES)
   readonly #streams: Streams
   readonly #queue: GroupCommit
   readonly #audit: Audit
@@ -78,7 +89,9 @@ class SqliteStore implements Store {
     this.#made = newestAuditRecord(connection)
     this.#tended = hasStatistics(connection) ? this.#made : 0
     const files = new DatabaseFiles(file)
-    this.#streams = new Streams(file, files)
+    this.#guard.install(connection)
+    this.#scans = new Scans(file, files)
+    this.#streams = new Streams(file, files, this.#scans)
     this.#report = report
     this.#queue = new GroupCommit(connection, statements, audit, files, longestQueue, {
       committed: (what) => this.#announce(what),
@@ -110,8 +123,14 @@ class SqliteStore implements Store {
     return this.#streams.rows(query.compile(), options)
   }
 
-  total(query: Compilable<{ n: number }>, tables: readonly string[]): Promise<number> {
-    return this.#totals.of(this.db, query.compile(), tables)
+  scan<Row>(query: Compilable<Row>, reader: Reader): Promise<readonly Row[]> {
+    return this.#scan(query.compile(), reader)
+  }
+
+  total(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number> {
+    return this.#totals.of(query.compile(), tables, (compiled) =>
+      reader ? this.#scan(compiled, reader) : this.#read(compiled),
+    )
   }
 
   onCommit(listener: CommitListener): () => void {
@@ -133,7 +152,7 @@ class SqliteStore implements Store {
   }
 
   stats(): StoreStats {
-    return { commits: this.#commits, openStreams: this.#streams.open, ...this.#queue.stats }
+    return { commits: this.#commits, openStreams: this.#streams.open, scans: this.#scans.started, ...this.#queue.stats }
   }
 
   async close(): Promise<void> {
@@ -142,9 +161,27 @@ class SqliteStore implements Store {
     await this.#queue.drained()
     try {
       this.#streams.close()
+      await this.#scans.close()
     } finally {
       this.#connection.close()
     }
+  }
+
+  async #read<Row>(query: CompiledQuery<Row>): Promise<readonly Row[]> {
+    return (await this.db.executeQuery(query)).rows
+  }
+
+  async #scan<Row>(query: CompiledQuery<Row>, reader: Reader): Promise<readonly Row[]> {
+    if (!this.#costly.get(query.sql)) {
+      try {
+        // The statement runs before the call returns.
+        return await this.#guard.withinUnits(MAX_COST, () => this.#read(query))
+      } catch (error) {
+        if (!(error instanceof CostExceeded)) throw error
+        this.#costly.set(query.sql, true, 0)
+      }
+    }
+    return this.#scans.rows(query, reader)
   }
 
   /**

@@ -1,4 +1,5 @@
-// Rows one by one, each stream on a connection of its own: an open iterator keeps its connection on an old state.
+// Rows one by one, each stream on a connection of its own: an open iterator keeps its connection on an old state. Streams
+// whose rows take long to find are read in a thread.
 import type { CompiledQuery } from 'kysely'
 import { errors } from '../../../errors.ts'
 import type { Reader, StreamOptions } from '../../store.ts'
@@ -6,6 +7,7 @@ import { openForReading, type SqliteDatabase } from './connection.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { bindable } from './executor.ts'
 import { translate } from './faults.ts'
+import type { Cursor, Scans } from './scans.ts'
 
 // While a stream is open the log of the database grows, and starts over only once it is closed. Administrators have places
 // of their own, so that nobody else can take them.
@@ -13,6 +15,9 @@ const MAX_OPEN = { administrators: 12, others: 8 } as const
 const MAX_PER_READER = { administrators: 6, others: 2 } as const
 const MAX_IDLE_CONNECTIONS = 2
 const RETRY_AFTER_SECONDS = 5
+
+// A connection is asked for so many rows in one turn of the loop, and a thread in one message.
+const ROWS_AT_ONCE = 200
 
 const MAX_STREAM_MS = 60_000
 const MAX_IDLE_MS = 10_000
@@ -38,13 +43,15 @@ interface OpenStream {
 export class Streams {
   readonly #file: string
   readonly #files: DatabaseFiles
+  readonly #scans: Scans
   readonly #idleConnections: SqliteDatabase[] = []
   readonly #open = new Set<OpenStream>()
 
   /** @param files those of the connection that writes: a stream must not read from others */
-  constructor(file: string, files: DatabaseFiles) {
+  constructor(file: string, files: DatabaseFiles, scans: Scans) {
     this.#file = file
     this.#files = files
+    this.#scans = scans
   }
 
   #openConnection(): SqliteDatabase {
@@ -64,13 +71,12 @@ export class Streams {
    * The rows of a query, on the state of the database at the first of them. The connection is given back at the end, when
    * the consumer leaves, when it does not ask for a row for too long, and when time is up.
    * @throws SERVER_TOO_MANY_REQUESTS if the reader has too many streams open, or all readers together, StreamTimeout if this
-   * one was cut, STORAGE_UNAVAILABLE if the database cannot be read
+   * one was cut, STORAGE_UNAVAILABLE if the database cannot be read, and as `Scans.rows` does
    */
-  async *rows<Row>({ sql, parameters }: CompiledQuery<Row>, options: StreamOptions): AsyncGenerator<Row> {
-    const { reader, milliseconds = MAX_STREAM_MS, idleMilliseconds = MAX_IDLE_MS } = options
+  async *rows<Row>(query: CompiledQuery<Row>, options: StreamOptions): AsyncGenerator<Row> {
+    const { reader, isCostly, milliseconds = MAX_STREAM_MS, idleMilliseconds = MAX_IDLE_MS } = options
     this.#makeRoom(reader)
-    const connection = this.#idleConnections.pop() ?? this.#openConnection()
-    let rows: IterableIterator<unknown> | undefined
+    const cursor = isCostly ? this.#scans.cursor(query, reader) : this.#cursor(query)
     let cutBy: string | undefined
     const startedAt = performance.now()
     const stream: OpenStream = {
@@ -83,9 +89,7 @@ export class Streams {
       end: () => {
         if (!this.#open.delete(stream)) return
         clearTimeout(timer)
-        rows?.return?.()
-        if (this.#idleConnections.length < MAX_IDLE_CONNECTIONS) this.#idleConnections.push(connection)
-        else connection.close()
+        cursor.close()
       },
     }
     const check = () => {
@@ -99,15 +103,17 @@ export class Streams {
     let timer: NodeJS.Timeout | undefined
     this.#open.add(stream)
     try {
-      rows = connection.prepare(sql).iterate(bindable(parameters))
       check()
       for (;;) {
+        const rows = await cursor.next(ROWS_AT_ONCE)
+        if (rows.length === 0 && cutBy === undefined) return
+        for (const row of rows) {
+          if (cutBy !== undefined) break
+          stream.idleSince = performance.now()
+          yield row as Row
+          stream.idleSince = undefined
+        }
         if (cutBy !== undefined) throw new StreamTimeout(cutBy)
-        const next = rows.next()
-        if (next.done) return
-        stream.idleSince = performance.now()
-        yield next.value as Row
-        stream.idleSince = undefined
       }
     } catch (error) {
       throw translate(error)
@@ -119,6 +125,29 @@ export class Streams {
   close(): void {
     for (const stream of [...this.#open]) stream.cut('the store was closed')
     for (const connection of this.#idleConnections.splice(0)) connection.close()
+  }
+
+  /** Rows that are found as fast as they are read. */
+  #cursor({ sql, parameters }: CompiledQuery): Cursor {
+    const connection = this.#idleConnections.pop() ?? this.#openConnection()
+    let rows: IterableIterator<unknown> | undefined
+    return {
+      next(count) {
+        rows ??= connection.prepare(sql).iterate(bindable(parameters))
+        const found: unknown[] = []
+        while (found.length < count) {
+          const next = rows.next()
+          if (next.done) break
+          found.push(next.value)
+        }
+        return found
+      },
+      close: () => {
+        rows?.return?.()
+        if (this.#idleConnections.length < MAX_IDLE_CONNECTIONS) this.#idleConnections.push(connection)
+        else connection.close()
+      },
+    }
   }
 
   #makeRoom(reader: Reader): void {

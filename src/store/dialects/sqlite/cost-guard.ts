@@ -1,0 +1,45 @@
+// Ends statements that cost too much. Nothing interrupts a statement of SQLite from outside, but it calls back for each
+// record that a filter looks at (`SqlDialect.guard`), and the callback throws.
+import type { SqliteDatabase } from './connection.ts'
+
+/** The statement was ended by the guard. */
+export class CostExceeded extends Error {
+  constructor() {
+    super('the statement cost more than it may')
+    this.name = 'CostExceeded'
+  }
+}
+
+export class CostGuard {
+  #unitsLeft = Number.POSITIVE_INFINITY
+  #deadline = Number.POSITIVE_INFINITY
+
+  /** Adds the function that guarded statements call. */
+  install(connection: SqliteDatabase): void {
+    connection.function('spend', (units) => {
+      this.#unitsLeft -= units as number
+      if (this.#unitsLeft < 0 || performance.now() > this.#deadline) throw new CostExceeded()
+      return 1
+    })
+  }
+
+  /** Runs statements that may cost so many units together. @throws CostExceeded */
+  withinUnits<T>(units: number, run: () => T): T {
+    this.#unitsLeft = units
+    try {
+      return run()
+    } finally {
+      this.#unitsLeft = Number.POSITIVE_INFINITY
+    }
+  }
+
+  /** Runs statements that may take so long together. @throws CostExceeded */
+  withinTime<T>(milliseconds: number, run: () => T): T {
+    this.#deadline = performance.now() + milliseconds
+    try {
+      return run()
+    } finally {
+      this.#deadline = Number.POSITIVE_INFINITY
+    }
+  }
+}

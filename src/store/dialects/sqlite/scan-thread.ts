@@ -1,0 +1,94 @@
+// The thread that runs reads which look at many records: whatever they take, nothing else waits for it.
+import { parentPort, workerData } from 'node:worker_threads'
+import { openExistingForReading, type SqliteDatabase } from './connection.ts'
+import { CostExceeded, CostGuard } from './cost-guard.ts'
+
+/** What the thread is asked for. A cursor keeps one state of the database for all of its rows. */
+export type ScanRequest =
+  | ({ readonly kind: 'rows'; readonly milliseconds: number } & ScanStatement)
+  | ({ readonly kind: 'open'; readonly cursor: number } & ScanStatement)
+  | { readonly kind: 'next'; readonly cursor: number; readonly count: number; readonly milliseconds: number }
+  | { readonly kind: 'close'; readonly cursor: number }
+
+interface ScanStatement {
+  readonly sql: string
+  readonly parameters: readonly unknown[]
+}
+
+/** One reply to each request, in their order. */
+export type ScanReply =
+  | { readonly rows: readonly unknown[] }
+  | { readonly failure: { readonly message: string; readonly code: unknown; readonly isTooCostly: boolean } }
+
+interface Cursor {
+  readonly connection: SqliteDatabase
+  readonly rows: IterableIterator<unknown>
+}
+
+const guard = new CostGuard()
+const connection = open()
+const cursors = new Map<number, Cursor>()
+
+function open(): SqliteDatabase {
+  const opened = openExistingForReading(workerData as string)
+  guard.install(opened)
+  return opened
+}
+
+function answer(request: ScanRequest): readonly unknown[] {
+  switch (request.kind) {
+    case 'rows': {
+      const statement = connection.prepare(request.sql)
+      return guard.withinTime(request.milliseconds, () => statement.all(request.parameters))
+    }
+    case 'open':
+      openCursor(request.cursor, request)
+      return []
+    case 'next':
+      return guard.withinTime(request.milliseconds, () => nextRows(request.cursor, request.count))
+    case 'close':
+      closeCursor(request.cursor)
+      return []
+  }
+}
+
+function openCursor(cursor: number, { sql, parameters }: ScanStatement): void {
+  const own = open()
+  try {
+    cursors.set(cursor, { connection: own, rows: own.prepare(sql).iterate(parameters) })
+  } catch (error) {
+    own.close()
+    throw error
+  }
+}
+
+function nextRows(cursor: number, count: number): readonly unknown[] {
+  const { rows } = cursors.get(cursor) ?? {}
+  // A thread that was started anew knows nothing of what the one before had opened.
+  if (!rows) throw new Error('the cursor is not open')
+  const found: unknown[] = []
+  while (found.length < count) {
+    const next = rows.next()
+    if (next.done) break
+    found.push(next.value)
+  }
+  return found
+}
+
+function closeCursor(cursor: number): void {
+  const found = cursors.get(cursor)
+  if (!found || !cursors.delete(cursor)) return
+  found.rows.return?.()
+  found.connection.close()
+}
+
+parentPort?.on('message', (request: ScanRequest) => {
+  let reply: ScanReply
+  try {
+    reply = { rows: answer(request) }
+  } catch (error) {
+    const { message, code } = error as Error & { readonly code?: unknown }
+    reply = { failure: { message, code, isTooCostly: error instanceof CostExceeded } }
+  }
+  parentPort?.postMessage(reply)
+})

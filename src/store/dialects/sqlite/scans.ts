@@ -1,0 +1,192 @@
+// Reads that look at many records, each in its turn in a thread: one for administrators, and one for everybody else.
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { CompiledQuery } from 'kysely'
+import { errors } from '../../../errors.ts'
+import type { Reader } from '../../store.ts'
+import type { DatabaseFiles } from './database-files.ts'
+import { bindable } from './executor.ts'
+import { translate } from './faults.ts'
+import type { ScanReply, ScanRequest } from './scan-thread.ts'
+
+const MAX_SCAN_MS = 5_000
+const MAX_WAITING = 64
+const MAX_PER_READER = { administrators: 16, others: 2 } as const
+const RETRY_AFTER_SECONDS = 5
+
+// The sources are run by tests, what the build makes of them by everybody else.
+const THREAD = new URL(`./scan-thread${extname(import.meta.url)}`, import.meta.url)
+
+/** Rows of one state of the database, some at a time. */
+export interface Cursor {
+  /** The next rows; none at the end. */
+  next(count: number): Promise<readonly unknown[]> | readonly unknown[]
+  close(): void
+}
+
+export class Scans {
+  readonly #administrators: ScanThread
+  readonly #others: ScanThread
+  readonly #files: DatabaseFiles
+  readonly #milliseconds: number
+  #lastCursor = 0
+  #started = 0
+
+  /**
+   * @param files those of the connection that writes: a thread must not read from others
+   * @param milliseconds how long a read may take before it is refused
+   */
+  constructor(file: string, files: DatabaseFiles, milliseconds = MAX_SCAN_MS) {
+    this.#files = files
+    this.#administrators = new ScanThread(file, MAX_PER_READER.administrators)
+    this.#others = new ScanThread(file, MAX_PER_READER.others)
+    this.#milliseconds = milliseconds
+  }
+
+  /** How many reads were begun. */
+  get started(): number {
+    return this.#started
+  }
+
+  /**
+   * All rows of a query.
+   * @throws INVALID_FILTER if it takes too long, SERVER_TOO_MANY_REQUESTS if too many reads wait for their turn
+   */
+  async rows<Row>({ sql, parameters }: CompiledQuery<Row>, reader: Reader): Promise<Row[]> {
+    this.#started += 1
+    const statement = { sql, parameters: bindable(parameters), milliseconds: this.#milliseconds }
+    return (await this.#threadOf(reader).ask({ kind: 'rows', ...statement }, reader)) as Row[]
+  }
+
+  /** The rows of a query, some at a time. Its methods throw as `rows` does. */
+  cursor({ sql, parameters }: CompiledQuery, reader: Reader): Cursor {
+    this.#started += 1
+    const thread = this.#threadOf(reader)
+    const cursor = ++this.#lastCursor
+    const milliseconds = this.#milliseconds
+    let state: 'new' | 'open' | 'closed' = 'new'
+    return {
+      async next(count) {
+        if (state === 'new') {
+          state = 'open'
+          await thread.ask({ kind: 'open', cursor, sql, parameters: bindable(parameters) }, reader)
+        }
+        return state === 'closed' ? [] : thread.ask({ kind: 'next', cursor, count, milliseconds }, reader)
+      },
+      close() {
+        if (state === 'open') thread.tell({ kind: 'close', cursor })
+        state = 'closed'
+      },
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#administrators.close(), this.#others.close()])
+  }
+
+  #threadOf({ isAdministrator }: Reader): ScanThread {
+    try {
+      this.#files.requirePresent()
+    } catch (error) {
+      throw translate(error)
+    }
+    return isAdministrator ? this.#administrators : this.#others
+  }
+}
+
+interface Waiting {
+  readonly request: ScanRequest
+  readonly reader: Reader | undefined
+  resolve(rows: readonly unknown[]): void
+  reject(error: unknown): void
+}
+
+/** One thread and those who wait for it. It starts when it is needed, and anew after it failed. */
+class ScanThread {
+  readonly #file: string
+  readonly #maxPerReader: number
+  /** In the order of their requests; the thread works on the first. */
+  #waiting: Waiting[] = []
+  #worker: Worker | undefined
+  #isClosed = false
+
+  constructor(file: string, maxPerReader: number) {
+    this.#file = file
+    this.#maxPerReader = maxPerReader
+  }
+
+  /** @throws SERVER_TOO_MANY_REQUESTS if the reader, or all of them, wait for too much already */
+  ask(request: ScanRequest, reader: Reader): Promise<readonly unknown[]> {
+    const own = this.#waiting.filter((waiting) => waiting.reader?.id === reader.id)
+    if (this.#waiting.length >= MAX_WAITING || own.length >= this.#maxPerReader) {
+      const cause = `${own.length} reads of ${reader.id} and ${this.#waiting.length} in all wait for their turn`
+      throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
+    }
+    return this.#add(request, reader)
+  }
+
+  /** Asks for something that is not waited for. */
+  tell(request: ScanRequest): void {
+    if (this.#worker) void this.#add(request, undefined).catch(() => {})
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const worker = this.#worker
+    this.#fail(new Error('the store was closed'))
+    await worker?.terminate()
+  }
+
+  #add(request: ScanRequest, reader: Reader | undefined): Promise<readonly unknown[]> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ request, reader, resolve, reject })
+      if (this.#waiting.length === 1) this.#send()
+    })
+  }
+
+  #send(): void {
+    const first = this.#waiting[0]
+    if (!first) this.#worker?.unref()
+    else if (this.#isClosed) this.#fail(new Error('the store was closed'))
+    else {
+      this.#worker ??= this.#start()
+      // Only a request keeps the process alive.
+      this.#worker.ref()
+      this.#worker.postMessage(first.request)
+    }
+  }
+
+  #start(): Worker {
+    const worker = new Worker(THREAD, { workerData: this.#file })
+    const fail = (error: unknown) => {
+      if (this.#worker === worker) this.#fail(error)
+    }
+    worker.on('message', (reply: ScanReply) => this.#settle(reply))
+    worker.on('error', fail)
+    worker.on('exit', (code) => fail(new Error(`the thread for reads ended with ${code}`)))
+    return worker
+  }
+
+  #settle(reply: ScanReply): void {
+    const first = this.#waiting.shift()
+    if ('rows' in reply) first?.resolve(reply.rows)
+    else first?.reject(errorFrom(reply.failure))
+    this.#send()
+  }
+
+  /** What waits is refused. The next request starts a thread anew. */
+  #fail(error: unknown): void {
+    this.#worker = undefined
+    for (const { reject } of this.#waiting.splice(0)) {
+      reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: error, retryAfterSeconds: RETRY_AFTER_SECONDS }))
+    }
+  }
+}
+
+function errorFrom({ message, code, isTooCostly }: Extract<ScanReply, { failure: unknown }>['failure']): unknown {
+  if (isTooCostly) {
+    const reason = 'the query looks at more than it can in the time it has: ask for less at a time'
+    return errors.INVALID_FILTER({ code: 'INVALID_FILTER', message: reason })
+  }
+  return translate(Object.assign(new Error(message), { code }))
+}
