@@ -58,30 +58,18 @@ def before_load_schema(ctx, schema):
 
 
 @schemathesis.hook
-def map_path_parameters(ctx, path_parameters):
-    collection = ctx.operation.path.split("/")[1]
-    return {
-        name: replaced(REFERENCES.get(name, collection), value)
-        for name, value in (path_parameters or {}).items()
-    }
-
-
-@schemathesis.hook
-def map_body(ctx, body):
-    return with_ids(body)
-
-
-@schemathesis.hook
 def before_call(ctx, case, kwargs):
+    collection = case.path.split("/")[1]
     for name, value in (case.path_parameters or {}).items():
-        if value in PROTECTED:
-            case.path_parameters[name] = "no-such-record"
+        chosen = replaced(REFERENCES.get(name, collection), value)
+        case.path_parameters[name] = "no-such-record" if chosen in PROTECTED else chosen
+    case.body = with_ids(case.body)
 
 
 @schemathesis.hook
 def after_call(ctx, case, response):
     if response.status_code == 201 and case.method.upper() == "POST":
         made = response.json().get("data", {}).get("id")
-        collection = case.operation.path.split("/")[1]
+        collection = case.path.split("/")[1]
         if made and collection in POOL and len(POOL[collection]) < 200:
             POOL[collection].append(made)
