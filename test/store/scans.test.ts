@@ -100,6 +100,20 @@ describe('a thread for reads', () => {
     expect(order).toEqual(['administrator', 'client'])
   })
 
+  it('lets readers take turns, however many reads one of them has waiting', async () => {
+    const threads = scansWith()
+    const answered: string[] = []
+    const read = async (reader: Reader) => {
+      await threads.rows(compiled(sql`select 1 as n`), reader)
+      answered.push(reader.id)
+    }
+
+    const busy = Array.from({ length: 4 }, () => read(administrator))
+    await Promise.all([...busy, read({ id: 'another administrator', isAdministrator: true })])
+
+    expect(answered.indexOf('another administrator')).toBe(1)
+  })
+
   it('leaves the loop to others while it works', async () => {
     const threads = scansWith(200)
     let isDone = false

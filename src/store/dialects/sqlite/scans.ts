@@ -74,7 +74,7 @@ export class Scans {
         return state === 'closed' ? [] : thread.ask({ kind: 'next', cursor, count, milliseconds }, reader)
       },
       close() {
-        if (state === 'open') thread.tell({ kind: 'close', cursor })
+        if (state === 'open') thread.tell({ kind: 'close', cursor }, reader)
         state = 'closed'
       },
     }
@@ -96,7 +96,7 @@ export class Scans {
 
 interface Waiting {
   readonly request: ScanRequest
-  readonly reader: Reader | undefined
+  readonly reader: Reader
   resolve(rows: readonly unknown[]): void
   reject(error: unknown): void
 }
@@ -105,7 +105,7 @@ interface Waiting {
 class ScanThread {
   readonly #file: string
   readonly #maxPerReader: number
-  /** In the order of their requests; the thread works on the first. */
+  /** The thread works on the first. Those of one reader stay in the order of their requests. */
   #waiting: Waiting[] = []
   #worker: Worker | undefined
   #isClosed = false
@@ -117,7 +117,7 @@ class ScanThread {
 
   /** @throws SERVER_TOO_MANY_REQUESTS if the reader, or all of them, wait for too much already */
   ask(request: ScanRequest, reader: Reader): Promise<readonly unknown[]> {
-    const own = this.#waiting.filter((waiting) => waiting.reader?.id === reader.id)
+    const own = this.#waiting.filter((waiting) => waiting.reader.id === reader.id && waiting.request.kind !== 'close')
     if (this.#waiting.length >= MAX_WAITING || own.length >= this.#maxPerReader) {
       const cause = `${own.length} reads of ${reader.id} and ${this.#waiting.length} in all wait for their turn`
       throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
@@ -126,8 +126,8 @@ class ScanThread {
   }
 
   /** Asks for something that is not waited for. */
-  tell(request: ScanRequest): void {
-    if (this.#worker) void this.#add(request, undefined).catch(() => {})
+  tell(request: ScanRequest, reader: Reader): void {
+    if (this.#worker) void this.#add(request, reader).catch(() => {})
   }
 
   async close(): Promise<void> {
@@ -137,7 +137,7 @@ class ScanThread {
     await worker?.terminate()
   }
 
-  #add(request: ScanRequest, reader: Reader | undefined): Promise<readonly unknown[]> {
+  #add(request: ScanRequest, reader: Reader): Promise<readonly unknown[]> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ request, reader, resolve, reject })
       if (this.#waiting.length === 1) this.#send()
@@ -171,7 +171,14 @@ class ScanThread {
     const first = this.#waiting.shift()
     if ('rows' in reply) first?.resolve(reply.rows)
     else first?.reject(errorFrom(reply.failure))
+    if (first) this.#passTurn(first.reader)
     this.#send()
+  }
+
+  /** Readers take turns, so that nobody waits for more than one read of a reader who has many waiting. */
+  #passTurn({ id }: Reader): void {
+    const next = this.#waiting.findIndex(({ reader }) => reader.id !== id)
+    if (next > 0) this.#waiting.unshift(...this.#waiting.splice(next, 1))
   }
 
   /** What waits is refused. The next request starts a thread anew. */
