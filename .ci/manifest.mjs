@@ -28,16 +28,16 @@ const plugin = new Plugin({
   respectNoCacheDefault: true,
 })
 await plugin.load()
-const { topics, referenceText } = await import('../dist/cli/generated.js')
+const { listTopics, renderReference } = await import('../dist/cli/generated.js')
 const { version } = plugin.manifest
 const commands = Object.fromEntries(Object.entries(plugin.manifest.commands).sort(([a], [b]) => (a < b ? -1 : 1)))
-const manifest = { version, topics: topics(Object.keys(commands)), commands }
+const manifest = { version, topics: listTopics(Object.keys(commands)), commands }
 // A line a command: quick to read at every start, and a change shows where it is.
 const lines = Object.entries(commands).map(([id, command]) => `${JSON.stringify(id)}: ${JSON.stringify(command)}`)
 write(
   'oclif.manifest.json',
   `{"version": "${version}",\n"topics": ${JSON.stringify(manifest.topics)},\n"commands": {\n${lines.join(',\n')}\n}}\n`,
 )
-write('docs/cli.md', referenceText(JSON.parse(JSON.stringify(manifest))))
-const { configReference } = await import('../dist/src/config-reference.js')
-write('docs/configuration.md', configReference())
+write('docs/cli.md', renderReference(JSON.parse(JSON.stringify(manifest))))
+const { renderConfigReference } = await import('../dist/src/config-reference.js')
+write('docs/configuration.md', renderConfigReference())

@@ -2,11 +2,11 @@
 import { Args, Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
 import { PrintingCommand } from './base.ts'
-import { userName } from './connection.ts'
-import { assertInitialised, dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
+import { getUserName } from './connection.ts'
+import { assertInitialized, dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
-import { ask, password } from './prompts.ts'
+import { promptPassword, promptText } from './prompts.ts'
 
 export class AdminRecover extends PrintingCommand {
   static override summary =
@@ -28,17 +28,17 @@ export class AdminRecover extends PrintingCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(AdminRecover)
-    const directory = dataDirectory(flags['data-dir'])
-    await assertInitialised(directory)
-    const username = flags.username ?? (await ask('Username', '--username'))
-    const administrator = { username, password: await password('Password', flags['password-file']) }
+    const directory = resolveDataDirectory(flags['data-dir'])
+    await assertInitialized(directory)
+    const username = flags.username ?? (await promptText('Username', '--username'))
+    const administrator = { username, password: await promptPassword('Password', flags['password-file']) }
     assertCredentials(administrator)
     const { recoverDirectory } = await import('../src/recover.ts')
     const { identityId, identityName, done } = await recoverDirectory({
       directory,
       env: process.env,
       clock: systemClock,
-      osUser: userName(),
+      osUser: getUserName(),
       administrator,
       ...(args.identity === undefined ? {} : { identity: args.identity }),
     }).catch(explain(directory))
@@ -57,7 +57,7 @@ interface Refused extends Error {
 /** What was refused, by name and status: the classes behind them need not be loaded to be recognised. */
 function explain(directory: string) {
   return (error: Refused): never => {
-    if (error.name !== 'ControllerError') explainOpening(directory, 'stop the controller first')(error)
+    if (error.name !== 'ControllerError') explainOpenError(directory, 'stop the controller first')(error)
     const { field, reason, message } = error.publicCause ?? {}
     const exitCode = { 404: EXIT.notFound, 409: EXIT.conflict }[error.status ?? 0] ?? EXIT.usage
     const sentence = field && reason ? `the ${field} ${reason}` : (message ?? error.message)

@@ -2,13 +2,13 @@
 import { Flags } from '@oclif/core'
 import { CLIENT_PATH, MANAGEMENT_PATH } from '../src/client/client.ts'
 import { requiredArgument } from './arguments.ts'
-import { connectedCommand } from './connected.ts'
-import { usageError } from './exit-codes.ts'
-import { jsonFrom, textFrom } from './input.ts'
+import { defineConnectedCommand } from './connected.ts'
+import { makeUsageError } from './exit-codes.ts'
+import { readJson, readText } from './input.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-export const apiRequest = connectedCommand({
+export const apiRequest = defineConnectedCommand({
   summary: 'Sends any request to the API, and prints what it answers.',
   args: {
     method: requiredArgument({ description: `One of ${METHODS.join(', ')}.` }),
@@ -27,13 +27,13 @@ export const apiRequest = connectedCommand({
   example: "GET '/identities?limit=1'",
   async run({ client, args, flags, print }) {
     const method = (args.method ?? '').toUpperCase()
-    if (!METHODS.includes(method)) throw usageError(`${args.method} is none of ${METHODS.join(', ')}`)
+    if (!METHODS.includes(method)) throw makeUsageError(`${args.method} is none of ${METHODS.join(', ')}`)
     const path = args.path ?? ''
-    if (!path.startsWith('/')) throw usageError('a path begins with /', { hint: `/${path}` })
+    if (!path.startsWith('/')) throw makeUsageError('a path begins with /', { hint: `/${path}` })
     const type = flags['content-type'] as string | undefined
     const data = flags.data as string | undefined
     const body =
-      data === undefined ? undefined : await (type === undefined ? jsonFrom('data', data) : textFrom('data', data))
+      data === undefined ? undefined : await (type === undefined ? readJson('data', data) : readText('data', data))
     const headers = Object.fromEntries(((flags.header as string[] | undefined) ?? []).map(headerFrom))
     const typed = type === undefined ? headers : { ...headers, 'content-type': type }
     const { reply } = await client.call(method, isWhole(path) ? path : MANAGEMENT_PATH + path, body, typed)
@@ -55,6 +55,6 @@ function isWhole(path: string): boolean {
 
 function headerFrom(given: string): [string, string] {
   const at = given.indexOf(':')
-  if (at < 1) throw usageError(`--header takes NAME: VALUE, not ${given}`, { field: 'header' })
+  if (at < 1) throw makeUsageError(`--header takes NAME: VALUE, not ${given}`, { field: 'header' })
   return [given.slice(0, at).trim().toLowerCase(), given.slice(at + 1).trim()]
 }

@@ -7,7 +7,7 @@ interface ArgumentOptions {
 }
 
 /** An argument. oclif would read one that is missing from stdin, which belongs to `--data -` and the like. */
-export function argument({ options, ...common }: ArgumentOptions): Interfaces.Arg<string | undefined> {
+export function optionalArgument({ options, ...common }: ArgumentOptions): Interfaces.Arg<string | undefined> {
   return Args.string({ ...common, ignoreStdin: true, ...(options ? { options: [...options] } : {}) })
 }
 

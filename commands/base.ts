@@ -2,11 +2,11 @@
 import { Command, Config, Flags, type Interfaces } from '@oclif/core'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { reportFailure } from './failures.ts'
-import { manifest } from './manifest.ts'
-import { typed } from './naming.ts'
+import { loadManifest } from './manifest.ts'
+import { toTypedCommand } from './naming.ts'
 import { type Format, formats, printResult, type Result } from './output/formats.ts'
-import { stdoutOutput } from './output/stdout.ts'
-import { safeLines } from './output/text.ts'
+import { openStdout } from './output/stdout.ts'
+import { escapeLines } from './output/text.ts'
 import { confirm } from './prompts.ts'
 
 const outputFlag = Flags.option({
@@ -20,7 +20,7 @@ export const printingFlags: Interfaces.FlagInput = { output: outputFlag }
 
 /** This program as oclif knows it: no plugins and no hooks, so there is nothing to load; loading takes longer than most commands. */
 class OwnConfig extends Config {
-  override version = manifest().version
+  override version = loadManifest().version
   override runHook = async () => ({ successes: [], failures: [] })
 }
 
@@ -35,7 +35,7 @@ export abstract class PrintingCommand extends Command {
 
   /** Prints a result to stdout: in the form asked for, else as a table. */
   protected print(result: Result, output: unknown): Promise<void> {
-    return printResult(result, (output as Format | undefined) ?? 'table', stdoutOutput())
+    return printResult(result, (output as Format | undefined) ?? 'table', openStdout())
   }
 
   /** Asks before something is destroyed, unless `--yes` answered already. @throws CommandError where the answer is no */
@@ -46,12 +46,12 @@ export abstract class PrintingCommand extends Command {
 
   /** Says something to the person in front of the terminal, beside the result. */
   protected notice(text: string): void {
-    process.stderr.write(`${safeLines(text)}\n`)
+    process.stderr.write(`${escapeLines(text)}\n`)
   }
 
   override async catch(error: Error): Promise<void> {
     const { id = '', flags, baseFlags } = this.ctor
     const known = [...Object.keys(flags ?? {}), ...Object.keys(baseFlags ?? {})]
-    this.exit(await reportFailure(error, { command: typed(id), argv: this.argv, flags: known }))
+    this.exit(await reportFailure(error, { command: toTypedCommand(id), argv: this.argv, flags: known }))
   }
 }

@@ -11,7 +11,7 @@ export type GivenFlags = Readonly<Record<string, unknown>> &
   ConnectionFlags & { readonly output?: Format; readonly yes?: boolean }
 
 /** What the body of a command works with. */
-export interface Run {
+export interface CommandRun {
   readonly client: Client
   readonly args: Readonly<Record<string, string | undefined>>
   readonly flags: GivenFlags
@@ -35,11 +35,11 @@ export interface CommandDescription {
   readonly base?: string
   /** Settles with the exit code, where that is another than 0. */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands have nothing to tell
-  run(run: Run): Promise<number | void>
+  run(run: CommandRun): Promise<number | void>
 }
 
 /** A command that talks to a controller, over HTTPS or offline. */
-export function connectedCommand(description: CommandDescription): CommandClass {
+export function defineConnectedCommand(description: CommandDescription): CommandClass {
   const { summary, aliases = [], args = {}, flags = {}, example, isPublic = false, base } = description
   const both = Object.keys(flags).find((flag) => flag in connectionFlags || flag in printingFlags)
   if (both !== undefined)

@@ -2,12 +2,12 @@
 import { hostname, userInfo } from 'node:os'
 import { Flags, type Interfaces } from '@oclif/core'
 import { Client } from '../src/client/client.ts'
-import { httpTransport } from '../src/client/http-transport.ts'
+import { createHttpTransport } from '../src/client/http-transport.ts'
 import { type Profile, Profiles } from '../src/client/profiles.ts'
 import type { Transport } from '../src/client/transport.ts'
-import { dataDirectory, dataDirectoryFlag, openOffline } from './data-directory.ts'
+import { dataDirectoryFlag, openOffline, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
-import { announced } from './show-request.ts'
+import { withRequestOutput } from './show-request.ts'
 
 /** The flags by which a controller is chosen. */
 export interface ConnectionFlags {
@@ -57,11 +57,12 @@ export interface ConnectOptions {
 /** A client of the controller that the flags choose. @throws CommandError where there is none, or it is not free */
 export async function connect(flags: ConnectionFlags, options: ConnectOptions): Promise<Client> {
   const { version, isPublic, base } = options
-  const show = (transport: Transport) => (flags['show-request'] ? announced(transport, options.notice) : transport)
+  const show = (transport: Transport) =>
+    flags['show-request'] ? withRequestOutput(transport, options.notice) : transport
   if (flags.offline) {
-    return new Client(show(await openOffline(dataDirectory(flags['data-dir']), userName())), { base })
+    return new Client(show(await openOffline(resolveDataDirectory(flags['data-dir']), getUserName())), { base })
   }
-  const { name, profile } = chosenProfile(flags)
+  const { name, profile } = chooseProfile(flags)
   if (profile.token === undefined && !isPublic) {
     throw new CommandError(
       EXIT.signInFirst,
@@ -74,11 +75,11 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
   }
   const { url, rootPem, token } = profile
   const headers = { 'user-agent': `controller/${version} (${hostname()})` }
-  return new Client(show(httpTransport({ url, rootPem, headers })), { base, token })
+  return new Client(show(createHttpTransport({ url, rootPem, headers })), { base, token })
 }
 
 /** Who works on this machine, for the audit. */
-export function userName(): string {
+export function getUserName(): string {
   try {
     return userInfo().username
   } catch {
@@ -87,7 +88,7 @@ export function userName(): string {
 }
 
 /** The profile that the flags name, else the current one. @throws CommandError with exit code 4 */
-export function chosenProfile({ controller, profile }: ConnectionFlags): { name: string; profile: Profile } {
+export function chooseProfile({ controller, profile }: ConnectionFlags): { name: string; profile: Profile } {
   const profiles = Profiles.open(process.env)
   if (controller !== undefined) return profileOfUrl(profiles, controller, profile)
   const name = profile ?? profiles.currentName
@@ -100,7 +101,7 @@ export function chosenProfile({ controller, profile }: ConnectionFlags): { name:
 
 /** Several profiles may lead to one controller: the one that is named, else the current one, else the first. */
 function profileOfUrl(profiles: Profiles, url: string, named: string | undefined): { name: string; profile: Profile } {
-  const wanted = normalUrl(url)
+  const wanted = normalizeUrl(url)
   const names = [
     ...(named === undefined ? [] : [named]),
     ...(profiles.currentName === undefined ? [] : [profiles.currentName]),
@@ -116,7 +117,7 @@ function profileOfUrl(profiles: Profiles, url: string, named: string | undefined
 }
 
 /** `https://host:port` from what a person typed. @throws CommandError with exit code 2 */
-export function normalUrl(given: string): string {
+export function normalizeUrl(given: string): string {
   const text = given.includes('://') ? given : `https://${given}`
   if (URL.canParse(text) && text.startsWith('https://')) return new URL(text).origin
   throw new CommandError(EXIT.usage, 'USAGE', `${given} is not the URL of a controller`, { hint: 'https://HOST:PORT' })

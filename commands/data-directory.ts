@@ -13,38 +13,38 @@ export const dataDirectoryFlag = Flags.string({
 })
 
 /** The directory that a flag or the environment names, else the one of this user. */
-export function dataDirectory(given: string | undefined, env: NodeJS.ProcessEnv = process.env): string {
+export function resolveDataDirectory(given: string | undefined, env: NodeJS.ProcessEnv = process.env): string {
   return resolve(given ?? join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'controller'))
 }
 
 /** A way into the directory without a controller. @throws CommandError where it is none, or somebody works on it */
 export async function openOffline(directory: string, osUser: string): Promise<Transport> {
-  await assertInitialised(directory)
-  const { offlineTransport } = await import('../server/in-process.ts')
-  const transport = await offlineTransport(directory, osUser, process.env).catch(explainOpening(directory))
+  await assertInitialized(directory)
+  const { openOfflineTransport: offlineTransport } = await import('../server/in-process.ts')
+  const transport = await offlineTransport(directory, osUser, process.env).catch(explainOpenError(directory))
   rememberDirectory(directory, process.env)
   return transport
 }
 
 /** Whether a controller was made in the directory. @throws CommandError if this account cannot enter it */
 export async function isInitialised(directory: string): Promise<boolean> {
-  const initialise = await import('../src/initialise.ts')
+  const { isInitialized } = await import('../src/initialize.ts')
   try {
-    return initialise.isInitialised(directory)
+    return isInitialized(directory)
   } catch (error) {
-    return explainOpening(directory)(error as Error)
+    return explainOpenError(directory)(error as Error)
   }
 }
 
 /** @throws CommandError with exit code 5 where no controller was made yet */
-export async function assertInitialised(directory: string): Promise<void> {
+export async function assertInitialized(directory: string): Promise<void> {
   if (await isInitialised(directory)) return
   throw new CommandError(EXIT.notFound, 'NO_DATA_DIRECTORY', `${directory} is not the data directory of a controller`, {
     hint: `--data-dir with another directory, or controller init --data-dir ${directory}`,
   })
 }
 
-const LEAVE_IT = 'leave out --offline to speak to the controller that runs, or stop it first'
+const LOCKED_HINT = 'leave out --offline to speak to the controller that runs, or stop it first'
 
 /** The exit code for each thing that can be wrong with a directory. */
 const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
@@ -56,7 +56,7 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
 }
 
 /** What it means when a directory cannot be opened. */
-export function explainOpening(directory: string, whenLocked = LEAVE_IT) {
+export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
   return (error: Error): never => {
     // By name: the server's modules are not those of this command line.
     if (error.name === 'DirectoryLocked') {

@@ -2,7 +2,7 @@
 import { Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
 import { PrintingCommand } from './base.ts'
-import { assertInitialised, dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
+import { assertInitialized, dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
 import { EXIT } from './exit-codes.ts'
 
 export class DbCheck extends PrintingCommand {
@@ -59,8 +59,8 @@ function sentenceFor(file: string, migrations: readonly string[], isTrial: boole
 }
 
 async function opened(given: string | undefined) {
-  const directory = dataDirectory(given)
-  await assertInitialised(directory)
+  const directory = resolveDataDirectory(given)
+  await assertInitialized(directory)
   const { dataPaths } = await import('../src/controller.ts')
   const maintenance = await import('../src/store/dialects/sqlite/maintenance.ts')
   const { database, auditKey } = dataPaths(directory)
@@ -68,5 +68,5 @@ async function opened(given: string | undefined) {
 }
 
 function attempt<T>(directory: string, work: () => Promise<T>): Promise<T> {
-  return work().catch(explainOpening(directory, 'stop it first'))
+  return work().catch(explainOpenError(directory, 'stop it first'))
 }

@@ -50,12 +50,12 @@ export class CommandError extends Error {
 }
 
 /** The command line itself is wrong: exit code 2. */
-export function usageError(message: string, more: { hint?: string; field?: string } = {}): CommandError {
+export function makeUsageError(message: string, more: { hint?: string; field?: string } = {}): CommandError {
   return new CommandError(EXIT.usage, 'USAGE', message, more)
 }
 
 /** What an answer of the API says of a request that was refused. */
-interface Refusal {
+interface ErrorResponse {
   readonly status: number
   readonly causeCode: string | undefined
   readonly field: string | undefined
@@ -63,7 +63,7 @@ interface Refusal {
 }
 
 /** The exit code for a request that the controller refused. */
-export function exitCodeOfRefusal({ status, causeCode, field, reason }: Refusal): number {
+export function toExitCode({ status, causeCode, field, reason }: ErrorResponse): number {
   switch (status) {
     case 401:
       return causeCode === 'PERMISSION_DENIED' ? EXIT.notPermitted : EXIT.signInFirst

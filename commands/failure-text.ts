@@ -1,5 +1,5 @@
 // How a failure is written to stderr: sentences for people, one JSON object for programs.
-import { safeJson, safeLines } from './output/text.ts'
+import { escapeJson, escapeLines } from './output/text.ts'
 
 /** A failure as JSON shows it. */
 export interface Failure {
@@ -12,14 +12,14 @@ export interface Failure {
 
 /** @param argv decides the form */
 export function writeFailure(failure: Failure, argv: readonly string[]): void {
-  process.stderr.write(wantsJson(argv) ? `${safeJson(JSON.stringify(failure))}\n` : text(failure))
+  process.stderr.write(wantsJson(argv) ? `${escapeJson(JSON.stringify(failure))}\n` : text(failure))
 }
 
 function text({ message, hint, requestId }: Failure): string {
   const lines = [message]
   if (hint) lines.push(`Try: ${hint}`)
   if (requestId) lines.push(`Request: ${requestId}`)
-  return `${safeLines(lines.join('\n'))}\n`
+  return `${escapeLines(lines.join('\n'))}\n`
 }
 
 /** Whether the result was asked for in a form that programs read; JSON is YAML, too. */

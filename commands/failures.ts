@@ -1,12 +1,12 @@
 // From whatever went wrong to what a person, or a script, is told: what, why, and the command that helps.
 import { Errors } from '@oclif/core'
-import { RequestFailed } from '../src/client/client.ts'
-import { Unreachable } from '../src/client/http-transport.ts'
-import { CommandError, EXIT, exitCodeOfRefusal } from './exit-codes.ts'
+import { RequestError } from '../src/client/client.ts'
+import { UnreachableError } from '../src/client/http-transport.ts'
+import { CommandError, EXIT, toExitCode } from './exit-codes.ts'
 import { type Failure, writeFailure } from './failure-text.ts'
-import { commandIds, manifest } from './manifest.ts'
-import { nearest } from './nearest.ts'
-import { commandLine } from './shell-words.ts'
+import { loadManifest, mapCommandIds } from './manifest.ts'
+import { findNearest } from './nearest.ts'
+import { toCommandLine } from './shell-words.ts'
 
 /** The command that failed. */
 export interface Attempt {
@@ -21,25 +21,25 @@ export interface Attempt {
 export async function reportFailure(error: Error, attempt: Attempt): Promise<number> {
   if (error instanceof Errors.ExitError) return error.oclif.exit ?? EXIT.failed
   const isUsage = error instanceof Errors.CLIError
-  writeFailure(isUsage ? describeUsage(error, attempt) : await describe(error, attempt), attempt.argv)
+  writeFailure(isUsage ? describeUsage(error, attempt) : await describeFailure(error, attempt), attempt.argv)
   return isUsage ? EXIT.usage : exitCodeOf(error)
 }
 
 function exitCodeOf(error: Error): number {
   if (error instanceof CommandError) return error.exitCode
-  if (error instanceof Unreachable) return EXIT.tryLater
-  return error instanceof RequestFailed ? exitCodeOfRefusal(error) : EXIT.failed
+  if (error instanceof UnreachableError) return EXIT.tryLater
+  return error instanceof RequestError ? toExitCode(error) : EXIT.failed
 }
 
-async function describe(error: Error, attempt: Attempt): Promise<Failure> {
-  if (error instanceof RequestFailed) return describeRefusal(error, attempt)
-  if (error instanceof Unreachable) {
+async function describeFailure(error: Error, attempt: Attempt): Promise<Failure> {
+  if (error instanceof RequestError) return describeRefusal(error, attempt)
+  if (error instanceof UnreachableError) {
     const { describeUnreachable } = await import('./unreachable.ts')
     return describeUnreachable(error, attempt)
   }
   if (error instanceof CommandError) {
     const { code, message, field, exitCode } = error
-    const hint = error.hint ?? (exitCode === EXIT.usage ? helpOf(attempt) : undefined)
+    const hint = error.hint ?? (exitCode === EXIT.usage ? toHelpCommand(attempt) : undefined)
     return { code, message, ...(field ? { field } : {}), ...(hint ? { hint } : {}) }
   }
   return { code: 'FAILED', message: error.message }
@@ -47,10 +47,10 @@ async function describe(error: Error, attempt: Attempt): Promise<Failure> {
 
 // ---- the controller refused ----------------------------------------------------------------------------------------
 
-function describeRefusal(refusal: RequestFailed, attempt: Attempt): Failure {
+function describeRefusal(refusal: RequestError, attempt: Attempt): Failure {
   const { target, code, message, reason, field, requestId } = refusal
   const why = field && reason ? `${field} ${reason}` : reason ? `${message} (${reason})` : message
-  const hint = hintFor(refusal, attempt)
+  const hint = findHint(refusal, attempt)
   return {
     code,
     message: `${target}: ${why}`,
@@ -60,14 +60,14 @@ function describeRefusal(refusal: RequestFailed, attempt: Attempt): Failure {
   }
 }
 
-function hintFor(refusal: RequestFailed, attempt: Attempt): string | undefined {
+function findHint(refusal: RequestError, attempt: Attempt): string | undefined {
   const { target, status, causeCode, code, value } = refusal
   const isOnline = target.startsWith('https://')
   const [noun] = attempt.command.split(' ')
   switch (status) {
     case 400:
       if (code === 'INVALID_FILTER') return 'controller help filters'
-      return exitCodeOfRefusal(refusal) === EXIT.conflict ? `controller ${noun} list` : helpOf(attempt)
+      return toExitCode(refusal) === EXIT.conflict ? `controller ${noun} list` : toHelpCommand(attempt)
     case 401:
       if (code === 'INVALID_AUTH') return 'check the username and the password'
       if (!isOnline) return 'leave out --offline: a data directory has no identity of its own'
@@ -80,21 +80,23 @@ function hintFor(refusal: RequestFailed, attempt: Attempt): string | undefined {
         ? `controller login ${target} as an identity that may`
         : undefined
     case 404:
-      return commandIds(manifest()).has(`${noun}:list`) ? `controller ${noun} list` : helpOf(attempt)
+      return mapCommandIds(loadManifest()).has(`${noun}:list`) ? `controller ${noun} list` : toHelpCommand(attempt)
     case 409:
-      return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY' && value ? `first delete or change ${value}` : helpOf(attempt)
+      return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY' && value
+        ? `first delete or change ${value}`
+        : toHelpCommand(attempt)
     case 429:
     case 503:
       return 'the same again in a moment'
     case 500:
       return isOnline ? 'the log of the controller, under the id of the request' : undefined
     default:
-      return status < 500 ? helpOf(attempt) : undefined
+      return status < 500 ? toHelpCommand(attempt) : undefined
   }
 }
 
-function helpOf({ command }: Attempt): string {
-  return commandLine(command, ['--help'])
+function toHelpCommand({ command }: Attempt): string {
+  return toCommandLine(command, ['--help'])
 }
 
 // ---- the command line is wrong -------------------------------------------------------------------------------------
@@ -104,10 +106,10 @@ type ParserError = Errors.CLIError & { flags?: string[]; args?: ({ name?: string
 /** What the parser found wrong, in one sentence. */
 function describeUsage(error: ParserError, attempt: Attempt): Failure {
   const { flags } = attempt
-  const help = helpOf(attempt)
+  const help = toHelpCommand(attempt)
   if (error.flags && /^Nonexistent/i.test(error.message)) {
     const [unknown = ''] = error.flags
-    const near = nearest(unknown.replace(/^-+/, ''), flags).map((flag) => `--${flag}`)
+    const near = findNearest(unknown.replace(/^-+/, ''), flags).map((flag) => `--${flag}`)
     return {
       code: 'USAGE',
       message: `there is no flag ${error.flags.join(', ')} here`,

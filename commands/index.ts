@@ -1,7 +1,7 @@
 // Every command by its id: those that people need more of are written by hand, all others follow from the API.
 import { AdminRecover } from './admin-recover.ts'
-import { apiDescription } from './api/description.ts'
-import { operationCommands } from './api/operation-commands.ts'
+import { loadApiDescription } from './api/description.ts'
+import { makeOperationCommands } from './api/operation-commands.ts'
 import { apiRequest } from './api-request.ts'
 import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
@@ -35,6 +35,6 @@ const written = {
 
 // Defined one by one: the commands of operations are made when they are looked up.
 export const COMMANDS: Readonly<Record<string, CommandClass>> = Object.defineProperties(
-  operationCommands(apiDescription()),
+  makeOperationCommands(loadApiDescription()),
   Object.getOwnPropertyDescriptors(written as unknown as Record<string, CommandClass>),
 )

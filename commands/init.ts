@@ -4,9 +4,9 @@ import { rememberDirectory } from '../src/client/known-directories.ts'
 import { systemClock } from '../src/clock.ts'
 import type { Overrides } from '../src/config.ts'
 import { PrintingCommand } from './base.ts'
-import { dataDirectory, dataDirectoryFlag, explainOpening, isInitialised } from './data-directory.ts'
-import { CommandError, EXIT, usageError } from './exit-codes.ts'
-import { password } from './prompts.ts'
+import { dataDirectoryFlag, explainOpenError, isInitialised, resolveDataDirectory } from './data-directory.ts'
+import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { promptPassword } from './prompts.ts'
 
 export const networkFlags = {
   listen: Flags.string({ description: 'Address to listen on, as host:port.', helpValue: 'HOST:PORT' }),
@@ -19,7 +19,7 @@ export const networkFlags = {
 }
 
 /** Settings that these flags stand for. */
-export function networkSettings({ listen, advertise }: { listen?: string; advertise?: string[] }): Overrides {
+export function readNetworkSettings({ listen, advertise }: { listen?: string; advertise?: string[] }): Overrides {
   return {
     ...(listen === undefined
       ? {}
@@ -48,8 +48,8 @@ export class Init extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Init)
-    const directory = dataDirectory(flags['data-dir'])
-    const { initialise } = await import('../src/initialise.ts')
+    const directory = resolveDataDirectory(flags['data-dir'])
+    const { initializeDirectory } = await import('../src/initialize.ts')
     if (await isInitialised(directory)) {
       const message = `${directory} is a controller's data directory already`
       const hint = `controller serve --data-dir ${directory}`
@@ -59,14 +59,14 @@ export class Init extends PrintingCommand {
     const administrator =
       username === undefined
         ? undefined
-        : { username, password: await password('Password', flags['admin-password-file']) }
+        : { username, password: await promptPassword('Password', flags['admin-password-file']) }
     assertCredentials(administrator)
-    const files = await initialise({
+    const files = await initializeDirectory({
       directory,
-      settings: networkSettings(flags),
+      settings: readNetworkSettings(flags),
       clock: systemClock,
       ...(administrator ? { administrator } : {}),
-    }).catch(explainOpening(directory, 'wait until it is done'))
+    }).catch(explainOpenError(directory, 'wait until it is done'))
     const sentence = [
       `Made a controller in ${directory}:`,
       ...files.map((file) => `  ${file}`),
@@ -83,9 +83,9 @@ export function assertCredentials(credentials: { username: string; password: str
   if (!credentials) return
   const { username, password: secret } = credentials
   if (username.length < 4 || username.length > 100) {
-    throw usageError('a username has 4 to 100 characters', { field: 'username' })
+    throw makeUsageError('a username has 4 to 100 characters', { field: 'username' })
   }
   if (secret.length < 5 || secret.length > 100) {
-    throw usageError('a password has 5 to 100 characters', { field: 'password' })
+    throw makeUsageError('a password has 5 to 100 characters', { field: 'password' })
   }
 }

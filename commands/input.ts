@@ -1,25 +1,25 @@
 // Text that comes from elsewhere than the command line: files and stdin.
 import { readFile } from 'node:fs/promises'
-import { usageError } from './exit-codes.ts'
+import { makeUsageError } from './exit-codes.ts'
 
 /** Text as it is typed, from a file by `@FILE`, or from stdin by `-`. @throws CommandError with exit code 2 */
-export async function textFrom(flag: string, given: string): Promise<string> {
+export async function readText(flag: string, given: string): Promise<string> {
   if (given === '-') return stdinText(flag)
   return given.startsWith('@') ? fileText(flag, given.slice(1)) : given
 }
 
 /** The same, as JSON. */
-export async function jsonFrom(flag: string, given: string): Promise<unknown> {
-  const text = await textFrom(flag, given)
+export async function readJson(flag: string, given: string): Promise<unknown> {
+  const text = await readText(flag, given)
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw usageError(`--${flag} is not valid JSON: ${(error as Error).message}`, { field: flag })
+    throw makeUsageError(`--${flag} is not valid JSON: ${(error as Error).message}`, { field: flag })
   }
 }
 
 /** A secret from a file, or from stdin by `-`, without the line end that editors and `echo` put there. */
-export async function secretFrom(flag: string, file: string): Promise<string> {
+export async function readSecret(flag: string, file: string): Promise<string> {
   const text = file === '-' ? await stdinText(flag) : await fileText(flag, file)
   return text.replace(/\r?\n$/, '')
 }
@@ -28,7 +28,7 @@ async function fileText(flag: string, path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw usageError(`--${flag} cannot be read: ${(error as Error).message}`, { field: flag })
+    throw makeUsageError(`--${flag} cannot be read: ${(error as Error).message}`, { field: flag })
   }
 }
 

@@ -1,19 +1,19 @@
 // `controller login`: signs in, pins the controller's root, and remembers both in a profile.
 import { readFileSync } from 'node:fs'
 import { Flags } from '@oclif/core'
-import { type Bootstrap, readBootstrap } from '../src/client/bootstrap.ts'
+import { type Bootstrap, decodeBootstrap } from '../src/client/bootstrap.ts'
 import { CLIENT_PATH, Client } from '../src/client/client.ts'
-import { httpTransport } from '../src/client/http-transport.ts'
-import { Profiles, profileName } from '../src/client/profiles.ts'
-import { type FoundRoot, offeredRoot, rootFromPem } from '../src/client/trust.ts'
-import { argument } from './arguments.ts'
+import { createHttpTransport } from '../src/client/http-transport.ts'
+import { Profiles, toProfileName } from '../src/client/profiles.ts'
+import { fetchRoot, type RootCertificate, rootFromPem } from '../src/client/trust.ts'
+import { optionalArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { describeChangedRoot } from './changed-root.ts'
-import { normalUrl, profileFlag } from './connection.ts'
-import { CommandError, EXIT, usageError } from './exit-codes.ts'
+import { normalizeUrl, profileFlag } from './connection.ts'
+import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
-import { ask, canAsk, confirm, password } from './prompts.ts'
-import { spokenTime } from './times.ts'
+import { canPrompt, confirm, promptPassword, promptText } from './prompts.ts'
+import { toTimeText } from './times.ts'
 
 interface LoginFlags {
   readonly 'ca-file'?: string | undefined
@@ -24,7 +24,7 @@ interface LoginFlags {
 export class Login extends PrintingCommand {
   static override summary = 'Signs in to a controller and makes it the current one.'
   static override args = {
-    url: argument({ description: 'URL of the controller; the current one unless said otherwise.' }),
+    url: optionalArgument({ description: 'URL of the controller; the current one unless said otherwise.' }),
   }
   static override flags = {
     bootstrap: Flags.string({
@@ -56,16 +56,18 @@ export class Login extends PrintingCommand {
     const { args, flags } = await this.parse(Login)
     const bootstrap = flags.bootstrap === undefined ? undefined : parseBootstrap(flags.bootstrap)
     const profiles = Profiles.open(process.env)
-    const url = normalUrl(bootstrap?.url ?? args.url ?? flags.controller ?? currentUrl(profiles, flags.profile))
+    const url = normalizeUrl(bootstrap?.url ?? args.url ?? flags.controller ?? currentUrl(profiles, flags.profile))
     const root = await this.#trustedRoot(url, flags, bootstrap?.fingerprint)
     const known = flags.profile === undefined ? undefined : profiles.get(flags.profile)?.username
     const username =
-      flags.username ?? known ?? (await ask(bootstrap ? 'Username of the new administrator' : 'Username', '--username'))
-    const secret = await password('Password', flags['password-file'])
+      flags.username ??
+      known ??
+      (await promptText(bootstrap ? 'Username of the new administrator' : 'Username', '--username'))
+    const secret = await promptPassword('Password', flags['password-file'])
     assertCredentials({ username, password: secret })
     if (bootstrap) await redeem(url, root, bootstrap, username, secret)
     const session = await signIn(url, root, username, secret, flags['mfa-code'])
-    const name = flags.profile ?? profileName(url)
+    const name = flags.profile ?? toProfileName(url)
     const signedInAt = new Date().toISOString()
     profiles.save(name, { url, rootPem: root.pem, username, token: session.token, signedInAt })
     const { identity, expiresAt } = session
@@ -77,14 +79,14 @@ export class Login extends PrintingCommand {
       identityName: identity.name,
       expiresAt,
     }
-    const sentence = `Signed in to ${url} as ${identity.name} (profile ${name}). Unused, the session ends ${spokenTime(expiresAt)}, at ${expiresAt}.`
+    const sentence = `Signed in to ${url} as ${identity.name} (profile ${name}). Unused, the session ends ${toTimeText(expiresAt)}, at ${expiresAt}.`
     await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
 
   /** The root by which this controller is recognised from now on. */
-  async #trustedRoot(url: string, flags: LoginFlags, expected: string | undefined): Promise<FoundRoot> {
+  async #trustedRoot(url: string, flags: LoginFlags, expected: string | undefined): Promise<RootCertificate> {
     if (flags['ca-file'] !== undefined) return rootOfFile(flags['ca-file'])
-    const offered = await offeredRoot(url)
+    const offered = await fetchRoot(url)
     if (!offered) {
       throw new CommandError(
         EXIT.failed,
@@ -102,8 +104,8 @@ export class Login extends PrintingCommand {
     if (pinned.length > 0) throw rootChanged(url, offered, pinned)
     this.notice(`The root certificate of ${url} has the SHA-256 ${offered.fingerprint}`)
     if (flags.yes === true) return offered
-    if (!canAsk()) {
-      throw usageError(`the root certificate of ${url} is not known`, {
+    if (!canPrompt()) {
+      throw makeUsageError(`the root certificate of ${url} is not known`, {
         hint: '--fingerprint SHA-256, --ca-file FILE, or --yes',
       })
     }
@@ -116,20 +118,20 @@ export class Login extends PrintingCommand {
  * Another root than the one that is pinned is a controller that was made anew, or an attacker who waits for the password.
  * Only a fingerprint from elsewhere can tell, so neither a question nor `--yes` is enough.
  */
-function rootChanged(url: string, offered: FoundRoot, pinned: readonly string[]): CommandError {
+function rootChanged(url: string, offered: RootCertificate, pinned: readonly string[]): CommandError {
   const { code, message, hint } = describeChangedRoot(url, offered.fingerprint, pinned)
   return new CommandError(EXIT.failed, code, message, { hint })
 }
 
-function assertExpected(url: string, offered: FoundRoot, wanted: string): FoundRoot {
+function assertExpected(url: string, offered: RootCertificate, wanted: string): RootCertificate {
   if (offered.fingerprint === wanted) return offered
   const message = `${url} has another root certificate than expected: ${offered.fingerprint}, not ${wanted}`
   throw new CommandError(EXIT.failed, 'UNTRUSTED', message, { hint: 'compare with what "controller serve" printed' })
 }
 
 function parseBootstrap(text: string): Bootstrap {
-  const bootstrap = readBootstrap(text)
-  if (!bootstrap) throw usageError('that is not a bootstrap token', { field: 'bootstrap' })
+  const bootstrap = decodeBootstrap(text)
+  if (!bootstrap) throw makeUsageError('that is not a bootstrap token', { field: 'bootstrap' })
   return bootstrap
 }
 
@@ -137,12 +139,12 @@ function currentUrl(profiles: Profiles, profile: string | undefined): string {
   const name = profile ?? profiles.currentName
   const url = name === undefined ? undefined : profiles.get(name)?.url
   if (url) return url
-  throw usageError('say which controller', { hint: 'controller login https://HOST:PORT' })
+  throw makeUsageError('say which controller', { hint: 'controller login https://HOST:PORT' })
 }
 
-function rootOfFile(file: string): FoundRoot {
+function rootOfFile(file: string): RootCertificate {
   const root = rootFromPem(readText(file))
-  if (!root) throw usageError(`${file} holds no root certificate`, { field: 'ca-file' })
+  if (!root) throw makeUsageError(`${file} holds no root certificate`, { field: 'ca-file' })
   return root
 }
 
@@ -150,7 +152,7 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw usageError(`${file} cannot be read: ${(error as Error).message}`, { field: 'ca-file' })
+    throw makeUsageError(`${file} cannot be read: ${(error as Error).message}`, { field: 'ca-file' })
   }
 }
 
@@ -165,12 +167,12 @@ function pinnedFingerprints(url: string): string[] {
 
 async function redeem(
   url: string,
-  root: FoundRoot,
+  root: RootCertificate,
   { token }: Bootstrap,
   username: string,
   secret: string,
 ): Promise<void> {
-  const client = new Client(httpTransport({ url, rootPem: root.pem }), { base: CLIENT_PATH })
+  const client = new Client(createHttpTransport({ url, rootPem: root.pem }), { base: CLIENT_PATH })
   try {
     await client.call('POST', `/enroll?method=updb&token=${token}`, { username, password: secret })
   } finally {
@@ -187,12 +189,12 @@ interface Session {
 
 async function signIn(
   url: string,
-  root: FoundRoot,
+  root: RootCertificate,
   username: string,
   secret: string,
   code: string | undefined,
 ): Promise<Session> {
-  const transport = httpTransport({ url, rootPem: root.pem })
+  const transport = createHttpTransport({ url, rootPem: root.pem })
   try {
     const { data } = await new Client(transport).call('POST', '/authenticate?method=password', {
       username,
@@ -200,7 +202,7 @@ async function signIn(
     })
     const session = data as Session
     if (!owesCode(session)) return session
-    const given = code ?? (await ask('Code of the second factor', '--mfa-code'))
+    const given = code ?? (await promptText('Code of the second factor', '--mfa-code'))
     const client = new Client(transport, { token: session.token })
     await client.call('POST', '/authenticate/mfa', { code: given.trim() })
     return (await client.call('GET', '/current-api-session')).data as Session

@@ -1,10 +1,10 @@
 // `controller logout`: ends the session, there and here.
 
-import { Client, RequestFailed } from '../src/client/client.ts'
-import { httpTransport, Unreachable } from '../src/client/http-transport.ts'
+import { Client, RequestError } from '../src/client/client.ts'
+import { createHttpTransport, UnreachableError } from '../src/client/http-transport.ts'
 import { Profiles } from '../src/client/profiles.ts'
 import { PrintingCommand } from './base.ts'
-import { chosenProfile, controllerFlag, profileFlag } from './connection.ts'
+import { chooseProfile, controllerFlag, profileFlag } from './connection.ts'
 
 export class Logout extends PrintingCommand {
   static override summary = 'Signs out: ends the session, and forgets it here.'
@@ -16,16 +16,18 @@ export class Logout extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Logout)
-    const { name, profile } = chosenProfile(flags)
+    const { name, profile } = chooseProfile(flags)
     const { url, rootPem, token } = profile
     if (token !== undefined) {
-      const client = new Client(httpTransport({ url, rootPem }), { token })
+      const client = new Client(createHttpTransport({ url, rootPem }), { token })
       try {
         await client.call('DELETE', '/current-api-session')
       } catch (error) {
         // A session that has ended there already, or ends by itself because nobody can reach it, is forgotten here all the same.
-        if (!(error instanceof Unreachable) && !(error instanceof RequestFailed && error.status === 401)) throw error
-        if (error instanceof Unreachable) this.notice(`${error.message}; the session there ends when it is not used`)
+        if (!(error instanceof UnreachableError) && !(error instanceof RequestError && error.status === 401))
+          throw error
+        if (error instanceof UnreachableError)
+          this.notice(`${error.message}; the session there ends when it is not used`)
       } finally {
         await client.close()
       }

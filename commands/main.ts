@@ -1,8 +1,8 @@
 // Finds the command that was typed. Help, and what is wrong before there is a command, need nothing that is slow to load.
-import { CommandError, EXIT, usageError } from './exit-codes.ts'
+import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { writeFailure } from './failure-text.ts'
-import { commandIds, manifest } from './manifest.ts'
-import { nearest } from './nearest.ts'
+import { loadManifest, mapCommandIds } from './manifest.ts'
+import { findNearest } from './nearest.ts'
 
 /** Runs a command line to its end; the result is the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -11,24 +11,25 @@ export async function main(argv: readonly string[]): Promise<number> {
   if (!process.stdout.listeners('error').includes(endQuietly)) process.stdout.on('error', endQuietly)
   if (!process.stderr.listeners('error').includes(ignoreError)) process.stderr.on('error', ignoreError)
   if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
-  const words = flagsLast(argv)
+  const words = moveFlagsLast(argv)
   try {
-    return await attend(words)
+    return await runWords(words)
   } catch (error) {
-    const { code, message, hint } = error instanceof CommandError ? error : { ...unforeseen, message: String(error) }
+    const { code, message, hint } =
+      error instanceof CommandError ? error : { ...UNEXPECTED_FAILURE, message: String(error) }
     writeFailure({ code, message, ...(hint ? { hint } : {}) }, words)
     return error instanceof CommandError ? error.exitCode : EXIT.failed
   }
 }
 
-const unforeseen = { code: 'FAILED', hint: 'npm run build, where this is a clone of the sources' }
+const UNEXPECTED_FAILURE = { code: 'FAILED', hint: 'npm run build, where this is a clone of the sources' }
 
-async function attend(words: readonly string[]): Promise<number> {
-  const ids = commandIds(manifest())
-  const named = namedIn(words)
+async function runWords(words: readonly string[]): Promise<number> {
+  const ids = mapCommandIds(loadManifest())
+  const named = findNames(words)
   if (named[0] === 'help') return showHelp(named.slice(1), ids)
-  if (isHelpAsked(words)) return showHelp(named, ids)
-  const count = longestKnown(named, ids)
+  if (hasHelpFlag(words)) return showHelp(named, ids)
+  const count = findLongestCommand(named, ids)
   const id = ids.get(named.slice(0, count).join(':'))
   const [flag] = words.slice(named.length).filter((word) => word !== '--')
   if (id === undefined) return showHelp(named, ids, flag)
@@ -55,25 +56,25 @@ function ignoreError(): void {}
 const WITH_VALUE = new Set(['-o', '--output', '--controller', '--profile', '--data-dir'])
 
 /** Flags before the command are taken as if they stood behind it. */
-function flagsLast(argv: readonly string[]): string[] {
+function moveFlagsLast(argv: readonly string[]): string[] {
   let at = 0
   while (argv[at]?.startsWith('-') && argv[at] !== '--') at += WITH_VALUE.has(argv[at] ?? '') ? 2 : 1
   return [...argv.slice(at), ...argv.slice(0, at)]
 }
 
 /** The words before the first flag. */
-function namedIn(words: readonly string[]): string[] {
+function findNames(words: readonly string[]): string[] {
   const end = words.findIndex((word) => word.startsWith('-'))
   return end === -1 ? [...words] : words.slice(0, end)
 }
 
-function isHelpAsked(words: readonly string[]): boolean {
+function hasHelpFlag(words: readonly string[]): boolean {
   const end = words.indexOf('--')
   return (end === -1 ? words : words.slice(0, end)).some((word) => word === '--help' || word === '-h')
 }
 
 /** How many words name a command. */
-function longestKnown(named: readonly string[], ids: ReadonlyMap<string, string>): number {
+function findLongestCommand(named: readonly string[], ids: ReadonlyMap<string, string>): number {
   for (let count = named.length; count > 0; count--) if (ids.has(named.slice(0, count).join(':'))) return count
   return 0
 }
@@ -84,30 +85,32 @@ function longestKnown(named: readonly string[], ids: ReadonlyMap<string, string>
  * @throws CommandError where there is no such page, or a command is missing
  */
 async function showHelp(named: readonly string[], ids: ReadonlyMap<string, string>, flag?: string): Promise<number> {
-  const { helpText } = await import('./help/help.ts')
-  const count = longestKnown(named, ids)
+  const { renderHelp: helpText } = await import('./help/help.ts')
+  const count = findLongestCommand(named, ids)
   const text = count > 0 ? helpText([ids.get(named.slice(0, count).join(':')) ?? '']) : helpText(named)
-  if (text === undefined) throw unknownCommand(named, ids)
-  if (flag !== undefined) throw noCommand(named, flag)
+  if (text === undefined) throw unknownCommandError(named, ids)
+  if (flag !== undefined) throw noCommandError(named, flag)
   process.stdout.write(text)
   return EXIT.done
 }
 
-function noCommand(named: readonly string[], flag: string): CommandError {
-  const near = nearest(flag.replace(/^-+/, ''), ['help', 'version']).map((word) => `controller --${word}`)
+function noCommandError(named: readonly string[], flag: string): CommandError {
+  const near = findNearest(flag.replace(/^-+/, ''), ['help', 'version']).map((word) => `controller --${word}`)
   const page = ['controller', ...named, '--help'].join(' ')
-  return usageError(`${flag} stands there without a command`, { hint: near.length > 0 ? near.join(', ') : page })
+  return makeUsageError(`${flag} stands there without a command`, { hint: near.length > 0 ? near.join(', ') : page })
 }
 
-function unknownCommand(named: readonly string[], ids: ReadonlyMap<string, string>): CommandError {
+function unknownCommandError(named: readonly string[], ids: ReadonlyMap<string, string>): CommandError {
   const [noun = '', verb = ''] = named
   const known = [...ids.keys()]
   const verbs = known.flatMap((id) => (id.startsWith(`${noun}:`) ? id.slice(noun.length + 1) : []))
   const nouns = known.map((id) => id.split(':')[0] ?? '')
   const near =
     verbs.length > 0 && verb !== ''
-      ? nearest(verb, verbs).map((word) => `controller ${noun} ${word}`)
-      : nearest(noun, nouns).map((word) => ['controller', word, ...named.slice(1)].join(' '))
+      ? findNearest(verb, verbs).map((word) => `controller ${noun} ${word}`)
+      : findNearest(noun, nouns).map((word) => ['controller', word, ...named.slice(1)].join(' '))
   const fallback = verbs.length > 0 ? `controller ${noun} --help` : 'controller --help'
-  return usageError(`there is no command "${named.join(' ')}"`, { hint: near.length > 0 ? near.join(', ') : fallback })
+  return makeUsageError(`there is no command "${named.join(' ')}"`, {
+    hint: near.length > 0 ? near.join(', ') : fallback,
+  })
 }

@@ -44,19 +44,19 @@ export interface Manifest {
 
 let read: Manifest | undefined
 
-export function manifest(): Manifest {
+export function loadManifest(): Manifest {
   read ??= JSON.parse(readFileSync(new URL('../../oclif.manifest.json', import.meta.url), 'utf8')) as Manifest
   return read
 }
 
 /** The id of the command that an id or an alias means. */
-export function commandIds({ commands }: Manifest): Map<string, string> {
+export function mapCommandIds({ commands }: Manifest): Map<string, string> {
   const ids = new Map(Object.keys(commands).map((id) => [id, id]))
   for (const { id, aliases } of Object.values(commands)) for (const alias of aliases) ids.set(alias, id)
   return ids
 }
 
 /** An example as it is typed. */
-export function exampleText(example: string, id: string): string {
+export function toExampleText(example: string, id: string): string {
   return example.replace('<%= config.bin %>', 'controller').replace('<%= command.id %>', id.replaceAll(':', ' '))
 }

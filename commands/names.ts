@@ -2,7 +2,7 @@
 import type { ResourceDescription } from '../src/client/api-description.ts'
 import type { Client } from '../src/client/client.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
-import { nearest } from './nearest.ts'
+import { findNearest } from './nearest.ts'
 
 /** `id:` and `name:` say which of the two a value is. */
 const FORCED = /^(id|name):([\s\S]*)$/
@@ -21,12 +21,12 @@ export async function resolveId(
   const { name, isNamed } = resource
   const [, forced, rest = given] = FORCED.exec(given) ?? []
   const conditions = [
-    ...(forced === 'name' ? [] : [`id = ${quoted(rest)}`]),
-    ...(forced === 'id' || !isNamed ? [] : [`name = ${quoted(rest)}`]),
+    ...(forced === 'name' ? [] : [`id = ${quoteText(rest)}`]),
+    ...(forced === 'id' || !isNamed ? [] : [`name = ${quoteText(rest)}`]),
   ]
   const found = await search(client, list, conditions.join(' or '), 2)
   if (found.length === 1) return found[0]?.id as string
-  const noun = spoken(name)
+  const noun = toNoun(name)
   if (found.length > 1) {
     const isIdOfOne = found.some(({ id }) => id === rest)
     const what = isIdOfOne ? `is the id of one ${noun} and the name of another` : `is the name of more than one ${noun}`
@@ -44,34 +44,34 @@ export async function resolveRole(client: Client, resource: ResourceDescription,
 }
 
 /** `config-type` → `config type` */
-export function spoken(name: string): string {
+export function toNoun(name: string): string {
   return name.replaceAll('-', ' ')
 }
 
-interface Found {
+interface NamedRecord {
   readonly id: string
   readonly name?: string
 }
 
-async function search(client: Client, list: string, filter: string, limit: number): Promise<readonly Found[]> {
+async function search(client: Client, list: string, filter: string, limit: number): Promise<readonly NamedRecord[]> {
   const { data } = await client.call('GET', `${list}?limit=${limit}&filter=${encodeURIComponent(filter)}`)
-  return data as Found[]
+  return data as NamedRecord[]
 }
 
-const MOST_CANDIDATES = 200
+const MAX_CANDIDATES = 200
 
 /** Names that share a half with the one that was typed, nearest first: one slip leaves the other half as it was. */
 async function nearestNames(client: Client, list: string, given: string): Promise<string[]> {
   const middle = Math.ceil(given.length / 2)
   const halves = [given.slice(0, middle), given.slice(middle)].filter((half) => half !== '')
-  const condition = halves.map((half) => `name icontains ${quoted(half)}`).join(' or ')
-  const found = await search(client, list, `${condition} sort by name`, MOST_CANDIDATES)
-  return nearest(
+  const condition = halves.map((half) => `name icontains ${quoteText(half)}`).join(' or ')
+  const found = await search(client, list, `${condition} sort by name`, MAX_CANDIDATES)
+  return findNearest(
     given,
     found.flatMap(({ name }) => name ?? []),
   )
 }
 
-function quoted(text: string): string {
+function quoteText(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&').replace(/\n/g, '\\n').replace(/\r/g, '\\r').replace(/\t/g, '\\t')}"`
 }

@@ -15,7 +15,7 @@ export const DONE_ELSEWHERE: Readonly<Record<string, string>> = {
 }
 
 /** Names that people expect, where the path gives another. */
-const BETTER_NAMES: Readonly<Record<string, string>> = {
+const COMMAND_NAMES: Readonly<Record<string, string>> = {
   listVersion: 'version',
   listSummary: 'summary',
   listEnumeratedCapabilities: 'capability:list',
@@ -53,14 +53,14 @@ const PREFIXES: Readonly<Record<string, string>> = {
  * `/identities/:id/disable` is `identity disable`. Where a word is read and written, the bare word reads it. Below a second name
  * of a resource stand the same commands: `/transit-routers` is `router list`, too.
  */
-export function commandId(operation: OperationDescription, api: ApiDescription): string {
+export function toCommandId(operation: OperationDescription, api: ApiDescription): string {
   const { id, method, path } = operation
-  const known = BETTER_NAMES[id]
+  const known = COMMAND_NAMES[id]
   if (known) return known
-  const [head = '', ...rest] = segments(path)
+  const [head = '', ...rest] = splitPath(path)
   const roles = /^(.+)-role-attributes$/.exec(head)
   if (roles) return `${roles[1]}:role-attributes`
-  const noun = resourceAt(head, api)?.name ?? (isListed(operation) ? singular(head) : head)
+  const noun = findResource(head, api)?.name ?? (isListed(operation) ? toSingular(head) : head)
   const words = wordsOf(rest)
   if (words.length === 0) return `${nounOf(noun, head, rest, api)}:${verbOf(operation, rest)}`
   const isRead = method !== 'GET' && api.operations.some((other) => other.method === 'GET' && other.path === path)
@@ -69,13 +69,13 @@ export function commandId(operation: OperationDescription, api: ApiDescription):
 }
 
 /** The resource whose records are found below `/head`. */
-export function resourceAt(head: string, { resources }: ApiDescription): ResourceDescription | undefined {
+export function findResource(head: string, { resources }: ApiDescription): ResourceDescription | undefined {
   return resources[head] ?? Object.values(resources).find(({ otherName }) => otherName?.plural === head)
 }
 
 /** Whether the operation stands a second time under the first name of its resource. */
-export function isUnderOtherName({ path }: OperationDescription, { resources }: ApiDescription): boolean {
-  const [head = ''] = segments(path)
+export function hasAlternatePath({ path }: OperationDescription, { resources }: ApiDescription): boolean {
+  const [head = ''] = splitPath(path)
   return Object.values(resources).some(({ otherName }) => otherName?.plural === head)
 }
 
@@ -83,14 +83,14 @@ export function isUnderOtherName({ path }: OperationDescription, { resources }: 
 function wordsOf(rest: readonly string[]): string[] {
   return rest.flatMap((word, at) => {
     if (word.startsWith(':')) return []
-    return rest[at + 1]?.startsWith(':') && at === 0 ? [singular(word)] : [word]
+    return rest[at + 1]?.startsWith(':') && at === 0 ? [toSingular(word)] : [word]
   })
 }
 
 /** `/specs/:id` belongs to the same noun as `/specs`. */
 function nounOf(noun: string, head: string, rest: readonly string[], api: ApiDescription): string {
-  if (noun !== head || rest.length === 0 || resourceAt(head, api)) return noun
-  return api.operations.some((other) => other.path === `/${head}` && isListed(other)) ? singular(head) : noun
+  if (noun !== head || rest.length === 0 || findResource(head, api)) return noun
+  return api.operations.some((other) => other.path === `/${head}` && isListed(other)) ? toSingular(head) : noun
 }
 
 function verbOf(operation: OperationDescription, rest: readonly string[]): string {
@@ -98,7 +98,7 @@ function verbOf(operation: OperationDescription, rest: readonly string[]): strin
 }
 
 /** The parts of a path; operations of this product's own lie below `/controller/`, which says nothing to people. */
-export function segments(path: string): string[] {
+export function splitPath(path: string): string[] {
   const parts = path.split('/').filter((part) => part !== '')
   return parts[0] === 'controller' && parts.length > 1 ? parts.slice(1) : parts
 }
@@ -109,11 +109,11 @@ export function isListed({ returns }: OperationDescription): boolean {
 }
 
 /** `policies` → `policy`; only for words that no resource defines. */
-export function singular(plural: string): string {
+export function toSingular(plural: string): string {
   return plural.replace(/ies$/, 'y').replace(/s$/, '')
 }
 
 /** How people type a command. */
-export function typed(id: string): string {
+export function toTypedCommand(id: string): string {
   return id.replaceAll(':', ' ')
 }

@@ -1,7 +1,7 @@
 // What a person may have meant: the known words nearest to the one that was typed.
 
 /** At most three of `known`, the nearest first; none that is another word altogether. */
-export function nearest(given: string, known: Iterable<string>): string[] {
+export function findNearest(given: string, known: Iterable<string>): string[] {
   const wanted = given.toLowerCase()
   const farthest = Math.max(1, Math.ceil(given.length / 3))
   return [...new Set(known)]

@@ -1,13 +1,13 @@
 // `controller policy advise`: why an identity can reach a service, or why not, as a picture of every link between them.
 import { Flags } from '@oclif/core'
-import { apiDescription } from './api/description.ts'
+import { loadApiDescription } from './api/description.ts'
 import { requiredArgument } from './arguments.ts'
-import { connectedCommand } from './connected.ts'
+import { defineConnectedCommand } from './connected.ts'
 import { EXIT } from './exit-codes.ts'
 import { resolveId } from './names.ts'
 import type { Entity } from './output/cells.ts'
-import { safeLines } from './output/text.ts'
-import { shellWord } from './shell-words.ts'
+import { escapeLines } from './output/text.ts'
+import { quoteShellWord } from './shell-words.ts'
 
 interface Link {
   readonly link: string
@@ -29,7 +29,7 @@ interface Advice {
   readonly links: readonly Link[]
 }
 
-export const policyAdvise = connectedCommand({
+export const policyAdvise = defineConnectedCommand({
   summary: 'Explains why an identity can reach a service, or why not, link by link, and what would help.',
   args: {
     identity: requiredArgument({ description: 'Name or id of the identity.' }),
@@ -38,7 +38,7 @@ export const policyAdvise = connectedCommand({
   flags: { bind: Flags.boolean({ description: 'About hosting the service instead of dialing it.' }) },
   example: 'laptop web',
   async run({ client, args, flags, print }) {
-    const { resources } = apiDescription()
+    const { resources } = loadApiDescription()
     const idOf = async (plural: string, given = '') => {
       const resource = resources[plural]
       return resource ? encodeURIComponent(await resolveId(client, resource, given)) : given
@@ -48,7 +48,7 @@ export const policyAdvise = connectedCommand({
     const type = flags.bind ? 'Bind' : 'Dial'
     const { data } = await client.call('GET', `/controller/policy/advise/${identity}/${service}?type=${type}`)
     const advice = data as Advice
-    await print({ kind: 'done', sentence: safeLines(picture(advice)), facts: data as Entity })
+    await print({ kind: 'done', sentence: escapeLines(picture(advice)), facts: data as Entity })
     return advice.verdict === 'denied' ? EXIT.denied : EXIT.done
   },
 })
@@ -90,7 +90,7 @@ function commandLines({ mend, next = [] }: Link): string[] {
 }
 
 function typedLine(words: readonly string[]): string {
-  return ['controller', ...words].map(shellWord).join(' ')
+  return ['controller', ...words].map(quoteShellWord).join(' ')
 }
 
 function spoken(link: string): string {

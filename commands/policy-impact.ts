@@ -1,16 +1,16 @@
 // `controller policy impact`: what access a deletion, or a change, would take away and give, without making it.
 import { Flags } from '@oclif/core'
-import { apiDescription } from './api/description.ts'
-import { decidingResources, impactLines, impactOf } from './api/impact.ts'
+import { loadApiDescription } from './api/description.ts'
+import { fetchImpact, listPolicyResources, renderImpact } from './api/impact.ts'
 import { requiredArgument } from './arguments.ts'
-import { connectedCommand } from './connected.ts'
-import { jsonFrom } from './input.ts'
+import { defineConnectedCommand } from './connected.ts'
+import { readJson } from './input.ts'
 import { resolveId } from './names.ts'
-import { safeLines } from './output/text.ts'
+import { escapeLines } from './output/text.ts'
 
-const kinds = decidingResources(apiDescription())
+const kinds = listPolicyResources(loadApiDescription())
 
-export const policyImpact = connectedCommand({
+export const policyImpact = defineConnectedCommand({
   summary: 'Shows what access a deletion, or a change, would take away and give, without making it.',
   args: {
     kind: requiredArgument({ description: 'What kind of record.', options: kinds.map(({ name }) => name) }),
@@ -27,10 +27,10 @@ export const policyImpact = connectedCommand({
     const resource = kinds.find(({ name }) => name === args.kind)
     if (!resource) return
     const id = await resolveId(client, resource, args.record ?? '')
-    const changes = flags.changes === undefined ? {} : { changes: await jsonFrom('changes', String(flags.changes)) }
-    const impact = await impactOf(client, { resource: resource.plural, id, ...changes })
-    const lines = impactLines(impact)
+    const changes = flags.changes === undefined ? {} : { changes: await readJson('changes', String(flags.changes)) }
+    const impact = await fetchImpact(client, { resource: resource.plural, id, ...changes })
+    const lines = renderImpact(impact)
     const sentence = lines.length > 0 ? lines.join('\n') : 'Nobody would lose access, and nobody gain any.'
-    await print({ kind: 'done', sentence: safeLines(sentence), facts: { ...impact } })
+    await print({ kind: 'done', sentence: escapeLines(sentence), facts: { ...impact } })
   },
 })

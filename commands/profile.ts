@@ -5,7 +5,7 @@ import { rootFromPem } from '../src/client/trust.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
-import { nearest } from './nearest.ts'
+import { findNearest } from './nearest.ts'
 
 const profileArgument = { profile: requiredArgument({ description: 'Name of the profile.' }) }
 
@@ -58,7 +58,7 @@ export class ProfileDelete extends PrintingCommand {
 function existing(profiles: Profiles, name: string): Profile {
   const found = profiles.get(name)
   if (found) return found
-  const near = nearest(name, profiles.names)
+  const near = findNearest(name, profiles.names)
   const hint = near.length > 0 ? near.join(', ') : 'controller profile list'
   throw new CommandError(EXIT.notFound, 'NOT_FOUND', `there is no profile ${name}`, { hint })
 }

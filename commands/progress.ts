@@ -2,8 +2,8 @@
 import type { Format } from './output/formats.ts'
 
 // Work that is done by then needs no bar.
-const PATIENCE_MILLISECONDS = 400
-const REDRAW_MILLISECONDS = 100
+const SHOW_AFTER_MS = 400
+const REDRAW_INTERVAL_MS = 100
 const BAR_WIDTH = 24
 
 /**
@@ -11,7 +11,7 @@ const BAR_WIDTH = 24
  * one by one.
  * @param total asked once the work turns out to be long
  */
-export async function* counted(
+export async function* withProgress(
   items: AsyncIterable<unknown>,
   noun: string,
   format: Format | undefined,
@@ -24,7 +24,7 @@ export async function* counted(
   }
   let count = 0
   let most: number | undefined
-  let next = performance.now() + PATIENCE_MILLISECONDS
+  let next = performance.now() + SHOW_AFTER_MS
   let isDrawn = false
   try {
     for await (const item of items) {
@@ -37,7 +37,7 @@ export async function* counted(
           )
         isDrawn = true
         process.stderr.write(`\r\u001b[K${barText(noun, count, most)}`)
-        next = performance.now() + REDRAW_MILLISECONDS
+        next = performance.now() + REDRAW_INTERVAL_MS
       }
       yield item
     }

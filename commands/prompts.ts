@@ -1,9 +1,9 @@
 // Questions to the person at the terminal, on stderr. Everything that is asked here is also a flag, and nothing waits without a terminal.
-import { CommandError, EXIT, usageError } from './exit-codes.ts'
-import { secretFrom } from './input.ts'
+import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { readSecret } from './input.ts'
 
 /** Whether somebody could answer. */
-export function canAsk(): boolean {
+export function canPrompt(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
 
@@ -12,13 +12,13 @@ export async function confirm(question: string, flag: string): Promise<boolean> 
   return (await prompted({ type: 'confirm', message: question, default: false }, flag)) as boolean
 }
 
-export async function ask(question: string, flag: string): Promise<string> {
+export async function promptText(question: string, flag: string): Promise<string> {
   return (await prompted({ type: 'input', message: question }, flag)) as string
 }
 
 /** A password: from a file, from stdin by `-`, or typed unseen. Never from an argument. */
-export async function password(question: string, file: string | undefined): Promise<string> {
-  if (file !== undefined) return secretFrom('password-file', file)
+export async function promptPassword(question: string, file: string | undefined): Promise<string> {
+  if (file !== undefined) return readSecret('password-file', file)
   return (await prompted({ type: 'password', message: question, mask: '*' }, '--password-file')) as string
 }
 
@@ -30,8 +30,8 @@ interface Question {
 }
 
 async function prompted(question: Question, flag: string): Promise<unknown> {
-  if (!canAsk()) {
-    throw usageError(`"${question.message}" cannot be asked without a terminal`, { hint: flag })
+  if (!canPrompt()) {
+    throw makeUsageError(`"${question.message}" cannot be asked without a terminal`, { hint: flag })
   }
   const { default: inquirer } = await import('inquirer')
   const prompt = inquirer.createPromptModule({ output: process.stderr })

@@ -2,9 +2,9 @@
 
 import { rememberDirectory } from '../src/client/known-directories.ts'
 import { PrintingCommand } from './base.ts'
-import { dataDirectory, dataDirectoryFlag, explainOpening } from './data-directory.ts'
+import { dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
-import { networkFlags, networkSettings } from './init.ts'
+import { networkFlags, readNetworkSettings } from './init.ts'
 
 export class Serve extends PrintingCommand {
   static override summary = 'Runs the controller. In an empty data directory it makes everything it needs first.'
@@ -13,9 +13,9 @@ export class Serve extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Serve)
-    const directory = dataDirectory(flags['data-dir'])
+    const directory = resolveDataDirectory(flags['data-dir'])
     const { startController } = await import('../server/start.ts')
-    const settings = networkSettings(flags)
+    const settings = readNetworkSettings(flags)
     const running = await startController({ directory, settings, env: process.env }).catch(explain(directory))
     rememberDirectory(directory, process.env)
     outliveReaders(running)
@@ -59,7 +59,7 @@ function outliveReaders({ controller: { log } }: Running): void {
 }
 
 function explain(directory: string) {
-  const explainDirectory = explainOpening(directory, 'stop it first, or use another --data-dir')
+  const explainDirectory = explainOpenError(directory, 'stop it first, or use another --data-dir')
   return (error: Error & { syscall?: string }): never => {
     if (error.syscall === 'listen') {
       throw new CommandError(EXIT.tryLater, 'CANNOT_LISTEN', `the address cannot be used: ${error.message}`, {

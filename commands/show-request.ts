@@ -2,7 +2,7 @@
 import type { Request, Transport } from '../src/client/transport.ts'
 
 /** The same transport, announcing each request before it is sent. */
-export function announced(transport: Transport, write: (text: string) => void): Transport {
+export function withRequestOutput(transport: Transport, write: (text: string) => void): Transport {
   return {
     ...transport,
     send(request) {
@@ -26,7 +26,7 @@ function requestText(target: string, { method, path, headers = {}, body }: Reque
     lines.push(`${name}: ${SECRET_HEADERS.has(name.toLowerCase()) ? '***' : value}`)
   }
   if (typeof body === 'string') lines.push('', body.replace(/-----BEGIN [^-]*PRIVATE KEY-----[\s\S]*/, '***'))
-  else if (body !== undefined) lines.push('', JSON.stringify(masked(body), null, 2))
+  else if (body !== undefined) lines.push('', JSON.stringify(maskSecrets(body), null, 2))
   return lines.join('\n')
 }
 
@@ -35,13 +35,13 @@ function maskedQuery(url: string): string {
   return url.replace(/([?&]token=)[^&\s]*/g, '$1***')
 }
 
-function masked(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(masked)
+function maskSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(maskSecrets)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       name,
-      SECRET_MEMBERS.test(name) && inner !== null && typeof inner !== 'object' ? '***' : masked(inner),
+      SECRET_MEMBERS.test(name) && inner !== null && typeof inner !== 'object' ? '***' : maskSecrets(inner),
     ]),
   )
 }

@@ -1,5 +1,5 @@
 // Times as people write and read them.
-import { usageError } from './exit-codes.ts'
+import { makeUsageError } from './exit-codes.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -9,7 +9,7 @@ const DAY = 24 * HOUR
 const UNITS: Readonly<Record<string, number>> = { s: SECOND, m: MINUTE, h: HOUR, d: DAY }
 
 /** A time as the API takes it, from RFC 3339 or from how far ahead it is: `90m`, `1h30m`, `7d`. */
-export function instantFrom(flag: string, given: string, now = Date.now()): string {
+export function parseInstant(flag: string, given: string, now = Date.now()): string {
   if (/^(\d+[smhd])+$/.test(given)) {
     const ahead = [...given.matchAll(/(\d+)([smhd])/gy)].reduce(
       (sum, [, n, unit]) => sum + Number(n) * (UNITS[unit ?? ''] ?? 0),
@@ -18,7 +18,7 @@ export function instantFrom(flag: string, given: string, now = Date.now()): stri
     const at = new Date(now + ahead)
     if (!Number.isNaN(at.getTime())) return at.toISOString()
   } else if (isInstant(given) && !Number.isNaN(Date.parse(given))) return given
-  throw usageError(`--${flag} is no time: ${given}`, {
+  throw makeUsageError(`--${flag} is no time: ${given}`, {
     field: flag,
     hint: '2030-01-31T12:00:00Z, or from now: 90m, 24h, 7d',
   })
@@ -30,7 +30,7 @@ export function isInstant(text: string): boolean {
 }
 
 /** How a person would say a time: `in 3 hours`, `5 minutes ago`, and a date where that is far away. */
-export function spokenTime(text: string, now = Date.now()): string {
+export function toTimeText(text: string, now = Date.now()): string {
   const distance = Date.parse(text) - now
   const size = Math.abs(distance)
   if (size < 10 * SECOND) return 'now'

@@ -1,5 +1,5 @@
 // What the topics are about: a resource says it itself, the others stand here.
-import { apiDescription } from './api/description.ts'
+import { loadApiDescription } from './api/description.ts'
 
 const SUMMARIES: Readonly<Record<string, string>> = {
   admin: 'The administrators of this data directory, when none can sign in anymore.',
@@ -18,10 +18,10 @@ const SUMMARIES: Readonly<Record<string, string>> = {
 }
 
 /** Every topic of these commands, by name: resources first. */
-export function topics(ids: readonly string[]): Record<string, { summary: string; isResource: boolean }> {
+export function listTopics(ids: readonly string[]): Record<string, { summary: string; isResource: boolean }> {
   const found = new Set(ids.flatMap((id) => (id.includes(':') ? [id.split(':')[0] ?? ''] : [])))
   const all: Record<string, { summary: string; isResource: boolean }> = {}
-  const resources = Object.values(apiDescription().resources).sort((a, b) => (a.name < b.name ? -1 : 1))
+  const resources = Object.values(loadApiDescription().resources).sort((a, b) => (a.name < b.name ? -1 : 1))
   for (const { name, summary } of resources) {
     if (found.delete(name)) all[name] = { summary, isResource: true }
   }

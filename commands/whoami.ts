@@ -1,7 +1,7 @@
 // `controller whoami`: as whom, where, and until when.
-import { connectedCommand } from './connected.ts'
-import { chosenProfile } from './connection.ts'
-import { spokenTime } from './times.ts'
+import { defineConnectedCommand } from './connected.ts'
+import { chooseProfile } from './connection.ts'
+import { toTimeText } from './times.ts'
 
 interface OwnSession {
   readonly id: string
@@ -9,7 +9,7 @@ interface OwnSession {
   readonly identity: { readonly id: string; readonly name: string }
 }
 
-export const whoami = connectedCommand({
+export const whoami = defineConnectedCommand({
   summary: 'Shows as whom you are signed in, where, and until when.',
   example: '-o json',
   async run({ client, flags, print }) {
@@ -17,11 +17,11 @@ export const whoami = connectedCommand({
     const { id, identity, expiresAt } = data as OwnSession
     const { data: own } = await client.call('GET', '/current-identity')
     const { isAdmin } = own as { isAdmin: boolean }
-    const { name } = chosenProfile(flags)
+    const { name } = chooseProfile(flags)
     const role = isAdmin ? 'an administrator' : 'not an administrator'
     await print({
       kind: 'done',
-      sentence: `${identity.name}, ${role}, at ${client.target} (profile ${name}). Unused, the session ends ${spokenTime(expiresAt)}.`,
+      sentence: `${identity.name}, ${role}, at ${client.target} (profile ${name}). Unused, the session ends ${toTimeText(expiresAt)}.`,
       facts: {
         profile: name,
         url: client.target,

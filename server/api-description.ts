@@ -31,7 +31,18 @@ function describeOperation(operation: AnyOperation): OperationDescription {
 const JWT_MEMBERS = ['jwt', 'enrollmentJwt', 'enrollment']
 
 function describeResource(resource: AnyResource): ResourceDescription {
-  const { name, plural, otherName, summary, fields, columns, example, derived, live, builtIn } = resource
+  const {
+    name,
+    plural,
+    alternateName: otherName,
+    summary,
+    fields,
+    columns,
+    example,
+    derived,
+    computed: live,
+    builtIn,
+  } = resource
   const members = new Set([...Object.keys(fields), ...Object.keys(derived), ...Object.keys(live)])
   return {
     name,

@@ -10,12 +10,10 @@ import type { Api } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { newId } from '../src/ids.ts'
-import { type BodyTolerance, bodyRequired } from '../src/schema/bodies.ts'
-import { withinTime } from './answer-time.ts'
-import type { Answer } from './answers.ts'
+import { type BodyTolerance, bodyRequiredError } from '../src/schema/bodies.ts'
 import { addBodyParsers } from './body-parsers.ts'
-import { answerHeaders, bodyTolerance } from './dialects.ts'
-import { answerFailure } from './failures.ts'
+import { bodyTolerance, responseHeaders } from './dialects.ts'
+import { handleError } from './error-handler.ts'
 import { authorize } from './hooks/authorize.ts'
 import { checkContentType } from './hooks/check-content-type.ts'
 import { checkHead } from './hooks/check-head.ts'
@@ -24,14 +22,16 @@ import { limitWrites } from './hooks/limit-writes.ts'
 import { negotiate } from './hooks/negotiate.ts'
 import { reauthorize } from './hooks/reauthorize.ts'
 import { requireRoute } from './hooks/require-route.ts'
-import { shed } from './hooks/shed.ts'
-import { inPieces, isLarge } from './large-bodies.ts'
+import { shedLoad } from './hooks/shed-load.ts'
+import { isLarge, toPieces } from './large-bodies.ts'
 import type { Load } from './load.ts'
-import { BASE_PATHS, routedUrl } from './mount-points.ts'
+import { BASE_PATHS, rewriteUrl } from './mount-points.ts'
 import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
 import { PathTable } from './path-table.ts'
-import { peerCertificates } from './requests.ts'
+import { withTimeout } from './request-timeout.ts'
+import { readPeerCertificates } from './requests.ts'
+import type { Response } from './responses.ts'
 import { holdBody } from './slow-readers.ts'
 
 export interface AppOptions {
@@ -49,15 +49,15 @@ export interface AppOptions {
 export async function buildApp(controller: Controller, options: AppOptions = {}): Promise<FastifyInstance> {
   const { config, log } = controller
   const instanceId = newId()
-  const fail = answerFailure(log)
+  const fail = handleError(log)
   const served = options.operations ?? operations
   const app = Fastify({
     logger: false,
     // Paths that cannot be decoded, which no route and no hook ever sees.
     frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
     exposeHeadRoutes: false,
-    genReqId: requestIds(),
-    rewriteUrl: (request) => routedUrl(request.url ?? '/'),
+    genReqId: makeRequestIds(),
+    rewriteUrl: (request) => rewriteUrl(request.url ?? '/'),
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
     bodyLimit: config['limits.body'],
     return503OnClosing: true,
@@ -71,9 +71,9 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   })
   if (options.onSend) app.addHook('onSend', options.onSend)
   app.addHook('onRequest', identify(controller, options.trustedCaller))
-  if (options.load) app.addHook('onRequest', shed(options.load, config['limits.delay']))
+  if (options.load) app.addHook('onRequest', shedLoad(options.load, config['limits.delay']))
   app.addHook('onRequest', async (request, reply) => {
-    reply.headers(answerHeaders(request.state.dialect, instanceId))
+    reply.headers(responseHeaders(request.state.dialect, instanceId))
   })
   app.addHook('onRequest', checkHead(config))
   app.addHook('onRequest', requireRoute(pathTable(served)))
@@ -85,7 +85,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   addBodyParsers(app, judgeAgain)
   app.addHook('preHandler', (request, _reply, done) => done(judgeAgain(request)))
   app.setErrorHandler(fail)
-  app.setNotFoundHandler(unreachable)
+  app.setNotFoundHandler(assertUnreachable)
   for (const operation of served) register(app, controller, operation)
   await app.ready()
   return app
@@ -93,8 +93,8 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
 
 function register(app: FastifyInstance, controller: Controller, operation: AnyOperation): void {
   assertAccess(operation)
-  const handler = handlerOf(controller, operation)
-  for (const { api, path } of routesOf(operation)) {
+  const handler = makeHandler(controller, operation)
+  for (const { api, path } of listRoutes(operation)) {
     app.route({
       method: operation.method,
       url: path,
@@ -111,7 +111,7 @@ function bodyLimitKey({ access }: AnyOperation): 'limits.bodyBeforeSession' | 'l
 }
 
 /** Every path an operation is found at; those below no base path belong to the root, and to no API. */
-export function routesOf(operation: AnyOperation): { api: Api | undefined; path: string }[] {
+export function listRoutes(operation: AnyOperation): { api: Api | undefined; path: string }[] {
   const below = operation.apis.map((api) => ({
     api,
     path: BASE_PATHS[api] + (operation.path === '/' ? '' : operation.path),
@@ -126,7 +126,7 @@ function assertAccess({ id, access }: AnyOperation): void {
   if (!isStated) throw new Error(`the operation ${id} states neither a permission nor why it needs none`)
 }
 
-function handlerOf(controller: Controller, operation: AnyOperation) {
+function makeHandler(controller: Controller, operation: AnyOperation) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { caller, dialect, query } = request.state
     const { api } = request.routeOptions.config
@@ -140,23 +140,23 @@ function handlerOf(controller: Controller, operation: AnyOperation) {
       dialect,
       headers: request.headers,
       get certificates() {
-        return peerCertificates(request.raw)
+        return readPeerCertificates(request.raw)
       },
     })
-    const isUnhurried = operation.isUnhurried || caller.kind === 'local-operator'
+    const isUnhurried = operation.hasNoTimeout || caller.kind === 'local-operator'
     const limit = controller.config['limits.answerTime']
-    return send(request, reply, await (isUnhurried ? answering : withinTime(answering, limit)))
+    return send(request, reply, await (isUnhurried ? answering : withTimeout(answering, limit)))
   }
 }
 
 function readBody(operation: AnyOperation, request: FastifyRequest, tolerance: BodyTolerance): unknown {
   const { body } = operation
   if (!body) return undefined
-  if (request.body === undefined && body.isRequired) throw bodyRequired()
+  if (request.body === undefined && body.isRequired) throw bodyRequiredError()
   return body.read(request.body, tolerance)
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, answer: Answer): FastifyReply {
+function send(request: FastifyRequest, reply: FastifyReply, answer: Response): FastifyReply {
   const { status, contentType, body, headers } = answer
   if (headers) reply.headers(headers)
   reply.code(status).header('content-type', contentType)
@@ -175,11 +175,11 @@ function sendLarge(
   const held = holdBody(request.raw.socket, isShared ? 0 : bytes.length)
   if (!held) return reply.hijack()
   reply.raw.once('close', held.release)
-  return reply.header('content-length', bytes.length).send(inPieces(bytes))
+  return reply.header('content-length', bytes.length).send(toPieces(bytes))
 }
 
 /** Handlers behind hooks that always refuse. */
-function unreachable(): never {
+function assertUnreachable(): never {
   throw new Error('a hook should have refused this request')
 }
 
@@ -187,13 +187,13 @@ function unreachable(): never {
 function pathTable(served: readonly AnyOperation[]): PathTable {
   const table = new PathTable()
   for (const operation of served) {
-    for (const { api, path } of routesOf(operation)) table.add(path, operation.method, api)
+    for (const { api, path } of listRoutes(operation)) table.add(path, operation.method, api)
   }
   return table
 }
 
 /** Request ids: short, unique within this process and unlikely to meet those of another. */
-function requestIds(): () => string {
+function makeRequestIds(): () => string {
   const prefix = newId().slice(-6)
   let last = 0
   return () => `${prefix}-${(++last).toString(36)}`

@@ -13,7 +13,7 @@ export const SESSION_HEADERS = { native: 'net-session', openziti: 'zt-session' }
 const CLIENT_PREFIX = 'ziti'
 
 /** The session token of a request and the dialect its header decides; a token that is no UUID counts as none. */
-export function sessionHeader(headers: IncomingHttpHeaders): {
+export function readSessionHeader(headers: IncomingHttpHeaders): {
   dialect: Dialect | undefined
   token: string | undefined
 } {
@@ -25,14 +25,14 @@ export function sessionHeader(headers: IncomingHttpHeaders): {
 }
 
 /** The dialect of a sign-in: by its session header like any request, else by what the client reports of itself. */
-export function dialectOfSignIn(
+export function detectSignInDialect(
   headers: IncomingHttpHeaders,
   sdkInfo: Readonly<Record<string, unknown>> | undefined,
   fallback: Dialect,
 ): Dialect {
   const type = sdkInfo?.type
   const isPeer = typeof type === 'string' && type.startsWith(CLIENT_PREFIX)
-  return sessionHeader(headers).dialect ?? (isPeer ? 'openziti' : fallback)
+  return readSessionHeader(headers).dialect ?? (isPeer ? 'openziti' : fallback)
 }
 
 /** What a sign-in returns beside its body: the token under both names. */
@@ -46,7 +46,7 @@ export function extensionHeaders(dialect: Dialect, isExtendRequested: boolean): 
 }
 
 /** How each dialect calls the second factor of the controller's own, and the form of its codes. */
-export const TOTP_WORDS = {
+export const TOTP_QUERY_WORDS = {
   native: { provider: 'native', format: 'numeric' },
   openziti: { provider: 'ziti', format: 'alphaNumeric' },
 } as const satisfies Record<Dialect, TotpWords>
@@ -68,7 +68,7 @@ export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: 
 export const NETWORK_AUDIENCE = 'openziti-enroller'
 
 /** Headers of every answer. */
-export function answerHeaders(dialect: Dialect, instanceId: string): Record<string, string> {
+export function responseHeaders(dialect: Dialect, instanceId: string): Record<string, string> {
   if (dialect === 'native') return { server: `edge-controller/${version.version}` }
   return { server: `ziti-controller/${version.version}`, 'ziti-instance-id': instanceId }
 }

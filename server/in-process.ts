@@ -5,7 +5,7 @@ import { readConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import { type Controller, dataPaths, openController } from '../src/controller.ts'
 import { silentLog } from '../src/log.ts'
-import { openOrClose } from '../src/opened.ts'
+import { openOrCloseAll } from '../src/open-resources.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 
@@ -13,7 +13,11 @@ import { buildApp } from './app.ts'
  * Requests go through the same routes, validation, audit and errors as over HTTPS.
  * @param caller who is behind every request; without one, sessions decide as they do over HTTPS
  */
-export async function inProcessTransport(controller: Controller, target: string, caller?: Caller): Promise<Transport> {
+export async function createInProcessTransport(
+  controller: Controller,
+  target: string,
+  caller?: Caller,
+): Promise<Transport> {
   const app = await buildApp(controller, caller ? { trustedCaller: caller } : {})
   const injected = (request: Request) => {
     const { text, headers } = encodeBody(request)
@@ -46,13 +50,13 @@ export async function inProcessTransport(controller: Controller, target: string,
  * @param osUser who is noted in the audit
  * @throws DirectoryLocked, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE; then nothing stays open
  */
-export function offlineTransport(directory: string, osUser: string, env: NodeJS.ProcessEnv): Promise<Transport> {
-  return openOrClose(async (opened) => {
+export function openOfflineTransport(directory: string, osUser: string, env: NodeJS.ProcessEnv): Promise<Transport> {
+  return openOrCloseAll(async (opened) => {
     opened.add(lockDirectory(directory))
     const config = readConfig(dataPaths(directory).config, env)
     const controller = await openController({ directory, config, clock: systemClock, log: silentLog })
     opened.add(() => controller.close())
-    const transport = await inProcessTransport(controller, directory, { kind: 'local-operator', osUser })
+    const transport = await createInProcessTransport(controller, directory, { kind: 'local-operator', osUser })
     opened.add(() => transport.close?.())
     return {
       ...transport,

@@ -12,7 +12,7 @@ export function isLarge(body: Buffer | string): boolean {
 }
 
 /** The pieces of a body, without copying them. */
-export function inPieces(body: Buffer): Readable {
+export function toPieces(body: Buffer): Readable {
   let at = 0
   return new Readable({
     highWaterMark: PIECE_BYTES,

@@ -1,14 +1,14 @@
 // What a list can be filtered and sorted by: it follows from what its operation shows, and to whom.
-import { type FilterSource, limitedSource, sourceOf } from '../src/filter/symbols.ts'
+import { type FilterSource, getFilterSource, limitedSource } from '../src/filter/symbols.ts'
 import type { AnyResource } from '../src/resources/define.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import type { AnyOperation } from './operation.ts'
-import { recordSchema } from './record-schema.ts'
+import { toRecordSchema } from './record-schema.ts'
 
 const sources = new WeakMap<AnyOperation, FilterSource>()
 
 /** The symbols of a list: the declared ones for administrators, and for others those of members that they are shown. */
-export function listSource(operation: AnyOperation, resource: AnyResource): FilterSource {
+export function getListSource(operation: AnyOperation, resource: AnyResource): FilterSource {
   let source = sources.get(operation)
   if (!source) {
     source = makeSource(operation, resource)
@@ -21,8 +21,8 @@ function makeSource({ access, returns }: AnyOperation, resource: AnyResource): F
   const only = returns.kind === 'list' ? returns.only : undefined
   const isForAdministrators = 'permission' in access && access.grantedTo === 'administrator'
   return isForAdministrators && !only
-    ? sourceOf(resource)
-    : limitedSource(resource, membersOf(recordSchema(resource, only)))
+    ? getFilterSource(resource)
+    : limitedSource(resource, membersOf(toRecordSchema(resource, only)))
 }
 
 function membersOf(schema: JsonSchema): ReadonlySet<string> {

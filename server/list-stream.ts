@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { type Context, readerOf } from '../src/context.ts'
 import type { ListPlan } from '../src/store/list-plan.ts'
 import type { RowQuery } from '../src/store/lists.ts'
-import { type Answer, listMeta, raw } from './answers.ts'
+import { type Response, rawResponse, renderListMeta } from './responses.ts'
 
 // How many records are made ready at a time.
 const BATCH = 200
@@ -12,15 +12,15 @@ const BATCH = 200
  * The envelope of a list of all that `rows` finds; `textsOf` gives the JSON text of each of some rows, in their order. The
  * first rows are read before the answer begins, so that what cannot be read is refused with a status.
  */
-export async function streamedList<Row>(
+export async function streamList<Row>(
   { controller, caller }: Context,
   rows: RowQuery<Row>,
   textsOf: (batch: readonly Row[]) => Promise<readonly string[]> | readonly string[],
   { offset }: ListPlan,
   filterableFields: readonly string[],
-): Promise<Answer> {
+): Promise<Response> {
   const pieces = envelope()
-  return raw('application/json', readableFrom(await pieces.next(), pieces))
+  return rawResponse('application/json', readableFrom(await pieces.next(), pieces))
 
   async function* envelope(): AsyncGenerator<string> {
     let head = '{"data":['
@@ -40,7 +40,7 @@ export async function streamedList<Row>(
       head = ''
     }
     if (batch.length > 0) head += await flush()
-    yield `${head}],${listMeta({ limit: 'none', offset, total }, filterableFields)}}\n`
+    yield `${head}],${renderListMeta({ limit: 'none', offset, total }, filterableFields)}}\n`
   }
 }
 

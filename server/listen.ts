@@ -5,9 +5,9 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
-import { answerBroken, noteExchange, refuseTunnel } from './broken-requests.ts'
+import { handleClientError, noteExchange, refuseTunnel } from './client-errors.ts'
 import { Connections } from './connections.ts'
-import { cameThrough } from './requests.ts'
+import { setListener } from './requests.ts'
 import { REQUEST_BYTES, SlowReaders } from './slow-readers.ts'
 
 export interface Listening {
@@ -51,28 +51,28 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
   )
   try {
     for (const listener of config.listeners) {
-      const server = tlsServer(app, controller, listener, slowReaders)
+      const server = createTlsServer(app, controller, listener, slowReaders)
       server.on('connection', (socket: Socket) => connections.admit(socket))
       servers.push(server)
-      await bind(server, listener)
+      await bindListener(server, listener)
     }
   } catch (error) {
-    await Promise.all(servers.filter(({ listening }) => listening).map(shut))
+    await Promise.all(servers.filter(({ listening }) => listening).map(closeServer))
     await app.close()
     throw error
   }
   slowReaders.start()
   return {
-    addresses: servers.map(boundAddress),
+    addresses: servers.map(getBoundAddress),
     async close() {
       slowReaders.stop()
-      await Promise.all(servers.map(shut))
+      await Promise.all(servers.map(closeServer))
       await app.close()
     },
   }
 }
 
-function tlsServer(
+function createTlsServer(
   app: FastifyInstance,
   controller: Controller,
   listener: ListenerConfig,
@@ -105,18 +105,18 @@ function tlsServer(
       if (!held) return
       response.once('close', held.release)
       noteExchange(request, response)
-      cameThrough(request, listener)
+      setListener(request, listener)
       app.routing(request, response)
     },
   )
   // Before the server's own listener, which begins to read requests.
   server.prependListener('secureConnection', (socket: Socket) => slowReaders.watch(socket))
-  server.on('clientError', answerBroken)
+  server.on('clientError', handleClientError)
   server.on('connect', refuseTunnel)
   return server
 }
 
-function bind(server: Server, { address }: ListenerConfig): Promise<void> {
+function bindListener(server: Server, { address }: ListenerConfig): Promise<void> {
   const { host, port } = splitAddress(address)
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -127,13 +127,13 @@ function bind(server: Server, { address }: ListenerConfig): Promise<void> {
   })
 }
 
-function boundAddress(server: Server): string {
+function getBoundAddress(server: Server): string {
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('the server is not bound to an address')
   return address.family === 'IPv6' ? `[${address.address}]:${address.port}` : `${address.address}:${address.port}`
 }
 
-function shut(server: Server): Promise<void> {
+function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), GRACE_MILLISECONDS)
     server.close(() => {

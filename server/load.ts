@@ -3,7 +3,7 @@
 const SAMPLE_MILLISECONDS = 50
 
 // So many turns of the loop in a row have to be late: one long turn, at the start or at a checkpoint, is no overload.
-const LATE_IN_A_ROW = 4
+const CONSECUTIVE_DELAYS = 4
 
 /** What a hook asks. */
 export interface Load {
@@ -11,8 +11,8 @@ export interface Load {
   readonly delayMilliseconds: number
 }
 
-export class LoopDelay implements Load {
-  readonly #latest: number[] = Array.from({ length: LATE_IN_A_ROW }, () => 0)
+export class EventLoopDelay implements Load {
+  readonly #latest: number[] = Array.from({ length: CONSECUTIVE_DELAYS }, () => 0)
   #expected = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -25,13 +25,13 @@ export class LoopDelay implements Load {
     this.#expected = performance.now() + SAMPLE_MILLISECONDS
     this.#timer = setInterval(() => {
       const now = performance.now()
-      this.note(Math.max(0, now - this.#expected))
+      this.record(Math.max(0, now - this.#expected))
       this.#expected = now + SAMPLE_MILLISECONDS
     }, SAMPLE_MILLISECONDS).unref()
   }
 
   /** Takes down how late a turn of the loop was. */
-  note(milliseconds: number): void {
+  record(milliseconds: number): void {
     this.#latest.shift()
     this.#latest.push(milliseconds)
   }

@@ -13,7 +13,7 @@ const AT_ROOT = new Set(['/', '/version', '/.well-known/est/cacerts'])
 const OTHER_ROOTS = ['/edge', '/fabric', '/oidc', '/.well-known', '/health-checks']
 
 /** The path that is really routed: without scheme and host, which clients of proxies send, and below a base path. */
-export function routedUrl(requestTarget: string): string {
+export function rewriteUrl(requestTarget: string): string {
   const url = originForm(requestTarget)
   const end = url.search(/[?#]/)
   const path = end === -1 ? url : url.slice(0, end)

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Api } from '../src/config.ts'
 import { errorCatalogue } from '../src/errors.ts'
-import { resourceOf, resources } from '../src/resources/index.ts'
+import { getResource, resources } from '../src/resources/index.ts'
 import {
   entityReference,
   type JsonSchema,
@@ -18,19 +18,19 @@ import { BASE_PATHS } from './mount-points.ts'
 import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
 import type { AnyOperation, QueryParameter, Returns } from './operation.ts'
 import { operations } from './operations.ts'
-import { recordSchema } from './record-schema.ts'
+import { toRecordSchema } from './record-schema.ts'
 import { version } from './version.ts'
 
 const bodies = new Map<Api, Buffer>()
 
 /** The document of an API as JSON text, in one buffer for all who ask for it. */
 export function openApiBody(api: Api): Buffer {
-  const body = bodies.get(api) ?? Buffer.from(`${JSON.stringify(openApiDocument(api), null, 2)}\n`)
+  const body = bodies.get(api) ?? Buffer.from(`${JSON.stringify(buildOpenApiDocument(api), null, 2)}\n`)
   bodies.set(api, body)
   return body
 }
 
-export function openApiDocument(api: Api) {
+export function buildOpenApiDocument(api: Api) {
   const components = new SchemaComponents(schemaNames())
   const paths: Record<string, Record<string, unknown>> = {}
   for (const operation of operations.filter(({ apis }) => apis.includes(api))) {
@@ -143,7 +143,15 @@ function successOf(returns: Returns): '200' | '201' {
 }
 
 /** The statuses by which callers of the operation have to expect to be refused. */
-function refusalStatuses({ access, path, method, query, body, refusals, hasOneForm }: AnyOperation): number[] {
+function refusalStatuses({
+  access,
+  path,
+  method,
+  query,
+  body,
+  errorStatuses: refusals,
+  hasOneForm,
+}: AnyOperation): number[] {
   const isPublic = 'public' in access
   const isChange = method !== 'GET'
   const canConflict = isChange && !isPublic && (method === 'DELETE' || body !== undefined)
@@ -182,9 +190,9 @@ function dataSchema(returns: Returns): JsonSchema {
     case 'created':
       return createdRecord
     case 'record':
-      return recordSchema(resourceOf(returns.resource), returns.only)
+      return toRecordSchema(getResource(returns.resource), returns.only)
     case 'list': {
-      const records = listOf(recordSchema(resourceOf(returns.resource), returns.only))
+      const records = listOf(toRecordSchema(getResource(returns.resource), returns.only))
       return returns.under === undefined ? records : requiredObject({ [returns.under]: records })
     }
   }
@@ -239,7 +247,7 @@ function schemaNames(): ReadonlyMap<JsonSchema, string> {
   ])
   for (const resource of resources) {
     const name = camel(resource.name)
-    nameWithAlternatives(names, recordSchema(resource), name)
+    nameWithAlternatives(names, toRecordSchema(resource), name)
   }
   for (const { id, body } of operations) {
     if (body?.schema.oneOf || body?.schema.anyOf) nameWithAlternatives(names, body.schema, id)

@@ -2,11 +2,11 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Api, Dialect } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
-import { type ControllerError, invalid } from '../src/errors.ts'
-import { type BodyTolerance, bodyShape, type Purpose, readBodies, readBody } from '../src/schema/bodies.ts'
+import { type ControllerError, invalidError } from '../src/errors.ts'
+import { type BodyTolerance, buildBodyShape, type Purpose, readBodies, readBody } from '../src/schema/bodies.ts'
 import type { Fields } from '../src/schema/fields.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
-import type { Answer } from './answers.ts'
+import type { Response } from './responses.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -99,7 +99,7 @@ export interface Operation<B = unknown> {
   /** Headers of its success beside those of every response. */
   readonly responseHeaders?: Readonly<Record<string, JsonSchema>>
   /** Statuses by which it refuses beside those that follow from what it is. */
-  readonly refusals?: readonly number[]
+  readonly errorStatuses?: readonly number[]
   /** What it does not do yet, although it is served; the documents say so, and a test keeps the list of such operations. */
   readonly incomplete?: string
   /** Not part of the documented contract, but this product's own. */
@@ -107,29 +107,30 @@ export interface Operation<B = unknown> {
   /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */
   readonly isOwnChange?: true
   /** It answers when it is done, however long that takes: the more there is, the longer. */
-  readonly isUnhurried?: boolean
-  run(call: Call<B>): Promise<Answer> | Answer
+  readonly hasNoTimeout?: boolean
+  run(call: Call<B>): Promise<Response> | Response
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: an operation with any body
 export type AnyOperation = Operation<any>
 
-export function operation<B = undefined>(definition: Operation<B>): AnyOperation {
+export function defineOperation<B = undefined>(definition: Operation<B>): AnyOperation {
   return definition
 }
 
 /** A JSON array of such objects, at most `maxItems`. A body that is not sent is an empty one, where it is not required. */
-export function listBody<B>(
+export function readListBody<B>(
   fields: Fields,
   { maxItems, isRequired = true }: { maxItems: number; isRequired?: boolean },
 ): BodyReader<readonly B[]> {
-  const shape = bodyShape('create', fields)
+  const shape = buildBodyShape('create', fields)
   return {
     schema: { type: 'array', items: shape.schema, maxItems },
     isRequired,
     contentTypes: ['application/json'],
     read(sent, tolerance) {
-      if (Array.isArray(sent) && sent.length > maxItems) throw invalid('body', `must have at most ${maxItems} entries`)
+      if (Array.isArray(sent) && sent.length > maxItems)
+        throw invalidError('body', `must have at most ${maxItems} entries`)
       return readBodies(shape, sent ?? [], tolerance) as B[]
     },
   }
@@ -143,11 +144,11 @@ export interface BodyOptions {
 }
 
 /** A JSON object with these fields; the operation gets their values by field name. */
-export function fieldsBody<B = Record<string, unknown>>(
+export function readFieldsBody<B = Record<string, unknown>>(
   fields: Fields,
   { purpose = 'create', isRequired = true, tolerated = [] }: BodyOptions = {},
 ): BodyReader<B> {
-  const shape = bodyShape(purpose, fields, tolerated)
+  const shape = buildBodyShape(purpose, fields, tolerated)
   return {
     schema: shape.schema,
     isRequired,

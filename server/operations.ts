@@ -31,14 +31,14 @@ import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { policyQuestionOperations } from './management-api/policy-questions.ts'
 import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
-import { serviceDifferences } from './management-api/services.ts'
+import { serviceOverrides } from './management-api/services.ts'
 import { summaryOperations } from './management-api/summary.ts'
 import type { AnyOperation } from './operation.ts'
-import { type Differences, resourceOperations } from './resource-operations.ts'
+import { makeResourceOperations, type OperationOverrides } from './resource-operations.ts'
 
 /** Where the operations of a resource are not just what follows from it. */
-const differences: Readonly<Record<string, Differences>> = {
-  [services.plural]: serviceDifferences,
+const differences: Readonly<Record<string, OperationOverrides>> = {
+  [services.plural]: serviceOverrides,
   // Signers, and the authority of an enrollment, that are unknown.
   [authPolicies.plural]: { refusals: { create: [404] } },
   [identities.plural]: { refusals: { create: [404] } },
@@ -77,5 +77,5 @@ export const operations: readonly AnyOperation[] = [
   ...auditOperations,
   ...authenticatorOperations,
   ...enrollmentOperations,
-  ...resources.flatMap((resource) => resourceOperations(resource, differences[resource.plural])),
+  ...resources.flatMap((resource) => makeResourceOperations(resource, differences[resource.plural])),
 ]

@@ -1,7 +1,7 @@
 // Query strings: declared parameters, checked and turned into values; all others are passed over.
-import { errors, invalid } from '../src/errors.ts'
+import { errors, invalidError } from '../src/errors.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
-import { firstProblem } from '../src/schema/validate.ts'
+import { findFirstProblem } from '../src/schema/validate.ts'
 import type { ListParameters } from '../src/store/list-plan.ts'
 import type { QueryParameter } from './operation.ts'
 
@@ -31,7 +31,7 @@ export function readQuery(
   for (const [name, parameter] of Object.entries(declared)) {
     const given = sent[name]
     if (given === undefined || (given === '' && !parameter.isRequired)) {
-      if (parameter.isRequired) throw invalid(name, 'is required')
+      if (parameter.isRequired) throw invalidError(name, 'is required')
       continue
     }
     const all = Array.isArray(given) ? given : [given]
@@ -43,7 +43,7 @@ export function readQuery(
 
 function readValue(name: string, { schema, refuse }: QueryParameter, given: string): unknown {
   const value = schema.type === 'integer' ? toInteger(given) : schema.type === 'boolean' ? toBoolean(given) : given
-  const problem = firstProblem(schema, value)
+  const problem = findFirstProblem(schema, value)
   if (problem) throw refuse?.() ?? errors.COULD_NOT_VALIDATE({ field: name, reason: problem.reason, value: given })
   return value
 }
@@ -61,13 +61,13 @@ function toBoolean(given: string): boolean | string {
 export function listParameters(query: Readonly<Record<string, unknown>>): ListParameters {
   const { roleFilter = [], roleSemantic, ...others } = query as ListParameters & { readonly roleSemantic?: string }
   const bare = roleFilter.find((role) => !role.startsWith('#') && !role.startsWith('@'))
-  if (bare !== undefined) throw invalid('roleFilter', 'must begin with # (an attribute) or @ (an id)', bare)
+  if (bare !== undefined) throw invalidError('roleFilter', 'must begin with # (an attribute) or @ (an id)', bare)
   return { ...others, roleFilter, ...(roleSemantic ? { roleSemantic: readSemantic(roleSemantic) } : {}) }
 }
 
 /** Clients write the word in any case, and know the error by the field `semantic`. */
 function readSemantic(given: string): 'AllOf' | 'AnyOf' {
   const semantic = (['AllOf', 'AnyOf'] as const).find((word) => word.toLowerCase() === given.toLowerCase())
-  if (!semantic) throw invalid('semantic', 'must be AllOf or AnyOf', given)
+  if (!semantic) throw invalidError('semantic', 'must be AllOf or AnyOf', given)
   return semantic
 }

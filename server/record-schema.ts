@@ -11,7 +11,7 @@ const roleDisplay = objectOf({ name: text, role: text })
 const whole = new WeakMap<AnyResource, JsonSchema>()
 
 /** The members that a record of the resource shows; of a resource with variants, those of each. With `only`, some of them. */
-export function recordSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
+export function toRecordSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
   if (only) return commonSchema(resource, only)
   let schema = whole.get(resource)
   if (!schema) {
@@ -54,7 +54,7 @@ function commonSchema(resource: AnyResource, only?: readonly string[]): JsonSche
       required.add(`${name}Display`)
     }
   }
-  const members = { ...stored.properties, ...named, ...resource.derived, ...resource.live }
+  const members = { ...stored.properties, ...named, ...resource.derived, ...resource.computed }
   const kept = Object.entries(members).filter(([name]) => name in baseFields || !only || only.includes(name))
   const properties: Record<string, JsonSchema> = { _links: links, ...Object.fromEntries(kept) }
   return {

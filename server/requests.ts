@@ -29,24 +29,24 @@ declare module 'fastify' {
 const listeners = new WeakMap<IncomingMessage, ListenerConfig>()
 
 /** Notes by which listener a request came in. */
-export function cameThrough(message: IncomingMessage, listener: ListenerConfig): void {
+export function setListener(message: IncomingMessage, listener: ListenerConfig): void {
   listeners.set(message, listener)
 }
 
-export function listenerOf(message: IncomingMessage): ListenerConfig | undefined {
+export function getListener(message: IncomingMessage): ListenerConfig | undefined {
   return listeners.get(message)
 }
 
 /** Whether the listener that a request came in by carries an API; what belongs to no API is on all of them. */
 export function isServed(message: IncomingMessage, api: Api | undefined): boolean {
-  return api === undefined || (listenerOf(message)?.apis.includes(api) ?? true)
+  return api === undefined || (getListener(message)?.apis.includes(api) ?? true)
 }
 
 /**
  * The certificates of the TLS peer as they were sent. `issuerCertificate` of a peer's certificate is in fact the next one
  * in its list, whatever its order; that is undocumented, and a test with a shuffled list stands for it.
  */
-export function peerCertificates(message: IncomingMessage): X509Certificate[] {
+export function readPeerCertificates(message: IncomingMessage): X509Certificate[] {
   const socket = message.socket as TLSSocket
   const found: X509Certificate[] = []
   let next = socket.getPeerX509Certificate?.()

@@ -1,36 +1,36 @@
 // From a resource to its operations: list, create, detail, replace, patch, delete, and its relations.
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
-import { notFound } from '../src/errors.ts'
-import { type FilterSource, filterableFields } from '../src/filter/symbols.ts'
-import { linkedPlural } from '../src/records/links.ts'
-import { finish, finishAsBytes, finishRows, type Presentation } from '../src/records/present.ts'
-import { jsonText, RawJson } from '../src/records/raw-json.ts'
-import type { ReadyRecord } from '../src/records/record.ts'
-import type { AnyResource, AnyRow, OtherName, Relation, Verb } from '../src/resources/define.ts'
-import { resourceOf } from '../src/resources/index.ts'
+import { notFoundError } from '../src/errors.ts'
+import { type FilterSource, listFilterableFields } from '../src/filter/symbols.ts'
+import { toLinkedPlural } from '../src/records/links.ts'
+import { type Presentation, renderRecordBytes, renderRecords, renderRows } from '../src/records/presentation.ts'
+import { RawJson, toJsonText } from '../src/records/raw-json.ts'
+import type { CachedRecord } from '../src/records/render-records.ts'
+import type { AlternateName, AnyResource, AnyRow, Relation, ResourceOperation } from '../src/resources/define.ts'
+import { getResource } from '../src/resources/index.ts'
 import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { BodyTolerance, Purpose } from '../src/schema/bodies.ts'
-import { create, findRow, patch, remove, replace, spoken } from '../src/store/entities.ts'
+import { create, findRow, patch, remove, replace, toResourceNoun } from '../src/store/entities.ts'
 import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
-import { allRows, idsOfWholeList, list, type Restriction, type Window } from '../src/store/lists.ts'
-import { recordTable } from '../src/store/record-tables.ts'
-import { type Answer, created, data, empty, list as listAnswer } from './answers.ts'
-import { listSource } from './list-source.ts'
-import { streamedList } from './list-stream.ts'
-import { type AnyOperation, type BodyReader, type Call, operation, type QueryParameter } from './operation.ts'
+import { list, listIds, queryRows, type Restriction, type Window } from '../src/store/lists.ts'
+import { getRecordTable } from '../src/store/record-tables.ts'
+import { getListSource } from './list-source.ts'
+import { streamList } from './list-stream.ts'
+import { type AnyOperation, type BodyReader, type Call, defineOperation, type QueryParameter } from './operation.ts'
 import { listParameters, listQuery, roleQuery } from './query.ts'
+import { createdResponse, dataResponse, emptyResponse, listResponse as listAnswer, type Response } from './responses.ts'
 
 /** How the operations of a resource differ from what they are on their own. */
-export interface Differences {
+export interface OperationOverrides {
   readonly apis?: readonly Api[]
-  readonly verbs?: readonly Verb[]
+  readonly verbs?: readonly ResourceOperation[]
   readonly relations?: readonly string[]
   readonly grantedTo?: 'administrator' | 'authenticated'
   /** Verbs that a full session without the right is refused with 403 instead of 401. */
-  readonly forbidden?: readonly Verb[]
+  readonly forbidden?: readonly ResourceOperation[]
   /** Statuses by which a verb refuses beside those that follow from what it is. */
-  readonly refusals?: Readonly<Partial<Record<Verb, readonly number[]>>>
+  readonly refusals?: Readonly<Partial<Record<ResourceOperation, readonly number[]>>>
   /** Further query parameters of list and detail, which `presentation` and `restrict` may read. */
   readonly query?: Readonly<Record<string, QueryParameter>>
   /** How records are shown to the caller. */
@@ -40,29 +40,29 @@ export interface Differences {
 }
 
 /** All operations that follow from a resource, under each of its names. */
-export function resourceOperations(resource: AnyResource, differences: Differences = {}): AnyOperation[] {
+export function makeResourceOperations(resource: AnyResource, differences: OperationOverrides = {}): AnyOperation[] {
   const { verbs = resource.verbs, relations = Object.keys(resource.relations) } = differences
-  const names: OtherName[] = [resource, ...(resource.otherName ? [resource.otherName] : [])]
+  const names: AlternateName[] = [resource, ...(resource.alternateName ? [resource.alternateName] : [])]
   return [
-    ...names.flatMap((name) => verbs.map((verb) => verbOperation(resource, verb, differences, name))),
+    ...names.flatMap((name) => verbs.map((verb) => makeResourceOperation(resource, verb, differences, name))),
     ...relations.map((name) => relationOperation(resource, name, differences)),
   ]
 }
 
 /** `config-type` → `ConfigType` */
-export function pascal(name: string): string {
+export function toPascalCase(name: string): string {
   return name.replace(/(^|-)([a-z])/g, (_, _dash, letter: string) => letter.toUpperCase())
 }
 
 /** One of the operations that every resource can have. */
-export function verbOperation(
+export function makeResourceOperation(
   resource: AnyResource,
-  verb: Verb,
-  differences: Differences = {},
-  { name, plural }: OtherName = resource,
+  verb: ResourceOperation,
+  differences: OperationOverrides = {},
+  { name, plural }: AlternateName = resource,
 ): AnyOperation {
   const { apis = ['management'], grantedTo = 'administrator', forbidden = [] } = differences
-  const singular = pascal(name)
+  const singular = toPascalCase(name)
   const common = { apis, topic: plural }
   const access = (right: string) => ({
     permission: `${resource.name}.${right}`,
@@ -72,80 +72,80 @@ export function verbOperation(
   const one = `/${plural}/:id`
   switch (verb) {
     case 'list':
-      return operation({
+      return defineOperation({
         ...common,
-        id: `list${pascal(plural)}`,
+        id: `list${toPascalCase(plural)}`,
         method: 'GET',
         path: `/${plural}`,
         summary: `Lists ${spokenPlural(resource)}.`,
         access: access('read'),
         query: { ...queryOf(resource), ...differences.query },
         returns: { kind: 'list', resource: resource.plural },
-        refusals: differences.refusals?.list ?? [],
-        run: async (call) => answerList(call, resource, (await differences.restrict?.(call)) ?? [], differences),
+        errorStatuses: differences.refusals?.list ?? [],
+        run: async (call) => respondWithList(call, resource, (await differences.restrict?.(call)) ?? [], differences),
       })
     case 'create':
-      return operation({
+      return defineOperation({
         ...common,
         id: `create${singular}`,
         method: 'POST',
         path: `/${plural}`,
-        summary: `Creates ${article(resource)} ${spoken(resource)}.`,
+        summary: `Creates ${article(resource)} ${toResourceNoun(resource)}.`,
         access: access('create'),
         body: inputBody(resource, 'create'),
         returns: { kind: 'created', resource: resource.plural },
-        refusals: [...unknownStatuses(resource), ...(differences.refusals?.create ?? [])],
+        errorStatuses: [...unknownStatuses(resource), ...(differences.refusals?.create ?? [])],
         async run({ context, body }) {
           const entity = await create(context, resource, body(undefined) as never)
-          return created(linkedPlural(resource), (entity as { id: string }).id)
+          return createdResponse(toLinkedPlural(resource), (entity as { id: string }).id)
         },
       })
     case 'detail':
-      return operation({
+      return defineOperation({
         ...common,
         id: `detail${singular}`,
         method: 'GET',
         path: one,
-        summary: `Shows one ${spoken(resource)}.`,
+        summary: `Shows one ${toResourceNoun(resource)}.`,
         access: access('read'),
         ...(differences.query ? { query: differences.query } : {}),
         returns: { kind: 'record', resource: resource.plural },
         async run(call) {
-          return answerRecord(call, resource, call.params.id, differences)
+          return respondWithRecord(call, resource, call.params.id, differences)
         },
       })
     case 'replace':
     case 'patch':
-      return operation({
+      return defineOperation({
         ...common,
         id: `${verb === 'replace' ? 'update' : 'patch'}${singular}`,
         method: verb === 'replace' ? 'PUT' : 'PATCH',
         path: one,
         summary:
           verb === 'replace'
-            ? `Replaces one ${spoken(resource)}: what is not sent falls back to its default.`
-            : `Changes the members of one ${spoken(resource)} that are sent.`,
+            ? `Replaces one ${toResourceNoun(resource)}: what is not sent falls back to its default.`
+            : `Changes the members of one ${toResourceNoun(resource)} that are sent.`,
         access: access('update'),
         body: inputBody(resource, verb),
         returns: { kind: 'empty' },
         async run({ context, params, body }) {
           const values = body(resource.variants ? await storedType(context, resource, params.id) : undefined)
           await (verb === 'replace' ? replace : patch)(context, resource, params.id ?? '', values)
-          return empty()
+          return emptyResponse()
         },
       })
     case 'delete':
-      return operation({
+      return defineOperation({
         ...common,
         id: `delete${singular}`,
         method: 'DELETE',
         path: one,
-        summary: `Deletes one ${spoken(resource)}.`,
+        summary: `Deletes one ${toResourceNoun(resource)}.`,
         access: access('delete'),
         returns: { kind: 'empty' },
         async run({ context, params }) {
           await remove(context, resource, params.id ?? '')
-          return empty()
+          return emptyResponse()
         },
       })
   }
@@ -154,23 +154,23 @@ export function verbOperation(
 function relationOperation(
   resource: AnyResource,
   name: string,
-  { apis = ['management'], grantedTo = 'administrator' }: Differences,
+  { apis = ['management'], grantedTo = 'administrator' }: OperationOverrides,
 ) {
   const relation = resource.relations[name] as Relation
-  const target = resourceOf(relation.resource)
-  return operation({
-    id: relation.operationId ?? `list${pascal(resource.name)}${pascal(name)}`,
+  const target = getResource(relation.resource)
+  return defineOperation({
+    id: relation.operationId ?? `list${toPascalCase(resource.name)}${toPascalCase(name)}`,
     apis,
     topic: resource.plural,
     method: 'GET',
     path: `/${resource.plural}/:id/${name}`,
-    summary: `Lists the ${spokenPlural(target)} of one ${spoken(resource)}.`,
+    summary: `Lists the ${spokenPlural(target)} of one ${toResourceNoun(resource)}.`,
     access: { permission: `${resource.name}.read`, grantedTo },
     query: { ...queryOf(target), ...relationQuery(relation) },
     returns: { kind: 'list', resource: target.plural },
     async run(call) {
-      const row = await existingRow(call.context, resource, call.params.id)
-      return answerList(call, target, [await relationRestriction(call, row, relation)], {})
+      const row = await requireRow(call.context, resource, call.params.id)
+      return respondWithList(call, target, [await relationRestriction(call, row, relation)], {})
     },
   })
 }
@@ -189,7 +189,7 @@ async function relationRestriction(call: Call, row: AnyRow, relation: Relation):
     case 'contained':
       return { ids: JSON.parse(row[relation.field] as string) as string[] }
     case 'side':
-      return { sides: [call.context.controller.access.sideOf(row, relation.field)] }
+      return { sides: [call.context.controller.access.parsePolicySelector(row, relation.field)] }
     case 'matched':
       return relation.find(call.context, row.id, call.query)
   }
@@ -213,59 +213,59 @@ function inputBody(resource: AnyResource, purpose: Purpose): BodyReader<Unread> 
 }
 
 async function storedType(context: Context, resource: AnyResource, id: string | undefined): Promise<string> {
-  return (await existingRow(context, resource, id)).typeId as string
+  return (await requireRow(context, resource, id)).typeId as string
 }
 
 /** The row that a path names. @throws NOT_FOUND */
-export async function existingRow(context: Context, resource: AnyResource, id = ''): Promise<AnyRow> {
+export async function requireRow(context: Context, resource: AnyResource, id = ''): Promise<AnyRow> {
   const row = await findRow(context, resource, id)
-  if (!row) throw notFound(spoken(resource), id)
+  if (!row) throw notFoundError(toResourceNoun(resource), id)
   return row
 }
 
 /** The answer that shows one record. */
-export async function answerRecord(
+export async function respondWithRecord(
   call: Call,
   resource: AnyResource,
   id = '',
-  { presentation }: Pick<Differences, 'presentation'> = {},
-): Promise<Answer> {
-  return data(await recordJson(call.context, resource, id, await presentation?.(call, false)))
+  { presentation }: Pick<OperationOverrides, 'presentation'> = {},
+): Promise<Response> {
+  return dataResponse(await renderRecord(call.context, resource, id, await presentation?.(call, false)))
 }
 
 /** One record as JSON. @throws NOT_FOUND */
-export async function recordJson(
+export async function renderRecord(
   context: Context,
   resource: AnyResource,
   id: string,
   how?: Presentation,
 ): Promise<RawJson> {
   const record = await context.controller.readyRecords.byId(context, resource, id)
-  if (!record) throw notFound(spoken(resource), id)
-  const [text = 'null'] = await finish(context, resource, [record], how)
+  if (!record) throw notFoundError(toResourceNoun(resource), id)
+  const [text = 'null'] = await renderRecords(context, resource, [record], how)
   return new RawJson(text)
 }
 
 /** The answer that lists records, by the parameters of the call. */
-export async function answerList(
+export async function respondWithList(
   call: Call,
   resource: AnyResource,
   restrictions: readonly Restriction[],
-  differences: Differences = {},
-): Promise<Answer> {
+  differences: OperationOverrides = {},
+): Promise<Response> {
   const { context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
-  const source = listSource(call.operation, resource)
+  const source = getListSource(call.operation, resource)
   const { returns } = call.operation
   const only = returns.kind === 'list' && returns.only ? { only: returns.only } : {}
   const how = { ...(await differences.presentation?.(call, true)), ...only }
   if (plan.limit === 'none') {
-    const rows = await allRows(context, resource, plan, restrictions, source)
-    const textsOf = (batch: readonly AnyRow[]) => finishRows(context, resource, batch, how)
-    return streamedList(context, rows, textsOf, plan, filterableFields(source))
+    const rows = await queryRows(context, resource, plan, restrictions, source)
+    const textsOf = (batch: readonly AnyRow[]) => renderRows(context, resource, batch, how)
+    return streamList(context, rows, textsOf, plan, listFilterableFields(source))
   }
   const { page, records } = await pageOfRecords(context, resource, plan, restrictions, source)
-  return listAnswer(await finishAsBytes(context, resource, records, how), page, filterableFields(source))
+  return listAnswer(await renderRecordBytes(context, resource, records, how), page, listFilterableFields(source))
 }
 
 /** The records of a page, without asking the database where what they are is known beforehand. */
@@ -275,9 +275,9 @@ async function pageOfRecords(
   plan: ListPlan,
   restrictions: readonly Restriction[],
   source: FilterSource,
-): Promise<{ page: Window; records: readonly ReadyRecord[] }> {
+): Promise<{ page: Window; records: readonly CachedRecord[] }> {
   const { readyRecords } = context.controller
-  const ids = idsOfWholeList(plan, restrictions)
+  const ids = listIds(plan, restrictions)
   if (ids) {
     const records = await readyRecords.byIds(context, resource, ids)
     return { page: { ...plan, total: records.length }, records }
@@ -293,7 +293,7 @@ export async function pageOfIds(
   plan: ListPlan,
   ids: readonly string[],
   source: FilterSource,
-): Promise<{ page: Window; records: readonly ReadyRecord[] }> {
+): Promise<{ page: Window; records: readonly CachedRecord[] }> {
   if (plan.order.keys.length > 0) return pageOfRecords(context, resource, plan, [{ ids }], source)
   const { limit, offset } = plan
   const matching = plan.predicate ? await matchingIds(context, resource, plan, ids, source) : ids
@@ -317,22 +317,22 @@ async function matchingIds(
 }
 
 /** The answer that lists records, each shown in a way of the operation's own, made from its row. */
-export async function answerRows(
+export async function respondWithRows(
   call: Call,
   resource: AnyResource,
   restrictions: readonly Restriction[],
   show: (row: AnyRow) => unknown,
-): Promise<Answer> {
+): Promise<Response> {
   const { context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
-  const texts = (rows: readonly AnyRow[]) => rows.map((row) => jsonText(show(row)))
-  const source = listSource(call.operation, resource)
-  const fields = filterableFields(source)
+  const texts = (rows: readonly AnyRow[]) => rows.map((row) => toJsonText(show(row)))
+  const source = getListSource(call.operation, resource)
+  const fields = listFilterableFields(source)
   if (plan.limit === 'none') {
-    return streamedList(context, await allRows(context, resource, plan, restrictions, source), texts, plan, fields)
+    return streamList(context, await queryRows(context, resource, plan, restrictions, source), texts, plan, fields)
   }
   const page = await list(context, resource, plan, restrictions, source)
-  const found = await recordTable(resource).byKeys(context.db, page.keys)
+  const found = await getRecordTable(resource).byKeys(context.db, page.keys)
   const byKey = new Map(found.map((row) => [row.n, row]))
   const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
   return listAnswer(texts(rows), page, fields)

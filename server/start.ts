@@ -4,16 +4,16 @@ import { type DestinationStream, pino } from 'pino'
 import { hasUsableAdministrator } from '../src/auth/administrators.ts'
 import { systemClock } from '../src/clock.ts'
 import { reportClockJumps } from '../src/clock-jumps.ts'
-import { advertisedAddress, type Overrides, readConfig } from '../src/config.ts'
+import { getAdvertisedAddress, type Overrides, readConfig } from '../src/config.ts'
 import { type Controller, dataPaths, openController } from '../src/controller.ts'
-import { initialise, isInitialised, newBootstrapToken } from '../src/initialise.ts'
+import { createBootstrapToken, initializeDirectory, isInitialized } from '../src/initialize.ts'
 import type { Log } from '../src/log.ts'
-import { openOrClose } from '../src/opened.ts'
-import { cutAudit } from '../src/store/audit-records.ts'
+import { openOrCloseAll } from '../src/open-resources.ts'
+import { pruneAudit } from '../src/store/audit-records.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
-import { LoopDelay } from './load.ts'
+import { EventLoopDelay } from './load.ts'
 import { LogOutput } from './log-output.ts'
 import { BASE_PATHS } from './mount-points.ts'
 
@@ -50,9 +50,11 @@ export interface Running {
  * cannot be bound
  */
 export function startController({ directory, settings, env, logTo }: StartOptions): Promise<Running> {
-  return openOrClose(async (opened) => {
+  return openOrCloseAll(async (opened) => {
     process.umask(0o077)
-    const written = isInitialised(directory) ? [] : await initialise({ directory, settings, clock: systemClock })
+    const written = isInitialized(directory)
+      ? []
+      : await initializeDirectory({ directory, settings, clock: systemClock })
     const closedToOthers: string[] = []
     opened.add(lockDirectory(directory, (path) => closedToOthers.push(path)))
     const config = readConfig(dataPaths(directory).config, env, settings)
@@ -60,20 +62,20 @@ export function startController({ directory, settings, env, logTo }: StartOption
     for (const path of closedToOthers) log.warn({ path }, 'other accounts had rights to this file; it is private now')
     const controller = await openController({ directory, config, clock: systemClock, log })
     opened.add(() => controller.close())
-    const load = new LoopDelay()
+    const load = new EventLoopDelay()
     const app = await buildApp(controller, { load })
     const listening = await listen(app, controller)
     opened.add(() => listening.close())
     const system = controller.context({ kind: 'system' })
     await controller.membership.announce(system, apiPaths)
-    const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await newBootstrapToken(system)
+    const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await createBootstrapToken(system)
     opened.add(startBackground(controller))
     load.start()
     opened.add(() => load.stop())
     log.info({ addresses: listening.addresses }, 'listening')
     return {
       controller,
-      url: `https://${advertisedAddress(config)}`,
+      url: `https://${getAdvertisedAddress(config)}`,
       addresses: listening.addresses,
       fingerprint: controller.authority.rootFingerprint,
       written,
@@ -134,7 +136,7 @@ function startBackground(controller: Controller): () => void {
   ]
   const retention = config['audit.retention']
   if (retention !== undefined) {
-    const cut = () => cutAudit(context, retention)
+    const cut = () => pruneAudit(context, retention)
     void attempt(CUTTING, cut)
     timers.push(every(CUT_MILLISECONDS, CUTTING, cut))
   }

@@ -31,7 +31,7 @@ export class BoundedCache<V> {
   /** @param bytes how much the value takes; an entry that would take more than there is room for is not kept */
   set(key: string, value: V, bytes: number): void {
     this.delete(key)
-    const entry = { value, bytes: bytes + sizeOfText(key) }
+    const entry = { value, bytes: bytes + estimateTextBytes(key) }
     if (entry.bytes > this.#maxBytes) return
     this.#entries.set(key, entry)
     this.#bytes += entry.bytes
@@ -53,6 +53,6 @@ export class BoundedCache<V> {
 }
 
 /** The most that a text takes in memory. */
-export function sizeOfText(text: string): number {
+export function estimateTextBytes(text: string): number {
   return 2 * text.length
 }

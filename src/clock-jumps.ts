@@ -1,6 +1,6 @@
 // What is reported when the clock jumps. Nothing is deleted because of it: sessions and audit records age by the monotonic clock.
 import type { Kysely } from 'kysely'
-import { type Instant, isoTime, MAX_INSTANT, MIN_INSTANT } from './clock.ts'
+import { type Instant, MAX_INSTANT, MIN_INSTANT, toIsoTime } from './clock.ts'
 import type { Context } from './context.ts'
 import { CLOCK_JUMP } from './store/audit.ts'
 import type { Database } from './store/database.ts'
@@ -10,7 +10,7 @@ import type { WatchedClock } from './watched-clock.ts'
 const START_TOLERANCE_MS = 60_000
 
 /** Notes a jump if the process started before the latest time that was stored. */
-export async function noteStartInPast(db: Kysely<Database>, clock: WatchedClock): Promise<void> {
+export async function reportStartInPast(db: Kysely<Database>, clock: WatchedClock): Promise<void> {
   const latest = await latestStoredTime(db)
   const now = clock.now()
   if (latest - now > START_TOLERANCE_MS) clock.noteJump({ from: latest, to: now })
@@ -39,5 +39,5 @@ export async function reportClockJumps(context: Context, clock: WatchedClock): P
 }
 
 function writableTime(instant: Instant): string {
-  return isoTime(Math.min(Math.max(instant, MIN_INSTANT), MAX_INSTANT))
+  return toIsoTime(Math.min(Math.max(instant, MIN_INSTANT), MAX_INSTANT))
 }

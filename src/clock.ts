@@ -16,7 +16,7 @@ export const MAX_DURATION_MS = 100 * 366 * 24 * 60 * 60_000
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
 /** RFC 3339 in UTC with exactly three fraction digits, the form of every date-time on the wire. */
-export function isoTime(instant: Instant): string {
+export function toIsoTime(instant: Instant): string {
   return new Date(instant).toISOString()
 }
 

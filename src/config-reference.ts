@@ -1,7 +1,7 @@
 // The reference of all settings, as a page of Markdown: made from their definitions by the build.
-import { settingDocs, variableOf, yamlValue } from './config.ts'
+import { settingDocs, toVariableName, toYamlValue } from './config.ts'
 
-export function configReference(): string {
+export function renderConfigReference(): string {
   const head = [
     '# Settings',
     '',
@@ -19,7 +19,7 @@ export function configReference(): string {
       '',
       '| Default | Environment |',
       '|---|---|',
-      `| \`${yamlValue(standard)}\` | \`${variableOf(key)}\` |`,
+      `| \`${toYamlValue(standard)}\` | \`${toVariableName(key)}\` |`,
     ].join('\n'),
   )
   return `${[head.join('\n'), ...settings].join('\n\n')}\n`

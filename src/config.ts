@@ -2,18 +2,18 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import {
-  bytes,
+  bytesSetting,
   ConfigError,
-  count,
-  duration,
-  hostAndPort,
-  list,
-  oneOf,
+  countSetting,
+  durationSetting,
+  readChoice,
   readDuration,
+  readHostAndPort,
+  readList,
   splitAddress,
-} from './setting-forms.ts'
+} from './setting-types.ts'
 
-export { ConfigError, parseDuration, splitAddress } from './setting-forms.ts'
+export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
 
 export type Api = 'client' | 'management'
 /** Which of two wordings a caller is answered in; see `server/dialects.ts`. */
@@ -43,82 +43,89 @@ const settings = {
     explain:
       'Names under which clients reach the controller, as host:port. The first one goes into enrollment tokens; all of them into the server certificate. Without any, the address of the first listener is used.',
     default: [],
-    read: (value, key) => list(value, key).map((entry) => hostAndPort(entry, key)),
+    read: (value, key) => readList(value, key).map((entry) => readHostAndPort(entry, key)),
   },
-  'session.timeout': duration('30m', 'How long a sign-in stays alive without being used.', '1m'),
-  'session.activityFlush': duration('90s', 'How often the last use of sessions is written to the database.', '1s'),
-  'enrollment.identity': duration('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
-  'enrollment.router': duration('180m', 'How long the enrollment token of a new router can be used.', '5m'),
+  'session.timeout': durationSetting('30m', 'How long a sign-in stays alive without being used.', '1m'),
+  'session.activityFlush': durationSetting(
+    '90s',
+    'How often the last use of sessions is written to the database.',
+    '1s',
+  ),
+  'enrollment.identity': durationSetting('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
+  'enrollment.router': durationSetting('180m', 'How long the enrollment token of a new router can be used.', '5m'),
   'audit.retention': {
     explain:
       'How long audit records are kept: a duration such as 365d, or forever. Older ones are cut off the old end, which is audited too.',
     default: 'forever',
     read: (value, key) => (value === 'forever' ? undefined : readDuration(value, key, '1d')),
   },
-  'limits.bodyBeforeSession': bytes('64KiB', 'The largest request body of a caller who is not signed in.'),
-  'limits.body': bytes('1MiB', 'The largest request body of a caller who is.'),
-  'limits.ownBody': bytes(
+  'limits.bodyBeforeSession': bytesSetting('64KiB', 'The largest request body of a caller who is not signed in.'),
+  'limits.body': bytesSetting('1MiB', 'The largest request body of a caller who is.'),
+  'limits.ownBody': bytesSetting(
     '8KiB',
     'The largest request body where identities that do not administer may write: their own authenticators and sessions.',
   ),
-  'limits.header': bytes('16KiB', 'The largest set of request headers.'),
-  'limits.headerTime': duration('10s', 'How long the headers of a request may take to arrive.'),
-  'limits.requestTime': duration(
+  'limits.header': bytesSetting('16KiB', 'The largest set of request headers.'),
+  'limits.headerTime': durationSetting('10s', 'How long the headers of a request may take to arrive.'),
+  'limits.requestTime': durationSetting(
     '30s',
     'How long a whole request may take to arrive, from its first byte to its last.',
   ),
-  'limits.answerTime': duration('10s', 'How long an operation may take to answer; then the caller is told 503.'),
-  'limits.writeTime': duration(
+  'limits.answerTime': durationSetting('10s', 'How long an operation may take to answer; then the caller is told 503.'),
+  'limits.writeTime': durationSetting(
     '30s',
     'How long a client may take nothing of a response that waits for it; then its connection is cut.',
     '1s',
   ),
-  'limits.unsentPerConnection': bytes(
+  'limits.unsentPerConnection': bytesSetting(
     '8MiB',
     'How much of large responses may wait for one client that does not read; if it asks for another one beyond that, its connection is cut.',
   ),
-  'limits.unsent': bytes(
+  'limits.unsent': bytesSetting(
     '256MiB',
     'How much of all responses may wait for clients that do not read; beyond that the connections are cut that have taken nothing for the longest time.',
   ),
-  'limits.idleTime': duration('60s', 'How long a connection is kept open between requests.'),
-  'limits.connections': count(10_000, 'How many connections may be open in all; more are cut before their handshake.'),
-  'limits.connectionsPerAddress': count(
+  'limits.idleTime': durationSetting('60s', 'How long a connection is kept open between requests.'),
+  'limits.connections': countSetting(
+    10_000,
+    'How many connections may be open in all; more are cut before their handshake.',
+  ),
+  'limits.connectionsPerAddress': countSetting(
     4_000,
     'How many connections may be open from one address, or from one /64 of IPv6. Everyone behind one router, or behind a proxy, has one address.',
   ),
-  'limits.delay': duration(
+  'limits.delay': durationSetting(
     '500ms',
     'How long requests may have to wait for their turn. Beyond that, callers who are not signed in are refused with 429; at twice as much everybody is but administrators.',
   ),
-  'limits.writeQueue': count(
+  'limits.writeQueue': countSetting(
     1_000,
     "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
   ),
-  'limits.sessionsPerIdentity': count(
+  'limits.sessionsPerIdentity': countSetting(
     500,
     'How many API sessions one identity may have; a further sign-in ends the one that was not used for the longest time.',
   ),
-  'limits.signInsPerIdentity': count(
+  'limits.signInsPerIdentity': countSetting(
     10,
     'How many times a second one identity may sign in, on average; a burst may be ten times as many. More are refused with 429.',
   ),
-  'limits.writesPerIdentity': count(
+  'limits.writesPerIdentity': countSetting(
     50,
     'How many writing requests a second one identity may send that does not administer, on average; a burst may be ten times as many. More are refused with 429.',
   ),
-  'limits.ownChangesPerIdentity': count(
+  'limits.ownChangesPerIdentity': countSetting(
     10,
     'How many times a minute one identity that does not administer may change its own authenticators, each of which is an audit record. More are refused with 429.',
   ),
-  'limits.passwordQueue': count(
+  'limits.passwordQueue': countSetting(
     100,
     'How many password sign-ins may wait for their turn; more are refused with 429. Sources (an address, or a /64 of IPv6) take turns, and one that has many waiting gives up places to others. Everyone behind one proxy is one source.',
   ),
   'log.level': {
     explain: 'How much is logged: debug, info, warn, error or silent.',
     default: 'info',
-    read: (value, key) => oneOf(['debug', 'info', 'warn', 'error', 'silent'] as const, value, key),
+    read: (value, key) => readChoice(['debug', 'info', 'warn', 'error', 'silent'] as const, value, key),
   },
 } as const satisfies Record<string, Setting<unknown>>
 
@@ -142,27 +149,27 @@ export type Overrides = Partial<Record<SettingKey, unknown>>
  * @throws ConfigError for unknown keys and for values that do not fit
  */
 export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}, overrides: Overrides = {}): Config {
-  const fromFile = file === undefined ? new Map<string, unknown>() : flatten(parsedFile(file) ?? {})
+  const fromFile = file === undefined ? new Map<string, unknown>() : flatten(parseConfigFile(file) ?? {})
   for (const key of fromFile.keys()) {
     if (!Object.hasOwn(settings, key)) throw new ConfigError(key, 'does not exist')
   }
   const entries = settingKeys.map((key) => {
     const setting: Setting<unknown> = settings[key]
-    const value = overrides[key] ?? fromEnvironment(env, key) ?? fromFile.get(key) ?? setting.default
+    const value = overrides[key] ?? readVariable(env, key) ?? fromFile.get(key) ?? setting.default
     return [key, setting.read(value, key)]
   })
   const config = Object.fromEntries(entries) as Config
-  checkAdvertised(config)
+  assertAdvertised(config)
   return config
 }
 
 /** The first address that clients use: `host:port`. */
-export function advertisedAddress(config: Config): string {
+export function getAdvertisedAddress(config: Config): string {
   return config.advertise[0] ?? config.listeners[0]?.address ?? ''
 }
 
 /** Every host that the server certificate must name. */
-export function certificateHosts(config: Config): string[] {
+export function listCertificateHosts(config: Config): string[] {
   const addresses = [...config.advertise, ...config.listeners.map(({ address }) => address)]
   const hosts = addresses.map((address) => splitAddress(address).host).filter((host) => !isUnspecified(host))
   return [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])]
@@ -172,15 +179,15 @@ function isUnspecified(host: string): boolean {
   return host === '0.0.0.0' || host === '::'
 }
 
-function checkAdvertised(config: Config): void {
-  const { host } = splitAddress(advertisedAddress(config))
+function assertAdvertised(config: Config): void {
+  const { host } = splitAddress(getAdvertisedAddress(config))
   if (isUnspecified(host)) {
     throw new ConfigError('advertise', `must name an address that clients can reach: listening on ${host} names none`)
   }
 }
 
 /** The file that a new data directory gets: every setting with its explanation, set where it differs from the default. */
-export function configFile(values: Overrides = {}): string {
+export function renderConfigFile(values: Overrides = {}): string {
   const lines = [
     '# Settings of this controller. What is commented out has the value shown.',
     '# Each can also be given as an environment variable: session.timeout as CONTROLLER_SESSION_TIMEOUT.',
@@ -192,7 +199,7 @@ export function configFile(values: Overrides = {}): string {
     if (tail && head !== group) lines.push(`${head}:`)
     const indent = tail ? '  ' : ''
     const value = values[key]
-    const text = yamlValue(value ?? settings[key].default)
+    const text = toYamlValue(value ?? settings[key].default)
     lines.push(...wrapComment(settings[key].explain).map((line) => indent + line))
     lines.push(`${indent}${value === undefined ? '# ' : ''}${tail ?? head}: ${text}`, '')
     group = head
@@ -201,7 +208,7 @@ export function configFile(values: Overrides = {}): string {
 }
 
 /** JSON is YAML; a list of records reads better in lines of its own, and stays short here. */
-export function yamlValue(value: unknown): string {
+export function toYamlValue(value: unknown): string {
   return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && !/^\d+$/.test(value) ? value : JSON.stringify(value)
 }
 
@@ -217,7 +224,7 @@ function wrapComment(text: string): string[] {
   return lines.map((line) => `# ${line}`)
 }
 
-function parsedFile(file: string): unknown {
+function parseConfigFile(file: string): unknown {
   const text = readFileSync(file, 'utf8')
   try {
     return parse(text)
@@ -227,7 +234,7 @@ function parsedFile(file: string): unknown {
 }
 
 /** A group without any settings may be left empty. */
-function groupOf(value: unknown, head: string): object {
+function requireGroup(value: unknown, head: string): object {
   if (value === null) return {}
   if (typeof value !== 'object' || Array.isArray(value)) throw new ConfigError(head, 'must be a map of settings')
   return value
@@ -241,29 +248,29 @@ function flatten(value: unknown): Map<string, unknown> {
   for (const [head, inner] of Object.entries(value)) {
     const isGroup = settingKeys.some((key) => key.startsWith(`${head}.`))
     if (!isGroup) flat.set(head, inner)
-    else for (const [tail, leaf] of Object.entries(groupOf(inner, head))) flat.set(`${head}.${tail}`, leaf)
+    else for (const [tail, leaf] of Object.entries(requireGroup(inner, head))) flat.set(`${head}.${tail}`, leaf)
   }
   return flat
 }
 
 /** The environment variable that gives a setting: `session.timeout` is `CONTROLLER_SESSION_TIMEOUT`. */
-export function variableOf(key: string): string {
+export function toVariableName(key: string): string {
   const words = key.replace(/[A-Z]/g, (letter) => `_${letter}`).replaceAll('.', '_')
   return `CONTROLLER_${words.toUpperCase()}`
 }
 
-function fromEnvironment(env: NodeJS.ProcessEnv, key: string): unknown {
-  const text = env[variableOf(key)]
+function readVariable(env: NodeJS.ProcessEnv, key: string): unknown {
+  const text = env[toVariableName(key)]
   return text === undefined || text === '' ? undefined : (parse(text) as unknown)
 }
 
 function readListeners(value: unknown, key: string): ListenerConfig[] {
-  const listeners = list(value, key).map((entry) => {
+  const listeners = readList(value, key).map((entry) => {
     const { address, apis = ['client', 'management'], dialect = 'native' } = (entry ?? {}) as Record<string, unknown>
     return {
-      address: hostAndPort(address, key),
-      apis: list(apis, key).map((api) => oneOf(['client', 'management'] as const, api, key)),
-      dialect: oneOf(['native', 'openziti'] as const, dialect, key),
+      address: readHostAndPort(address, key),
+      apis: readList(apis, key).map((api) => readChoice(['client', 'management'] as const, api, key)),
+      dialect: readChoice(['native', 'openziti'] as const, dialect, key),
     }
   })
   if (listeners.length === 0) throw new ConfigError(key, 'must name at least one address')

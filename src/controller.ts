@@ -1,33 +1,33 @@
 // The controller without any face: everything that a request, an offline command or a background job works with.
 import { Access } from './access/access.ts'
-import { endLostSessions } from './access/lost-rights.ts'
+import { revokeSessions } from './access/session-revocation.ts'
 import { requireUsableAdministrator } from './auth/administrators.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
-import { AuthPolicies } from './auth/auth-policies.ts'
+import { AuthPolicyCache } from './auth/auth-policies.ts'
 import { authenticatorRules } from './auth/authenticator-rules.ts'
 import { requireSameRights, toActor } from './auth/callers.ts'
-import { ClientTrust } from './auth/client-trust.ts'
+import { ClientTrustStore } from './auth/client-trust.ts'
 import { ExtensionRequests } from './auth/extension-requests.ts'
-import { Passwords } from './auth/passwords.ts'
-import { Refusals } from './auth/refusals.ts'
+import { FailedLoginLimiter } from './auth/failed-sign-ins.ts'
+import { PasswordHasher } from './auth/password-hasher.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
-import { SignIns } from './auth/sign-ins.ts'
+import { SignInRecorder } from './auth/sign-in-recorder.ts'
 import { WriteLimits } from './auth/write-limits.ts'
 import type { Clock } from './clock.ts'
-import { noteStartInPast } from './clock-jumps.ts'
-import { type Config, certificateHosts } from './config.ts'
+import { reportStartInPast } from './clock-jumps.ts'
+import { type Config, listCertificateHosts } from './config.ts'
 import type { Caller, Context, Origin, WriteContext } from './context.ts'
-import { dataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
+import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { enrollmentRules } from './enrollment/enrollment-rules.ts'
-import { Enrollments } from './enrollment/enrollments.ts'
+import { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
-import { Membership } from './membership.ts'
+import { ControllerMembership } from './membership.ts'
 import { Authority } from './pki/authority.ts'
 import { loadKey } from './pki/files.ts'
-import type { Ports } from './policy/ports.ts'
-import { ReadyRecords } from './records/ready-records.ts'
-import { References } from './records/references.ts'
-import type { Derive, LiveView, OutsideRules } from './resources/define.ts'
+import type { LiveStatePorts } from './policy/ports.ts'
+import { RecordCache } from './records/record-cache.ts'
+import { ReferenceCache } from './records/reference-cache.ts'
+import type { ComputedFields, Derive, OutsideRules } from './resources/define.ts'
 import { disconnectedNetwork, type LiveNetwork } from './routers/live-network.ts'
 import { Routers } from './routers/routers.ts'
 import { Traces } from './routers/traces.ts'
@@ -35,17 +35,17 @@ import { ConfigSchemas } from './schema/config-schemas.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit.ts'
 import type { AuditEvent, Change } from './store/changes.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
-import type { Stamp, Store } from './store/store.ts'
+import type { AuditOrigin, Store } from './store/store.ts'
 import { deriveEnrollments } from './views/enrollment-views.ts'
-import { deriveIdentities, IdentityViews } from './views/identity-views.ts'
-import { deriveRouters, EdgeRouterViews, RouterViews } from './views/router-views.ts'
-import { ServiceSessionViews } from './views/service-session-views.ts'
-import { ServiceViews } from './views/service-views.ts'
-import { SessionViews } from './views/session-views.ts'
-import { TerminatorViews } from './views/terminator-views.ts'
+import { deriveIdentities, IdentityFields } from './views/identity-views.ts'
+import { deriveRouters, EdgeRouterFields, RouterFields } from './views/router-views.ts'
+import { ServiceSessionFields } from './views/service-session-views.ts'
+import { ServiceFields } from './views/service-views.ts'
+import { ApiSessionFields } from './views/session-views.ts'
+import { TerminatorFields } from './views/terminator-views.ts'
 import { WatchedClock } from './watched-clock.ts'
 
-export { dataPaths } from './data-directory.ts'
+export { getDataPaths as dataPaths } from './data-directory.ts'
 
 export interface Controller {
   readonly config: Config
@@ -56,32 +56,32 @@ export interface Controller {
   readonly authority: Authority
   readonly access: Access
   readonly sessions: ApiSessions
-  readonly authPolicies: AuthPolicies
-  readonly passwords: Passwords
-  readonly clientTrust: ClientTrust
-  readonly refusals: Refusals
-  readonly signIns: SignIns
+  readonly authPolicies: AuthPolicyCache
+  readonly passwords: PasswordHasher
+  readonly clientTrust: ClientTrustStore
+  readonly refusals: FailedLoginLimiter
+  readonly signIns: SignInRecorder
   readonly writeLimits: WriteLimits
   readonly authenticatorRules: OutsideRules
   readonly enrollmentRules: OutsideRules
-  readonly enrollments: Enrollments
-  readonly references: References
-  readonly readyRecords: ReadyRecords
+  readonly enrollments: EnrollmentIssuer
+  readonly references: ReferenceCache
+  readonly readyRecords: RecordCache
   readonly configSchemas: ConfigSchemas
-  readonly membership: Membership
+  readonly membership: ControllerMembership
   readonly network: LiveNetwork
   readonly routers: Routers
   readonly traces: Traces
-  readonly serviceViews: LiveView
-  readonly identityViews: LiveView
-  readonly routerViews: LiveView
-  readonly edgeRouterViews: LiveView
-  readonly terminatorViews: LiveView
+  readonly serviceViews: ComputedFields
+  readonly identityViews: ComputedFields
+  readonly routerViews: ComputedFields
+  readonly edgeRouterViews: ComputedFields
+  readonly terminatorViews: ComputedFields
   readonly deriveIdentities: Derive
   readonly deriveRouters: Derive
   readonly deriveEnrollments: Derive
-  readonly sessionViews: LiveView
-  readonly serviceSessionViews: LiveView
+  readonly sessionViews: ComputedFields
+  readonly serviceSessionViews: ComputedFields
   readonly startedAt: number
   /** What code works with on behalf of a caller. */
   context(caller: Caller, origin?: Origin): Context
@@ -93,7 +93,7 @@ export interface Controller {
 
 export interface OpenOptions {
   /** What is known beyond records; nothing, unless somebody is there to ask. */
-  readonly ports?: Ports
+  readonly ports?: LiveStatePorts
   readonly directory: string
   readonly config: Config
   readonly clock: Clock
@@ -108,18 +108,18 @@ const BACKGROUND: Origin = { requestId: 'background', address: undefined }
  */
 export async function openController(options: OpenOptions): Promise<Controller> {
   const { directory, config, clock, log } = options
-  const paths = dataPaths(directory)
+  const paths = getDataPaths(directory)
   const startedAt = clock.now()
   requireDatabase(directory)
   const { authority, tokens, auditSealer } = runAsOwner(directory, () => ({
-    authority: Authority.load(paths.pki, certificateHosts(config), startedAt),
+    authority: Authority.load(paths.pki, listCertificateHosts(config), startedAt),
     tokens: SessionTokens.open(paths.tokenKey),
     auditSealer: new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)),
   }))
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
-    report: (error) => log.error({ err: error }, 'the store met a problem'),
-    longestQueue: config['limits.writeQueue'],
+    reportError: (error) => log.error({ err: error }, 'the store met a problem'),
+    maxQueueLength: config['limits.writeQueue'],
   })
   try {
     return await assemble(options, { startedAt, authority, tokens, auditSealer, store })
@@ -143,21 +143,21 @@ async function assemble(
   { startedAt, authority, tokens, auditSealer, store }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
-  await noteStartInPast(store.db, clock)
+  await reportStartInPast(store.db, clock)
   const access = await Access.load(store.db, startedAt, ports)
-  const references = new References()
-  const readyRecords = new ReadyRecords()
-  const authPolicies = await AuthPolicies.load(store.db)
+  const references = new ReferenceCache()
+  const readyRecords = new RecordCache()
+  const authPolicies = await AuthPolicyCache.load(store.db)
   const extensionRequests = await ExtensionRequests.load(store.db)
   const sessions = await ApiSessions.load(store.db, tokens, config['session.timeout'], startedAt)
   clock.onStep((milliseconds) => sessions.followClock(milliseconds))
   store.onCommit((changes) => {
-    references.forget(changes)
-    readyRecords.follow(changes)
-    access.follow(changes)
-    authPolicies.follow(changes)
-    extensionRequests.follow(changes)
-    sessions.follow(changes)
+    references.apply(changes)
+    readyRecords.apply(changes)
+    access.apply(changes)
+    authPolicies.apply(changes)
+    extensionRequests.apply(changes)
+    sessions.apply(changes)
   })
   const controller: Controller = {
     config,
@@ -169,31 +169,31 @@ async function assemble(
     access,
     sessions,
     authPolicies,
-    clientTrust: new ClientTrust(authority),
-    refusals: new Refusals(),
-    signIns: new SignIns(config['limits.signInsPerIdentity']),
+    clientTrust: new ClientTrustStore(authority),
+    refusals: new FailedLoginLimiter(),
+    signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
     writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
     authenticatorRules,
     enrollmentRules,
     references,
     readyRecords,
-    passwords: new Passwords(config['limits.passwordQueue']),
-    enrollments: new Enrollments(config, authority),
+    passwords: new PasswordHasher(config['limits.passwordQueue']),
+    enrollments: new EnrollmentIssuer(config, authority),
     configSchemas: new ConfigSchemas(),
-    membership: await Membership.load(store.db, config, authority),
+    membership: await ControllerMembership.load(store.db, config, authority),
     network: disconnectedNetwork,
     routers: new Routers(config),
     traces: new Traces(),
-    serviceViews: new ServiceViews(access),
-    identityViews: new IdentityViews(),
-    routerViews: new RouterViews(),
-    edgeRouterViews: new EdgeRouterViews(),
-    terminatorViews: new TerminatorViews(),
+    serviceViews: new ServiceFields(access),
+    identityViews: new IdentityFields(),
+    routerViews: new RouterFields(),
+    edgeRouterViews: new EdgeRouterFields(),
+    terminatorViews: new TerminatorFields(),
     deriveIdentities,
     deriveRouters,
     deriveEnrollments,
-    sessionViews: new SessionViews(sessions, authPolicies, extensionRequests),
-    serviceSessionViews: new ServiceSessionViews(),
+    sessionViews: new ApiSessionFields(sessions, authPolicies, extensionRequests),
+    serviceSessionViews: new ServiceSessionFields(),
     startedAt,
     context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
     recordEvent: (caller, origin, event) =>
@@ -235,7 +235,7 @@ class ControllerContext implements Context {
   write: Context['write'] = (body) => {
     const { controller, clock, caller, origin } = this
     return controller.store.write(
-      async ({ db, earlier, record }) => {
+      async ({ db, groupChanges: earlier, record }) => {
         const own: Change[] = []
         const note = (change: Change) => {
           own.push(change)
@@ -245,20 +245,20 @@ class ControllerContext implements Context {
         const tx: WriteContext = { controller, clock, caller, origin, db, record: note }
         const result = await body(tx)
         await requireUsableAdministrator(tx, own)
-        await endLostSessions(tx, earlier, [...own])
+        await revokeSessions(tx, earlier, [...own])
         return result
       },
-      stampOf(caller, origin),
+      toAuditOrigin(caller, origin),
     )
   }
 }
 
-function stampOf(caller: Caller, { requestId, address }: Origin): Stamp {
+function toAuditOrigin(caller: Caller, { requestId, address }: Origin): AuditOrigin {
   const isFavoured = caller.kind === 'identity' ? caller.isAdmin : caller.kind !== 'anonymous'
-  return { actor: actorOf(caller), requestId, address: address ?? null, isFavoured }
+  return { actor: toAuditActor(caller), requestId, address: address ?? null, isPrivileged: isFavoured }
 }
 
-function actorOf(caller: Caller): Stamp['actor'] {
+function toAuditActor(caller: Caller): AuditOrigin['actor'] {
   switch (caller.kind) {
     case 'identity':
       return { kind: 'identity', id: caller.identityId, name: caller.identityName }

@@ -18,7 +18,7 @@ export class DataDirectoryError extends Error {
 }
 
 /** Where the parts of a data directory are. */
-export function dataPaths(directory: string) {
+export function getDataPaths(directory: string) {
   return {
     config: join(directory, 'config.yaml'),
     database: join(directory, 'controller.db'),
@@ -36,13 +36,13 @@ export const DATABASE_ENDINGS = ['', '-wal', '-shm', '-journal']
 
 /** Every path below a data directory that a controller makes, except what is inside `pki`. */
 function ownPaths(directory: string): string[] {
-  const { database, ...others } = dataPaths(directory)
+  const { database, ...others } = getDataPaths(directory)
   const databases = [database, join(directory, LOCK_FILE), join(directory, 'trial.db')]
   return [...Object.values(others), ...databases.flatMap((path) => DATABASE_ENDINGS.map((end) => path + end))]
 }
 
 /** Whether the directory holds nothing but what a controller makes, or does not exist. */
-export function holdsNothingElse(directory: string): boolean {
+export function hasOnlyOwnFiles(directory: string): boolean {
   if (!existsSync(directory)) return true
   const own = new Set(ownPaths(directory))
   return readdirSync(directory).every((name) => own.has(join(directory, name)) || isUnfinished(name))
@@ -50,13 +50,13 @@ export function holdsNothingElse(directory: string): boolean {
 
 /** Whether the directory has a database; a file without content is none. */
 export function hasDatabase(directory: string): boolean {
-  return (statSync(dataPaths(directory).database, { throwIfNoEntry: false })?.size ?? 0) > 0
+  return (statSync(getDataPaths(directory).database, { throwIfNoEntry: false })?.size ?? 0) > 0
 }
 
 /** @throws DataDirectoryError if the directory has no database: it must not be replaced by an empty one unasked */
 export function requireDatabase(directory: string): void {
   if (hasDatabase(directory)) return
-  const message = `${directory} has the keys of a controller, but its database ${dataPaths(directory).database} is missing`
+  const message = `${directory} has the keys of a controller, but its database ${getDataPaths(directory).database} is missing`
   const remedy = 'restore the database from a backup, or begin anew with another --data-dir'
   throw new DataDirectoryError('DATABASE_MISSING', message, remedy)
 }
@@ -99,13 +99,13 @@ function becomeOwner(directory: string, uid: number, gid: number): void {
  * @returns the paths that other accounts had rights to
  * @throws DataDirectoryError if a file belongs to another account, or its rights cannot be changed
  */
-export function closeToOthers(directory: string): string[] {
+export function restrictAccess(directory: string): string[] {
   // Windows has no such owners and modes.
   if (process.geteuid === undefined) return []
   const root = realpathSync(directory)
   // The directory comes first: from then on nobody else can put anything into it.
   const closed = [root].filter(closePath)
-  const { pki } = dataPaths(root)
+  const { pki } = getDataPaths(root)
   const inPki = isPresent(pki) ? readdirSync(pki).map((name) => join(pki, name)) : []
   return [...closed, ...[...ownPaths(root), ...inPki].filter(closePath)]
 }
@@ -131,7 +131,7 @@ const STICKY = 0o1000
 
 /** The settings hold no secrets, and root may provide them: it is enough that nobody else can change them. */
 function isManagedByRoot(path: string, uid: number, mode: number): boolean {
-  return path === dataPaths(dirname(path)).config && uid === 0 && process.geteuid?.() !== 0 && (mode & 0o022) === 0
+  return path === getDataPaths(dirname(path)).config && uid === 0 && process.geteuid?.() !== 0 && (mode & 0o022) === 0
 }
 
 function readStatus(path: string): Stats | undefined {

@@ -116,23 +116,23 @@ export const errors = Object.fromEntries(
 ) as unknown as Readonly<Record<ErrorCode, Raise>>
 
 /** A record of `kind` (singular, as in "config type") that a path named does not exist. */
-export function notFound(kind: string, id: string): ControllerError {
+export function notFoundError(kind: string, id: string): ControllerError {
   return errors.NOT_FOUND({ message: `there is no ${kind} with the id ${clip(id)}` })
 }
 
 /** One member of a request breaks a rule: 400 `COULD_NOT_VALIDATE` with the field named. */
-export function invalid(field: string, reason: string, value?: unknown): ControllerError {
+export function invalidError(field: string, reason: string, value?: unknown): ControllerError {
   return errors.COULD_NOT_VALIDATE({ field, reason, value })
 }
 
 /** How an offending value is shown to the caller: always text, never long. */
-export function printable(value: unknown): string {
+export function toPrintable(value: unknown): string {
   if (value === undefined || value === null) return ''
   return clip(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 }
 
-const LONGEST_VALUE = 200
+const MAX_VALUE_LENGTH = 200
 
 function clip(text: string): string {
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text
+  return text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text
 }

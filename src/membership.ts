@@ -1,15 +1,15 @@
 // This controller as one of the controllers of the network: the record by which clients and administrators know it.
 import type { X509Certificate } from 'node:crypto'
 import type { Kysely } from 'kysely'
-import { advertisedAddress, type Config, splitAddress } from './config.ts'
+import { type Config, getAdvertisedAddress, splitAddress } from './config.ts'
 import type { Context } from './context.ts'
 import type { Authority } from './pki/authority.ts'
-import { certificatePem, fingerprint, publicKeyPrint } from './pki/certificates.ts'
+import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from './pki/certificates.ts'
 import { type ApiAddresses, controllers } from './resources/controllers.ts'
 import type { Database } from './store/database.ts'
 import { get, insert, newEntity, update } from './store/entities.ts'
 
-export class Membership {
+export class ControllerMembership {
   readonly #config: Config
   readonly #certificate: X509Certificate
   #ownId: string | undefined
@@ -20,13 +20,13 @@ export class Membership {
     this.#ownId = ownId
   }
 
-  static async load(db: Kysely<Database>, config: Config, { server }: Authority): Promise<Membership> {
+  static async load(db: Kysely<Database>, config: Config, { server }: Authority): Promise<ControllerMembership> {
     const own = await db
       .selectFrom('controllers')
       .select('id')
-      .where('publicKeyPrint', '=', publicKeyPrint(server.certificate))
+      .where('publicKeyPrint', '=', computePublicKeyPrint(server.certificate))
       .executeTakeFirst()
-    return new Membership(config, server.certificate, own?.id)
+    return new ControllerMembership(config, server.certificate, own?.id)
   }
 
   /** The id of this controller's own record; undefined until it is announced for the first time. */
@@ -37,10 +37,10 @@ export class Membership {
   /** Says in the database that this controller has joined, where it is found and what it proves itself with. */
   async announce(context: Context, apiPaths: Readonly<Record<string, string>>): Promise<void> {
     const values = {
-      name: splitAddress(advertisedAddress(this.#config)).host,
-      apiAddresses: addresses(`https://${advertisedAddress(this.#config)}`, apiPaths),
-      certPem: certificatePem(this.#certificate),
-      fingerprint: fingerprint(this.#certificate),
+      name: splitAddress(getAdvertisedAddress(this.#config)).host,
+      apiAddresses: addresses(`https://${getAdvertisedAddress(this.#config)}`, apiPaths),
+      certPem: toCertificatePem(this.#certificate),
+      fingerprint: computeFingerprint(this.#certificate),
       lastJoinedAt: context.clock.now(),
     }
     this.#ownId = await context.write(async (tx) => {
@@ -48,7 +48,7 @@ export class Membership {
         const own = await get(tx, controllers, this.#ownId)
         return (await update(tx, controllers, own, values, undefined, 'none')).id
       }
-      const own = { ...values, publicKeyPrint: publicKeyPrint(this.#certificate) }
+      const own = { ...values, publicKeyPrint: computePublicKeyPrint(this.#certificate) }
       return (await insert(tx, controllers, newEntity(tx, controllers, own))).id
     })
   }

@@ -1,11 +1,11 @@
 // Letting an administrator in again, on a data directory that no controller is running on.
-import { type Recovered, recoverAdministrator } from './auth/recovery.ts'
+import { type RecoveryResult, recoverAdministrator } from './auth/recovery.ts'
 import type { Clock } from './clock.ts'
 import { readConfig } from './config.ts'
 import type { Context } from './context.ts'
 import { dataPaths, openController } from './controller.ts'
-import { notFound } from './errors.ts'
-import type { Administrator } from './initialise.ts'
+import { notFoundError } from './errors.ts'
+import type { Administrator } from './initialize.ts'
 import { silentLog } from './log.ts'
 import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
 import { isOneOf } from './store/untyped.ts'
@@ -26,7 +26,7 @@ export interface RecoverOptions {
  * Gives an administrator a new username and password, and clears away what kept it out.
  * @throws DirectoryLocked while a controller runs, ConfigError, and what `recoverAdministrator` refuses
  */
-export async function recoverDirectory(options: RecoverOptions): Promise<Recovered> {
+export async function recoverDirectory(options: RecoverOptions): Promise<RecoveryResult> {
   const { directory, env, clock, osUser, administrator, identity } = options
   const unlock = lockDirectory(directory)
   try {
@@ -34,7 +34,7 @@ export async function recoverDirectory(options: RecoverOptions): Promise<Recover
     const controller = await openController({ directory, config, clock, log: silentLog })
     try {
       const context = controller.context({ kind: 'local-operator', osUser })
-      const identityId = identity === undefined ? undefined : await identityOf(context, identity)
+      const identityId = identity === undefined ? undefined : await resolveIdentity(context, identity)
       return await recoverAdministrator(context, administrator, identityId)
     } finally {
       await controller.close()
@@ -45,13 +45,13 @@ export async function recoverDirectory(options: RecoverOptions): Promise<Recover
 }
 
 /** By id first, then by name. @throws NOT_FOUND */
-async function identityOf({ db }: Context, idOrName: string): Promise<string> {
+async function resolveIdentity({ db }: Context, idOrName: string): Promise<string> {
   const rows = await db
     .selectFrom('identities')
     .select('id')
     .where((eb) => eb.or([isOneOf(db, 'id', [idOrName]), isOneOf(db, 'name', [idOrName])]))
     .execute()
   const found = rows.find(({ id }) => id === idOrName) ?? rows[0]
-  if (!found) throw notFound('identity', idOrName)
+  if (!found) throw notFoundError('identity', idOrName)
   return found.id
 }

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { type ConfigError, configFile, readConfig, settingDocs, variableOf } from '../src/config.ts'
-import { configReference } from '../src/config-reference.ts'
+import { type ConfigError, readConfig, renderConfigFile, settingDocs, toVariableName } from '../src/config.ts'
+import { renderConfigReference } from '../src/config-reference.ts'
 
 function fileWith(text: string): string {
   const file = join(mkdtempSync(join(tmpdir(), 'config-')), 'config.yaml')
@@ -15,14 +15,14 @@ function fileWith(text: string): string {
 
 describe('the file that a new data directory gets', () => {
   it('explains every setting, and says nothing but the defaults', () => {
-    const text = configFile()
+    const text = renderConfigFile()
 
     expect(readConfig(fileWith(text))).toEqual(readConfig(undefined))
     for (const { key } of settingDocs) expect(text).toContain(`# ${key.split('.').at(-1)}: `)
   })
 
   it('is read the same way when every comment sign before a value is taken away', () => {
-    const uncommented = configFile().replace(/^( *)# (\w+: \S.*)$/gm, '$1$2')
+    const uncommented = renderConfigFile().replace(/^( *)# (\w+: \S.*)$/gm, '$1$2')
 
     expect(Object.keys(parse(uncommented)).length).toBeGreaterThan(5)
     expect(readConfig(fileWith(uncommented))).toEqual(readConfig(undefined))
@@ -31,7 +31,7 @@ describe('the file that a new data directory gets', () => {
   it('keeps what it was made with', () => {
     const values = { 'session.timeout': '10m', advertise: ['controller.example.com:1280'], 'limits.passwordQueue': 7 }
 
-    expect(readConfig(fileWith(configFile(values)))).toEqual(readConfig(undefined, {}, values))
+    expect(readConfig(fileWith(renderConfigFile(values)))).toEqual(readConfig(undefined, {}, values))
   })
 })
 
@@ -48,11 +48,11 @@ describe('a setting', () => {
   })
 
   it.each(settingDocs.map(({ key }) => [key]))('%s stands in the reference, with its variable', (key) => {
-    const section = configReference()
+    const section = renderConfigReference()
       .split('\n## ')
       .find((text) => text.startsWith(`${key}\n`))
 
-    expect(section).toContain(variableOf(key))
+    expect(section).toContain(toVariableName(key))
   })
 
   it.each([

@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { type PasswordContext, Passwords } from '../../src/auth/passwords.ts'
+import { type PasswordContext, PasswordHasher } from '../../src/auth/password-hasher.ts'
 
 /** How the next requests are answered. */
 export interface FloorAnswer {
@@ -17,7 +17,7 @@ export interface FloorAnswer {
 const PASSWORD = 'correct horse battery'
 
 const [directory = ''] = process.argv.slice(2)
-const passwords = new Passwords(1_000)
+const passwords = new PasswordHasher(1_000)
 const NOBODY: PasswordContext = { caller: { kind: 'anonymous' }, origin: { requestId: '', address: undefined } }
 let body = Buffer.alloc(0)
 let passwordHash: string | undefined

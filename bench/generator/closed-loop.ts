@@ -8,7 +8,7 @@ import { Tally } from './tally.ts'
 
 // A server that answered so many requests is warm; slow requests are not waited for longer than this many times.
 const WARM_REQUESTS = 1_000
-const MOST_WARM_UPS = 4
+const MAX_WARM_UPS = 4
 
 export class ClosedLoopLoad implements Load {
   readonly #plan: Plan
@@ -42,7 +42,7 @@ export class ClosedLoopLoad implements Load {
   async #warmUp(): Promise<void> {
     const { warmUpMilliseconds, isOnce } = this.#loop
     if (warmUpMilliseconds === 0) return
-    const most = isOnce ? 1 : MOST_WARM_UPS
+    const most = isOnce ? 1 : MAX_WARM_UPS
     for (let turn = 0; turn < most && this.#tally.answered < WARM_REQUESTS; turn++) {
       await this.#drive(warmUpMilliseconds)
     }

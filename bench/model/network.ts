@@ -22,7 +22,7 @@ import type { Model } from './sizes.ts'
 export type LoadProgress = (what: string, done: number, total: number) => void
 
 /** Identities that measurements read and change; more would only take memory of the generator. */
-const MOST_NAMED = 10_000
+const MAX_NAMED = 10_000
 const NAMED_TOGETHER = 500
 const LOADING_IN_FLIGHT = 8
 const LOADED = 'name contains "identity-"'
@@ -97,7 +97,7 @@ export class Network {
   identities(): Promise<readonly { readonly id: string; readonly at: number }[]> {
     return this.#once('identities', async () => {
       const { identities } = this.model
-      const pages = Math.ceil(Math.min(MOST_NAMED, identities) / NAMED_TOGETHER)
+      const pages = Math.ceil(Math.min(MAX_NAMED, identities) / NAMED_TOGETHER)
       const found = await forEach(Array.from({ length: pages }), (_, page) => {
         const skip = Math.floor((page * identities) / pages)
         return this.api.page<Named>('/identities', `${LOADED} sort by name`, skip, NAMED_TOGETHER)

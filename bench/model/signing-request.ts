@@ -1,7 +1,7 @@
 // Keys of clients and their signing requests (RFC 2986), made before the clock runs.
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { der } from '../../src/pki/der.ts'
-import { distinguishedName } from '../../src/pki/names.ts'
+import { encodeDistinguishedName } from '../../src/pki/names.ts'
 import { toPem } from '../../src/pki/pem.ts'
 
 const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2'
@@ -18,7 +18,7 @@ export function clientKey(commonName: string): ClientKey {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const info = der.sequence(
     der.integer(0),
-    distinguishedName('bench', commonName),
+    encodeDistinguishedName('bench', commonName),
     publicKey.export({ type: 'spki', format: 'der' }),
     der.explicit(0),
   )

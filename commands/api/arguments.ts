@@ -2,8 +2,8 @@
 import type { Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import { requiredArgument } from '../arguments.ts'
-import { spoken } from '../names.ts'
-import { segments, singular } from '../naming.ts'
+import { toNoun } from '../names.ts'
+import { splitPath, toSingular } from '../naming.ts'
 
 /** One parameter of a path, and the argument that gives it. */
 export interface PathArgument {
@@ -17,14 +17,14 @@ export interface PathArgument {
   readonly list: string
 }
 
-export function pathArguments({ path }: OperationDescription, api: ApiDescription): PathArgument[] {
-  const parts = segments(path)
+export function listPathArguments({ path }: OperationDescription, api: ApiDescription): PathArgument[] {
+  const parts = splitPath(path)
   return parts.flatMap((part, at) => {
     if (!part.startsWith(':')) return []
     const parameter = part.slice(1)
     const before = parts[at - 1] ?? ''
-    const resource = referredBy(parameter, api) ?? api.resources[before]
-    const argument = resource?.name ?? (parameter === 'id' ? singular(before) : parameter)
+    const resource = findReferencedResource(parameter, api) ?? api.resources[before]
+    const argument = resource?.name ?? (parameter === 'id' ? toSingular(before) : parameter)
     const above = `/${parts.slice(0, at).join('/')}`
     return [{ parameter, argument, resource, list: isSearched(above, api) ? above : `/${resource?.plural}` }]
   })
@@ -38,26 +38,26 @@ function isSearched(path: string, { operations }: ApiDescription): boolean {
 }
 
 /** The resource that a member such as `serviceId` refers to, by its name. */
-export function referredBy(member: string, api: ApiDescription): ResourceDescription | undefined {
+export function findReferencedResource(member: string, api: ApiDescription): ResourceDescription | undefined {
   const [, name] = /^(.+)Id$/.exec(member) ?? []
   const wanted = name?.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   return wanted === undefined ? undefined : Object.values(api.resources).find((resource) => resource.name === wanted)
 }
 
-export function oclifArguments(found: readonly PathArgument[]): Interfaces.ArgInput {
+export function toOclifArguments(found: readonly PathArgument[]): Interfaces.ArgInput {
   return Object.fromEntries(
     found.map(({ argument, resource }) => [
       argument,
       requiredArgument({
         description: resource
-          ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${spoken(resource.name)}.`
-          : `Which ${spoken(argument)}.`,
+          ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${toNoun(resource.name)}.`
+          : `Which ${toNoun(argument)}.`,
       }),
     ]),
   )
 }
 
 /** The path with the parameters filled in. */
-export function filledPath(path: string, values: Readonly<Record<string, string>>): string {
+export function fillPath(path: string, values: Readonly<Record<string, string>>): string {
   return path.replace(/:(\w+)/g, (_, parameter: string) => encodeURIComponent(values[parameter] ?? ''))
 }

@@ -3,7 +3,7 @@ import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { connectionFlags } from '../connection.ts'
 
 /** How the value of a flag is written. */
-export type Form = 'switch' | 'number' | 'text' | 'file' | 'instant' | 'secret' | 'set' | 'pairs' | 'json'
+export type FlagForm = 'switch' | 'number' | 'text' | 'file' | 'instant' | 'secret' | 'set' | 'pairs' | 'json'
 
 /** A member of a body with the flag that sets it. */
 export interface BodyFlag {
@@ -11,7 +11,7 @@ export interface BodyFlag {
   /** Where in the body it stands: `['primary', 'cert', 'allowed']`. */
   readonly path: readonly string[]
   readonly schema: JsonSchema
-  readonly form: Form
+  readonly form: FlagForm
   readonly isRequired: boolean
   /** What is sent, and said to be sent, where a required member is not given. */
   readonly standard: unknown
@@ -37,18 +37,18 @@ const REFERENCES: Readonly<Record<string, string>> = { 'enrollment.ottca': 'cas'
 const STANDARDS: Readonly<Record<string, string>> = { expiresAt: '3h' }
 
 /** The members that flags can set, in the order of the schema; structured members are taken apart, of a list it is one entry. */
-export function bodyFlags(schema: JsonSchema): BodyFlag[] {
-  if (schema.type === 'array') return bodyFlags(schema.items ?? {})
+export function listBodyFlags(schema: JsonSchema): BodyFlag[] {
+  if (schema.type === 'array') return listBodyFlags(schema.items ?? {})
   const alternatives = (schema.oneOf ?? schema.anyOf) as readonly JsonSchema[] | undefined
-  return alternatives ? merged(alternatives) : membersOf(schema, [], true)
+  return alternatives ? mergeAlternatives(alternatives) : listMembers(schema, [], true)
 }
 
 /** Bodies of several kinds: a flag for each member of any of them. */
-function merged(alternatives: readonly JsonSchema[]): BodyFlag[] {
+function mergeAlternatives(alternatives: readonly JsonSchema[]): BodyFlag[] {
   const kinds = kindNames(alternatives)
   const found = new Map<string, BodyFlag>()
   for (const [at, alternative] of alternatives.entries()) {
-    for (const member of membersOf(alternative, [], true)) {
+    for (const member of listMembers(alternative, [], true)) {
       const known = found.get(member.flag)
       const only = [...(known?.only ?? []), kinds[at] ?? '']
       found.set(member.flag, { ...(known ?? member), schema: withChoices(member.schema, known?.schema.enum), only })
@@ -71,15 +71,15 @@ function kindNames(alternatives: readonly JsonSchema[]): readonly string[] {
   )
 }
 
-function membersOf(schema: JsonSchema, above: readonly string[], isAboveRequired: boolean): BodyFlag[] {
+function listMembers(schema: JsonSchema, above: readonly string[], isAboveRequired: boolean): BodyFlag[] {
   const required = new Set(schema.required ?? [])
   return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
     if (member.readOnly) return []
     const path = [...above, name]
     const isRequired = isAboveRequired && required.has(name)
-    if (member.properties && member['x-command-default'] === undefined) return membersOf(member, path, isRequired)
+    if (member.properties && member['x-command-default'] === undefined) return listMembers(member, path, isRequired)
     if (member.properties)
-      return withStandards(membersOf(member, path, isRequired), member['x-command-default'], path.length)
+      return withStandards(listMembers(member, path, isRequired), member['x-command-default'], path.length)
     const standard = member['x-command-default'] ?? (isRequired ? STANDARDS[name] : undefined)
     const refersTo = (member['x-refers-to'] as string | undefined) ?? REFERENCES[path.join('.')]
     return [
@@ -101,28 +101,28 @@ function membersOf(schema: JsonSchema, above: readonly string[], isAboveRequired
 function withStandards(members: readonly BodyFlag[], standards: unknown, depth: number): BodyFlag[] {
   return members.map((member) => ({
     ...member,
-    standard: valueAt(standards, member.path.slice(depth)) ?? member.standard,
+    standard: getAt(standards, member.path.slice(depth)) ?? member.standard,
   }))
 }
 
 /** What stands at a path of a value, if anything does. */
-export function valueAt(value: unknown, path: readonly string[]): unknown {
+export function getAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, name) => (inner as Record<string, unknown> | undefined)?.[name], value)
 }
 
 function flagName(path: readonly string[], isReference: boolean): string {
   const short = SHORT_NAMES[path.join('.')]
-  const whole = kebab(path)
+  const whole = toKebabCase(path)
   // Names are taken where ids are asked, so the flag does not speak of ids: `--identity laptop`.
   const plain = short ?? (isReference ? whole.replace(/-id$/, '') : whole)
   return plain in connectionFlags ? whole : plain
 }
 
-export function kebab(path: readonly string[]): string {
+export function toKebabCase(path: readonly string[]): string {
   return path.map((name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)).join('-')
 }
 
-function formOf(name: string, schema: JsonSchema): Form {
+function formOf(name: string, schema: JsonSchema): FlagForm {
   if (schema.writeOnly) return 'secret'
   if (schema.format === 'date-time') return 'instant'
   switch (schema.type) {
@@ -148,6 +148,6 @@ function isPlain(schema: unknown): boolean {
 }
 
 /** The flag that a person types; secrets are named by the file they are read from. */
-export function typedFlag({ flag, form }: BodyFlag): string {
+export function toTypedFlag({ flag, form }: BodyFlag): string {
   return form === 'secret' ? `${flag}-file` : flag
 }

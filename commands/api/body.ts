@@ -1,23 +1,23 @@
 // From the flags that were given to the body of a request.
-import { usageError } from '../exit-codes.ts'
-import { jsonFrom, secretFrom, textFrom } from '../input.ts'
-import { instantFrom } from '../times.ts'
-import { type BodyFlag, typedFlag, valueAt } from './body-flags.ts'
-import { spokenValue } from './flag-definitions.ts'
+import { makeUsageError } from '../exit-codes.ts'
+import { readJson, readSecret, readText } from '../input.ts'
+import { parseInstant } from '../times.ts'
+import { type BodyFlag, getAt, toTypedFlag } from './body-flags.ts'
+import { toValueText } from './flag-definitions.ts'
 
 export type FlagValues = Readonly<Record<string, unknown>>
 
 /** In a record that is sent back as it was read, references stand as objects: their ids are what is meant. */
 function withoutObjects(members: readonly BodyFlag[], body: Record<string, unknown>): Record<string, unknown> {
   for (const { path, schema } of members) {
-    const value = valueAt(body, path) as { id?: unknown } | undefined
+    const value = getAt(body, path) as { id?: unknown } | undefined
     if (schema.type === 'string' && typeof value?.id === 'string') setAt(body, path, value.id)
   }
   return body
 }
 
 /** The body that the flags describe, and what was filled in for the person without being asked. */
-export async function bodyFrom(
+export async function readBodyFromFlags(
   members: readonly BodyFlag[],
   flags: FlagValues,
   begun: Readonly<Record<string, unknown>> = {},
@@ -25,22 +25,22 @@ export async function bodyFrom(
   const body = withoutObjects(members, structuredClone(begun) as Record<string, unknown>)
   const assumed: string[] = []
   for (const member of members) {
-    const given = flags[typedFlag(member)]
-    if (given !== undefined) setAt(body, member.path, await givenValue(member, given))
-    else if (member.standard !== undefined && valueAt(body, member.path) === undefined) {
-      setAt(body, member.path, await givenValue(member, member.standard))
+    const given = flags[toTypedFlag(member)]
+    if (given !== undefined) setAt(body, member.path, await parseFlagValue(member, given))
+    else if (member.standard !== undefined && getAt(body, member.path) === undefined) {
+      setAt(body, member.path, await parseFlagValue(member, member.standard))
       // Those inside of a member are more than a person wants to read.
-      if (member.path.length === 1) assumed.push(`${member.flag} ${spokenValue(member.standard)}`)
+      if (member.path.length === 1) assumed.push(`${member.flag} ${toValueText(member.standard)}`)
     }
   }
   return { body, assumed }
 }
 
 /** The flags of required members that the body still lacks. */
-export function missingFlags(members: readonly BodyFlag[], body: Readonly<Record<string, unknown>>): string[] {
+export function listMissingFlags(members: readonly BodyFlag[], body: Readonly<Record<string, unknown>>): string[] {
   return members
-    .filter(({ isRequired, path }) => isRequired && valueAt(body, path) === undefined)
-    .map((member) => `--${typedFlag(member)}`)
+    .filter(({ isRequired, path }) => isRequired && getAt(body, path) === undefined)
+    .map((member) => `--${toTypedFlag(member)}`)
 }
 
 /** Puts a value at a path, making what lies above it. */
@@ -53,22 +53,22 @@ export function setAt(body: Record<string, unknown>, path: readonly string[], va
   inner[path.at(-1) ?? ''] = value
 }
 
-async function givenValue(member: BodyFlag, given: unknown): Promise<unknown> {
-  const flag = typedFlag(member)
+async function parseFlagValue(member: BodyFlag, given: unknown): Promise<unknown> {
+  const flag = toTypedFlag(member)
   if (typeof given !== 'string' && !Array.isArray(given)) return given
   switch (member.form) {
     case 'set':
       return withoutBlank(given as string[])
     case 'pairs':
-      return Object.fromEntries(withoutBlank(given as string[]).map((pair) => keyValue(flag, pair)))
+      return Object.fromEntries(withoutBlank(given as string[]).map((pair) => parseKeyValue(flag, pair)))
     case 'json':
-      return typeof given === 'string' ? jsonFrom(flag, given) : given
+      return typeof given === 'string' ? readJson(flag, given) : given
     case 'file':
-      return textFrom(flag, given as string)
+      return readText(flag, given as string)
     case 'instant':
-      return instantFrom(flag, given as string)
+      return parseInstant(flag, given as string)
     case 'secret':
-      return secretFrom(flag, given as string)
+      return readSecret(flag, given as string)
     default:
       return given
   }
@@ -79,14 +79,14 @@ function withoutBlank(values: readonly string[]): readonly string[] {
   return values.length === 1 && values[0] === '' ? [] : values
 }
 
-function keyValue(flag: string, pair: string): [string, unknown] {
+function parseKeyValue(flag: string, pair: string): [string, unknown] {
   const at = pair.indexOf('=')
-  if (at < 1) throw usageError(`--${flag} takes KEY=VALUE, not ${pair}`, { field: flag })
-  return [pair.slice(0, at), plainValue(pair.slice(at + 1))]
+  if (at < 1) throw makeUsageError(`--${flag} takes KEY=VALUE, not ${pair}`, { field: flag })
+  return [pair.slice(0, at), parseScalar(pair.slice(at + 1))]
 }
 
 /** `true`, `false`, `null` and numbers as what they are; anything else, and anything in quotes, as text. */
-function plainValue(text: string): unknown {
+function parseScalar(text: string): unknown {
   if (/^(true|false|null|-?(0|[1-9]\d*)(\.\d+)?|"(?:[^"\\]|\\.)*")$/.test(text)) return JSON.parse(text)
   return text
 }

@@ -4,7 +4,7 @@ import type { ApiDescription } from '../../src/client/api-description.ts'
 
 let read: ApiDescription | undefined
 
-export function apiDescription(): ApiDescription {
+export function loadApiDescription(): ApiDescription {
   read ??= JSON.parse(readFileSync(new URL('../api.json', import.meta.url), 'utf8')) as ApiDescription
   return read
 }

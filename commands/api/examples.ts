@@ -1,23 +1,23 @@
 // Examples that work: for each command a line to paste, from the example of its resource and the schemas of the API.
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import { shellWord } from '../shell-words.ts'
-import { pathArguments } from './arguments.ts'
-import { type BodyFlag, bodyFlags, typedFlag, valueAt } from './body-flags.ts'
+import { quoteShellWord } from '../shell-words.ts'
+import { listPathArguments } from './arguments.ts'
+import { type BodyFlag, getAt, listBodyFlags, toTypedFlag } from './body-flags.ts'
 
 /** What stands for the id of a record that has no name. */
 export const SOME_ID = 'ID'
 
 /** The rest of a command line that calls the operation. */
-export function exampleOf(operation: OperationDescription, api: ApiDescription): string {
-  const args = pathArguments(operation, api).map(({ resource }) => exampleName(resource))
-  return [...args, ...wordsFor(operation, api)].map(shellWord).join(' ')
+export function makeExample(operation: OperationDescription, api: ApiDescription): string {
+  const args = listPathArguments(operation, api).map(({ resource }) => exampleName(resource))
+  return [...args, ...exampleWords(operation, api)].map(quoteShellWord).join(' ')
 }
 
 function exampleName(resource: ResourceDescription | undefined): string {
   return resource?.isNamed ? resource.exampleName : SOME_ID
 }
 
-function wordsFor(operation: OperationDescription, api: ApiDescription): string[] {
+function exampleWords(operation: OperationDescription, api: ApiDescription): string[] {
   const { method, path, query, body, returns } = operation
   const resource =
     returns.kind === 'data' || returns.kind === 'empty' || returns.kind === 'raw'
@@ -30,7 +30,7 @@ function wordsFor(operation: OperationDescription, api: ApiDescription): string[
   }
   if (!body) return method === 'DELETE' ? ['--yes'] : []
   if (!body.contentTypes.includes('application/json')) return ['--data', '@FILE']
-  const members = bodyFlags(body.schema)
+  const members = listBodyFlags(body.schema)
   if (resource && path === `/${resource.plural}`) return exampleFlags(members, resource.example.create, api)
   if (method === 'PUT') return isWhatGetShows(members) ? ['--data', '@FILE'] : replacingWords(operation, members, api)
   const required = members.filter(({ isRequired, standard }) => isRequired && standard === undefined)
@@ -50,7 +50,7 @@ function isWhatGetShows(members: readonly BodyFlag[]): boolean {
 }
 
 function replacingWords(operation: OperationDescription, members: readonly BodyFlag[], api: ApiDescription): string[] {
-  const example = pathArguments(operation, api).at(-1)?.resource?.example.create ?? {}
+  const example = listPathArguments(operation, api).at(-1)?.resource?.example.create ?? {}
   const offered = members.filter(({ flag }) => flag !== 'name')
   const name = offered.length < members.length ? ['--name', String(example.name)] : []
   return [...name, ...exampleFlags(offered, example, api)]
@@ -66,7 +66,7 @@ function exampleFlags(
   const words = typeof name === 'string' && members.some(({ flag }) => flag === 'name') ? [name] : []
   for (const member of members) {
     if (member.flag === 'name') continue
-    const value = valueAt(example, member.path) ?? undefined
+    const value = getAt(example, member.path) ?? undefined
     if (value === undefined && member.isRequired && member.standard === undefined)
       words.push(...sampleWords(member, api))
     else if (value !== undefined && JSON.stringify(value) !== JSON.stringify(member.standard))
@@ -76,7 +76,7 @@ function exampleFlags(
 }
 
 function valueWords(member: BodyFlag, value: unknown): string[] {
-  const flag = `--${typedFlag(member)}`
+  const flag = `--${toTypedFlag(member)}`
   switch (member.form) {
     case 'switch':
       return [value ? flag : flag.replace('--', '--no-')]
@@ -94,7 +94,7 @@ function valueWords(member: BodyFlag, value: unknown): string[] {
 /** A value that fits the member, where no example gives one. */
 function sampleWords(member: BodyFlag, api: ApiDescription): string[] {
   const { schema, form, refersTo } = member
-  const flag = `--${typedFlag(member)}`
+  const flag = `--${toTypedFlag(member)}`
   if (refersTo && form !== 'set') return [flag, exampleName(api.resources[refersTo])]
   switch (form) {
     case 'switch':

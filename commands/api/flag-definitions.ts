@@ -1,12 +1,12 @@
 // The flags of a body as oclif takes them, with what their help says.
 import { Flags, type Interfaces } from '@oclif/core'
-import { type BodyFlag, type Form, kebab, typedFlag } from './body-flags.ts'
+import { type BodyFlag, type FlagForm, toKebabCase, toTypedFlag } from './body-flags.ts'
 
-export function oclifFlags(members: readonly BodyFlag[]): Interfaces.FlagInput {
-  return Object.fromEntries(members.map((member) => [typedFlag(member), oclifFlag(member)]))
+export function toOclifFlags(members: readonly BodyFlag[]): Interfaces.FlagInput {
+  return Object.fromEntries(members.map((member) => [toTypedFlag(member), toOclifFlag(member)]))
 }
 
-const HELP_VALUES: Partial<Record<Form, string>> = {
+const HELP_VALUES: Partial<Record<FlagForm, string>> = {
   file: 'PEM|@FILE',
   instant: 'TIME',
   secret: 'FILE',
@@ -14,11 +14,11 @@ const HELP_VALUES: Partial<Record<Form, string>> = {
   json: 'JSON|@FILE',
 }
 
-function oclifFlag(member: BodyFlag): Interfaces.Flag<unknown> {
+function toOclifFlag(member: BodyFlag): Interfaces.Flag<unknown> {
   const { form, schema, flag, path } = member
   const helpValue = HELP_VALUES[form]
   // The member's full name does, too.
-  const aliases = flag === kebab(path) ? [] : [kebab(path)]
+  const aliases = flag === toKebabCase(path) ? [] : [toKebabCase(path)]
   const common = {
     description: describe(member),
     ...(helpValue ? { helpValue } : {}),
@@ -51,11 +51,11 @@ function describe({ schema, form, isRequired, standard, only }: BodyFlag): strin
     schema.description ?? '',
     form === 'instant' ? 'A time such as 2030-01-31T12:00:00Z, or from now: 90m, 24h, 7d.' : '',
     form === 'set' || form === 'pairs' ? 'May be given several times.' : '',
-    standard === undefined ? '' : `Default: ${spokenValue(standard)}.`,
+    standard === undefined ? '' : `Default: ${toValueText(standard)}.`,
   ]
   return parts.filter((part) => part !== '').join(' ')
 }
 
-export function spokenValue(value: unknown): string {
+export function toValueText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -1,21 +1,21 @@
 // Lists: all of it unless a limit is given, while it arrives, and with word of what a limit left out.
-import { type Client, type PageMeta, RequestFailed } from '../../src/client/client.ts'
-import type { Run } from '../connected.ts'
+import { type Client, type PageMeta, RequestError } from '../../src/client/client.ts'
+import type { CommandRun } from '../connected.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
-import { segments } from '../naming.ts'
-import { nearest } from '../nearest.ts'
-import { counted } from '../progress.ts'
-import type { Task } from './operation-commands.ts'
+import { splitPath } from '../naming.ts'
+import { findNearest } from '../nearest.ts'
+import { withProgress } from '../progress.ts'
+import type { CommandTask } from './operation-commands.ts'
 
 // What one request gives at the most.
 const PAGE = 500
 
 /** Prints the list at the path, which has its query string already, but for the window. */
-export async function showList({ operation, api }: Task, path: string, run: Run): Promise<void> {
+export async function printList({ operation, api }: CommandTask, path: string, run: CommandRun): Promise<void> {
   const { client, flags, print, notice } = run
   const { returns, query } = operation
   const name = returns.kind === 'list' ? returns.resource : lastWord(operation.path)
-  const columns = returns.kind === 'list' ? (api.resources[name]?.columns ?? []) : columnsOf(returns)
+  const columns = returns.kind === 'list' ? (api.resources[name]?.columns ?? []) : getColumns(returns)
   const isPaged = query?.limit !== undefined
   const limit = flags.limit as number | undefined
   const offset = (flags.offset as number | undefined) ?? 0
@@ -23,7 +23,7 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
     isPaged ? withQuery(path, `limit=${count}${from > 0 ? `&offset=${from}` : ''}`) : path
   const seen = { count: 0, total: 0 }
   const items = limit === undefined ? client.items(window(-1, offset)) : limited(limit)
-  await print({ kind: 'list', name, items: counted(items, name, flags.output, total), columns }).catch(
+  await print({ kind: 'list', name, items: withProgress(items, name, flags.output, total), columns }).catch(
     (error: unknown) => explainField(error, client, path),
   )
   if (limit !== undefined && seen.total > offset + seen.count) notice(`Showing ${seen.count} of ${seen.total}.`)
@@ -60,27 +60,27 @@ export async function showList({ operation, api }: Task, path: string, run: Run)
  * the controller's sentence alone; of another sentence nothing is made.
  */
 async function explainField(error: unknown, client: Client, path: string): Promise<never> {
-  if (!(error instanceof RequestFailed)) throw error
+  if (!(error instanceof RequestError)) throw error
   const { target, code, reason = '' } = error
   const [, unknown] = /^"(.+?)" is not a field/.exec(reason) ?? []
   if (unknown === undefined) throw error
   const [bare = ''] = path.split('?')
   const { meta } = await client.call('GET', `${bare}?limit=1`)
   const fields = meta.filterableFields ?? []
-  const near = nearest(unknown, fields)
+  const near = findNearest(unknown, fields)
   const hint = (near.length > 0 ? near : fields).join(', ')
   throw new CommandError(EXIT.usage, code, `${target}: ${reason}`, { hint })
 }
 
 /** Of lists that are not of records: what their schema says. */
-function columnsOf(returns: Task['operation']['returns']): readonly string[] {
+function getColumns(returns: CommandTask['operation']['returns']): readonly string[] {
   const items = returns.kind === 'data' ? returns.schema.items : undefined
   return (items?.['x-columns'] as readonly string[] | undefined) ?? []
 }
 
 function lastWord(path: string): string {
   return (
-    segments(path)
+    splitPath(path)
       .filter((segment) => !segment.startsWith(':'))
       .at(-1) ?? ''
   )

@@ -1,17 +1,17 @@
 // From the operations of the API to the commands that do them: one mechanism for all, those of resources included.
 import { Flags, type Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
-import { argument } from '../arguments.ts'
-import { type CommandClass, connectedCommand } from '../connected.ts'
-import { commandId, DONE_ELSEWHERE, isUnderOtherName, segments } from '../naming.ts'
-import { oclifArguments, pathArguments } from './arguments.ts'
-import { type BodyFlag, bodyFlags } from './body-flags.ts'
-import { exampleOf } from './examples.ts'
-import { oclifFlags } from './flag-definitions.ts'
-import { perform } from './perform.ts'
+import { optionalArgument } from '../arguments.ts'
+import { type CommandClass, defineConnectedCommand } from '../connected.ts'
+import { DONE_ELSEWHERE, hasAlternatePath, splitPath, toCommandId } from '../naming.ts'
+import { listPathArguments, toOclifArguments } from './arguments.ts'
+import { type BodyFlag, listBodyFlags } from './body-flags.ts'
+import { makeExample } from './examples.ts'
+import { toOclifFlags } from './flag-definitions.ts'
+import { runTask } from './perform.ts'
 
 /** An operation with what its command needs to know of it. */
-export interface Task {
+export interface CommandTask {
   readonly operation: OperationDescription
   readonly api: ApiDescription
   /** Members of its body; none where it takes no JSON. */
@@ -32,38 +32,38 @@ export interface Task {
  * A command for each operation, by its id. Each is made when it is looked up, because one start uses one of them.
  * @throws where two operations would have one name
  */
-export function operationCommands(api: ApiDescription): Record<string, CommandClass> {
+export function makeOperationCommands(api: ApiDescription): Record<string, CommandClass> {
   const commands: Record<string, CommandClass> = {}
   for (const operation of api.operations) {
-    if (DONE_ELSEWHERE[operation.id] || isUnderOtherName(operation, api)) continue
-    const id = commandId(operation, api)
+    if (DONE_ELSEWHERE[operation.id] || hasAlternatePath(operation, api)) continue
+    const id = toCommandId(operation, api)
     if (id in commands) throw new Error(`two operations would be the command ${id}; ${operation.id} is the second`)
     let made: CommandClass | undefined
     Object.defineProperty(commands, id, {
       enumerable: true,
       configurable: true,
-      get: () => (made ??= operationCommand(id, operation, api)),
+      get: () => (made ??= makeOperationCommand(id, operation, api)),
     })
   }
   return commands
 }
 
-function operationCommand(id: string, operation: OperationDescription, api: ApiDescription): CommandClass {
-  const task = taskOf(operation, api)
-  return connectedCommand({
+function makeOperationCommand(id: string, operation: OperationDescription, api: ApiDescription): CommandClass {
+  const task = makeTask(operation, api)
+  return defineConnectedCommand({
     summary: operation.summary,
-    aliases: otherIds(id, operation, api),
+    aliases: listAliasIds(id, operation, api),
     args: argumentsOf(task),
     flags: flagsOf(task),
-    example: exampleOf(operation, api),
+    example: makeExample(operation, api),
     isPublic: operation.isPublic ?? false,
-    run: (run) => perform(task, run),
+    run: (run) => runTask(task, run),
   })
 }
 
 /** The same verb under the other names of the noun: `identities list` for `identity list`. */
-function otherIds(id: string, { path }: OperationDescription, { resources }: ApiDescription): string[] {
-  const resource = resources[segments(path)[0] ?? '']
+function listAliasIds(id: string, { path }: OperationDescription, { resources }: ApiDescription): string[] {
+  const resource = resources[splitPath(path)[0] ?? '']
   const [noun = '', ...verb] = id.split(':')
   if (!resource || noun !== resource.name) return []
   const { plural, otherName } = resource
@@ -72,13 +72,14 @@ function otherIds(id: string, { path }: OperationDescription, { resources }: Api
   return [...names].map((name) => [name, ...verb].join(':'))
 }
 
-export function taskOf(operation: OperationDescription, api: ApiDescription): Task {
+export function makeTask(operation: OperationDescription, api: ApiDescription): CommandTask {
   const { body, path, method, returns } = operation
   const isText = body !== undefined && !body.contentTypes.includes('application/json')
   const isBatch = body?.schema.type === 'array'
-  const members = body && !isText ? bodyFlags(body.schema) : []
+  const members = body && !isText ? listBodyFlags(body.schema) : []
   const isNamedByArgument = method === 'POST' && !path.includes(':') && members.some(({ flag }) => flag === 'name')
-  const resource = returns.kind === 'created' ? api.resources[returns.resource] : api.resources[segments(path)[0] ?? '']
+  const resource =
+    returns.kind === 'created' ? api.resources[returns.resource] : api.resources[splitPath(path)[0] ?? '']
   return {
     operation,
     api,
@@ -91,16 +92,16 @@ export function taskOf(operation: OperationDescription, api: ApiDescription): Ta
   }
 }
 
-function argumentsOf({ operation, api, isNamedByArgument }: Task): Interfaces.ArgInput {
-  const name = argument({ description: 'Name of the new record.' })
-  return { ...oclifArguments(pathArguments(operation, api)), ...(isNamedByArgument ? { name } : {}) }
+function argumentsOf({ operation, api, isNamedByArgument }: CommandTask): Interfaces.ArgInput {
+  const name = optionalArgument({ description: 'Name of the new record.' })
+  return { ...toOclifArguments(listPathArguments(operation, api)), ...(isNamedByArgument ? { name } : {}) }
 }
 
-function flagsOf(task: Task): Interfaces.FlagInput {
+function flagsOf(task: CommandTask): Interfaces.FlagInput {
   const { operation, members, isNamedByArgument, takesData, isText, carriesJwt } = task
   const shown = isNamedByArgument ? members.filter(({ flag }) => flag !== 'name') : members
   return {
-    ...oclifFlags(shown),
+    ...toOclifFlags(shown),
     ...(takesData ? { data: dataFlag(isText) } : {}),
     ...queryFlags(operation),
     ...(carriesJwt ? jwtFlags : {}),
@@ -128,7 +129,7 @@ const LIST_FLAGS: Interfaces.FlagInput = {
 }
 
 /** Query parameters as flags: `policyType` is `--policy-type`. */
-export function queryFlag(parameter: string): string {
+export function toQueryFlag(parameter: string): string {
   return parameter.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
@@ -138,12 +139,12 @@ function queryFlags({ query = {} }: OperationDescription): Interfaces.FlagInput 
       const known = LIST_FLAGS[parameter]
       if (known) return [parameter, known]
       const common = { description: schema.description ?? '', required: isRequired }
-      if (schema.type === 'boolean') return [queryFlag(parameter), Flags.boolean({ ...common, allowNo: true })]
-      if (schema.type === 'integer') return [queryFlag(parameter), Flags.integer(common)]
+      if (schema.type === 'boolean') return [toQueryFlag(parameter), Flags.boolean({ ...common, allowNo: true })]
+      if (schema.type === 'integer') return [toQueryFlag(parameter), Flags.integer(common)]
       const options = schema.enum ? { options: schema.enum.map(String) } : {}
       const text = { ...common, ...options }
       return [
-        queryFlag(parameter),
+        toQueryFlag(parameter),
         isMultiple ? Flags.string({ ...text, multiple: true, multipleNonGreedy: true }) : Flags.string(text),
       ]
     }),

@@ -1,68 +1,79 @@
 // How the answer of an operation is shown: the record it found, made or changed, or a sentence on what is done.
 import type { OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import type { Answered } from '../../src/client/client.ts'
+import type { ApiResponse } from '../../src/client/client.ts'
 import { writePrivateFile } from '../../src/pki/files.ts'
-import type { Run } from '../connected.ts'
-import { spoken } from '../names.ts'
-import { commandId, segments } from '../naming.ts'
+import type { CommandRun } from '../connected.ts'
+import { toNoun } from '../names.ts'
+import { splitPath, toCommandId } from '../naming.ts'
 import type { Entity } from '../output/cells.ts'
-import { jwtOf, noJwt, type Result } from '../output/formats.ts'
-import type { Task } from './operation-commands.ts'
-import type { Prepared } from './perform.ts'
+import { findJwt, noJwtError, type Result } from '../output/formats.ts'
+import type { CommandTask } from './operation-commands.ts'
+import type { PreparedRequest } from './perform.ts'
 
-export async function showAnswer(task: Task, prepared: Prepared, answer: Answered, run: Run): Promise<void> {
+export async function printResponse(
+  task: CommandTask,
+  prepared: PreparedRequest,
+  answer: ApiResponse,
+  run: CommandRun,
+): Promise<void> {
   const { returns } = task.operation
   switch (returns.kind) {
     case 'raw':
       return run.print({ kind: 'text', text: answer.reply.text })
     case 'created':
-      return showCreated(task, returns.resource, (answer.data as { id: string }).id, prepared, run)
+      return printCreated(task, returns.resource, (answer.data as { id: string }).id, prepared, run)
     case 'empty':
-      return showDone(task, prepared, run)
+      return printDone(task, prepared, run)
     default:
       return run.print({ kind: 'record', record: (answer.data ?? {}) as Entity })
   }
 }
 
-async function showCreated(task: Task, plural: string, id: string, { assumed }: Prepared, run: Run): Promise<void> {
+async function printCreated(
+  task: CommandTask,
+  plural: string,
+  id: string,
+  { assumed }: PreparedRequest,
+  run: CommandRun,
+): Promise<void> {
   const resource = task.api.resources[plural]
   const record = resource ? await fetchRecord(task, resource, id, run) : undefined
-  run.notice(`Created ${spoken(resource?.name ?? plural)} ${String(record?.name ?? id)}${said(assumed)}.`)
-  await showRecord(task, resource, record ?? { id }, run)
+  run.notice(`Created ${toNoun(resource?.name ?? plural)} ${String(record?.name ?? id)}${toAssumptionText(assumed)}.`)
+  await printRecord(task, resource, record ?? { id }, run)
 }
 
 /** What was assumed, in brackets. */
-function said(assumed: readonly string[]): string {
+function toAssumptionText(assumed: readonly string[]): string {
   return assumed.length === 0 ? '' : ` (${assumed.join(', ')})`
 }
 
 /** An answer without content: the record as it is now, or that it is gone. */
-async function showDone(task: Task, { ids, assumed }: Prepared, run: Run): Promise<void> {
+async function printDone(task: CommandTask, { ids, assumed }: PreparedRequest, run: CommandRun): Promise<void> {
   const { operation, api } = task
-  const [head = '', parameter = ''] = segments(operation.path)
+  const [head = '', parameter = ''] = splitPath(operation.path)
   const resource = api.resources[head]
   const id = parameter.startsWith(':') ? ids[parameter.slice(1)] : undefined
   const given = Object.values(run.args).find((word) => word !== undefined)
-  const sentence = sentenceFor(operation, task, resource, given) + said(assumed)
-  const isGone = operation.method === 'DELETE' && segments(operation.path).length === 2
+  const sentence = sentenceFor(operation, task, resource, given) + toAssumptionText(assumed)
+  const isGone = operation.method === 'DELETE' && splitPath(operation.path).length === 2
   const record = resource && id !== undefined && !isGone ? await fetchRecord(task, resource, id, run) : undefined
   if (!record) {
     const facts = { ...(id === undefined ? {} : { id }), ...(isGone ? { deleted: true } : { done: operation.id }) }
     return run.print({ kind: 'done', sentence: `${sentence}.`, facts })
   }
   run.notice(`${sentence}.`)
-  await showRecord(task, resource, record, run)
+  await printRecord(task, resource, record, run)
 }
 
 function sentenceFor(
   operation: OperationDescription,
-  { api }: Task,
+  { api }: CommandTask,
   resource: ResourceDescription | undefined,
   given: string | undefined,
 ): string {
-  const [noun = '', verb = ''] = commandId(operation, api).split(':')
-  const subject = `${spoken(resource?.name ?? noun)}${given === undefined ? '' : ` ${given}`}`
-  return isVerb(verb) ? `${participle(verb)} ${subject}` : `Done: ${spoken(verb)} of ${subject}`
+  const [noun = '', verb = ''] = toCommandId(operation, api).split(':')
+  const subject = `${toNoun(resource?.name ?? noun)}${given === undefined ? '' : ` ${given}`}`
+  return isVerb(verb) ? `${participle(verb)} ${subject}` : `Done: ${toNoun(verb)} of ${subject}`
 }
 
 const VERBS = new Set([
@@ -90,10 +101,10 @@ function participle(verb: string): string {
 
 /** The record as it is now; nothing where the API does not show single records of the kind. */
 async function fetchRecord(
-  { api }: Task,
+  { api }: CommandTask,
   { plural }: ResourceDescription,
   id: string,
-  { client }: Run,
+  { client }: CommandRun,
 ): Promise<Entity | undefined> {
   const path = `/${plural}/:id`
   if (!api.operations.some((operation) => operation.method === 'GET' && operation.path === path)) return undefined
@@ -101,21 +112,21 @@ async function fetchRecord(
   return data as Entity
 }
 
-async function showRecord(
-  { carriesJwt }: Task,
+async function printRecord(
+  { carriesJwt }: CommandTask,
   resource: ResourceDescription | undefined,
   record: Entity,
-  run: Run,
+  run: CommandRun,
 ): Promise<void> {
   const { flags, notice } = run
   const result: Result = { kind: 'record', record, ...(resource ? { columns: resource.columns } : {}) }
   if (!carriesJwt) return run.print(result)
   const file = flags['jwt-file'] as string | undefined
   if (file === undefined && !flags.qr) return run.print(result)
-  const jwt = jwtOf(record)
-  if (jwt === undefined) throw noJwt()
+  const jwt = findJwt(record)
+  if (jwt === undefined) throw noJwtError()
   if (flags.qr) {
-    const { qrText } = await import('../output/qr.ts')
+    const { renderQrCode: qrText } = await import('../output/qr.ts')
     notice(await qrText(jwt))
   }
   if (file === '-') return run.print({ kind: 'text', text: jwt })

@@ -1,8 +1,8 @@
 // What may follow the words that were typed so far: asked by the shells, so it must be quick and never complains.
 import { Profiles } from '../../src/client/profiles.ts'
-import { apiDescription } from '../api/description.ts'
+import { loadApiDescription } from '../api/description.ts'
 import { helpPages } from '../help/pages.ts'
-import { commandIds, type ManifestCommand, type ManifestFlag, manifest } from '../manifest.ts'
+import { loadManifest, type ManifestCommand, type ManifestFlag, mapCommandIds } from '../manifest.ts'
 
 /** A word that may follow, with what it is. */
 export interface Candidate {
@@ -16,20 +16,20 @@ export async function complete(argv: readonly string[]): Promise<string> {
   const words = argv.slice(at + 1)
   if (argv.slice(0, at).includes('--fresh')) words.push('')
   const current = words.at(-1) ?? ''
-  const candidates = await following(words.slice(0, -1), current).catch(() => [])
+  const candidates = await listCandidates(words.slice(0, -1), current).catch(() => [])
   return candidates
     .filter(({ word }) => word.startsWith(current))
     .map(({ word, text }) => `${word}\t${text.replace(/\s+/g, ' ')}\n`)
     .join('')
 }
 
-async function following(done: readonly string[], current: string): Promise<Candidate[]> {
-  const ids = commandIds(manifest())
+async function listCandidates(done: readonly string[], current: string): Promise<Candidate[]> {
+  const ids = mapCommandIds(loadManifest())
   const firstFlag = done.findIndex((word) => word.startsWith('-'))
   const named = firstFlag === -1 ? done : done.slice(0, firstFlag)
   const count = [...named.keys()].reverse().find((last) => ids.has(named.slice(0, last + 1).join(':')))
   const id = count === undefined ? undefined : ids.get(named.slice(0, count + 1).join(':'))
-  const command = id === undefined ? undefined : manifest().commands[id]
+  const command = id === undefined ? undefined : loadManifest().commands[id]
   if (!command || count === undefined)
     return subWords(named[0] === 'help' ? named.slice(1) : named, named[0] === 'help')
   const rest = done.slice(count + 1)
@@ -42,7 +42,7 @@ async function following(done: readonly string[], current: string): Promise<Cand
 
 /** The words that may come next on the way to a command. */
 function subWords(named: readonly string[], isHelp: boolean): Candidate[] {
-  const { commands, topics } = manifest()
+  const { commands, topics } = loadManifest()
   const prefix = named.map((word) => `${word}:`).join('')
   const found = new Map<string, string>()
   for (const { id, aliases, summary, hidden } of Object.values(commands)) {
@@ -99,18 +99,21 @@ function profileNames(): Candidate[] {
 }
 
 // So many are as much as a person looks through, and so long as one waits after a key.
-const MOST_NAMES = 200
+const MAX_NAMES = 200
 const PATIENCE_MILLISECONDS = 1_000
 
 /** Names of the records of a resource, asked of the current controller; none where that takes too long. */
 async function recordNames(noun: string): Promise<Candidate[]> {
-  const resource = Object.values(apiDescription().resources).find(({ name }) => name === noun)
+  const resource = Object.values(loadApiDescription().resources).find(({ name }) => name === noun)
   if (!resource?.isNamed) return []
   const { connect } = await import('../connection.ts')
-  const client = await connect({}, { version: manifest().version, isPublic: false, base: undefined, notice: () => {} })
+  const client = await connect(
+    {},
+    { version: loadManifest().version, isPublic: false, base: undefined, notice: () => {} },
+  )
   const patience = setTimeout(() => void client.close(), PATIENCE_MILLISECONDS)
   try {
-    const { data } = await client.call('GET', `/${resource.plural}?limit=${MOST_NAMES}&sort=name`)
+    const { data } = await client.call('GET', `/${resource.plural}?limit=${MAX_NAMES}&sort=name`)
     return (data as { name: string }[]).map(({ name }) => ({ word: name, text: '' }))
   } finally {
     clearTimeout(patience)

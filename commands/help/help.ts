@@ -1,15 +1,15 @@
 // Help: the whole program, a topic, a command, and the pages on what all commands have in common.
-import { exampleText, type Manifest, type ManifestCommand, type ManifestFlag, manifest } from '../manifest.ts'
-import { columns, page, wrapped } from './layout.ts'
+import { loadManifest, type Manifest, type ManifestCommand, type ManifestFlag, toExampleText } from '../manifest.ts'
+import { alignColumns, joinPage, wrapText } from './layout.ts'
 import { helpPages } from './pages.ts'
 
 /** The page that words name; undefined where there is none. */
-export function helpText(words: readonly string[]): string | undefined {
-  const known = manifest()
+export function renderHelp(words: readonly string[]): string | undefined {
+  const known = loadManifest()
   const id = words.join(':')
   if (id === '') return rootText(known)
   const written = helpPages[id]
-  if (written) return page(written.text())
+  if (written) return joinPage(written.text())
   const command = known.commands[id]
   if (command) return commandText(command)
   const topic = topicOf(id, known)
@@ -32,24 +32,24 @@ function rootText({ commands, topics, version }: Manifest): string {
     grouped
       .filter(([, topic]) => topic.isResource === isResource)
       .map(([name, { summary }]): [string, string] => [name, summary])
-  return page(
+  return joinPage(
     `The controller of a zero-trust overlay network, version ${version}.`,
     '',
     'Usage: controller COMMAND [flags]',
     '',
     'To begin with',
-    ...columns(first.map(summaryOf)),
+    ...alignColumns(first.map(summaryOf)),
     '',
     'What there is in a network',
-    ...columns(listed(true)),
+    ...alignColumns(listed(true)),
     '',
     'More commands',
-    ...columns(
+    ...alignColumns(
       [...alone.filter(({ id }) => !first.includes(id)).map(({ id }) => summaryOf(id)), ...listed(false)].sort(),
     ),
     '',
     'Help',
-    ...columns([
+    ...alignColumns([
       ['COMMAND --help', 'What a command, or a whole topic, does, with examples.'],
       ...Object.entries(helpPages).map(([name, { summary }]): [string, string] => [`help ${name}`, summary]),
     ]),
@@ -59,15 +59,15 @@ function rootText({ commands, topics, version }: Manifest): string {
 function topicText(name: string, { commands, topics }: Manifest): string {
   const inTopic = Object.values(commands).filter(({ id, hidden }) => id.startsWith(`${name}:`) && !hidden)
   const example = inTopic.find(({ id }) => id === `${name}:create`) ?? inTopic[0]
-  return page(
-    ...(topics[name] ? [...wrapped(topics[name].summary), ''] : []),
+  return joinPage(
+    ...(topics[name] ? [...wrapText(topics[name].summary), ''] : []),
     `Usage: controller ${name} COMMAND [flags]`,
     '',
     'Commands',
-    ...columns(inTopic.map(({ id, summary }) => [id.slice(name.length + 1), summary])),
+    ...alignColumns(inTopic.map(({ id, summary }) => [id.slice(name.length + 1), summary])),
     '',
     'Example',
-    ...(example?.examples ?? []).map((text) => `  ${exampleText(text, example?.id ?? '')}`),
+    ...(example?.examples ?? []).map((text) => `  ${toExampleText(text, example?.id ?? '')}`),
   )
 }
 
@@ -80,21 +80,21 @@ function commandText(command: ManifestCommand): string {
     required ? name.toUpperCase() : `[${name.toUpperCase()}]`,
   )
   const section = (title: string, rows: readonly (readonly [string, string])[]) =>
-    rows.length === 0 ? [] : ['', title, ...columns(rows)]
-  return page(
-    ...wrapped(summary),
-    ...(description ? ['', ...wrapped(description)] : []),
+    rows.length === 0 ? [] : ['', title, ...alignColumns(rows)]
+  return joinPage(
+    ...wrapText(summary),
+    ...(description ? ['', ...wrapText(description)] : []),
     '',
     `Usage: ${['controller', ...id.split(':'), ...words].join(' ')} [flags]`,
     ...section(
       'Arguments',
       Object.values(args).map(({ name, description = '' }) => [name.toUpperCase(), description]),
     ),
-    ...section('Flags', own.map(flagRow)),
-    ...section('Flags of all commands', common.map(flagRow)),
+    ...section('Flags', own.map(renderFlagRow)),
+    ...section('Flags of all commands', common.map(renderFlagRow)),
     '',
     examples.length > 1 ? 'Examples' : 'Example',
-    ...examples.map((text) => `  ${exampleText(text, id)}`),
+    ...examples.map((text) => `  ${toExampleText(text, id)}`),
     ...(aliases.length > 0
       ? ['', `Also: ${aliases.map((alias) => `controller ${alias.replaceAll(':', ' ')}`).join(', ')}`]
       : []),
@@ -102,7 +102,7 @@ function commandText(command: ManifestCommand): string {
 }
 
 /** A flag as it is typed, and what it is for. */
-export function flagRow(flag: ManifestFlag): readonly [string, string] {
+export function renderFlagRow(flag: ManifestFlag): readonly [string, string] {
   const { name, char, type, allowNo, helpValue, description = '', options, env } = flag
   const value = type === 'boolean' ? '' : ` ${helpValue ?? (options ? 'WORD' : 'VALUE')}`
   const notes = [

@@ -1,19 +1,19 @@
 // Pages of help as lines: as wide as the terminal, but no wider than is easy to read.
 
-const MOST = 110
+const MAX_WIDTH = 110
 const INDENT = '  '
 
 function width(): number {
-  return Math.min(process.stdout.columns || MOST, MOST)
+  return Math.min(process.stdout.columns || MAX_WIDTH, MAX_WIDTH)
 }
 
 /** Lines as one text. */
-export function page(...lines: readonly string[]): string {
+export function joinPage(...lines: readonly string[]): string {
   return `${lines.map((line) => line.trimEnd()).join('\n')}\n`
 }
 
 /** A paragraph in lines. */
-export function wrapped(text: string, most = width()): string[] {
+export function wrapText(text: string, most = width()): string[] {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(/\s+/)) {
@@ -26,15 +26,15 @@ export function wrapped(text: string, most = width()): string[] {
 }
 
 // Names that are longer get a line of their own.
-const LONGEST_NAME = 34
+const MAX_NAME_WIDTH = 34
 
 /** Names on the left, what they are on the right. */
-export function columns(rows: readonly (readonly [name: string, text: string])[]): string[] {
-  const names = rows.map(([name]) => name.length).filter((length) => length <= LONGEST_NAME)
+export function alignColumns(rows: readonly (readonly [name: string, text: string])[]): string[] {
+  const names = rows.map(([name]) => name.length).filter((length) => length <= MAX_NAME_WIDTH)
   const left = Math.max(0, ...names)
   const right = Math.max(20, width() - INDENT.length - left - 2)
   return rows.flatMap(([name, text]) => {
-    const [first = '', ...more] = wrapped(text, right)
+    const [first = '', ...more] = wrapText(text, right)
     const margin = INDENT + ' '.repeat(left + 2)
     if (name.length > left) return [INDENT + name, ...[first, ...more].filter(Boolean).map((line) => margin + line)]
     return [`${INDENT}${name.padEnd(left)}  ${first}`, ...more.map((line) => margin + line)]

@@ -1,9 +1,9 @@
 // The reference of the command line, docs/cli.md: the same texts as the help pages, on one page.
-import { exampleText, type Manifest, type ManifestCommand } from '../manifest.ts'
-import { flagRow } from './help.ts'
+import { type Manifest, type ManifestCommand, toExampleText } from '../manifest.ts'
+import { renderFlagRow } from './help.ts'
 import { helpPages } from './pages.ts'
 
-export function referenceText({ commands, topics }: Manifest): string {
+export function renderReference({ commands, topics }: Manifest): string {
   const all = Object.values(commands)
     .filter(({ hidden }) => !hidden)
     .sort((a, b) => (a.id < b.id ? -1 : 1))
@@ -19,7 +19,7 @@ export function referenceText({ commands, topics }: Manifest): string {
     ...Object.values(helpPages).flatMap(({ text }) => ['```text', text(), '```', '']),
     '### Flags of all commands that speak to a controller',
     '',
-    ...shared.map(flagRow).map(flagLine),
+    ...shared.map(renderFlagRow).map(flagLine),
     '',
     '## Commands on their own',
     '',
@@ -46,10 +46,10 @@ function commandLines({ id, summary, args, flags, examples }: ManifestCommand): 
     summary,
     '',
     '```sh',
-    ...examples.map((example) => exampleText(example, id)),
+    ...examples.map((example) => toExampleText(example, id)),
     '```',
     '',
-    ...[...given, ...own.map(flagRow)].map(flagLine),
+    ...[...given, ...own.map(renderFlagRow)].map(flagLine),
     ...(given.length + own.length > 0 ? [''] : []),
   ]
 }

@@ -1,6 +1,6 @@
 // How values look in a table: for people on a terminal, for programs everywhere else.
-import { isInstant, spokenTime } from '../times.ts'
-import { safe } from './text.ts'
+import { isInstant, toTimeText } from '../times.ts'
+import { escapeControls } from './text.ts'
 
 export type Entity = Readonly<Record<string, unknown>>
 
@@ -22,20 +22,20 @@ const STATES: Readonly<Record<string, boolean>> = {
 }
 
 /** One value as a single line. */
-export function cell(name: string, value: unknown, screen: Screen): string {
+export function renderCell(name: string, value: unknown, screen: Screen): string {
   const good = STATES[name]
   // Offline nobody can tell.
   const isUnknown = value === null && good !== undefined
-  const text = isUnknown ? 'unknown' : safe(plain(value, screen))
+  const text = isUnknown ? 'unknown' : escapeControls(plain(value, screen))
   return screen.hasColour && good !== undefined && typeof value === 'boolean' ? painted(text, value === good) : text
 }
 
 function plain(value: unknown, screen: Screen): string {
   if (value === null || value === undefined || value === '') return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
-  if (typeof value === 'string') return screen.isTerminal && isInstant(value) ? spokenTime(value) : value
+  if (typeof value === 'string') return screen.isTerminal && isInstant(value) ? toTimeText(value) : value
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map((one) => plain(one, screen)).join(', ')
-  if (typeof value === 'object') return nameOf(value as Entity) ?? JSON.stringify(value)
+  if (typeof value === 'object') return toName(value as Entity) ?? JSON.stringify(value)
   return String(value)
 }
 
@@ -43,18 +43,18 @@ function plain(value: unknown, screen: Screen): string {
 const REFERENCE_MEMBERS = new Set(['_links', 'entity', 'id', 'name', 'role', 'urlName'])
 
 /** The name of a reference to a record, or of an entry of a display list; nothing for what holds more than that. */
-export function nameOf(value: Entity): string | undefined {
+export function toName(value: Entity): string | undefined {
   if (Object.keys(value).some((member) => !REFERENCE_MEMBERS.has(member))) return undefined
   return [value.name, value.id].find((text): text is string => typeof text === 'string')
 }
 
 /** What a column shows of a record; roles with names in place of ids. */
-export function columnValue(entity: Entity, name: string): unknown {
+export function getColumnValue(entity: Entity, name: string): unknown {
   return entity[`${name}Display`] ?? entity[name]
 }
 
 /** `roleAttributes` → `role attributes`. */
-export function words(name: string, separator: string): string {
+export function splitWords(name: string, separator: string): string {
   return name.replace(/[A-Z]/g, (letter) => `${separator}${letter.toLowerCase()}`)
 }
 

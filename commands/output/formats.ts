@@ -1,8 +1,8 @@
 // The forms in which a result is printed: stdout carries it, and nothing else.
 import { CommandError, EXIT } from '../exit-codes.ts'
 import type { Entity, Screen } from './cells.ts'
-import { recordText, tableText } from './table.ts'
-import { isUnsafe, safe, safeJson } from './text.ts'
+import { renderRecord, renderTable } from './table.ts'
+import { escapeControls, escapeJson, hasControls } from './text.ts'
 
 export const formats = ['table', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
 export type Format = (typeof formats)[number]
@@ -57,7 +57,7 @@ function items(result: NoText): AsyncIterable<unknown> | Iterable<unknown> {
 }
 
 function json(value: unknown, indent?: number): string {
-  return safeJson(JSON.stringify(value, null, indent))
+  return escapeJson(JSON.stringify(value, null, indent))
 }
 
 const API_VERSION = 'v1'
@@ -109,10 +109,10 @@ async function yaml(result: NoText): Promise<string> {
   // Inside double quotes, what a terminal would act on can be escaped.
   visit(document, {
     Scalar(_key, node) {
-      if (typeof node.value === 'string' && isUnsafe(node.value.replace(/[\n\t]/g, ''))) node.type = 'QUOTE_DOUBLE'
+      if (typeof node.value === 'string' && hasControls(node.value.replace(/[\n\t]/g, ''))) node.type = 'QUOTE_DOUBLE'
     },
   })
-  return safeJson(document.toString())
+  return escapeJson(document.toString())
 }
 
 async function collected(items: AsyncIterable<unknown> | Iterable<unknown>): Promise<unknown[]> {
@@ -125,29 +125,29 @@ async function collected(items: AsyncIterable<unknown> | Iterable<unknown>): Pro
 function nameLine(item: unknown, { isTerminal }: Output): string {
   const { name, id } = (typeof item === 'object' && item !== null ? item : { name: item }) as Entity
   const text = String(name ?? id ?? '')
-  return isTerminal ? safe(text) : text
+  return isTerminal ? escapeControls(text) : text
 }
 
 async function printJwts(result: NoText, output: Output): Promise<void> {
   let found = 0
   for await (const item of items(result)) {
-    const jwt = jwtOf(item as Entity)
+    const jwt = findJwt(item as Entity)
     if (jwt === undefined) continue
     found++
     await output.write(`${jwt}\n`)
   }
   if (found > 0) return
-  throw noJwt()
+  throw noJwtError()
 }
 
-export function noJwt(): CommandError {
+export function noJwtError(): CommandError {
   return new CommandError(EXIT.notFound, 'NO_JWT', 'there is no JWT here: nothing waits to be enrolled', {
     hint: 'controller enrollment create --help',
   })
 }
 
 /** The enrollment JWT of a record, wherever it carries one. */
-export function jwtOf(record: Entity): string | undefined {
+export function findJwt(record: Entity): string | undefined {
   const outstanding = Object.values((record.enrollment ?? {}) as Record<string, unknown>)
   const candidates = [
     record.jwt,
@@ -164,7 +164,9 @@ async function printTable(result: NoText, output: Output): Promise<void> {
       return output.write(`${result.sentence}\n`)
     case 'record':
       return output.write(
-        result.columns ? await tableText([result.record], result.columns, output) : recordText(result.record, output),
+        result.columns
+          ? await renderTable([result.record], result.columns, output)
+          : renderRecord(result.record, output),
       )
     case 'list':
       return output.write(await listTable(result, output))
@@ -172,12 +174,12 @@ async function printTable(result: NoText, output: Output): Promise<void> {
 }
 
 async function listTable({ items, columns }: List, output: Output): Promise<string> {
-  if (columns.length > 0) return tableText(items as AsyncIterable<Entity>, columns, output)
+  if (columns.length > 0) return renderTable(items as AsyncIterable<Entity>, columns, output)
   // Items of no resource: whatever members they have.
   const rows = (await collected(items)).map((item) => (isEntity(item) ? item : { value: item }))
   const members = new Set(['id', 'name', ...rows.flatMap((row) => Object.keys(row))])
   const shown = [...members].filter((name) => !OF_NO_INTEREST.has(name) && rows.some((row) => name in row))
-  return tableText(rows, shown, output)
+  return renderTable(rows, shown, output)
 }
 
 // What every record has, and a table of records needs least.

@@ -4,7 +4,7 @@ import type { Output } from './formats.ts'
 // What a terminal is taken for that does not tell its width.
 const USUAL_WIDTH = 80
 
-export function stdoutOutput(): Output {
+export function openStdout(): Output {
   const { stdout, env } = process
   const isTerminal = stdout.isTTY === true
   return {

@@ -1,25 +1,25 @@
 // Tables: with lines on a terminal and as wide as it at most, plain columns everywhere else.
-import { cell, columnValue, type Entity, nameOf, type Screen, words } from './cells.ts'
+import { type Entity, getColumnValue, renderCell, type Screen, splitWords, toName } from './cells.ts'
 
 /** A list as a table: a row a record. */
-export async function tableText(
+export async function renderTable(
   records: AsyncIterable<Entity> | Iterable<Entity>,
   columns: readonly string[],
   screen: Screen,
 ): Promise<string> {
   const rows: string[][] = []
   for await (const record of records) {
-    rows.push(columns.map((name) => cell(name, columnValue(record, name), screen)))
+    rows.push(columns.map((name) => renderCell(name, getColumnValue(record, name), screen)))
   }
   return screen.isTerminal ? drawn(columns, rows, screen) : aligned(columns, rows)
 }
 
 async function drawn(columns: readonly string[], rows: readonly string[][], screen: Screen): Promise<string> {
   const { default: Table } = await import('cli-table3')
-  const titles = columns.map((name) => words(name, ' '))
+  const titles = columns.map((name) => splitWords(name, ' '))
   const widthOf = await widthMeter([titles, ...rows])
   const wanted = titles.map((title, at) => Math.max(widthOf(title), ...rows.map((row) => widthOf(row[at] ?? ''))))
-  const colWidths = fitted(wanted, screen.width).map((width) => width + PADDING)
+  const colWidths = fitWidths(wanted, screen.width).map((width) => width + PADDING)
   const table = new Table({ head: titles, colWidths, style: { head: [], border: [] } })
   for (const row of rows) table.push(row)
   return `${table.toString()}\n`
@@ -27,18 +27,18 @@ async function drawn(columns: readonly string[], rows: readonly string[][], scre
 
 // A blank on either side of a cell.
 const PADDING = 2
-const NARROWEST = 4
+const MIN_COLUMN_WIDTH = 4
 
 /** Widths of columns that fit: the widest gives way first. */
-function fitted(wanted: readonly number[], screenWidth: number): number[] {
+function fitWidths(wanted: readonly number[], screenWidth: number): number[] {
   const widths = [...wanted]
   const lines = widths.length + 1
   let spare = screenWidth - lines - widths.reduce((sum, width) => sum + width + PADDING, 0)
   while (spare < 0) {
     const widest = Math.max(...widths)
-    if (widest <= NARROWEST) break
+    if (widest <= MIN_COLUMN_WIDTH) break
     const at = widths.lastIndexOf(widest)
-    const next = Math.max(NARROWEST, ...widths.filter((width) => width < widest))
+    const next = Math.max(MIN_COLUMN_WIDTH, ...widths.filter((width) => width < widest))
     const less = Math.max(1, Math.min(widest - next, -spare))
     widths[at] = widest - less
     spare += less
@@ -47,7 +47,7 @@ function fitted(wanted: readonly number[], screenWidth: number): number[] {
 }
 
 async function aligned(columns: readonly string[], rows: readonly string[][]): Promise<string> {
-  const lines = [columns.map((name) => words(name, '-').toUpperCase()), ...rows]
+  const lines = [columns.map((name) => splitWords(name, '-').toUpperCase()), ...rows]
   const widthOf = await widthMeter(lines)
   const widths = columns.map((_, at) => lines.reduce((most, line) => Math.max(most, widthOf(line[at] ?? '')), 0))
   return lines
@@ -74,7 +74,7 @@ async function widthMeter(lines: readonly (readonly string[])[]): Promise<(text:
 }
 
 /** One record for people: a line a member, what is inside of it below and further in. */
-export function recordText(record: Entity, screen: Screen): string {
+export function renderRecord(record: Entity, screen: Screen): string {
   const lines = linesOf(record, '', screen)
   const width = Math.max(0, ...lines.map(({ label }) => label.length))
   return lines
@@ -92,11 +92,11 @@ function linesOf(record: Entity, indent: string, screen: Screen): Line[] {
   return Object.keys(record).flatMap((name) => {
     // Links are for programs; the display lists are shown in place of the roles they belong to.
     if (name === '_links' || name.endsWith('Display')) return []
-    const shown = columnValue(record, name)
-    const label = indent + words(name, ' ')
+    const shown = getColumnValue(record, name)
+    const label = indent + splitWords(name, ' ')
     if (isOpened(shown)) return [{ label, value: '' }, ...linesOf(shown as Entity, `${indent}  `, screen)]
     const id = typeof shown === 'object' && shown !== null && !Array.isArray(shown) ? (shown as Entity).id : undefined
-    const text = cell(name, shown, screen)
+    const text = renderCell(name, shown, screen)
     return [{ label, value: id === undefined || id === text ? text : `${text} (${String(id)})` }]
   })
 }
@@ -104,5 +104,5 @@ function linesOf(record: Entity, indent: string, screen: Screen): Line[] {
 /** A value with members of its own that is no reference to a record. */
 function isOpened(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return nameOf(value as Entity) === undefined && Object.keys(value).length > 0
+  return toName(value as Entity) === undefined && Object.keys(value).length > 0
 }

@@ -7,21 +7,21 @@ const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g
 const UNSAFE_IN_JSON = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g
 
 /** One line without anything that a terminal would act on. */
-export function safe(text: string): string {
+export function escapeControls(text: string): string {
   return text.replace(UNSAFE, '�')
 }
 
 /** Several lines of it. */
-export function safeLines(text: string): string {
-  return text.split('\n').map(safe).join('\n')
+export function escapeLines(text: string): string {
+  return text.split('\n').map(escapeControls).join('\n')
 }
 
 /** Whether a text holds anything that a terminal would act on. */
-export function isUnsafe(text: string): boolean {
+export function hasControls(text: string): boolean {
   return text.search(UNSAFE) !== -1
 }
 
 /** JSON text with the same meaning, in which nothing is left that a terminal would act on. */
-export function safeJson(json: string): string {
+export function escapeJson(json: string): string {
   return json.replace(UNSAFE_IN_JSON, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

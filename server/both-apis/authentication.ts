@@ -1,21 +1,22 @@
 // Signing in. What is still owed afterwards, a second factor, is asked for by the session itself.
-import type { Method } from '../../src/auth/attempt.ts'
-import { methods } from '../../src/auth/attempt.ts'
+
+import type { ClientInfo } from '../../src/auth/create-api-session.ts'
 import { signIn } from '../../src/auth/flow.ts'
-import type { Reported } from '../../src/auth/open-session.ts'
+import type { Method } from '../../src/auth/sign-in-attempt.ts'
+import { methods } from '../../src/auth/sign-in-attempt.ts'
 import { passwordLength, usernameLength } from '../../src/resources/authenticators.ts'
 import { envInfoSchema, sdkInfoSchema } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
-import { type Answer, data } from '../answers.ts'
-import { dialectOfSignIn, extensionHeaders, SESSION_HEADERS, sessionHeaders } from '../dialects.ts'
-import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
-import { ownSession } from './current-api-session.ts'
+import { detectSignInDialect, extensionHeaders, SESSION_HEADERS, sessionHeaders } from '../dialects.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { dataResponse, type Response } from '../responses.ts'
+import { renderOwnSession } from './current-api-session.ts'
 
 const sessionToken = { type: 'string', format: 'uuid', description: 'The token of the new session.' }
 const sessionHeaderSchemas = Object.fromEntries(Object.values(SESSION_HEADERS).map((name) => [name, sessionToken]))
 
-interface AuthenticateBody extends Reported {
+interface AuthenticateBody extends ClientInfo {
   readonly username?: string
   readonly password?: string
 }
@@ -42,7 +43,7 @@ const authenticateFields = {
 }
 
 export const authenticationOperations: readonly AnyOperation[] = [
-  operation<AuthenticateBody>({
+  defineOperation<AuthenticateBody>({
     id: 'authenticate',
     apis: ['client', 'management'],
     topic: 'authentication',
@@ -51,16 +52,16 @@ export const authenticationOperations: readonly AnyOperation[] = [
     summary: 'Signs in by password, client certificate or external token.',
     access: { public: 'it is how a caller becomes known' },
     query: { method: { schema: { type: 'string', enum: methods }, isRequired: true } },
-    body: fieldsBody<AuthenticateBody>(authenticateFields, { isRequired: false }),
+    body: readFieldsBody<AuthenticateBody>(authenticateFields, { isRequired: false }),
     returns: { kind: 'record', resource: 'api-sessions' },
     responseHeaders: sessionHeaderSchemas,
-    async run({ context, query, body, certificates, headers, dialect }): Promise<Answer> {
+    async run({ context, query, body, certificates, headers, dialect }): Promise<Response> {
       const { username, password, ...reported } = body
       const presented = { certificates, ...(username ? { username } : {}), ...(password ? { password } : {}) }
       const { apiSessionId, isExtendRequested } = await signIn(context, query.method as Method, presented, reported)
-      const spoken = dialectOfSignIn(headers, reported.sdkInfo, dialect)
-      const token = context.controller.sessions.tokenOf(apiSessionId)
-      return data(await ownSession(context, apiSessionId, spoken), {
+      const spoken = detectSignInDialect(headers, reported.sdkInfo, dialect)
+      const token = context.controller.sessions.deriveToken(apiSessionId)
+      return dataResponse(await renderOwnSession(context, apiSessionId, spoken), {
         headers: { ...sessionHeaders(token), ...extensionHeaders(spoken, isExtendRequested) },
       })
     },

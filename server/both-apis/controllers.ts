@@ -1,11 +1,11 @@
 // The controllers of the network, for administrators and clients alike.
 import { controllers } from '../../src/resources/controllers.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { answerList } from '../resource-operations.ts'
+import { respondWithList } from '../resource-operations.ts'
 
 export const controllerOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'listControllers',
     apis: ['client', 'management'],
     topic: 'controllers',
@@ -15,6 +15,6 @@ export const controllerOperations: readonly AnyOperation[] = [
     access: { permission: 'controller.read', grantedTo: 'authenticated' },
     query: listQuery,
     returns: { kind: 'list', resource: 'controllers' },
-    run: (call) => answerList(call, controllers, []),
+    run: (call) => respondWithList(call, controllers, []),
   }),
 ]

@@ -4,28 +4,28 @@ import { errors } from '../../src/errors.ts'
 import type { RawJson } from '../../src/records/raw-json.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
 import type { OwnSessionView } from '../../src/views/session-views.ts'
-import { data, empty } from '../answers.ts'
-import { TOTP_WORDS } from '../dialects.ts'
-import { type AnyOperation, type Call, operation } from '../operation.ts'
-import { recordJson } from '../resource-operations.ts'
+import { TOTP_QUERY_WORDS } from '../dialects.ts'
+import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
+import { renderRecord } from '../resource-operations.ts'
+import { dataResponse, emptyResponse } from '../responses.ts'
 
 /** The id of the caller's session. */
-export function ownSessionId({ caller }: Pick<Context, 'caller'>): string {
+export function requireApiSessionId({ caller }: Pick<Context, 'caller'>): string {
   if (caller.kind !== 'identity')
     throw errors.UNAUTHORIZED({ code: 'SESSION_MISSING', message: 'no session was named' })
   return caller.apiSessionId
 }
 
 /** A session as it is shown to itself, in the words of its dialect. */
-export function ownSession(context: Context, id: string, dialect: Call['dialect']): Promise<RawJson> {
-  const view: OwnSessionView = { totpWords: TOTP_WORDS[dialect] }
-  return recordJson(context, apiSessions, id, { view })
+export function renderOwnSession(context: Context, id: string, dialect: Call['dialect']): Promise<RawJson> {
+  const view: OwnSessionView = { totpWords: TOTP_QUERY_WORDS[dialect] }
+  return renderRecord(context, apiSessions, id, { view })
 }
 
 const BOTH = ['client', 'management'] as const
 
 export const currentApiSessionOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'getCurrentAPISession',
     apis: BOTH,
     topic: 'current-api-session',
@@ -34,9 +34,10 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     summary: "Shows the caller's own session.",
     access: { permission: 'current-api-session.read', grantedTo: 'partial' },
     returns: { kind: 'record', resource: 'api-sessions' },
-    run: async ({ context, dialect }) => data(await ownSession(context, ownSessionId(context), dialect)),
+    run: async ({ context, dialect }) =>
+      dataResponse(await renderOwnSession(context, requireApiSessionId(context), dialect)),
   }),
-  operation({
+  defineOperation({
     id: 'deleteCurrentApiSession',
     apis: BOTH,
     topic: 'current-api-session',
@@ -46,9 +47,9 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     access: { permission: 'current-api-session.delete', grantedTo: 'partial' },
     returns: { kind: 'empty' },
     async run({ context }) {
-      const id = ownSessionId(context)
+      const id = requireApiSessionId(context)
       await context.controller.sessions.end(context, id, 'none')
-      return empty()
+      return emptyResponse()
     },
   }),
 ]

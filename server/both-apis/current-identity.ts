@@ -2,20 +2,20 @@
 import type { Context } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { type AnyOperation, operation } from '../operation.ts'
-import { answerRecord } from '../resource-operations.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { respondWithRecord } from '../resource-operations.ts'
 
 const OWN_LINKS = '{"self":{"href":"./current-identity"},"mfa":{"href":"./current-identity/mfa"}}'
 
 /** The id of the caller's identity. */
-export function ownIdentityId({ caller }: Pick<Context, 'caller'>): string {
+export function requireIdentityId({ caller }: Pick<Context, 'caller'>): string {
   if (caller.kind !== 'identity')
     throw errors.UNAUTHORIZED({ code: 'SESSION_MISSING', message: 'no session was named' })
   return caller.identityId
 }
 
 export const currentIdentityOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'getCurrentIdentity',
     apis: ['client', 'management'],
     topic: 'current-identity',
@@ -25,7 +25,7 @@ export const currentIdentityOperations: readonly AnyOperation[] = [
     access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
     returns: { kind: 'record', resource: 'identities' },
     async run(call) {
-      return answerRecord(call, identities, ownIdentityId(call.context), {
+      return respondWithRecord(call, identities, requireIdentityId(call.context), {
         presentation: async () => ({ links: () => OWN_LINKS }),
       })
     },

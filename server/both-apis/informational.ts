@@ -1,14 +1,14 @@
 // What anyone may know of this controller: its version, its documents, the authorities it is recognised by.
 
-import { isoTime } from '../../src/clock.ts'
-import { advertisedAddress } from '../../src/config.ts'
+import { toIsoTime } from '../../src/clock.ts'
+import { getAdvertisedAddress } from '../../src/config.ts'
 import type { Controller } from '../../src/controller.ts'
-import { notFound } from '../../src/errors.ts'
-import { certificateStore } from '../../src/pki/pkcs7.ts'
+import { notFoundError } from '../../src/errors.ts'
+import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { anyObject, links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
-import { data, document, raw } from '../answers.ts'
 import { BASE_PATHS } from '../mount-points.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { dataResponse, document, rawResponse } from '../responses.ts'
 import { version } from '../version.ts'
 
 const BOTH = ['client', 'management'] as const
@@ -30,7 +30,7 @@ const versionShape = objectOf({
 })
 
 const versionOperation = (id: string, path: string) =>
-  operation({
+  defineOperation({
     id,
     apis: BOTH,
     topic: 'informational',
@@ -40,11 +40,12 @@ const versionOperation = (id: string, path: string) =>
     summary: 'Shows the version of the controller and where its APIs are found.',
     access: INFORMATION,
     returns: { kind: 'data', schema: versionShape },
-    run: ({ context }) => data({ ...version, capabilities: [], apiVersions: apiVersions(context.controller) }),
+    run: ({ context }) =>
+      dataResponse({ ...version, capabilities: [], apiVersions: listApiVersions(context.controller) }),
   })
 
-function apiVersions({ config }: Controller) {
-  const base = `https://${advertisedAddress(config)}`
+function listApiVersions({ config }: Controller) {
+  const base = `https://${getAdvertisedAddress(config)}`
   const described = (path: string) => ({ v1: { apiBaseUrls: [base + path], path, version: 'v1' } })
   return {
     edge: described(BASE_PATHS.client),
@@ -54,21 +55,21 @@ function apiVersions({ config }: Controller) {
 }
 
 function specRecord(id: string, { startedAt }: Controller) {
-  const at = isoTime(startedAt)
+  const at = toIsoTime(startedAt)
   const links = { self: { href: `./specs/${id}` }, spec: { href: `./specs/${id}/spec` } }
   return { _links: links, createdAt: at, id, tags: {}, updatedAt: at, name: id }
 }
 
-function specId(id: string | undefined): (typeof SPECS)[number] {
+function requireSpecId(id: string | undefined): (typeof SPECS)[number] {
   const found = SPECS.find((spec) => spec === id)
-  if (!found) throw notFound('API document', id ?? '')
+  if (!found) throw notFoundError('API document', id ?? '')
   return found
 }
 
 export const informationalOperations: readonly AnyOperation[] = [
   versionOperation('listVersion', '/version'),
   versionOperation('listRoot', '/'),
-  operation({
+  defineOperation({
     id: 'listEnumeratedCapabilities',
     apis: BOTH,
     topic: 'informational',
@@ -77,9 +78,9 @@ export const informationalOperations: readonly AnyOperation[] = [
     summary: 'Lists every capability a controller can have.',
     access: INFORMATION,
     returns: { kind: 'data', schema: { type: 'array', items: { type: 'string', enum: CAPABILITIES } } },
-    run: () => data(CAPABILITIES),
+    run: () => dataResponse(CAPABILITIES),
   }),
-  operation({
+  defineOperation({
     id: 'listProtocols',
     apis: ['client'],
     topic: 'informational',
@@ -88,9 +89,9 @@ export const informationalOperations: readonly AnyOperation[] = [
     summary: 'Shows by which protocols and addresses clients reach the controller.',
     access: INFORMATION,
     returns: { kind: 'data', schema: { type: 'object' } },
-    run: ({ context }) => data({ https: { address: advertisedAddress(context.controller.config) } }),
+    run: ({ context }) => dataResponse({ https: { address: getAdvertisedAddress(context.controller.config) } }),
   }),
-  operation({
+  defineOperation({
     id: 'listSpecs',
     apis: BOTH,
     topic: 'informational',
@@ -99,9 +100,9 @@ export const informationalOperations: readonly AnyOperation[] = [
     summary: 'Lists the documents that describe the APIs.',
     access: INFORMATION,
     returns: { kind: 'data', schema: listOf(specShape) },
-    run: ({ context }) => data(SPECS.map((id) => specRecord(id, context.controller))),
+    run: ({ context }) => dataResponse(SPECS.map((id) => specRecord(id, context.controller))),
   }),
-  operation({
+  defineOperation({
     id: 'detailSpec',
     apis: BOTH,
     topic: 'informational',
@@ -110,9 +111,9 @@ export const informationalOperations: readonly AnyOperation[] = [
     summary: 'Shows one document that describes an API.',
     access: INFORMATION,
     returns: { kind: 'data', schema: specShape },
-    run: ({ context, params }) => data(specRecord(specId(params.id), context.controller)),
+    run: ({ context, params }) => dataResponse(specRecord(requireSpecId(params.id), context.controller)),
   }),
-  operation({
+  defineOperation({
     id: 'detailSpecBody',
     apis: BOTH,
     topic: 'informational',
@@ -122,13 +123,13 @@ export const informationalOperations: readonly AnyOperation[] = [
     access: INFORMATION,
     returns: { kind: 'raw', contentType: 'application/json', schema: anyObject },
     async run({ params }) {
-      const api = specId(params.id) === 'edge-client' ? 'client' : 'management'
+      const api = requireSpecId(params.id) === 'edge-client' ? 'client' : 'management'
       // Loaded when it is asked for: it reads the registry of which this file is a part.
       const { openApiBody } = await import('../openapi.ts')
       return document('application/json', openApiBody(api))
     },
   }),
-  operation({
+  defineOperation({
     id: 'listWellKnownCas',
     apis: BOTH,
     topic: 'informational',
@@ -140,7 +141,7 @@ export const informationalOperations: readonly AnyOperation[] = [
     returns: { kind: 'raw', contentType: 'application/pkcs7-mime' },
     hasOneForm: true,
     run: ({ context }) =>
-      raw('application/pkcs7-mime', certificateStore(context.controller.authority.bundle), {
+      rawResponse('application/pkcs7-mime', encodeCertificateStore(context.controller.authority.bundle), {
         'content-transfer-encoding': 'base64',
       }),
   }),

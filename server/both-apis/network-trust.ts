@@ -1,10 +1,11 @@
 // The JWT by which a client comes to trust this network before it has an enrollment.
-import { data } from '../answers.ts'
+
 import { NETWORK_AUDIENCE } from '../dialects.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { dataResponse } from '../responses.ts'
 
 export const networkTrustOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'listNetworkJWTs',
     apis: ['client', 'management'],
     topic: 'enrollment',
@@ -20,6 +21,6 @@ export const networkTrustOperations: readonly AnyOperation[] = [
       },
     },
     run: async ({ context }) =>
-      data([{ name: 'default', token: await context.controller.enrollments.networkJwt(NETWORK_AUDIENCE) }]),
+      dataResponse([{ name: 'default', token: await context.controller.enrollments.signNetworkJwt(NETWORK_AUDIENCE) }]),
   }),
 ]

@@ -1,14 +1,18 @@
 // A caller's own authenticators: seen, and given another username or password.
-import { changeOwnAuthenticator, type OwnChange, ownAuthenticator } from '../../src/auth/own-authenticators.ts'
-import type { Presentation } from '../../src/records/present.ts'
+import {
+  changeOwnAuthenticator,
+  getOwnAuthenticator,
+  type OwnAuthenticatorChange,
+} from '../../src/auth/own-authenticators.ts'
+import type { Presentation } from '../../src/records/presentation.ts'
 import { authenticators, newUsername, passwordLength } from '../../src/resources/authenticators.ts'
 import { recordMembers } from '../../src/resources/input.ts'
 import { f } from '../../src/schema/fields.ts'
-import { empty } from '../answers.ts'
-import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { answerList, answerRecord } from '../resource-operations.ts'
-import { ownIdentityId } from './current-identity.ts'
+import { respondWithList, respondWithRecord } from '../resource-operations.ts'
+import { emptyResponse } from '../responses.ts'
+import { requireIdentityId } from './current-identity.ts'
 
 const COMMON = { apis: ['client', 'management'] as const, topic: 'current-identity' }
 const ONE = '/current-identity/authenticators/:id'
@@ -29,23 +33,23 @@ const ownFields = {
 
 /** On a patch everything but the current password may be left out. */
 function changeOperation(how: 'replace' | 'patch', words: Pick<AnyOperation, 'id' | 'method' | 'summary'>) {
-  return operation<OwnChange>({
+  return defineOperation<OwnAuthenticatorChange>({
     ...COMMON,
     ...words,
     path: ONE,
     isOwnChange: true,
     access: { permission: 'current-identity.update', grantedTo: 'authenticated' },
-    body: fieldsBody<OwnChange>(ownFields, { purpose: how, tolerated: recordMembers(authenticators) }),
+    body: readFieldsBody<OwnAuthenticatorChange>(ownFields, { purpose: how, tolerated: recordMembers(authenticators) }),
     returns: { kind: 'empty' },
     async run({ context, params, body }) {
-      await changeOwnAuthenticator(context, ownIdentityId(context), params.id ?? '', how, body)
-      return empty()
+      await changeOwnAuthenticator(context, requireIdentityId(context), params.id ?? '', how, body)
+      return emptyResponse()
     },
   })
 }
 
 export const ownAuthenticatorOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'listCurrentIdentityAuthenticators',
     method: 'GET',
@@ -55,11 +59,11 @@ export const ownAuthenticatorOperations: readonly AnyOperation[] = [
     query: listQuery,
     returns: { kind: 'list', resource: 'authenticators' },
     run(call) {
-      const restriction = { field: 'identityId', equals: ownIdentityId(call.context) }
-      return answerList(call, authenticators, [restriction], { presentation })
+      const restriction = { field: 'identityId', equals: requireIdentityId(call.context) }
+      return respondWithList(call, authenticators, [restriction], { presentation })
     },
   }),
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'detailCurrentIdentityAuthenticator',
     method: 'GET',
@@ -69,8 +73,8 @@ export const ownAuthenticatorOperations: readonly AnyOperation[] = [
     returns: { kind: 'record', resource: 'authenticators' },
     async run(call) {
       const { context, params } = call
-      const { id } = await ownAuthenticator(context, ownIdentityId(context), params.id ?? '')
-      return answerRecord(call, authenticators, id, { presentation })
+      const { id } = await getOwnAuthenticator(context, requireIdentityId(context), params.id ?? '')
+      return respondWithRecord(call, authenticators, id, { presentation })
     },
   }),
   changeOperation('replace', {

@@ -1,26 +1,26 @@
 // Records that everybody has of their own: administrators see all of them, others theirs.
-import { notFound } from '../../src/errors.ts'
+import { notFoundError } from '../../src/errors.ts'
 import type { AnyResource, AnyRow } from '../../src/resources/define.ts'
-import { spoken } from '../../src/store/entities.ts'
+import { toResourceNoun } from '../../src/store/entities.ts'
 import type { Restriction } from '../../src/store/lists.ts'
 import type { Call } from '../operation.ts'
-import { existingRow } from '../resource-operations.ts'
+import { requireRow } from '../resource-operations.ts'
 
 /** The identity whose records the caller may see; undefined for those who may see all. */
-function onlyIdentity({ context: { caller } }: Call): string | undefined {
+function restrictedIdentityId({ context: { caller } }: Call): string | undefined {
   return caller.kind === 'identity' && !caller.isAdmin ? caller.identityId : undefined
 }
 
 /** What a list of such records is restricted to. */
-export function ownRecords(call: Call): readonly Restriction[] {
-  const identityId = onlyIdentity(call)
+export function restrictToOwn(call: Call): readonly Restriction[] {
+  const identityId = restrictedIdentityId(call)
   return identityId === undefined ? [] : [{ field: 'identityId', equals: identityId }]
 }
 
 /** The row that a path names, if the caller may see it: that of another looks as if it were not there. @throws NOT_FOUND */
-export async function visibleRow(call: Call, resource: AnyResource): Promise<AnyRow> {
-  const row = await existingRow(call.context, resource, call.params.id)
-  const identityId = onlyIdentity(call)
-  if (identityId !== undefined && row.identityId !== identityId) throw notFound(spoken(resource), row.id)
+export async function requireVisibleRow(call: Call, resource: AnyResource): Promise<AnyRow> {
+  const row = await requireRow(call.context, resource, call.params.id)
+  const identityId = restrictedIdentityId(call)
+  if (identityId !== undefined && row.identityId !== identityId) throw notFoundError(toResourceNoun(resource), row.id)
   return row
 }

@@ -1,8 +1,8 @@
 // How services are shown: through the eyes of an identity, with the configuration that was asked for.
 import type { Viewer } from '../../src/access/viewers.ts'
-import { knownConfigTypes } from '../../src/auth/open-session.ts'
+import { resolveConfigTypes } from '../../src/auth/create-api-session.ts'
 import type { Context } from '../../src/context.ts'
-import type { Presentation } from '../../src/records/present.ts'
+import type { Presentation } from '../../src/records/presentation.ts'
 import type { Restriction } from '../../src/store/lists.ts'
 import type { ServiceView } from '../../src/views/service-views.ts'
 import type { Call, QueryParameter } from '../operation.ts'
@@ -16,10 +16,10 @@ export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
 }
 
 /** The config types that a call asks for; without any, those that its session was opened with. */
-async function wantedConfigTypes({ context, query }: Call): Promise<readonly string[]> {
+async function readConfigTypes({ context, query }: Call): Promise<readonly string[]> {
   const asked = query.configTypes as readonly string[] | undefined
   if (asked)
-    return knownConfigTypes(
+    return resolveConfigTypes(
       context,
       asked.flatMap((entry) => entry.split(',')),
     )
@@ -29,12 +29,12 @@ async function wantedConfigTypes({ context, query }: Call): Promise<readonly str
 }
 
 /** Services as the viewer sees them. */
-export async function servicePresentation(call: Call, viewer: Viewer): Promise<Presentation> {
-  const view: ServiceView = { viewer, configTypes: await wantedConfigTypes(call) }
+export async function presentServices(call: Call, viewer: Viewer): Promise<Presentation> {
+  const view: ServiceView = { viewer, configTypes: await readConfigTypes(call) }
   return { view }
 }
 
 /** What narrows a list to the services that a viewer sees: nothing for an administrator, for everybody else its policies. */
-export function visibleServices({ controller }: Context, { identity, isAdmin }: Viewer): readonly Restriction[] {
+export function restrictToVisible({ controller }: Context, { identity, isAdmin }: Viewer): readonly Restriction[] {
   return isAdmin ? [] : [controller.access.scopes.servicesOf(identity)]
 }

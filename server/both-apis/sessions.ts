@@ -1,17 +1,17 @@
 // Dialing and hosting: clients make sessions for services, administrators see every one, everybody else their own.
-import { openSession } from '../../src/access/open-session.ts'
-import { callingViewer } from '../../src/access/viewers.ts'
+import { createSession } from '../../src/access/create-session.ts'
+import { getViewer } from '../../src/access/viewers.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import { sessions, sessionTypes } from '../../src/resources/sessions.ts'
 import { f, type Tags } from '../../src/schema/fields.ts'
-import { removeIn } from '../../src/store/entities.ts'
+import { removeInTransaction } from '../../src/store/entities.ts'
 import type { NewSessionView } from '../../src/views/service-session-views.ts'
-import { data, empty } from '../answers.ts'
-import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { answerList, answerRecord, recordJson } from '../resource-operations.ts'
-import { ownSessionId } from './current-api-session.ts'
-import { ownRecords, visibleRow } from './own-records.ts'
+import { renderRecord, respondWithList, respondWithRecord } from '../resource-operations.ts'
+import { dataResponse, emptyResponse } from '../responses.ts'
+import { requireApiSessionId } from './current-api-session.ts'
+import { requireVisibleRow, restrictToOwn } from './own-records.ts'
 
 const BOTH = { apis: ['client', 'management'], topic: 'sessions' } as const
 const READ = { permission: 'session.read', grantedTo: 'authenticated' } as const
@@ -23,7 +23,7 @@ interface SessionCreate {
 }
 
 export const sessionOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     ...BOTH,
     id: 'listSessions',
     method: 'GET',
@@ -32,9 +32,9 @@ export const sessionOperations: readonly AnyOperation[] = [
     access: READ,
     query: listQuery,
     returns: { kind: 'list', resource: 'sessions' },
-    run: (call) => answerList(call, sessions, ownRecords(call)),
+    run: (call) => respondWithList(call, sessions, restrictToOwn(call)),
   }),
-  operation<SessionCreate>({
+  defineOperation<SessionCreate>({
     ...BOTH,
     apis: ['client'],
     id: 'createSession',
@@ -42,19 +42,19 @@ export const sessionOperations: readonly AnyOperation[] = [
     path: '/sessions',
     summary: 'Makes a session for dialing or hosting a service; the same again as long as it lives.',
     access: { permission: 'session.create', grantedTo: 'authenticated' },
-    body: fieldsBody<SessionCreate>({
+    body: readFieldsBody<SessionCreate>({
       serviceId: f.text({ summary: 'The service.' }),
       type: f.choice([...sessionTypes, 'Invalid'], { default: 'Dial', summary: 'Dial: reach it. Bind: host it.' }),
       // An identity may have one such session for each of its API sessions and services.
       tags: f.tags({ maxBytes: 1_024, summary: "Key-value pairs of the caller's own." }),
     }),
     returns: { kind: 'record', resource: 'sessions', isNew: true },
-    refusals: [404],
+    errorStatuses: [404],
     async run({ context, body }) {
-      const viewer = await callingViewer(context)
-      const id = await openSession(
+      const viewer = await getViewer(context)
+      const id = await createSession(
         context,
-        { ...viewer, apiSessionId: ownSessionId(context) },
+        { ...viewer, apiSessionId: requireApiSessionId(context) },
         {
           serviceId: body.serviceId ?? '',
           type: body.type ?? 'Dial',
@@ -62,10 +62,10 @@ export const sessionOperations: readonly AnyOperation[] = [
         },
       )
       const view: NewSessionView = { maker: viewer.identity }
-      return data(await recordJson(context, sessions, id, { view }), { status: 201 })
+      return dataResponse(await renderRecord(context, sessions, id, { view }), { status: 201 })
     },
   }),
-  operation({
+  defineOperation({
     ...BOTH,
     id: 'detailSession',
     method: 'GET',
@@ -74,11 +74,11 @@ export const sessionOperations: readonly AnyOperation[] = [
     access: READ,
     returns: { kind: 'record', resource: 'sessions' },
     async run(call) {
-      const { id } = await visibleRow(call, sessions)
-      return answerRecord(call, sessions, id)
+      const { id } = await requireVisibleRow(call, sessions)
+      return respondWithRecord(call, sessions, id)
     },
   }),
-  operation({
+  defineOperation({
     ...BOTH,
     id: 'deleteSession',
     method: 'DELETE',
@@ -87,12 +87,12 @@ export const sessionOperations: readonly AnyOperation[] = [
     access: { permission: 'session.delete', grantedTo: 'authenticated' },
     returns: { kind: 'empty' },
     async run(call) {
-      const { id } = await visibleRow(call, sessions)
-      await call.context.write((tx) => removeIn(tx, sessions, id, 'none'))
-      return empty()
+      const { id } = await requireVisibleRow(call, sessions)
+      await call.context.write((tx) => removeInTransaction(tx, sessions, id, 'none'))
+      return emptyResponse()
     },
   }),
-  operation({
+  defineOperation({
     ...BOTH,
     apis: ['management'],
     id: 'detailSessionRoutePath',
@@ -105,8 +105,8 @@ export const sessionOperations: readonly AnyOperation[] = [
       schema: { type: 'object', properties: { routePath: { type: 'array', items: { type: 'string' } } } },
     },
     async run(call) {
-      const { id } = await visibleRow(call, sessions)
-      return data({ routePath: call.context.controller.network.routePathOf(id) })
+      const { id } = await requireVisibleRow(call, sessions)
+      return dataResponse({ routePath: call.context.controller.network.routePathOf(id) })
     },
   }),
 ]

@@ -1,13 +1,19 @@
 // Enrollment over the client API: one-time tokens become credentials, and clients check the controller first.
 import { enroll } from '../../src/enrollment/enroll.ts'
-import { answerChallenge, keySet } from '../../src/enrollment/key-set.ts'
+import { answerChallenge, toKeySet } from '../../src/enrollment/key-set.ts'
 import { errors } from '../../src/errors.ts'
 import { newUsername, passwordLength } from '../../src/resources/authenticators.ts'
 import { f } from '../../src/schema/fields.ts'
 import { anyObject, type JsonSchema, listOf, objectOf, requiredObject } from '../../src/schema/json-schema.ts'
-import { data, raw } from '../answers.ts'
 import { assertAcceptsJson } from '../hooks/negotiate.ts'
-import { type AnyOperation, type BodyReader, fieldsBody, operation, type QueryParameter } from '../operation.ts'
+import {
+  type AnyOperation,
+  type BodyReader,
+  defineOperation,
+  type QueryParameter,
+  readFieldsBody,
+} from '../operation.ts'
+import { dataResponse, rawResponse } from '../responses.ts'
 
 const COMMON = { apis: ['client'] as const, topic: 'enrollment' }
 const PUBLIC = { public: 'the token, or the certificate, is what lets a caller in' } as const
@@ -33,7 +39,7 @@ const tokenField = f.text({ required: true, format: 'uuid', summary: 'The token 
 const clientCsr = f.text({ summary: 'A PEM certificate signing request.' })
 const username = f.text(newUsername)
 const secret = { ...passwordLength, secret: true } as const
-const jsonBody = fieldsBody<EnrollBody>({ clientCsr, username, password: f.text(secret) }, { isRequired: false })
+const jsonBody = readFieldsBody<EnrollBody>({ clientCsr, username, password: f.text(secret) }, { isRequired: false })
 
 /** JSON, or a signing request as it is. */
 const enrollBody: BodyReader<EnrollBody> = {
@@ -55,19 +61,19 @@ function request(method: string | undefined, token: string | undefined, { client
 
 /** The paths that name their method; clients use the generic one. */
 const byMethod: readonly AnyOperation[] = [
-  operation<EnrollBody>({
+  defineOperation<EnrollBody>({
     ...COMMON,
     id: 'enrollOtt',
     method: 'POST',
     path: '/enroll/ott',
     summary: 'Turns a one-time token and a signing request into a client certificate.',
     access: PUBLIC,
-    body: fieldsBody<EnrollBody>({ clientCsr, token: tokenField }),
+    body: readFieldsBody<EnrollBody>({ clientCsr, token: tokenField }),
     returns: ENROLLED,
-    refusals: [409],
-    run: async ({ context, body }) => data(await enroll(context, request('ott', body.token, body))),
+    errorStatuses: [409],
+    run: async ({ context, body }) => dataResponse(await enroll(context, request('ott', body.token, body))),
   }),
-  operation<EnrollBody>({
+  defineOperation<EnrollBody>({
     ...COMMON,
     id: 'enrollOttCa',
     method: 'POST',
@@ -75,12 +81,12 @@ const byMethod: readonly AnyOperation[] = [
     summary: "Turns a one-time token and a certificate of another authority into an identity's way in.",
     incomplete: NO_AUTHORITIES,
     access: PUBLIC,
-    body: fieldsBody<EnrollBody>({ token: tokenField }),
+    body: readFieldsBody<EnrollBody>({ token: tokenField }),
     returns: ENROLLED,
-    refusals: [409],
-    run: async ({ context, body }) => data(await enroll(context, request('ottca', body.token, {}))),
+    errorStatuses: [409],
+    run: async ({ context, body }) => dataResponse(await enroll(context, request('ottca', body.token, {}))),
   }),
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'enrollCa',
     method: 'POST',
@@ -89,10 +95,10 @@ const byMethod: readonly AnyOperation[] = [
     incomplete: NO_AUTHORITIES,
     access: PUBLIC,
     returns: ENROLLED,
-    refusals: [409],
-    run: async ({ context }) => data(await enroll(context, request('ca', undefined, {}))),
+    errorStatuses: [409],
+    run: async ({ context }) => dataResponse(await enroll(context, request('ca', undefined, {}))),
   }),
-  operation<EnrollBody>({
+  defineOperation<EnrollBody>({
     ...COMMON,
     id: 'enrollUpdb',
     method: 'POST',
@@ -100,23 +106,24 @@ const byMethod: readonly AnyOperation[] = [
     summary: 'Turns a one-time token into a username with a password.',
     access: PUBLIC,
     query: { token: { ...token, isRequired: true } },
-    body: fieldsBody<EnrollBody>({ username, password: f.text({ ...secret, required: true }) }),
+    body: readFieldsBody<EnrollBody>({ username, password: f.text({ ...secret, required: true }) }),
     returns: { kind: 'data', schema: requiredObject({ username: string }) },
-    refusals: [409],
-    run: async ({ context, query, body }) => data(await enroll(context, request('updb', query.token as string, body))),
+    errorStatuses: [409],
+    run: async ({ context, query, body }) =>
+      dataResponse(await enroll(context, request('updb', query.token as string, body))),
   }),
 ]
 
 /** How a client checks the controller. Both answers have no envelope. */
 const challenge: readonly AnyOperation[] = [
-  operation<{ readonly keyId: string; readonly nonce: string }>({
+  defineOperation<{ readonly keyId: string; readonly nonce: string }>({
     ...COMMON,
     id: 'enrollmentChallenge',
     method: 'POST',
     path: '/enroll/challenge',
     summary: 'Proves that the controller holds a key that signs enrollment JWTs.',
     access: BEFORE_TRUST,
-    body: fieldsBody({
+    body: readFieldsBody({
       keyId: f.text({ required: true, summary: 'The kid of a key in the key set, or of an enrollment JWT.' }),
       nonce: f.text({ required: true, format: 'uuid', summary: 'A UUID; its text is what is signed.' }),
     }),
@@ -127,10 +134,10 @@ const challenge: readonly AnyOperation[] = [
     },
     run: ({ context, body }) => {
       const answer = answerChallenge(context.controller.authority, body.keyId, body.nonce)
-      return raw('application/json', `${JSON.stringify(answer)}\n`)
+      return rawResponse('application/json', `${JSON.stringify(answer)}\n`)
     },
   }),
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'getEnrollmentJwks',
     method: 'GET',
@@ -138,12 +145,13 @@ const challenge: readonly AnyOperation[] = [
     summary: 'Lists the public keys that sign enrollment JWTs.',
     access: BEFORE_TRUST,
     returns: { kind: 'raw', contentType: 'application/json', schema: requiredObject({ keys: listOf(anyObject) }) },
-    run: ({ context }) => raw('application/json', `${JSON.stringify(keySet(context.controller.authority))}\n`),
+    run: ({ context }) =>
+      rawResponse('application/json', `${JSON.stringify(toKeySet(context.controller.authority))}\n`),
   }),
 ]
 
 export const enrollOperations: readonly AnyOperation[] = [
-  operation<EnrollBody>({
+  defineOperation<EnrollBody>({
     ...COMMON,
     id: 'enroll',
     method: 'POST',
@@ -156,13 +164,13 @@ export const enrollOperations: readonly AnyOperation[] = [
     },
     body: enrollBody,
     returns: { kind: 'data', schema: objectOf({ ...certificates, username: string }) },
-    refusals: [409],
+    errorStatuses: [409],
     hasOneForm: true,
     async run({ context, query, headers, body }) {
       const { token, method } = query as { token?: string; method?: string }
       const isPem = REQUEST_TYPES.some((type) => String(headers['content-type']).startsWith(type))
       if (isPem) assertAcceptsJson(headers.accept as string | undefined)
-      return data(await enroll(context, request(method, token, body)))
+      return dataResponse(await enroll(context, request(method, token, body)))
     },
   }),
   ...byMethod,

@@ -1,23 +1,29 @@
 // The services that a caller may reach, over which routers, and how it learns that they changed.
-import { callingViewer, type Viewer } from '../../src/access/viewers.ts'
-import { isoTime } from '../../src/clock.ts'
+import { getViewer, type Viewer } from '../../src/access/viewers.ts'
+import { toIsoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
-import { errors, notFound } from '../../src/errors.ts'
-import { filterableFields } from '../../src/filter/symbols.ts'
-import { finish } from '../../src/records/present.ts'
+import { errors, notFoundError } from '../../src/errors.ts'
+import { listFilterableFields } from '../../src/filter/symbols.ts'
+import { renderRecords } from '../../src/records/presentation.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { terminators } from '../../src/resources/terminators.ts'
 import { text } from '../../src/schema/json-schema.ts'
 import { planList } from '../../src/store/list-plan.ts'
 import { MAX_ROUTERS, usableRouterIds } from '../../src/views/usable-routers.ts'
-import { type Answer, data, listUnder } from '../answers.ts'
-import { ownSessionId } from '../both-apis/current-api-session.ts'
-import { configTypesQuery, servicePresentation, visibleServices } from '../both-apis/service-presentation.ts'
-import { listSource } from '../list-source.ts'
-import { type AnyOperation, type Call, operation } from '../operation.ts'
+import { requireApiSessionId } from '../both-apis/current-api-session.ts'
+import { configTypesQuery, presentServices, restrictToVisible } from '../both-apis/service-presentation.ts'
+import { getListSource } from '../list-source.ts'
+import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { listParameters, listQuery, roleQuery } from '../query.ts'
-import { answerList, answerRecord, existingRow, pageOfIds, resourceOperations } from '../resource-operations.ts'
+import {
+  makeResourceOperations,
+  pageOfIds,
+  requireRow,
+  respondWithList,
+  respondWithRecord,
+} from '../resource-operations.ts'
+import { dataResponse, listUnder, type Response } from '../responses.ts'
 
 const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const
 
@@ -37,24 +43,24 @@ const TERMINATOR_MEMBERS = ['serviceId', 'service', 'routerId', 'identity']
 
 /** Refuses services that the caller may not see: what is not there and what is not granted look the same. */
 async function assertVisible(context: Context, { identity, isAdmin }: Viewer, id = ''): Promise<void> {
-  if (isAdmin) await existingRow(context, services, id)
-  else if (!context.controller.access.mayReach(identity, id)) throw notFound('service', id)
+  if (isAdmin) await requireRow(context, services, id)
+  else if (!context.controller.access.mayReach(identity, id)) throw notFoundError('service', id)
 }
 
-async function serviceRouters(call: Call): Promise<Answer> {
+async function serviceRouters(call: Call): Promise<Response> {
   const { context, params, headers } = call
   const { id = '' } = params
-  const viewer = await callingViewer(context)
+  const viewer = await getViewer(context)
   await assertVisible(context, viewer, id)
   const { 'session-token': token } = headers
   if (token !== undefined) await assertSessionToken(context, String(token), id)
   // A client that asks for no page gets as many as it would ever try.
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
-  const source = listSource(call.operation, edgeRouters)
+  const source = getListSource(call.operation, edgeRouters)
   const ids = usableRouterIds(context, viewer.identity, id)
   const { page, records } = await pageOfIds(context, edgeRouters, plan, ids, source)
-  const texts = await finish(context, edgeRouters, records, { only: ROUTER_MEMBERS })
-  return listUnder('edgeRouters', texts, page, filterableFields(source))
+  const texts = await renderRecords(context, edgeRouters, records, { only: ROUTER_MEMBERS })
+  return listUnder('edgeRouters', texts, page, listFilterableFields(source))
 }
 
 /** The token of a session for the service, made by this very sign-in. */
@@ -64,14 +70,14 @@ async function assertSessionToken(context: Context, token: string, serviceId: st
     .select('id')
     .where('token', '=', token)
     .where('serviceId', '=', serviceId)
-    .where('apiSessionId', '=', ownSessionId(context))
+    .where('apiSessionId', '=', requireApiSessionId(context))
     .executeTakeFirst()
   if (found) return
   throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
 }
 
 export const clientServiceOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'listServices',
     apis: ['client'],
     topic: 'services',
@@ -82,13 +88,13 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: { ...listQuery, ...roleQuery, ...configTypesQuery },
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
-      const viewer = await callingViewer(call.context)
-      return answerList(call, services, visibleServices(call.context, viewer), {
-        presentation: () => servicePresentation(call, viewer),
+      const viewer = await getViewer(call.context)
+      return respondWithList(call, services, restrictToVisible(call.context, viewer), {
+        presentation: () => presentServices(call, viewer),
       })
     },
   }),
-  operation({
+  defineOperation({
     id: 'detailService',
     apis: ['client'],
     topic: 'services',
@@ -99,15 +105,15 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: configTypesQuery,
     returns: { kind: 'record', resource: 'services' },
     async run(call) {
-      const viewer = await callingViewer(call.context)
+      const viewer = await getViewer(call.context)
       await assertVisible(call.context, viewer, call.params.id)
-      return answerRecord(call, services, call.params.id, {
-        presentation: () => servicePresentation(call, viewer),
+      return respondWithRecord(call, services, call.params.id, {
+        presentation: () => presentServices(call, viewer),
       })
     },
   }),
-  ...resourceOperations(services, { apis: ['client'], verbs: ['replace', 'patch', 'delete'], relations: [] }),
-  operation({
+  ...makeResourceOperations(services, { apis: ['client'], verbs: ['replace', 'patch', 'delete'], relations: [] }),
+  defineOperation({
     id: 'listServiceTerminators',
     apis: ['client'],
     topic: 'services',
@@ -119,11 +125,11 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'terminators', only: TERMINATOR_MEMBERS },
     async run(call) {
       const { id = '' } = call.params
-      await assertVisible(call.context, await callingViewer(call.context), id)
-      return answerList(call, terminators, [{ field: 'serviceId', equals: id }])
+      await assertVisible(call.context, await getViewer(call.context), id)
+      return respondWithList(call, terminators, [{ field: 'serviceId', equals: id }])
     },
   }),
-  operation({
+  defineOperation({
     id: 'listServiceEdgeRouters',
     apis: ['client'],
     topic: 'services',
@@ -136,7 +142,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS, under: 'edgeRouters' },
     run: serviceRouters,
   }),
-  operation({
+  defineOperation({
     id: 'listServiceUpdates',
     apis: ['client'],
     topic: 'current-api-session',
@@ -150,12 +156,12 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     },
     async run({ context }) {
       const { access, sessions } = context.controller
-      const session = sessions.get(ownSessionId(context))
-      const { identity } = await callingViewer(context)
-      return data({ lastChangeAt: isoTime(access.lastChangeFor(identity, session?.createdAt ?? 0)) })
+      const session = sessions.get(requireApiSessionId(context))
+      const { identity } = await getViewer(context)
+      return dataResponse({ lastChangeAt: toIsoTime(access.lastChangeFor(identity, session?.createdAt ?? 0)) })
     },
   }),
-  operation({
+  defineOperation({
     id: 'getCurrentIdentityEdgeRouters',
     apis: ['client'],
     topic: 'current-identity',
@@ -166,9 +172,9 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
     async run(call) {
-      const { identity, isAdmin } = await callingViewer(call.context)
-      const granted = isAdmin ? [] : [{ ids: call.context.controller.access.routersOf(identity) }]
-      return answerList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...granted])
+      const { identity, isAdmin } = await getViewer(call.context)
+      const granted = isAdmin ? [] : [{ ids: call.context.controller.access.listRouters(identity) }]
+      return respondWithList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...granted])
     },
   }),
 ]

@@ -1,13 +1,13 @@
 // Refuses requests whose head alone is wrong, before their path is looked at: an ambiguous host, a body that is too large.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../src/config.ts'
-import { errors, invalid } from '../../src/errors.ts'
+import { errors, invalidError } from '../../src/errors.ts'
 
 export function checkHead(config: Config) {
   return (request: FastifyRequest, reply: FastifyReply, done: (refusal?: Error) => void): void => {
     const isKnown = request.state.caller.kind !== 'anonymous'
     const maxBytes = config[isKnown ? 'limits.body' : 'limits.bodyBeforeSession']
-    if (countHosts(request.raw.rawHeaders) > 1) done(invalid('Host', 'must be sent once'))
+    if (countHosts(request.raw.rawHeaders) > 1) done(invalidError('Host', 'must be sent once'))
     else if (Number(request.headers['content-length'] ?? 0) <= maxBytes) done()
     else {
       // Otherwise the rest of the body would be received only to be thrown away.

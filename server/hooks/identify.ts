@@ -1,11 +1,11 @@
 // Finds out who asks and in which dialect, before anything else is looked at.
 import type { FastifyRequest } from 'fastify'
-import { callerOfSession } from '../../src/auth/callers.ts'
+import { callerFromSession } from '../../src/auth/callers.ts'
 import type { Dialect } from '../../src/config.ts'
 import type { Caller } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
-import { sessionHeader } from '../dialects.ts'
-import { listenerOf } from '../requests.ts'
+import { readSessionHeader } from '../dialects.ts'
+import { getListener } from '../requests.ts'
 
 const ANONYMOUS: Caller = { kind: 'anonymous' }
 
@@ -15,10 +15,10 @@ export function identify(controller: Controller, trusted: Caller | undefined) {
 
   // Synchronous, because everything it needs is in memory and every request passes through it.
   return (request: FastifyRequest, _reply: unknown, done: () => void): void => {
-    const { dialect, token } = sessionHeader(request.headers)
-    const fallback: Dialect = listenerOf(request.raw)?.dialect ?? 'native'
+    const { dialect, token } = readSessionHeader(request.headers)
+    const fallback: Dialect = getListener(request.raw)?.dialect ?? 'native'
     const session = trusted || token === undefined ? undefined : sessions.use(token, clock.now())
-    const caller = trusted ?? (session ? callerOfSession(controller, session) : ANONYMOUS)
+    const caller = trusted ?? (session ? callerFromSession(controller, session) : ANONYMOUS)
     request.state = { dialect: dialect ?? fallback, caller, query: {} }
     done()
   }

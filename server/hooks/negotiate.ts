@@ -11,7 +11,7 @@ export async function negotiate(request: FastifyRequest): Promise<void> {
   const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined
   // With a body, clients of the peer are answered in the type they sent, whatever they say they accept.
   if (!operation.hasOneForm && !hasBody && !accepts(request.headers.accept, produced))
-    throw notAcceptable(request.headers.accept ?? '', produced)
+    throw notAcceptableError(request.headers.accept ?? '', produced)
   request.state.query = readQuery(operation.query ?? {}, request.query as Record<string, string | string[]>)
 }
 
@@ -30,6 +30,6 @@ function accepts(header: string | undefined, produced: string): boolean {
   })
 }
 
-function notAcceptable(value: string, produced: string) {
+function notAcceptableError(value: string, produced: string) {
   return errors.NOT_ACCEPTABLE({ field: 'Accept', reason: `leaves out ${produced}, and there is nothing else`, value })
 }

@@ -1,10 +1,10 @@
 // Judges the rights of a caller again once the body is there, because it may have lost them while the body arrived.
 import type { FastifyRequest } from 'fastify'
-import { callerOfSession } from '../../src/auth/callers.ts'
+import { callerFromSession } from '../../src/auth/callers.ts'
 import type { Caller } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import type { ControllerError } from '../../src/errors.ts'
-import { refusalOf } from './authorize.ts'
+import { findDenial } from './authorize.ts'
 
 const ANONYMOUS: Caller = { kind: 'anonymous' }
 
@@ -17,7 +17,7 @@ export function reauthorize(controller: Controller): Reauthorize {
     const { caller } = request.state
     if (caller.kind !== 'identity') return undefined
     const session = sessions.get(caller.apiSessionId)
-    request.state.caller = session ? callerOfSession(controller, session) : ANONYMOUS
-    return refusalOf(request)
+    request.state.caller = session ? callerFromSession(controller, session) : ANONYMOUS
+    return findDenial(request)
   }
 }

@@ -1,15 +1,15 @@
 // Who is signed in: administrators see every API session, and end them. Callers have `current-api-session` for their own.
 import { apiSessions } from '../../src/resources/api-sessions.ts'
-import { empty } from '../answers.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { answerList, answerRecord } from '../resource-operations.ts'
+import { respondWithList, respondWithRecord } from '../resource-operations.ts'
+import { emptyResponse } from '../responses.ts'
 
 const COMMON = { apis: ['management'] as const, topic: 'api-sessions' }
 const READ = { permission: 'api-session.read', grantedTo: 'administrator' } as const
 
 export const apiSessionOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'listAPISessions',
     method: 'GET',
@@ -18,9 +18,9 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     access: READ,
     query: listQuery,
     returns: { kind: 'list', resource: 'api-sessions' },
-    run: (call) => answerList(call, apiSessions, []),
+    run: (call) => respondWithList(call, apiSessions, []),
   }),
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'detailAPISessions',
     method: 'GET',
@@ -28,9 +28,9 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     summary: 'Shows one API session.',
     access: READ,
     returns: { kind: 'record', resource: 'api-sessions' },
-    run: (call) => answerRecord(call, apiSessions, call.params.id),
+    run: (call) => respondWithRecord(call, apiSessions, call.params.id),
   }),
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'deleteAPISessions',
     method: 'DELETE',
@@ -40,7 +40,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     async run({ context, params }) {
       await context.controller.sessions.end(context, params.id ?? '', 'event')
-      return empty()
+      return emptyResponse()
     },
   }),
 ]

@@ -1,23 +1,23 @@
 // Who changed what: the audit as administrators read it, and the proof that nobody changed it afterwards.
-import { notFound } from '../../src/errors.ts'
-import { filterableFields } from '../../src/filter/symbols.ts'
+import { notFoundError } from '../../src/errors.ts'
+import { listFilterableFields } from '../../src/filter/symbols.ts'
 import { RawJson } from '../../src/records/raw-json.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import {
   auditFields,
-  auditPage,
-  auditRecord,
-  auditRows,
   auditSource,
-  auditText,
+  findAuditRecord,
+  listAuditRecords,
+  queryAuditRows,
+  toAuditJson,
   verifyAudit,
 } from '../../src/store/audit-records.ts'
 import { planList } from '../../src/store/list-plan.ts'
-import { data, list } from '../answers.ts'
-import { streamedList } from '../list-stream.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+import { streamList } from '../list-stream.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listParameters, listQuery } from '../query.ts'
 import { fieldsSchema } from '../record-schema.ts'
+import { dataResponse, listResponse } from '../responses.ts'
 
 const COMMON = {
   apis: ['management'],
@@ -43,7 +43,7 @@ const end: JsonSchema = {
 }
 
 export const auditOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'listAudit',
     path: '/controller/audit',
@@ -52,20 +52,20 @@ export const auditOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: { type: 'array', items: recordSchema } },
     async run({ context, query }) {
       const plan = planList(listParameters(query))
-      const names = filterableFields(auditSource)
+      const names = listFilterableFields(auditSource)
       if (plan.limit === 'none') {
-        const rows = await auditRows(context, plan)
-        return streamedList(context, rows, (batch) => batch.map(auditText), plan, names)
+        const rows = await queryAuditRows(context, plan)
+        return streamList(context, rows, (batch) => batch.map(toAuditJson), plan, names)
       }
-      const { rows, ...window } = await auditPage(context, plan)
-      return list(rows.map(auditText), window, names)
+      const { rows, ...window } = await listAuditRecords(context, plan)
+      return listResponse(rows.map(toAuditJson), window, names)
     },
   }),
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'verifyAudit',
     path: '/controller/audit/verify',
-    isUnhurried: true,
+    hasNoTimeout: true,
     summary: 'Looks whether the audit is one unbroken chain, of which nothing was changed or taken out.',
     query: {
       hash: {
@@ -91,10 +91,10 @@ export const auditOperations: readonly AnyOperation[] = [
     async run({ context, query }) {
       const { findings, records, first, last } = await verifyAudit(context, query.hash as string | undefined)
       const shown = (record: typeof first) => (record ? { id: record.n, hash: record.hash } : null)
-      return data({ isWhole: findings.length === 0, records, first: shown(first), last: shown(last), findings })
+      return dataResponse({ isWhole: findings.length === 0, records, first: shown(first), last: shown(last), findings })
     },
   }),
-  operation({
+  defineOperation({
     ...COMMON,
     id: 'detailAudit',
     path: '/controller/audit/:id',
@@ -102,9 +102,9 @@ export const auditOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: recordSchema },
     async run({ context, params }) {
       const { id = '' } = params
-      const row = /^\d{1,15}$/.test(id) ? await auditRecord(context, Number(id)) : undefined
-      if (!row) throw notFound('audit record', id)
-      return data(new RawJson(auditText(row)))
+      const row = /^\d{1,15}$/.test(id) ? await findAuditRecord(context, Number(id)) : undefined
+      if (!row) throw notFoundError('audit record', id)
+      return dataResponse(new RawJson(toAuditJson(row)))
     },
   }),
 ]

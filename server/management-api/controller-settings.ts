@@ -1,14 +1,14 @@
 // What a controller's settings come to once the global ones fill their gaps, and the second place where they are written.
-import { isoTime } from '../../src/clock.ts'
+import { toIsoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
-import { notFound } from '../../src/errors.ts'
+import { notFoundError } from '../../src/errors.ts'
 import { controllerSettings, GLOBAL_SETTINGS } from '../../src/resources/controller-settings.ts'
 import type { Entity } from '../../src/resources/define.ts'
 import { links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { find, get } from '../../src/store/entities.ts'
-import { data } from '../answers.ts'
-import { type AnyOperation, operation } from '../operation.ts'
-import { verbOperation } from '../resource-operations.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { makeResourceOperation } from '../resource-operations.ts'
+import { dataResponse } from '../responses.ts'
 
 type Settings = Entity<typeof controllerSettings>
 
@@ -29,12 +29,12 @@ async function ownSettings(context: Context, id: string, global: Settings): Prom
   const own = await find(context, controllerSettings, id)
   if (own) return own
   const controller = await context.db.selectFrom('controllers').select('id').where('id', '=', id).executeTakeFirst()
-  if (!controller) throw notFound('controller setting', id)
+  if (!controller) throw notFoundError('controller setting', id)
   return { ...global, id, tags: {}, oidc: { postLogoutUris: null, redirectUris: null } }
 }
 
 export const controllerSettingOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'detailControllerSettingEffective',
     apis: ['management'],
     topic: 'controller-settings',
@@ -46,11 +46,11 @@ export const controllerSettingOperations: readonly AnyOperation[] = [
     async run({ context, params: { id = '' } }) {
       const global = await get(context, controllerSettings, GLOBAL_SETTINGS)
       const own = await ownSettings(context, id, global)
-      return data({
+      return dataResponse({
         _links: { self: { href: `./controller-settings/${id}` } },
         id,
-        createdAt: isoTime(own.createdAt),
-        updatedAt: isoTime(Math.max(own.updatedAt, global.updatedAt)),
+        createdAt: toIsoTime(own.createdAt),
+        updatedAt: toIsoTime(Math.max(own.updatedAt, global.updatedAt)),
         tags: own.tags,
         effective: { oidc: { ...set(global.oidc), ...set(own.oidc) } },
         instance: { oidc: set(own.oidc) },
@@ -59,7 +59,7 @@ export const controllerSettingOperations: readonly AnyOperation[] = [
   }),
   // The documents write settings here; where they are read they can be written too.
   ...(['replace', 'patch', 'delete'] as const).flatMap((verb) => {
-    const own = verbOperation(controllerSettings, verb)
+    const own = makeResourceOperation(controllerSettings, verb)
     return [
       { ...own, path: EFFECTIVE },
       { ...own, id: `${own.id}Itself`, isOwn: true },

@@ -1,9 +1,10 @@
 // What administrators do with edge routers beyond their records.
-import { empty } from '../answers.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { emptyResponse } from '../responses.ts'
 
 export const edgeRouterOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'reEnrollEdgeRouter',
     apis: ['management'],
     topic: 'edge-routers',
@@ -14,7 +15,7 @@ export const edgeRouterOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     async run({ context, params }) {
       await context.controller.routers.reEnroll(context, params.id ?? '')
-      return empty()
+      return emptyResponse()
     },
   }),
 ]

@@ -1,17 +1,17 @@
 // What administrators do with identities beyond their records: disable, enable, trace, take away a second factor.
 import { disable, enable } from '../../src/auth/disabling.ts'
-import { isoTime, MAX_DURATION_MS } from '../../src/clock.ts'
+import { MAX_DURATION_MS, toIsoTime } from '../../src/clock.ts'
 import { parseDuration } from '../../src/config.ts'
-import { invalid } from '../../src/errors.ts'
+import { invalidError } from '../../src/errors.ts'
 import { newToken } from '../../src/ids.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { traceChannels } from '../../src/routers/traces.ts'
 import { f } from '../../src/schema/fields.ts'
 import { flag, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { DURATION_MINUTES } from '../../src/schema/ranges.ts'
-import { data, empty } from '../answers.ts'
-import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
-import { existingRow } from '../resource-operations.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { requireRow } from '../resource-operations.ts'
+import { dataResponse, emptyResponse } from '../responses.ts'
 
 const common = { apis: ['management'], topic: 'identities' } as const
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
@@ -24,23 +24,23 @@ interface TraceSpec {
 }
 
 export const identityOperations: readonly AnyOperation[] = [
-  operation<{ durationMinutes: number }>({
+  defineOperation<{ durationMinutes: number }>({
     ...common,
     id: 'disableIdentity',
     method: 'POST',
     path: '/identities/:id/disable',
     summary: 'Keeps an identity out, for a time or until it is enabled, and ends its sessions.',
     access: UPDATE,
-    body: fieldsBody({
+    body: readFieldsBody({
       durationMinutes: f.int({ ...DURATION_MINUTES, required: true, summary: 'For how long; 0 is without an end.' }),
     }),
     returns: { kind: 'empty' },
     async run({ context, params, body }) {
       await context.write((tx) => disable(tx, params.id ?? '', body.durationMinutes))
-      return empty()
+      return emptyResponse()
     },
   }),
-  operation({
+  defineOperation({
     ...common,
     id: 'enableIdentity',
     method: 'POST',
@@ -50,10 +50,10 @@ export const identityOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     async run({ context, params }) {
       await context.write((tx) => enable(tx, params.id ?? ''))
-      return empty()
+      return emptyResponse()
     },
   }),
-  operation<TraceSpec>({
+  defineOperation<TraceSpec>({
     ...common,
     id: 'updateIdentityTracing',
     method: 'PUT',
@@ -61,7 +61,7 @@ export const identityOperations: readonly AnyOperation[] = [
     summary: 'Begins, or ends, logging in detail what an identity connects to.',
     incomplete: 'keeps the trace, but nothing writes to it',
     access: UPDATE,
-    body: fieldsBody({
+    body: readFieldsBody({
       enabled: f.bool({ summary: 'Whether to trace; without it tracing ends.' }),
       duration: f.text({ summary: 'For how long, such as 10m or 1h30m.' }),
       traceId: f.text({ summary: 'What the log calls the trace; made up where it is not given.' }),
@@ -72,23 +72,23 @@ export const identityOperations: readonly AnyOperation[] = [
       schema: objectOf({ enabled: flag, traceId: text, until: time }),
     },
     async run({ context, params, body }) {
-      const { id } = await existingRow(context, identities, params.id)
+      const { id } = await requireRow(context, identities, params.id)
       const { traces } = context.controller
       const now = context.clock.now()
       if (!body.enabled) {
         const traceId = traces.stop(id)?.traceId ?? (body.traceId || newToken())
-        return data({ enabled: false, traceId, until: isoTime(now) })
+        return dataResponse({ enabled: false, traceId, until: toIsoTime(now) })
       }
       const duration = parseDuration(body.duration ?? '') ?? 0
       if (duration === 0 || duration > MAX_DURATION_MS) {
-        throw invalid('duration', 'must be a time such as 10m or 1h30m', body.duration)
+        throw invalidError('duration', 'must be a time such as 10m or 1h30m', body.duration)
       }
       const trace = { traceId: body.traceId || newToken(), until: now + duration, channels: channelsOf(body.channels) }
       traces.start(id, trace, now)
-      return data({ enabled: true, traceId: trace.traceId, until: isoTime(trace.until) })
+      return dataResponse({ enabled: true, traceId: trace.traceId, until: toIsoTime(trace.until) })
     },
   }),
-  operation({
+  defineOperation({
     ...common,
     id: 'removeIdentityMfa',
     method: 'DELETE',
@@ -98,8 +98,8 @@ export const identityOperations: readonly AnyOperation[] = [
     access: UPDATE,
     returns: { kind: 'empty' },
     async run({ context, params }) {
-      await existingRow(context, identities, params.id)
-      return empty()
+      await requireRow(context, identities, params.id)
+      return emptyResponse()
     },
   }),
 ]

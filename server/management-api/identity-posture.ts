@@ -1,9 +1,9 @@
 // What the machines of an identity reported of themselves, and what it was refused because of that.
 import { identities, sdkInfoSchema } from '../../src/resources/identities.ts'
 import { flag, type JsonSchema, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
-import { data } from '../answers.ts'
-import { type AnyOperation, operation } from '../operation.ts'
-import { existingRow } from '../resource-operations.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { requireRow } from '../resource-operations.ts'
+import { dataResponse } from '../responses.ts'
 
 const common = {
   apis: ['management'],
@@ -58,7 +58,7 @@ const NO_POSTURE_DATA = {
 } as const
 
 export const identityPostureOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     ...common,
     id: 'getIdentityFailedServiceRequests',
     path: '/identities/:id/failed-service-requests',
@@ -66,11 +66,11 @@ export const identityPostureOperations: readonly AnyOperation[] = [
     incomplete: 'lists none, because posture checks are not evaluated',
     returns: { kind: 'data', schema: listOf(failure) },
     async run({ context, params }) {
-      await existingRow(context, identities, params.id)
-      return data([])
+      await requireRow(context, identities, params.id)
+      return dataResponse([])
     },
   }),
-  operation({
+  defineOperation({
     ...common,
     id: 'getIdentityPostureData',
     path: '/identities/:id/posture-data',
@@ -78,8 +78,8 @@ export const identityPostureOperations: readonly AnyOperation[] = [
     incomplete: 'shows none, because reports are not accepted',
     returns: { kind: 'data', schema: postureData },
     async run({ context, params }) {
-      await existingRow(context, identities, params.id)
-      return data(NO_POSTURE_DATA)
+      await requireRow(context, identities, params.id)
+      return dataResponse(NO_POSTURE_DATA)
     },
   }),
 ]

@@ -1,11 +1,11 @@
 // Whether an identity may reach a service, in the record that administrators' tools know.
-import { attributesOf } from '../../src/access/attributes-of.ts'
+import { loadRoleBearer } from '../../src/access/role-bearers.ts'
 import type { Context } from '../../src/context.ts'
-import { notFound } from '../../src/errors.ts'
-import { jsonText, RawJson } from '../../src/records/raw-json.ts'
+import { notFoundError } from '../../src/errors.ts'
+import { RawJson, toJsonText } from '../../src/records/raw-json.ts'
 import { entityReference, flag, listOf, objectOf, text, whole } from '../../src/schema/json-schema.ts'
-import { data } from '../answers.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { dataResponse } from '../responses.ts'
 
 const advice = objectOf({
   identityId: text,
@@ -20,7 +20,7 @@ const advice = objectOf({
 })
 
 export const policyAdviceOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'getIdentityPolicyAdvice',
     apis: ['management'],
     topic: 'identities',
@@ -30,11 +30,11 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
     access: { permission: 'identity.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: advice },
     async run({ context, params: { id = '', serviceId = '' } }) {
-      const identity = await attributesOf(context, id)
+      const identity = await loadRoleBearer(context, id)
       const { index } = context.controller.access
       const service = await referenceTo(context, 'services', serviceId)
-      if (!service) throw notFound('service', serviceId)
-      return data({
+      if (!service) throw notFoundError('service', serviceId)
+      return dataResponse({
         identityId: id,
         identity: await referenceTo(context, 'identities', id),
         serviceId,
@@ -50,7 +50,7 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
 ]
 
 async function referenceTo(context: Context, plural: string, id: string): Promise<RawJson | undefined> {
-  const found = await context.controller.references.of(context.db, plural, [id])
+  const found = await context.controller.references.find(context.db, plural, [id])
   const reference = found.get(id)
   return reference && new RawJson(reference.text)
 }
@@ -58,10 +58,10 @@ async function referenceTo(context: Context, plural: string, id: string): Promis
 /** References to edge routers that say, too, whether each is online. */
 async function routerReferences({ controller, db }: Context, ids: readonly string[]): Promise<RawJson[]> {
   if (ids.length === 0) return []
-  const found = await controller.references.of(db, 'edge-routers', ids)
+  const found = await controller.references.find(db, 'edge-routers', ids)
   return ids.flatMap((id) => {
     const text = found.get(id)?.text
-    const isOnline = jsonText(controller.network.router(id) !== undefined)
+    const isOnline = toJsonText(controller.network.router(id) !== undefined)
     return text ? [new RawJson(`${text.slice(0, -1)},"isOnline":${isOnline}}`)] : []
   })
 }

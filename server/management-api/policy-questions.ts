@@ -1,23 +1,23 @@
 // Questions that administrators ask of policies: why not, who, what, and what if.
 import { advise } from '../../src/access/advice/advise.ts'
-import { byName, readRoles } from '../../src/access/advice/service-policy-links.ts'
-import { impactOf } from '../../src/access/impact.ts'
+import { readRoles, sortByName } from '../../src/access/advice/service-policy-links.ts'
+import { computeImpact } from '../../src/access/impact.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import type { IndexedPolicy } from '../../src/policy/policy-table.ts'
-import { decidingRoles, unionOf } from '../../src/policy/side.ts'
+import { findDecidingRoles, mergeSelectors } from '../../src/policy/role-selector.ts'
 import type { AnyRow } from '../../src/resources/define.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { resourceOf } from '../../src/resources/index.ts'
+import { getResource } from '../../src/resources/index.ts'
 import { readInput } from '../../src/resources/input.ts'
 import { services } from '../../src/resources/services.ts'
 import { NO_TOLERANCE } from '../../src/schema/bodies.ts'
 import { f } from '../../src/schema/fields.ts'
 import { anyObject } from '../../src/schema/json-schema.ts'
 import { get } from '../../src/store/entities.ts'
-import { data } from '../answers.ts'
-import { type AnyOperation, fieldsBody, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { answerRows, existingRow } from '../resource-operations.ts'
+import { requireRow, respondWithRows } from '../resource-operations.ts'
+import { dataResponse } from '../responses.ts'
 
 const OWN = { apis: ['management'], topic: 'policies', isOwn: true } as const
 const READ = { permission: 'policy.read', grantedTo: 'administrator' } as const
@@ -40,7 +40,7 @@ interface WhatIf {
 }
 
 export const policyQuestionOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     ...OWN,
     id: 'adviseOnPolicies',
     method: 'GET',
@@ -50,10 +50,12 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     query: { type: TYPE },
     returns: { kind: 'data', schema: { type: 'object' } },
     async run({ context, params: { identityId = '', serviceId = '' }, query }) {
-      return data(await advise(context, identityId, serviceId, (query.type as PolicyType | undefined) ?? 'Dial'))
+      return dataResponse(
+        await advise(context, identityId, serviceId, (query.type as PolicyType | undefined) ?? 'Dial'),
+      )
     },
   }),
-  operation({
+  defineOperation({
     ...OWN,
     id: 'listWhoReachesService',
     method: 'GET',
@@ -66,18 +68,18 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       schema: { type: 'array', items: { type: 'object', 'x-example-filter': identities.example.filter } },
     },
     async run(call) {
-      const service = attributed(await existingRow(call.context, services, call.params.serviceId))
+      const service = attributed(await requireRow(call.context, services, call.params.serviceId))
       const { index } = call.context.controller.access
       const granting = index.servicePoliciesOfService(service.id, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
-      const sides = unionOf(granting.map(({ subjects }) => subjects))
-      return answerRows({ ...call, query }, identities, [{ sides }], (row) => {
+      const sides = mergeSelectors(granting.map(({ subjects }) => subjects))
+      return respondWithRows({ ...call, query }, identities, [{ sides }], (row) => {
         const identity = attributed(row)
         return granted(identity, linking(granting, identity, service))
       })
     },
   }),
-  operation({
+  defineOperation({
     ...OWN,
     id: 'listWhatIdentityReaches',
     method: 'GET',
@@ -92,24 +94,24 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     async run(call) {
       const { context, params } = call
       const { access } = context.controller
-      const identity = attributed(await existingRow(context, identities, params.identityId))
-      const policies = access.policiesOf(identity, call.query.type as PolicyType | undefined)
+      const identity = attributed(await requireRow(context, identities, params.identityId))
+      const policies = access.findPolicies(identity, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
       const ids = access.index.servicesGrantedBy(policies)
-      return answerRows({ ...call, query }, services, [{ ids }], (row) => {
+      return respondWithRows({ ...call, query }, services, [{ ids }], (row) => {
         const service = attributed(row)
-        return granted(service, linking(access.granting(policies, service.id), identity, service))
+        return granted(service, linking(access.filterGranting(policies, service.id), identity, service))
       })
     },
   }),
-  operation<WhatIf>({
+  defineOperation<WhatIf>({
     ...OWN,
     id: 'judgePolicyImpact',
     method: 'POST',
     path: '/controller/policy/impact',
     summary: 'Shows what access a deletion, or a change, would take away and give, without making it.',
     access: READ,
-    body: fieldsBody<WhatIf>({
+    body: readFieldsBody<WhatIf>({
       resource: f.choice(DECIDING, { required: true, summary: 'What kind of record it is, as in paths.' }),
       id: f.text({ required: true, summary: 'The record.' }),
       changes: f.json(anyObject, {
@@ -119,14 +121,14 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       }),
     }),
     returns: { kind: 'data', schema: { type: 'object' } },
-    refusals: [404],
+    errorStatuses: [404],
     async run({ context, body: { resource: plural, id, changes } }) {
-      const resource = resourceOf(plural)
+      const resource = getResource(plural)
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
       if (!changes || Object.keys(changes).length === 0)
-        return data(await impactOf(context, { resource: plural, id, before }))
+        return dataResponse(await computeImpact(context, { resource: plural, id, before }))
       const after = { ...before, ...readInput(resource, 'patch', changes, NO_TOLERANCE) }
-      return data(await impactOf(context, { resource: plural, id, before, after }))
+      return dataResponse(await computeImpact(context, { resource: plural, id, before, after }))
     },
   }),
 ]
@@ -144,10 +146,10 @@ interface Linking {
 
 /** Those of the policies that match both, each with the roles that decide it. */
 function linking(policies: readonly IndexedPolicy[], identity: Attributed, service: Attributed): Linking[] {
-  return byName(policies).flatMap((policy) => {
-    const subjectRoles = readRoles(decidingRoles(policy.subjects, identity), identity)
+  return sortByName(policies).flatMap((policy) => {
+    const subjectRoles = readRoles(findDecidingRoles(policy.subjects, identity), identity)
     if (subjectRoles.length === 0) return []
-    const objectRoles = readRoles(decidingRoles(policy.objects, service), service)
+    const objectRoles = readRoles(findDecidingRoles(policy.objects, service), service)
     return [{ policy, by: `${subjectRoles.join(' ')} → ${objectRoles.join(' ')}` }]
   })
 }

@@ -1,6 +1,6 @@
 // The role attributes that are in use, by kind of record: what administrators pick from when they write policies.
 
-import { filterableFields } from '../../src/filter/symbols.ts'
+import { listFilterableFields } from '../../src/filter/symbols.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { identities } from '../../src/resources/identities.ts'
@@ -8,18 +8,18 @@ import { postureChecks } from '../../src/resources/posture-checks.ts'
 import { services } from '../../src/resources/services.ts'
 import { planList } from '../../src/store/list-plan.ts'
 import { listValues, valueSource } from '../../src/store/value-lists.ts'
-import { list } from '../answers.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listParameters, listQuery } from '../query.ts'
-import { pascal } from '../resource-operations.ts'
+import { toPascalCase } from '../resource-operations.ts'
+import { listResponse } from '../responses.ts'
 
 const attribute = { type: 'string', 'x-example-filter': 'id contains "st" sort by id' }
 
 const attributed: readonly AnyResource[] = [edgeRouters, identities, postureChecks, services]
 
 export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((resource) =>
-  operation({
-    id: `list${pascal(resource.name)}RoleAttributes`,
+  defineOperation({
+    id: `list${toPascalCase(resource.name)}RoleAttributes`,
     apis: ['management'],
     topic: 'role-attributes',
     method: 'GET',
@@ -32,10 +32,10 @@ export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((
       // Without a limit all of them, as clients expect.
       const plan = planList(listParameters(query), 'none')
       const { values, ...window } = await listValues(context, resource, 'roleAttributes', plan)
-      return list(
+      return listResponse(
         values.map((value) => JSON.stringify(value)),
         window,
-        filterableFields(valueSource),
+        listFilterableFields(valueSource),
       )
     },
   }),

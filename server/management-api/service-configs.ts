@@ -1,15 +1,15 @@
 // The configs that one identity gets for services in place of the services' own.
 import { addOverrides, removeOverrides, type ServiceConfig } from '../../src/access/config-overrides.ts'
-import { jsonText, RawJson } from '../../src/records/raw-json.ts'
+import { RawJson, toJsonText } from '../../src/records/raw-json.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
 import { entityReference, listOf, objectOf, text } from '../../src/schema/json-schema.ts'
-import { empty, list } from '../answers.ts'
-import { type AnyOperation, listBody, operation } from '../operation.ts'
-import { existingRow } from '../resource-operations.ts'
+import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
+import { requireRow } from '../resource-operations.ts'
+import { emptyResponse, listResponse } from '../responses.ts'
 
 // An identity's overrides for half of the services of a large network.
-const MOST_PAIRS = 1000
+const MAX_PAIRS = 1000
 
 const common = { apis: ['management'], topic: 'identities', path: '/identities/:id/service-configs' } as const
 const pair = {
@@ -20,7 +20,7 @@ const serviceConfig = objectOf({ serviceId: text, service: entityReference, conf
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
 
 export const serviceConfigOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     ...common,
     id: 'listIdentitysServiceConfigs',
     method: 'GET',
@@ -28,7 +28,7 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     access: { permission: 'identity.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: listOf(serviceConfig), isPage: true },
     async run({ context, params }) {
-      const { id } = await existingRow(context, identities, params.id)
+      const { id } = await requireRow(context, identities, params.id)
       const { references } = context.controller
       const rows = await context.db
         .selectFrom('service_configs')
@@ -37,51 +37,51 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
         .orderBy('serviceId')
         .orderBy('configId')
         .execute()
-      const services = await references.of(
+      const services = await references.find(
         context.db,
         'services',
         rows.map(({ serviceId }) => serviceId),
       )
-      const configs = await references.of(
+      const configs = await references.find(
         context.db,
         'configs',
         rows.map(({ configId }) => configId),
       )
       const texts = rows.map(({ serviceId, configId }) =>
-        jsonText({
+        toJsonText({
           serviceId,
           service: new RawJson(services.get(serviceId)?.text ?? 'null'),
           configId,
           config: new RawJson(configs.get(configId)?.text ?? 'null'),
         }),
       )
-      return list(texts, { limit: texts.length, offset: 0, total: texts.length }, [])
+      return listResponse(texts, { limit: texts.length, offset: 0, total: texts.length }, [])
     },
   }),
-  operation<readonly ServiceConfig[]>({
+  defineOperation<readonly ServiceConfig[]>({
     ...common,
     id: 'associateIdentitysServiceConfigs',
     method: 'POST',
     summary: "Gives an identity configs for services in place of the services' own of the same types.",
     access: UPDATE,
-    body: listBody<ServiceConfig>(pair, { maxItems: MOST_PAIRS }),
+    body: readListBody<ServiceConfig>(pair, { maxItems: MAX_PAIRS }),
     returns: { kind: 'empty' },
     async run({ context, params, body }) {
       await addOverrides(context, params.id ?? '', body)
-      return empty()
+      return emptyResponse()
     },
   }),
-  operation<readonly ServiceConfig[]>({
+  defineOperation<readonly ServiceConfig[]>({
     ...common,
     id: 'disassociateIdentitysServiceConfigs',
     method: 'DELETE',
     summary: 'Takes such configs from an identity: for each service, what it has of the type of the config.',
     access: UPDATE,
-    body: listBody<ServiceConfig>(pair, { maxItems: MOST_PAIRS, isRequired: false }),
+    body: readListBody<ServiceConfig>(pair, { maxItems: MAX_PAIRS, isRequired: false }),
     returns: { kind: 'empty' },
     async run({ context, params, body }) {
       await removeOverrides(context, params.id ?? '', body)
-      return empty()
+      return emptyResponse()
     },
   }),
 ]

@@ -3,9 +3,9 @@ import { sql } from 'kysely'
 import type { Context } from '../../src/context.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
-import { rowsOf } from '../../src/store/kinds.ts'
-import { data } from '../answers.ts'
-import { type AnyOperation, operation } from '../operation.ts'
+import { selectRows } from '../../src/store/subtypes.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { dataResponse } from '../responses.ts'
 
 /** The members that clients know, and the resource that each of them counts. */
 const counted: Readonly<Record<string, string>> = {
@@ -39,7 +39,7 @@ const counted: Readonly<Record<string, string>> = {
 const NOTHING = { eventualEvents: 0, revocations: 0 } as const
 
 export const summaryOperations: readonly AnyOperation[] = [
-  operation({
+  defineOperation({
     id: 'listSummary',
     apis: ['management'],
     topic: 'informational',
@@ -51,7 +51,7 @@ export const summaryOperations: readonly AnyOperation[] = [
     async run({ context }) {
       const counts: Record<string, number> = { ...NOTHING }
       for (const [member, plural] of Object.entries(counted)) counts[member] = await countOf(context, plural)
-      return data(counts)
+      return dataResponse(counts)
     },
   }),
 ]
@@ -59,6 +59,6 @@ export const summaryOperations: readonly AnyOperation[] = [
 async function countOf({ db, controller }: Context, plural: string): Promise<number> {
   const resource = (resources as readonly AnyResource[]).find((each) => each.plural === plural)
   if (!resource) return 0
-  const query = rowsOf(db, resource).select(sql<number>`count(*)`.as('n'))
-  return controller.store.total(query, [resource.table])
+  const query = selectRows(db, resource).select(sql<number>`count(*)`.as('n'))
+  return controller.store.count(query, [resource.table])
 }

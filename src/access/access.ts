@@ -3,37 +3,41 @@ import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import { PolicyIndex, type PolicyType, type ServicePolicyRecord } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
-import { type Ports, recordsAlone } from '../policy/ports.ts'
-import { type Attributed, parseSide, type Semantic, type Side } from '../policy/side.ts'
+import { type LiveStatePorts, unknownLiveState } from '../policy/ports.ts'
+import { parseRoleSelector, type RoleBearer, type RoleSelector, type Semantic } from '../policy/role-selector.ts'
 import { UpdateTimes } from '../policy/update-times.ts'
 import type { AnyRow } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { ConfigUses } from './config-uses.ts'
-import { type Altered, asIf, feed, loadIndex } from './index-feed.ts'
-import { KnownRouters } from './known-routers.ts'
+import { ConfigUsage } from './config-usage.ts'
+import { applyToIndex, loadIndex, type RecordChange, withHypothetical } from './index-updates.ts'
 import { PolicyScopes } from './policy-scopes.ts'
+import { RouterDirectory } from './router-directory.ts'
 
 export class Access {
   /** The evaluator itself, for whoever explains or compares what it decides. */
   readonly index = new PolicyIndex()
   /** What is known beyond records. */
-  readonly ports: Ports
-  readonly routers: KnownRouters
+  readonly ports: LiveStatePorts
+  readonly routers: RouterDirectory
   /** The sub-lists that policies decide. */
   readonly scopes = new PolicyScopes(this.index)
   readonly #updates: UpdateTimes
-  readonly #configs = new ConfigUses()
+  readonly #configs = new ConfigUsage()
 
-  private constructor(startedAt: Instant, ports: Ports, routers: KnownRouters) {
+  private constructor(startedAt: Instant, ports: LiveStatePorts, routers: RouterDirectory) {
     this.routers = routers
     this.#updates = new UpdateTimes(startedAt)
     this.ports = ports
   }
 
   /** Builds the index from the rows of the store. */
-  static async load(db: Kysely<Database>, startedAt: Instant, ports: Ports = recordsAlone): Promise<Access> {
-    const access = new Access(startedAt, ports, await KnownRouters.load(db))
+  static async load(
+    db: Kysely<Database>,
+    startedAt: Instant,
+    ports: LiveStatePorts = unknownLiveState,
+  ): Promise<Access> {
+    const access = new Access(startedAt, ports, await RouterDirectory.load(db))
     await loadIndex(db, access.index)
     for (const { id, configs } of await db.selectFrom('services').select(['id', 'configs']).execute()) {
       access.#configs.setService(id, JSON.parse(configs) as string[])
@@ -46,17 +50,17 @@ export class Access {
   // ---- questions ------------------------------------------------------------------------------------------------------
 
   /** The service policies that match an identity. */
-  policiesOf(identity: Attributed, type?: PolicyType): IndexedPolicy[] {
+  findPolicies(identity: RoleBearer, type?: PolicyType): IndexedPolicy[] {
     return this.index.servicePoliciesOf(identity, type)
   }
 
   /** Ids of the services that an identity may dial or bind. */
-  servicesOf(identity: Attributed, type?: PolicyType): string[] {
-    return this.index.servicesGrantedBy(this.policiesOf(identity, type))
+  listServices(identity: RoleBearer, type?: PolicyType): string[] {
+    return this.index.servicesGrantedBy(this.findPolicies(identity, type))
   }
 
   /** Those of the policies that grant the service. */
-  granting(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
+  filterGranting(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
     return this.index.grantingService(policies, serviceId)
   }
 
@@ -66,45 +70,45 @@ export class Access {
   }
 
   /** Whether a policy lets an identity dial or bind a service; of one type, where it is given. */
-  mayReach(identity: Attributed, serviceId: string, type?: PolicyType): boolean {
+  mayReach(identity: RoleBearer, serviceId: string, type?: PolicyType): boolean {
     return this.index.mayReach(identity, serviceId, type)
   }
 
   /** Ids of the edge routers that an identity may use. */
-  routersOf(identity: Attributed): string[] {
+  listRouters(identity: RoleBearer): string[] {
     return this.index.routersOf(identity)
   }
 
   /** Ids of the edge routers over which an identity may reach a service. */
-  commonRouters(identity: Attributed, serviceId: string): string[] {
+  listCommonRouters(identity: RoleBearer, serviceId: string): string[] {
     return this.index.commonRouters(identity, serviceId)
   }
 
   /** When something last changed that the identity may reach; never later than it is told, maybe for nothing. */
-  lastChangeFor(identity: Attributed, signedInAt: Instant): Instant {
-    return this.#updates.of(identity, signedInAt)
+  lastChangeFor(identity: RoleBearer, signedInAt: Instant): Instant {
+    return this.#updates.lastChangeFor(identity, signedInAt)
   }
 
   /** One side of a stored policy. */
-  sideOf(policyRow: AnyRow, field: string): Side {
-    return parseSide(policyRow.semantic as Semantic, JSON.parse(policyRow[field] as string) as string[])
+  parsePolicySelector(policyRow: AnyRow, field: string): RoleSelector {
+    return parseRoleSelector(policyRow.semantic as Semantic, JSON.parse(policyRow[field] as string) as string[])
   }
 
   /** What `ask`, which must not wait for anything, finds as if these changes had been made. */
-  asIf<T>(changes: readonly Altered[], ask: (index: PolicyIndex) => T): T {
-    return asIf(this.index, changes, () => ask(this.index))
+  withHypothetical<T>(changes: readonly RecordChange[], ask: (index: PolicyIndex) => T): T {
+    return withHypothetical(this.index, changes, () => ask(this.index))
   }
 
   // ---- changes --------------------------------------------------------------------------------------------------------
 
   /** Follows the changes of a commit, in their order. */
-  follow(changes: readonly Change[]): void {
+  apply(changes: readonly Change[]): void {
     for (const change of changes) {
       // Those whom a change takes something from must learn of it as well as those whom it gives something.
       this.#stamp(change)
-      feed(this.index, change)
+      applyToIndex(this.index, change)
       this.#configsChanged(change)
-      this.routers.follow(change)
+      this.routers.apply(change)
       if (change.resource === 'services' || change.resource === 'posture-checks') this.#stamp(change)
     }
   }
@@ -120,12 +124,12 @@ export class Access {
         break
       case 'service-policies':
         for (const policy of [before, after] as unknown as (ServicePolicyRecord | undefined)[]) {
-          if (policy) this.#updates.stamp(parseSide(policy.semantic, policy.identityRoles), at)
+          if (policy) this.#updates.stamp(parseRoleSelector(policy.semantic, policy.identityRoles), at)
         }
         break
       case 'configs':
-        for (const serviceId of this.#configs.servicesWith(id)) this.#stampService(serviceId, at)
-        for (const identityId of this.#configs.identitiesWith(id)) this.#updates.stampIdentity(identityId, at)
+        for (const serviceId of this.#configs.findServices(id)) this.#stampService(serviceId, at)
+        for (const identityId of this.#configs.findIdentities(id)) this.#updates.stampIdentity(identityId, at)
         break
       case 'service-configs':
         this.#updates.stampIdentity(((after ?? before) as { identityId: string }).identityId, at)

@@ -1,8 +1,8 @@
 // The configs that one identity gets for a service in place of the service's own: at most one of each config type.
 import type { Context, WriteContext } from '../context.ts'
-import { notFound } from '../errors.ts'
+import { notFoundError } from '../errors.ts'
 import { serviceConfigs } from '../resources/service-configs.ts'
-import { get, insert, newEntity, removeIn, update } from '../store/entities.ts'
+import { get, insert, newEntity, removeInTransaction, update } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 
 export interface ServiceConfig {
@@ -18,10 +18,10 @@ export async function addOverrides(context: Context, identityId: string, pairs: 
   await context.write(async (tx) => {
     await assertIdentity(tx, identityId)
     await assertServices(tx, pairs)
-    const types = await typesOf(tx, pairs)
+    const types = await loadConfigTypes(tx, pairs)
     for (const { serviceId, configId } of pairs) {
       const configTypeId = types.get(configId) ?? ''
-      const present = await overrideOf(tx, identityId, serviceId, configTypeId)
+      const present = await findOverride(tx, identityId, serviceId, configTypeId)
       if (!present) {
         const values = { identityId, serviceId, configId, configTypeId }
         await insert(tx, serviceConfigs, newEntity(tx, serviceConfigs, values))
@@ -39,15 +39,15 @@ export async function addOverrides(context: Context, identityId: string, pairs: 
 export async function removeOverrides(context: Context, identityId: string, pairs: readonly ServiceConfig[]) {
   await context.write(async (tx) => {
     await assertIdentity(tx, identityId)
-    const types = await typesOf(tx, pairs)
+    const types = await loadConfigTypes(tx, pairs)
     for (const { serviceId, configId } of pairs) {
-      const present = await overrideOf(tx, identityId, serviceId, types.get(configId) ?? '')
-      if (present) await removeIn(tx, serviceConfigs, present.id)
+      const present = await findOverride(tx, identityId, serviceId, types.get(configId) ?? '')
+      if (present) await removeInTransaction(tx, serviceConfigs, present.id)
     }
   })
 }
 
-function overrideOf({ db }: WriteContext, identityId: string, serviceId: string, configTypeId: string) {
+function findOverride({ db }: WriteContext, identityId: string, serviceId: string, configTypeId: string) {
   return db
     .selectFrom('service_configs')
     .select(['id', 'configId'])
@@ -59,7 +59,7 @@ function overrideOf({ db }: WriteContext, identityId: string, serviceId: string,
 
 async function assertIdentity({ db }: WriteContext, id: string): Promise<void> {
   const found = await db.selectFrom('identities').select('id').where('id', '=', id).executeTakeFirst()
-  if (!found) throw notFound('identity', id)
+  if (!found) throw notFoundError('identity', id)
 }
 
 async function assertServices({ db }: WriteContext, pairs: readonly ServiceConfig[]): Promise<void> {
@@ -71,11 +71,14 @@ async function assertServices({ db }: WriteContext, pairs: readonly ServiceConfi
     .execute()
   const known = new Set(rows.map(({ id }) => id))
   const missing = wanted.find((id) => !known.has(id))
-  if (missing !== undefined) throw notFound('service', missing)
+  if (missing !== undefined) throw notFoundError('service', missing)
 }
 
 /** Config → config type. @throws NOT_FOUND */
-async function typesOf({ db }: WriteContext, pairs: readonly ServiceConfig[]): Promise<ReadonlyMap<string, string>> {
+async function loadConfigTypes(
+  { db }: WriteContext,
+  pairs: readonly ServiceConfig[],
+): Promise<ReadonlyMap<string, string>> {
   const wanted = pairs.map(({ configId }) => configId)
   const rows = await db
     .selectFrom('configs')
@@ -84,6 +87,6 @@ async function typesOf({ db }: WriteContext, pairs: readonly ServiceConfig[]): P
     .execute()
   const types = new Map(rows.map(({ id, configTypeId }) => [id, configTypeId]))
   const missing = wanted.find((id) => !types.has(id))
-  if (missing !== undefined) throw notFound('config', missing)
+  if (missing !== undefined) throw notFoundError('config', missing)
   return types
 }

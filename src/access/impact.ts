@@ -3,13 +3,19 @@ import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../context.ts'
 import type { Bitset } from '../policy/bitset.ts'
 import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
-import { type Attributed, parseSide, type Semantic, type Side, unionOf } from '../policy/side.ts'
+import {
+  mergeSelectors,
+  parseRoleSelector,
+  type RoleBearer,
+  type RoleSelector,
+  type Semantic,
+} from '../policy/role-selector.ts'
 import { identities } from '../resources/identities.ts'
 import type { Change } from '../store/changes.ts'
 import { planList } from '../store/list-plan.ts'
-import { allRows } from '../store/lists.ts'
-import type { Altered } from './index-feed.ts'
-import { lostSessions } from './lost-rights.ts'
+import { queryRows } from '../store/lists.ts'
+import type { RecordChange } from './index-updates.ts'
+import { findRevokedSessions } from './session-revocation.ts'
 
 /** How many identities and services an effect is about, how many pairs of them, and a few of these. */
 export interface Effect {
@@ -38,18 +44,18 @@ export interface Impact {
   readonly isComplete: boolean
 }
 
-const MOST_IDENTITIES = 5_000
-const MOST_EXAMPLES = 10
+const MAX_IDENTITIES = 5_000
+const MAX_EXAMPLES = 10
 // How many identities are looked at before other requests get a turn.
 const BATCH = 250
 
 /** What a change, which nobody has made, would do; without `after` it is a deletion. */
-export async function impactOf(context: Context, change: Altered): Promise<Impact> {
+export async function computeImpact(context: Context, change: RecordChange): Promise<Impact> {
   const loses = new Tally()
   const gains = new Tally()
   const unreachable = new Tally()
-  const concerned = await identitiesConcerned(context, change)
-  const looked = concerned.slice(0, MOST_IDENTITIES)
+  const concerned = await findAffectedIdentities(context, change)
+  const looked = concerned.slice(0, MAX_IDENTITIES)
   for (let at = 0; at < looked.length; at += BATCH) {
     const some = looked.slice(at, at + BATCH)
     compare(context, change, some, { loses, gains, unreachable })
@@ -59,7 +65,7 @@ export async function impactOf(context: Context, change: Altered): Promise<Impac
     loses: loses.effect(),
     gains: gains.effect(),
     unreachable: unreachable.effect(),
-    sessions: await sessionsLost(context, change),
+    sessions: await countRevokedSessions(context, change),
     isComplete: looked.length === concerned.length,
   }
 }
@@ -69,41 +75,47 @@ export async function impactOf(context: Context, change: Altered): Promise<Impac
 /** An identity before and after the change; absent after it where it would be gone. */
 interface Subject {
   readonly name: string
-  readonly before: Attributed
-  readonly after: Attributed | undefined
+  readonly before: RoleBearer
+  readonly after: RoleBearer | undefined
 }
 
 type Values = NonNullable<Change['before']>
 
-async function identitiesConcerned(context: Context, { resource, id, before, after }: Altered): Promise<Subject[]> {
+async function findAffectedIdentities(
+  context: Context,
+  { resource, id, before, after }: RecordChange,
+): Promise<Subject[]> {
   if (resource === 'identities') {
     const values = before as Values
-    const attributed = (of: Values): Attributed => ({ id, attributes: of.roleAttributes as string[] })
+    const attributed = (of: Values): RoleBearer => ({ id, attributes: of.roleAttributes as string[] })
     return [{ name: values.name as string, before: attributed(values), after: after && attributed(after) }]
   }
   const { index } = context.controller.access
   const sides = [
-    ...subjectsOf(index, { resource, id, before }),
-    ...context.controller.access.asIf([{ resource, id, before, after }], () =>
-      subjectsOf(index, { resource, id, before: after }),
+    ...findSubjects(index, { resource, id, before }),
+    ...context.controller.access.withHypothetical([{ resource, id, before, after }], () =>
+      findSubjects(index, { resource, id, before: after }),
     ),
   ]
-  return matching(context, unionOf(sides))
+  return findMatchingIdentities(context, mergeSelectors(sides))
 }
 
 /** The identities' sides of the policies that a record is, or by which it is reached. */
-function subjectsOf(index: PolicyIndex, { resource, id, before }: Altered): Side[] {
+function findSubjects(index: PolicyIndex, { resource, id, before }: RecordChange): RoleSelector[] {
   if (!before) return []
-  const sides = (policies: Iterable<{ readonly subjects: Side }>) => [...policies].map(({ subjects }) => subjects)
+  const sides = (policies: Iterable<{ readonly subjects: RoleSelector }>) =>
+    [...policies].map(({ subjects }) => subjects)
   const ofServices = (ids: Iterable<string>) => [...ids].flatMap((one) => sides(index.servicePoliciesOfService(one)))
   switch (resource) {
     case 'services':
       return ofServices([id])
     case 'service-policies':
     case 'edge-router-policies':
-      return [parseSide(before.semantic as Semantic, before.identityRoles as string[])]
+      return [parseRoleSelector(before.semantic as Semantic, before.identityRoles as string[])]
     case 'service-edge-router-policies':
-      return ofServices(index.servicesMatching(parseSide(before.semantic as Semantic, before.serviceRoles as string[])))
+      return ofServices(
+        index.servicesMatching(parseRoleSelector(before.semantic as Semantic, before.serviceRoles as string[])),
+      )
     case 'edge-routers':
       return [
         ...sides(index.edgeRouterPoliciesOfRouter(id)),
@@ -116,10 +128,10 @@ function subjectsOf(index: PolicyIndex, { resource, id, before }: Altered): Side
   }
 }
 
-async function matching(context: Context, sides: readonly Side[]): Promise<Subject[]> {
+async function findMatchingIdentities(context: Context, sides: readonly RoleSelector[]): Promise<Subject[]> {
   if (sides.length === 0) return []
-  const plan = { ...planList({}), limit: MOST_IDENTITIES + 1 }
-  const query = (await allRows(context, identities, plan, [{ sides }])).compile()
+  const plan = { ...planList({}), limit: MAX_IDENTITIES + 1 }
+  const query = (await queryRows(context, identities, plan, [{ sides }])).compile()
   const { rows } = await context.db.executeQuery(query)
   return rows.map((row) => {
     const attributed = { id: row.id, attributes: JSON.parse(row.roleAttributes as string) as string[] }
@@ -143,17 +155,17 @@ interface Tallies {
   readonly unreachable: Tally
 }
 
-function compare({ controller }: Context, change: Altered, subjects: readonly Subject[], tallies: Tallies): void {
+function compare({ controller }: Context, change: RecordChange, subjects: readonly Subject[], tallies: Tallies): void {
   const { access } = controller
-  const before = subjects.map((subject) => reachOf(access.index, subject.before))
-  const after = access.asIf([change], (index) =>
-    subjects.map((subject) => (subject.after ? reachOf(index, subject.after) : undefined)),
+  const before = subjects.map((subject) => computeReach(access.index, subject.before))
+  const after = access.withHypothetical([change], (index) =>
+    subjects.map((subject) => (subject.after ? computeReach(index, subject.after) : undefined)),
   )
-  const carried = carriers(access.index)
-  const carriedAfter = access.asIf([change], (index) => {
-    const carriersAfter = carriers(index)
+  const carried = mapServiceRouters(access.index)
+  const carriedAfter = access.withHypothetical([change], (index) => {
+    const carriersAfter = mapServiceRouters(index)
     // Asked for now, because the index is as it was before when this returns.
-    for (const serviceId of new Set(before.flatMap((reach) => servicesIn(access.index, reach))))
+    for (const serviceId of new Set(before.flatMap((reach) => listReachedServices(access.index, reach))))
       carriersAfter(serviceId)
     return carriersAfter
   })
@@ -168,25 +180,27 @@ function compare({ controller }: Context, change: Altered, subjects: readonly Su
       if (!is || !has) continue
       tallies.gains.add(subject, type, access.index.servicesIn(has.without(had)))
       const kept = access.index.servicesIn(had.without(lost))
-      const cutOff = kept.filter((id) => was.routers.meets(carried(id)) && !is.routers.meets(carriedAfter(id)))
+      const cutOff = kept.filter(
+        (id) => was.routers.intersects(carried(id)) && !is.routers.intersects(carriedAfter(id)),
+      )
       tallies.unreachable.add(subject, type, cutOff)
     }
   }
 }
 
-function reachOf(index: PolicyIndex, identity: Attributed): Reach {
+function computeReach(index: PolicyIndex, identity: RoleBearer): Reach {
   return {
     rights: new Map(TYPES.map((type) => [type, index.reach(identity, type)])),
     routers: index.routerSlotsOf(identity),
   }
 }
 
-function servicesIn(index: PolicyIndex, { rights }: Reach): string[] {
+function listReachedServices(index: PolicyIndex, { rights }: Reach): string[] {
   return TYPES.flatMap((type) => index.servicesIn(rights.get(type) as Bitset))
 }
 
 /** The routers that carry each service, worked out once. */
-function carriers(index: PolicyIndex): (serviceId: string) => Bitset {
+function mapServiceRouters(index: PolicyIndex): (serviceId: string) => Bitset {
   const known = new Map<string, Bitset>()
   return (serviceId) => {
     let found = known.get(serviceId)
@@ -209,7 +223,7 @@ class Tally {
     this.#pairs += serviceIds.length
     for (const serviceId of serviceIds) {
       this.#services.add(serviceId)
-      if (this.#examples.length < MOST_EXAMPLES) this.#examples.push({ identity: { id, name }, serviceId, type })
+      if (this.#examples.length < MAX_EXAMPLES) this.#examples.push({ identity: { id, name }, serviceId, type })
     }
   }
 
@@ -225,7 +239,7 @@ class Tally {
 
 // ---- sessions ---------------------------------------------------------------------------------------------------------
 
-async function sessionsLost(context: Context, change: Altered): Promise<number> {
+async function countRevokedSessions(context: Context, change: RecordChange): Promise<number> {
   const { resource, id, before, after } = change
   const owner = { identities: 'identityId', services: 'serviceId' } as const
   const field = owner[resource as keyof typeof owner]
@@ -233,7 +247,7 @@ async function sessionsLost(context: Context, change: Altered): Promise<number> 
     const rows = await context.db.selectFrom('sessions').select('id').where(field, '=', id).execute()
     return rows.length
   }
-  if (resource !== 'identities' || !before || !after) return (await lostSessions(context, [], [change])).length
+  if (resource !== 'identities' || !before || !after) return (await findRevokedSessions(context, [], [change])).length
   // Its row still says what it was.
   const identity = { id, attributes: after.roleAttributes as string[] }
   const own = context.db.selectFrom('sessions').select(['serviceId', 'type']).where('identityId', '=', id)

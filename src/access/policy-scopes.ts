@@ -2,9 +2,9 @@
 import type { Context } from '../context.ts'
 import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
-import { type Attributed, unionOf } from '../policy/side.ts'
+import { mergeSelectors, type RoleBearer } from '../policy/role-selector.ts'
 import type { Scope } from '../resources/define.ts'
-import { attributesOf } from './attributes-of.ts'
+import { loadRoleBearer } from './role-bearers.ts'
 
 export class PolicyScopes {
   readonly #index: PolicyIndex
@@ -16,87 +16,87 @@ export class PolicyScopes {
   // ---- of an identity: @throws NOT_FOUND ----
 
   async servicePoliciesOfIdentity(context: Context, id: string): Promise<Scope> {
-    return policies(this.#index.servicePoliciesOf(await attributesOf(context, id)))
+    return toPolicyScope(this.#index.servicePoliciesOf(await loadRoleBearer(context, id)))
   }
 
   /** @param policyType `dial`, `bind` or undefined for both */
   async servicesOfIdentity(context: Context, id: string, policyType: unknown): Promise<Scope> {
-    return this.servicesOf(await attributesOf(context, id), typeFrom(policyType))
+    return this.servicesOf(await loadRoleBearer(context, id), parsePolicyType(policyType))
   }
 
   /** The services that an identity may dial or bind. */
-  servicesOf(identity: Attributed, type?: PolicyType): Scope {
+  servicesOf(identity: RoleBearer, type?: PolicyType): Scope {
     const matching = this.#index.servicePoliciesOf(identity, type)
-    return objects(matching, () => this.#index.servicesGrantedBy(matching))
+    return toObjectScope(matching, () => this.#index.servicesGrantedBy(matching))
   }
 
   async edgeRouterPoliciesOfIdentity(context: Context, id: string): Promise<Scope> {
-    return policies(this.#index.edgeRouterPoliciesOf(await attributesOf(context, id)))
+    return toPolicyScope(this.#index.edgeRouterPoliciesOf(await loadRoleBearer(context, id)))
   }
 
   async edgeRoutersOfIdentity(context: Context, id: string): Promise<Scope> {
-    const identity = await attributesOf(context, id)
-    return objects(this.#index.edgeRouterPoliciesOf(identity), () => this.#index.routersOf(identity))
+    const identity = await loadRoleBearer(context, id)
+    return toObjectScope(this.#index.edgeRouterPoliciesOf(identity), () => this.#index.routersOf(identity))
   }
 
   // ---- of a service ----
 
   servicePoliciesOfService(id: string): Scope {
-    return policies(this.#index.servicePoliciesOfService(id))
+    return toPolicyScope(this.#index.servicePoliciesOfService(id))
   }
 
   /** @param policyType `dial`, `bind` or undefined for both */
   identitiesOfService(id: string, policyType: unknown): Scope {
-    return subjects(this.#index.servicePoliciesOfService(id, typeFrom(policyType)))
+    return toSubjectScope(this.#index.servicePoliciesOfService(id, parsePolicyType(policyType)))
   }
 
   serviceEdgeRouterPoliciesOfService(id: string): Scope {
-    return policies(this.#index.serviceEdgeRouterPoliciesOf(id))
+    return toPolicyScope(this.#index.serviceEdgeRouterPoliciesOf(id))
   }
 
   edgeRoutersOfService(id: string): Scope {
-    return objects(this.#index.serviceEdgeRouterPoliciesOf(id), () => this.#index.routersOfService(id))
+    return toObjectScope(this.#index.serviceEdgeRouterPoliciesOf(id), () => this.#index.routersOfService(id))
   }
 
   // ---- of an edge router ----
 
   edgeRouterPoliciesOfRouter(id: string): Scope {
-    return policies(this.#index.edgeRouterPoliciesOfRouter(id))
+    return toPolicyScope(this.#index.edgeRouterPoliciesOfRouter(id))
   }
 
   identitiesOfRouter(id: string): Scope {
-    return subjects(this.#index.edgeRouterPoliciesOfRouter(id))
+    return toSubjectScope(this.#index.edgeRouterPoliciesOfRouter(id))
   }
 
   serviceEdgeRouterPoliciesOfRouter(id: string): Scope {
-    return policies(this.#index.serviceEdgeRouterPoliciesOfRouter(id))
+    return toPolicyScope(this.#index.serviceEdgeRouterPoliciesOfRouter(id))
   }
 
   servicesOfRouter(id: string): Scope {
-    return subjects(this.#index.serviceEdgeRouterPoliciesOfRouter(id))
+    return toSubjectScope(this.#index.serviceEdgeRouterPoliciesOfRouter(id))
   }
 }
 
-function policies(found: readonly IndexedPolicy[]): Scope {
+function toPolicyScope(found: readonly IndexedPolicy[]): Scope {
   return { ids: found.map(({ id }) => id) }
 }
 
 // From more ids on, a page costs less by asking for what the policies ask for: measured at a page of ten.
-const MOST_IDS = 100
+const MAX_IDS = 100
 
 /** What policies grant together: a few records by their ids, many by the roles that lead to them. */
-function objects(granting: readonly IndexedPolicy[], idsOf: () => readonly string[]): Scope {
+function toObjectScope(granting: readonly IndexedPolicy[], idsOf: () => readonly string[]): Scope {
   const sides = granting.map((policy) => policy.objects)
   const ids = sides.some(({ isAll }) => isAll) ? undefined : idsOf()
-  return ids && ids.length <= MOST_IDS ? { ids } : { sides: unionOf(sides) }
+  return ids && ids.length <= MAX_IDS ? { ids } : { sides: mergeSelectors(sides) }
 }
 
 /** Everybody who is granted something by one of the policies. */
-function subjects(granting: readonly IndexedPolicy[]): Scope {
-  return { sides: unionOf(granting.map((policy) => policy.subjects)) }
+function toSubjectScope(granting: readonly IndexedPolicy[]): Scope {
+  return { sides: mergeSelectors(granting.map((policy) => policy.subjects)) }
 }
 
-function typeFrom(policyType: unknown): PolicyType | undefined {
+function parsePolicyType(policyType: unknown): PolicyType | undefined {
   if (policyType === 'dial') return 'Dial'
   return policyType === 'bind' ? 'Bind' : undefined
 }

@@ -14,7 +14,7 @@ export interface CheckFinding extends PostureFinding {
 }
 
 /** What each posture check of a policy finds. */
-export function findingsOf(
+export function judgeChecks(
   { index, ports }: Access,
   policy: IndexedPolicy,
   { identityId, apiSessionId }: PostureSubject,
@@ -25,7 +25,7 @@ export function findingsOf(
 }
 
 /** All must pass; what nobody knows is known to fail as soon as another check does. */
-export function allOf(findings: readonly { readonly evidence: Evidence }[]): Evidence {
+export function combineEvidence(findings: readonly { readonly evidence: Evidence }[]): Evidence {
   if (findings.every(({ evidence }) => evidence === 'passing')) return 'passing'
   return findings.some(({ evidence }) => evidence === 'failing') ? 'failing' : 'unknown'
 }

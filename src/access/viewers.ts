@@ -1,20 +1,20 @@
 // Through whose eyes services are shown: the identity decides permissions, the sign-in what its machine has proved.
 import type { ReadContext } from '../context.ts'
-import type { Attributed } from '../policy/side.ts'
-import { attributesOfSession } from './attributes-of.ts'
+import type { RoleBearer } from '../policy/role-selector.ts'
+import { roleBearerOfSession } from './role-bearers.ts'
 
 /** Whose permissions, configuration and posture services are shown with. */
 export interface Viewer {
-  readonly identity: Attributed
+  readonly identity: RoleBearer
   readonly isAdmin: boolean
   /** The sign-in; without one, what holds for every sign-in of the identity. */
   readonly apiSessionId?: string
 }
 
 /** Returns the caller as a viewer. The controller's operator has no identity, and administers. */
-export async function callingViewer(context: ReadContext): Promise<Viewer> {
+export async function getViewer(context: ReadContext): Promise<Viewer> {
   const { caller } = context
   if (caller.kind !== 'identity') return { identity: { id: '', attributes: [] }, isAdmin: true }
   const { isAdmin, apiSessionId } = caller
-  return { identity: await attributesOfSession(context, caller), isAdmin, apiSessionId }
+  return { identity: await roleBearerOfSession(context, caller), isAdmin, apiSessionId }
 }

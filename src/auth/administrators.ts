@@ -29,13 +29,13 @@ export async function hasUsableAdministrator(
     .execute()
   for (const { method, authPolicyId } of rows) {
     const policy = await get(context, authPolicies, authPolicyId)
-    if (method === 'updb' ? admitsPasswordAlone(policy) : admitsCertificateAlone(policy)) return true
+    if (method === 'updb' ? allowsPasswordAlone(policy) : admitsCertificateAlone(policy)) return true
   }
   return false
 }
 
 /** Whether a password is enough to sign in by. */
-export function admitsPasswordAlone(policy: AuthPolicy): boolean {
+export function allowsPasswordAlone(policy: AuthPolicy): boolean {
   return policy.primary.updb.allowed && !owesMore(policy)
 }
 

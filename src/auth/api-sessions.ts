@@ -2,19 +2,19 @@
 import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import type { Context, WriteContext } from '../context.ts'
-import { notFound } from '../errors.ts'
+import { notFoundError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { apiSessions } from '../resources/api-sessions.ts'
 import type { AuditDetail, Entity } from '../resources/define.ts'
 import { sessions as serviceSessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { insert, newEntity, removeAllIn, spoken } from '../store/entities.ts'
-import { keptOn } from '../store/kept.ts'
+import { insert, newEntity, removeAllIn, toResourceNoun } from '../store/entities.ts'
+import { prepareTypedQuery } from '../store/prepared-queries.ts'
 import { isOneOf } from '../store/untyped.ts'
-import type { Method } from './attempt.ts'
-import { type LiveSession, LiveSessions, type SessionIdentity, sharedTypes } from './live-sessions.ts'
-import { type SessionTokens, tokenHash } from './session-tokens.ts'
+import { internConfigTypes, type LiveSession, LiveSessions, type SessionIdentity } from './live-sessions.ts'
+import { hashToken, type SessionTokens } from './session-tokens.ts'
+import type { Method } from './sign-in-attempt.ts'
 
 /** What a sign-in found out. */
 export interface NewSession {
@@ -30,7 +30,7 @@ export interface NewSession {
 }
 
 /** Which sessions: those of an identity except one, or those that began with one of its authenticators. */
-export type SessionsOf =
+export type SessionSelection =
   | { readonly identityId: string; readonly except?: string | undefined }
   | { readonly authenticatorId: string }
 
@@ -42,7 +42,7 @@ export interface SessionStart {
   readonly method?: Method
 }
 
-const sessionCount = keptOn<[identityId: string], { n: number }>((db, identityId) =>
+const sessionCount = prepareTypedQuery<[identityId: string], { n: number }>((db, identityId) =>
   db
     .selectFrom('api_sessions')
     .select((eb) => eb.fn.countAll<number>().as('n'))
@@ -75,8 +75,8 @@ export class ApiSessions {
     const sessions = new ApiSessions(tokens, timeout)
     let last = 0
     for (;;) {
-      const rows = await liveRows(db, now - timeout, last)
-      for (const row of rows) sessions.#add(liveSession(row), now)
+      const rows = await queryLiveRows(db, now - timeout, last)
+      for (const row of rows) sessions.#add(liveSessionFromRow(row), now)
       if (rows.length < PAGE) return sessions
       last = rows.at(-1)?.n ?? last
     }
@@ -87,13 +87,13 @@ export class ApiSessions {
     return this.#timeout
   }
 
-  tokenOf(apiSessionId: string): string {
-    return this.#tokens.of(apiSessionId)
+  deriveToken(apiSessionId: string): string {
+    return this.#tokens.derive(apiSessionId)
   }
 
   /** The session behind a token, if it is alive; using it counts as activity. */
   use(token: string, now: Instant): LiveSession | undefined {
-    const session = this.#live.byToken(tokenHash(token))
+    const session = this.#live.findByTokenHash(hashToken(token))
     if (!session || session.lastActivityAt + this.#timeout <= now) return undefined
     session.lastActivityAt = now
     this.#used.add(session)
@@ -128,7 +128,7 @@ export class ApiSessions {
       id,
       identityId: identity.id,
       configTypes: [...found.configTypes],
-      tokenHash: tokenHash(this.#tokens.of(id)),
+      tokenHash: hashToken(this.#tokens.derive(id)),
       isMfaComplete: false,
       lastActivityAt: tx.clock.now(),
     })
@@ -160,7 +160,7 @@ export class ApiSessions {
   }
 
   /** Ends sessions along with what they came from. Returns how many. */
-  async endAll(tx: WriteContext, of: SessionsOf): Promise<number> {
+  async revokeAll(tx: WriteContext, of: SessionSelection): Promise<number> {
     const all = tx.db.selectFrom('api_sessions').select('id')
     const rows = await ('identityId' in of
       ? all.where('identityId', '=', of.identityId).where('id', '!=', of.except ?? '')
@@ -175,7 +175,7 @@ export class ApiSessions {
 
   /** Ends one session. @throws NOT_FOUND */
   async end(context: Context, id: string, audit: AuditDetail): Promise<void> {
-    if ((await this.#endSome(context, [id], audit)) === 0) throw notFound(spoken(apiSessions), id)
+    if ((await this.#endSome(context, [id], audit)) === 0) throw notFoundError(toResourceNoun(apiSessions), id)
   }
 
   /**
@@ -254,7 +254,7 @@ export class ApiSessions {
   }
 
   /** Follows what commits changed: sessions that began and ended, and identities that are others now. */
-  follow(changes: readonly Change[]): void {
+  apply(changes: readonly Change[]): void {
     for (const { resource, operation, id, after } of changes) {
       if (resource === 'identities' && after) this.#live.update(after as unknown as SessionIdentity)
       if (resource !== apiSessions.plural) continue
@@ -280,7 +280,7 @@ export class ApiSessions {
       tokenHash: entity.tokenHash,
       identity,
       createdAt,
-      configTypes: sharedTypes(configTypes),
+      configTypes: internConfigTypes(configTypes),
       owesTotp,
       isTotpComplete,
       lastActivityAt,
@@ -295,7 +295,7 @@ export class ApiSessions {
   }
 }
 
-function liveRows(db: Kysely<Database>, overdue: Instant, after: number) {
+function queryLiveRows(db: Kysely<Database>, overdue: Instant, after: number) {
   return db
     .selectFrom('api_sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
@@ -308,9 +308,9 @@ function liveRows(db: Kysely<Database>, overdue: Instant, after: number) {
     .execute()
 }
 
-type LiveRow = Awaited<ReturnType<typeof liveRows>>[number]
+type LiveRow = Awaited<ReturnType<typeof queryLiveRows>>[number]
 
-function liveSession(row: LiveRow): LiveSession {
+function liveSessionFromRow(row: LiveRow): LiveSession {
   const { id, tokenHash, identityId, name, authPolicyId, createdAt, lastActivityAt } = row
   return {
     id,
@@ -323,7 +323,7 @@ function liveSession(row: LiveRow): LiveSession {
       roleAttributes: JSON.parse(row.roleAttributes) as string[],
     },
     createdAt,
-    configTypes: sharedTypes(JSON.parse(row.configTypes) as string[]),
+    configTypes: internConfigTypes(JSON.parse(row.configTypes) as string[]),
     owesTotp: row.owesTotp === 1,
     isTotpComplete: row.isMfaComplete === 1,
     lastActivityAt,

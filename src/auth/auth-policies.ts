@@ -4,20 +4,20 @@ import { authPolicies } from '../resources/auth-policies.ts'
 import type { AnyRow, Entity } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { entityOf } from '../store/rows.ts'
+import { entityFromRow } from '../store/rows.ts'
 
 export type AuthPolicy = Entity<typeof authPolicies>
 
-export class AuthPolicies {
+export class AuthPolicyCache {
   readonly #byId: Map<string, AuthPolicy>
 
   private constructor(policies: readonly AuthPolicy[]) {
     this.#byId = new Map(policies.map((policy) => [policy.id, policy]))
   }
 
-  static async load(db: Kysely<Database>): Promise<AuthPolicies> {
+  static async load(db: Kysely<Database>): Promise<AuthPolicyCache> {
     const rows = await db.selectFrom('auth_policies').selectAll().execute()
-    return new AuthPolicies(rows.map((row) => entityOf(authPolicies, row as AnyRow) as AuthPolicy))
+    return new AuthPolicyCache(rows.map((row) => entityFromRow(authPolicies, row as AnyRow) as AuthPolicy))
   }
 
   /** The policy of that id. An identity always has one that exists: a policy in use cannot be deleted. */
@@ -27,7 +27,7 @@ export class AuthPolicies {
     return policy
   }
 
-  follow(changes: readonly Change[]): void {
+  apply(changes: readonly Change[]): void {
     for (const { resource, id, after } of changes) {
       if (resource !== authPolicies.plural) continue
       if (after) this.#byId.set(id, after as AuthPolicy)

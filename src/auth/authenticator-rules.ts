@@ -1,20 +1,20 @@
 // What holds for every authenticator, whoever makes or changes it: administrators, their owners, enrollments.
 import { X509Certificate } from 'node:crypto'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
-import { type ControllerError, errors, invalid } from '../errors.ts'
+import { type ControllerError, errors, invalidError } from '../errors.ts'
 import {
-  certificatePem,
+  computeFingerprint,
+  computeFingerprint256,
+  computePublicKeyPrint,
   type EncodedCertificate,
-  fingerprint,
-  fingerprint256,
-  notBefore,
-  publicKeyPrint,
+  readNotBefore,
+  toCertificatePem,
 } from '../pki/certificates.ts'
-import { onlyPemBlock } from '../pki/pem.ts'
+import { parseSinglePemBlock } from '../pki/pem.ts'
 import type { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
-import { credentialOfCertificate } from './credentials.ts'
-import { assertGoodPassword } from './password-rules.ts'
+import { findByCertificate } from './credentials.ts'
+import { assertPasswordPolicy } from './password-rules.ts'
 import { assertUsernameFree, foldUsername } from './usernames.ts'
 
 export type Authenticator = Entity<typeof authenticators>
@@ -23,20 +23,20 @@ export type Authenticator = Entity<typeof authenticators>
 export interface PreparedAuthenticator {
   readonly isNew: boolean
   readonly passwordHash?: string
-  readonly certificate?: CertificateFacts
+  readonly certificate?: CertificateFields
   /** The stored hash that the owner has proven to know the password of. */
   readonly provenHash?: string
 }
 
 /** What an authenticator knows of its certificate. */
-export type CertificateFacts = Pick<Authenticator, 'certPem' | 'fingerprint' | 'fingerprint256' | 'publicKeyPrint'>
+export type CertificateFields = Pick<Authenticator, 'certPem' | 'fingerprint' | 'fingerprint256' | 'publicKeyPrint'>
 
-export function certificateFacts(certificate: EncodedCertificate): CertificateFacts {
+export function toCertificateFields(certificate: EncodedCertificate): CertificateFields {
   return {
-    certPem: certificatePem(certificate),
-    fingerprint: fingerprint(certificate),
-    fingerprint256: fingerprint256(certificate),
-    publicKeyPrint: publicKeyPrint(certificate),
+    certPem: toCertificatePem(certificate),
+    fingerprint: computeFingerprint(certificate),
+    fingerprint256: computeFingerprint256(certificate),
+    publicKeyPrint: computePublicKeyPrint(certificate),
   }
 }
 
@@ -52,11 +52,11 @@ export const authenticatorRules = {
     }
     if (!previous) await assertPossible(context, next, password)
     if (next.method === 'cert' && !previous) {
-      return { isNew: true, certificate: certificateFacts(ownCertificate(context, next.certPem ?? '')) }
+      return { isNew: true, certificate: toCertificateFields(ownCertificate(context, next.certPem ?? '')) }
     }
     const common = { isNew: !previous, ...(provenHash === undefined ? {} : { provenHash }) }
     if (!password) return common
-    return { ...common, passwordHash: await passwordHash(context, next.identityId, password) }
+    return { ...common, passwordHash: await hashPassword(context, next.identityId, password) }
   },
 
   /** @throws USERNAME_TAKEN, CERT_IN_USE, MAX_AUTHENTICATOR_METHODS_REACHED, UNAUTHORIZED */
@@ -68,7 +68,7 @@ export const authenticatorRules = {
   ): Promise<void> {
     if (prepared?.isNew) await assertMethodFree(tx, next)
     // While the owner's new password was hashed, somebody may have set another one.
-    if (prepared?.provenHash !== undefined && prepared.provenHash !== previous?.passwordHash) throw wrongPassword()
+    if (prepared?.provenHash !== undefined && prepared.provenHash !== previous?.passwordHash) throw wrongPasswordError()
     if (prepared?.certificate) Object.assign(next, prepared.certificate)
     if (prepared?.passwordHash) Object.assign(next, { passwordHash: prepared.passwordHash, failedAttempts: 0 })
     if (next.username !== null && next.username !== previous?.username) {
@@ -93,7 +93,7 @@ export const authenticatorRules = {
     if (prepared?.passwordHash === undefined) return
     const { caller, controller } = tx
     const except = caller.kind === 'identity' ? caller.apiSessionId : undefined
-    await controller.sessions.endAll(tx, { identityId, except })
+    await controller.sessions.revokeAll(tx, { identityId, except })
   },
 }
 
@@ -101,19 +101,19 @@ export const authenticatorRules = {
  * The hash of a password that the identity's auth policy finds good enough.
  * @throws COULD_NOT_VALIDATE, SERVER_TOO_MANY_REQUESTS
  */
-export async function passwordHash(context: Context, identityId: string, password: string): Promise<string> {
+export async function hashPassword(context: Context, identityId: string, password: string): Promise<string> {
   const identity = await context.db
     .selectFrom('identities')
     .select('authPolicyId')
     .where('id', '=', identityId)
     .executeTakeFirst()
-  if (!identity) throw invalid('identityId', 'does not exist', identityId)
-  assertGoodPassword(password, context.controller.authPolicies.get(identity.authPolicyId))
+  if (!identity) throw invalidError('identityId', 'does not exist', identityId)
+  assertPasswordPolicy(password, context.controller.authPolicies.get(identity.authPolicyId))
   return context.controller.passwords.hash(password, context)
 }
 
 /** What the owner of an authenticator is told whose current password is another one. */
-export function wrongPassword(): ControllerError {
+export function wrongPasswordError(): ControllerError {
   return errors.UNAUTHORIZED({ field: 'currentPassword', reason: 'is not the current password' })
 }
 
@@ -124,18 +124,22 @@ async function assertPossible(context: Context, next: Authenticator, password: s
     .select('typeId')
     .where('id', '=', next.identityId)
     .executeTakeFirst()
-  if (!row) throw invalid('identityId', 'does not exist', next.identityId)
+  if (!row) throw invalidError('identityId', 'does not exist', next.identityId)
   if (row.typeId === 'Router') {
-    throw invalid('identityId', 'is the identity of a router, which signs in by its own certificate', next.identityId)
+    throw invalidError(
+      'identityId',
+      'is the identity of a router, which signs in by its own certificate',
+      next.identityId,
+    )
   }
   if (next.method === 'updb') {
-    if (next.username === null) throw invalid('username', 'is required for the method updb')
-    if (!password) throw invalid('password', 'is required for the method updb')
-    if (next.certPem !== null) throw invalid('certPem', 'belongs to the method cert')
+    if (next.username === null) throw invalidError('username', 'is required for the method updb')
+    if (!password) throw invalidError('password', 'is required for the method updb')
+    if (next.certPem !== null) throw invalidError('certPem', 'belongs to the method cert')
   } else {
-    if (next.certPem === null) throw invalid('certPem', 'is required for the method cert')
-    if (next.username !== null) throw invalid('username', 'belongs to the method updb', next.username)
-    if (password) throw invalid('password', 'belongs to the method updb')
+    if (next.certPem === null) throw invalidError('certPem', 'is required for the method cert')
+    if (next.username !== null) throw invalidError('username', 'belongs to the method updb', next.username)
+    if (password) throw invalidError('password', 'belongs to the method updb')
   }
   await assertMethodFree(context, next)
 }
@@ -152,14 +156,14 @@ async function assertMethodFree({ db }: Pick<ReadContext, 'db'>, { identityId, m
 }
 
 async function assertCertificateFree(tx: WriteContext, { fingerprint256, fingerprint }: Authenticator): Promise<void> {
-  const [other] = await credentialOfCertificate(tx.db, fingerprint256 ?? '')
+  const [other] = await findByCertificate(tx.db, fingerprint256 ?? '')
   if (other) throw errors.CERT_IN_USE({ message: 'an authenticator has it already', data: { fingerprint } })
 }
 
 /** One certificate of the controller's own making, in force when it was issued; whether it still is, its policy minds. */
 function ownCertificate({ controller }: Context, pem: string): X509Certificate {
   const certificate = parseCertificate(pem)
-  if (!controller.clientTrust.isOwn(certificate, notBefore(certificate))) {
+  if (!controller.clientTrust.isOwn(certificate, readNotBefore(certificate))) {
     throw errors.CERTIFICATE_FAILED_VALIDATION({
       field: 'certPem',
       reason: 'leads to no authority that is trusted here',
@@ -169,7 +173,7 @@ function ownCertificate({ controller }: Context, pem: string): X509Certificate {
 }
 
 function parseCertificate(pem: string): X509Certificate {
-  const block = onlyPemBlock(pem.trim())
+  const block = parseSinglePemBlock(pem.trim())
   const refused = (cause?: unknown) =>
     errors.COULD_NOT_PARSE_PEM_BLOCK({ field: 'certPem', reason: 'must be exactly one certificate' }, { cause })
   if (block?.label !== 'CERTIFICATE') throw refused()

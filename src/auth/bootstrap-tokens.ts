@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { WriteContext } from '../context.ts'
 import { enrollments } from '../resources/enrollments.ts'
-import { removeIn } from '../store/entities.ts'
+import { removeInTransaction } from '../store/entities.ts'
 
 /** Ends every bootstrap token. */
 export async function endBootstrapTokens(tx: WriteContext): Promise<void> {
@@ -12,5 +12,5 @@ export async function endBootstrapTokens(tx: WriteContext): Promise<void> {
     // The index of bootstrap tokens holds no other rows: a parameter in place of the number would not match it.
     .where('isBootstrap', '=', sql.lit(1))
     .execute()
-  for (const { id } of rows) await removeIn(tx, enrollments, id)
+  for (const { id } of rows) await removeInTransaction(tx, enrollments, id)
 }

@@ -3,18 +3,18 @@ import type { Caller } from '../context.ts'
 import { type ControllerError, errors } from '../errors.ts'
 import type { Change } from '../store/changes.ts'
 import type { ApiSessions } from './api-sessions.ts'
-import type { AuthPolicies, AuthPolicy } from './auth-policies.ts'
+import type { AuthPolicy, AuthPolicyCache } from './auth-policies.ts'
 import type { LiveSession, SessionIdentity } from './live-sessions.ts'
 import { isPartial } from './second-factors.ts'
 
 /** What is known of sessions and of what their identities owe. */
 interface Known {
   readonly sessions: ApiSessions
-  readonly authPolicies: AuthPolicies
+  readonly authPolicies: AuthPolicyCache
 }
 
 /** The caller behind a live session. What it owes is asked of its auth policy, as that is now. */
-export function callerOfSession({ authPolicies }: Pick<Known, 'authPolicies'>, session: LiveSession): Caller {
+export function callerFromSession({ authPolicies }: Pick<Known, 'authPolicies'>, session: LiveSession): Caller {
   const { identity } = session
   return {
     kind: 'identity',
@@ -41,14 +41,14 @@ export function requireSameRights({ sessions, authPolicies }: Known, caller: Cal
   if (caller.kind !== 'identity' || caller.isActorOnly) return
   const session = sessions.get(caller.apiSessionId)
   if (!session || earlier.some(({ operation, id }) => operation === 'delete' && id === session.id)) {
-    throw sessionUnknown()
+    throw sessionUnknownError()
   }
   const identity = newest<SessionIdentity>(earlier, 'identities', session.identity.id) ?? session.identity
-  if (caller.isAdmin && !identity.isAdmin) throw permissionDenied('the identity is no administrator any more')
+  if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is no administrator any more')
   if (caller.isPartial) return
   const { authPolicyId } = identity
   const policy = newest<AuthPolicy>(earlier, 'auth-policies', authPolicyId) ?? authPolicies.get(authPolicyId)
-  if (isPartial(session, policy)) throw secondFactorRequired()
+  if (isPartial(session, policy)) throw secondFactorRequiredError()
 }
 
 /** The record as the last of the changes left it; undefined if none concerns it. */
@@ -56,14 +56,14 @@ function newest<T>(changes: readonly Change[], resource: string, id: string): T 
   return changes.findLast((change) => change.resource === resource && change.id === id)?.after as T | undefined
 }
 
-export function sessionUnknown(): ControllerError {
+export function sessionUnknownError(): ControllerError {
   return errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session is unknown, or has ended' })
 }
 
-export function secondFactorRequired(): ControllerError {
+export function secondFactorRequiredError(): ControllerError {
   return errors.UNAUTHORIZED({ code: 'SECOND_FACTOR_REQUIRED', message: 'the session owes a second factor' })
 }
 
-export function permissionDenied(message: string): ControllerError {
+export function permissionDeniedError(message: string): ControllerError {
   return errors.UNAUTHORIZED({ code: 'PERMISSION_DENIED', message })
 }

@@ -3,10 +3,10 @@ import type { X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import type { Authority } from '../pki/authority.ts'
 import { buildChain, isSelfSigned, SignatureBudget } from '../pki/chains.ts'
-import type { FoundAuthenticator } from './attempt.ts'
+import type { AuthenticatorMatch } from './sign-in-attempt.ts'
 
 /** `proper`: what was sent leads to a root. `improper`: it does only with an intermediate of the authority as its end. */
-export type Trust = 'proper' | 'improper'
+export type ChainTrust = 'proper' | 'improper'
 
 /** An authority whose certificates sign clients in. */
 export interface ClientAuthority {
@@ -16,7 +16,7 @@ export interface ClientAuthority {
   readonly roots: readonly X509Certificate[]
 }
 
-export class ClientTrust {
+export class ClientTrustStore {
   /** The controller itself. */
   readonly #own: ClientAuthority
 
@@ -30,7 +30,7 @@ export class ClientTrust {
    * authenticator has can sign in only by an authority that is verified and has a claim. Such authorities have no records
    * yet, so it is checked against none and costs nothing.
    */
-  authoritiesFor(authenticator: FoundAuthenticator | undefined): readonly ClientAuthority[] {
+  authoritiesFor(authenticator: AuthenticatorMatch | undefined): readonly ClientAuthority[] {
     return authenticator ? [this.#own] : []
   }
 
@@ -43,7 +43,7 @@ export class ClientTrust {
     leaf: X509Certificate,
     others: readonly X509Certificate[],
     now: Instant,
-  ): Trust | undefined {
+  ): ChainTrust | undefined {
     const options = { now, ignoreLeafDates: true, checks: new SignatureBudget() }
     for (const { anchors, roots } of authorities) {
       const bag = others.map((certificate) => asHeld(certificate, anchors))

@@ -1,8 +1,8 @@
 // The stored credentials as sign-ins look them up: statements that run again and again, built once.
-import { keptOn } from '../store/kept.ts'
+import { prepareTypedQuery } from '../store/prepared-queries.ts'
 
 /** The credential of a username, in the form in which usernames are compared. */
-export const credentialOfUsername = keptOn((db, foldedUsername: string) =>
+export const findByUsername = prepareTypedQuery((db, foldedUsername: string) =>
   db
     .selectFrom('authenticators')
     .select(['id', 'identityId', 'passwordHash'])
@@ -10,7 +10,7 @@ export const credentialOfUsername = keptOn((db, foldedUsername: string) =>
 )
 
 /** The credential of a certificate, by the SHA-256 of its DER. */
-export const credentialOfCertificate = keptOn((db, fingerprint256: string) =>
+export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) =>
   db
     .selectFrom('authenticators')
     .select(['id', 'identityId', 'isIssuedByNetwork', 'isExtendRequested', 'lastAuthResolvedToRoot'])
@@ -18,6 +18,6 @@ export const credentialOfCertificate = keptOn((db, fingerprint256: string) =>
 )
 
 /** What a credential is proven by; of a certificate, null. */
-export const passwordHashOf = keptOn((db, id: string) =>
+export const readPasswordHash = prepareTypedQuery((db, id: string) =>
   db.selectFrom('authenticators').select('passwordHash').where('id', '=', id),
 )

@@ -6,13 +6,13 @@ import { identities } from '../resources/identities.ts'
 import { get, update } from '../store/entities.ts'
 import { hasUsableAdministrator, requireOtherAdministrator } from './administrators.ts'
 
-export interface Disablable {
+export interface DisabledState {
   readonly disabledAt: Instant | null
   readonly disabledUntil: Instant | null
 }
 
 /** Disabled now: without an end, or with one that has not come. */
-export function isDisabled({ disabledAt, disabledUntil }: Disablable, now: Instant): boolean {
+export function isDisabled({ disabledAt, disabledUntil }: DisabledState, now: Instant): boolean {
   return disabledAt !== null && (disabledUntil === null || disabledUntil > now)
 }
 

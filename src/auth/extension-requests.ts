@@ -14,12 +14,16 @@ export async function requestExtension(context: Context, id: string, rollKeys: b
   await context.write(async (tx) => {
     const authenticator = await get(tx, authenticators, id)
     if (authenticator.method !== 'cert') throw errors.NOT_EXTENDABLE({ message: 'the authenticator is a password' })
-    await flag(tx, authenticator, rollKeys)
+    await flagAuthenticator(tx, authenticator, rollKeys)
   })
 }
 
 /** The same for every certificate of an identity. @throws NOT_FOUND, NOT_EXTENDABLE where it has none */
-export async function requestExtensionOfAll(context: Context, identityId: string, rollKeys: boolean): Promise<void> {
+export async function requestExtensionForIdentity(
+  context: Context,
+  identityId: string,
+  rollKeys: boolean,
+): Promise<void> {
   await context.write(async (tx) => {
     await get(tx, identities, identityId)
     const rows = await tx.db
@@ -29,11 +33,11 @@ export async function requestExtensionOfAll(context: Context, identityId: string
       .where('method', '=', 'cert')
       .execute()
     if (rows.length === 0) throw errors.NOT_EXTENDABLE({ message: 'the identity has no certificate' })
-    for (const { id } of rows) await flag(tx, await get(tx, authenticators, id), rollKeys)
+    for (const { id } of rows) await flagAuthenticator(tx, await get(tx, authenticators, id), rollKeys)
   })
 }
 
-async function flag(tx: WriteContext, authenticator: Authenticator, rollKeys: boolean): Promise<void> {
+async function flagAuthenticator(tx: WriteContext, authenticator: Authenticator, rollKeys: boolean): Promise<void> {
   await update(tx, authenticators, authenticator, {
     isExtendRequested: true,
     isKeyRollRequested: rollKeys,
@@ -60,12 +64,12 @@ export class ExtensionRequests {
   }
 
   /** What the holder of a certificate is asked to do. */
-  of(authenticatorId: string): { isCertExtendRequested: boolean; isCertKeyRollRequested: boolean } {
+  get(authenticatorId: string): { isCertExtendRequested: boolean; isCertKeyRollRequested: boolean } {
     const rollKeys = this.#rollKeys.get(authenticatorId)
     return { isCertExtendRequested: rollKeys !== undefined, isCertKeyRollRequested: rollKeys === true }
   }
 
-  follow(changes: readonly Change[]): void {
+  apply(changes: readonly Change[]): void {
     for (const { resource, operation, id, after } of changes) {
       if (resource !== authenticators.plural) continue
       if (after?.isExtendRequested) this.#rollKeys.set(id, after.isKeyRollRequested === true)

@@ -1,45 +1,52 @@
 // Signing in, as a table: which checks run for which method, in their order.
 import type { Context } from '../context.ts'
 import { errors } from '../errors.ts'
-import { Attempt, type Method, methods, type Presented, Refusal, type Step } from './attempt.ts'
-import { openSession, type Reported } from './open-session.ts'
-import { recordRefusal } from './refusals.ts'
-import { allowedExpiry } from './steps/allowed-expiry.ts'
-import { allowedMethod } from './steps/allowed-method.ts'
-import { certificateSent } from './steps/certificate-sent.ts'
-import { credentialsSent } from './steps/credentials-sent.ts'
-import { enabledIdentity } from './steps/enabled-identity.ts'
-import { externalToken } from './steps/external-token.ts'
-import { knownCertificate } from './steps/known-certificate.ts'
-import { knownUsername } from './steps/known-username.ts'
-import { limitedRate } from './steps/limited-rate.ts'
-import { passwordCompared } from './steps/password-compared.ts'
-import { passwordRehashed } from './steps/password-rehashed.ts'
-import { possibleSecondFactors } from './steps/possible-second-factors.ts'
-import { rightPassword } from './steps/right-password.ts'
-import { trustedChain } from './steps/trusted-chain.ts'
+import { type ClientInfo, createApiSession } from './create-api-session.ts'
+import { recordFailedSignIn } from './failed-sign-ins.ts'
+import {
+  AuthenticationError,
+  type Credentials,
+  type Method,
+  methods,
+  SignInAttempt,
+  type Step,
+} from './sign-in-attempt.ts'
+import { comparePassword } from './steps/compare-password.ts'
+import { findCertificate } from './steps/find-certificate.ts'
+import { findUsername } from './steps/find-username.ts'
+import { limitSignInRate } from './steps/limit-sign-in-rate.ts'
+import { rehashPassword } from './steps/rehash-password.ts'
+import { requireAllowedMethod } from './steps/require-allowed-method.ts'
+import { requireCertificate } from './steps/require-certificate.ts'
+import { requireCredentials } from './steps/require-credentials.ts'
+import { requireEnabledIdentity } from './steps/require-enabled-identity.ts'
+import { requirePossibleSecondFactors } from './steps/require-possible-second-factors.ts'
+import { requireUnexpiredCertificate } from './steps/require-unexpired-certificate.ts'
+import { verifyChain } from './steps/verify-chain.ts'
+import { verifyExternalToken } from './steps/verify-external-token.ts'
+import { verifyPassword } from './steps/verify-password.ts'
 
 // biome-ignore format: it is a table
 const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] = [
   // Who is it?
-  [credentialsSent,       'password'],
-  [certificateSent,                   'cert'],
-  [knownUsername,         'password'],
+  [requireCredentials,       'password'],
+  [requireCertificate,                   'cert'],
+  [findUsername,         'password'],
   // Before its chain is built: the fingerprint says which authority to check, and anybody can send what is costly to check.
-  [knownCertificate,                  'cert'],
-  [trustedChain,                      'cert'],
-  [externalToken,                             'ext-jwt'],
+  [findCertificate,                  'cert'],
+  [verifyChain,                      'cert'],
+  [verifyExternalToken,                             'ext-jwt'],
   // For every username, known or not, before anything is said of it: all refusals take as long.
-  [passwordCompared,      'password'],
+  [comparePassword,      'password'],
   // May it?
-  [enabledIdentity,       'password', 'cert', 'ext-jwt'],
-  [allowedMethod,         'password', 'cert', 'ext-jwt'],
-  [allowedExpiry,                     'cert'],
-  [rightPassword,         'password'],
+  [requireEnabledIdentity,       'password', 'cert', 'ext-jwt'],
+  [requireAllowedMethod,         'password', 'cert', 'ext-jwt'],
+  [requireUnexpiredCertificate,                     'cert'],
+  [verifyPassword,         'password'],
   // Is that enough? What is still owed then is asked of every request: second-factors.ts.
-  [possibleSecondFactors, 'password', 'cert', 'ext-jwt'],
-  [limitedRate,           'password', 'cert', 'ext-jwt'],
-  [passwordRehashed,      'password'],
+  [requirePossibleSecondFactors, 'password', 'cert', 'ext-jwt'],
+  [limitSignInRate,           'password', 'cert', 'ext-jwt'],
+  [rehashPassword,      'password'],
 ]
 
 /** The checks of each method. */
@@ -48,7 +55,7 @@ export const flow = Object.fromEntries(
 ) as unknown as Readonly<Record<Method, readonly Step[]>>
 
 /** What a sign-in gives. */
-export interface SignedIn {
+export interface SignInResult {
   readonly apiSessionId: string
   /** It was by a certificate whose holder is asked to extend it. */
   readonly isExtendRequested: boolean
@@ -62,20 +69,20 @@ export interface SignedIn {
 export async function signIn(
   context: Context,
   method: Method,
-  presented: Presented,
-  reported: Reported,
-): Promise<SignedIn> {
-  const attempt = new Attempt(context, method, presented)
+  presented: Credentials,
+  reported: ClientInfo,
+): Promise<SignInResult> {
+  const attempt = new SignInAttempt(context, method, presented)
   try {
     for (const step of flow[method]) {
       const running = step(attempt)
       if (running) await running
     }
-    const apiSessionId = await openSession(attempt, reported)
+    const apiSessionId = await createApiSession(attempt, reported)
     return { apiSessionId, isExtendRequested: attempt.authenticator?.isExtendRequested === true }
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
-    await recordRefusal(attempt, error)
+    if (!(error instanceof AuthenticationError)) throw error
+    await recordFailedSignIn(attempt, error)
     throw errors.INVALID_AUTH(undefined, { cause: `${method}: ${error.message}` })
   }
 }

@@ -23,14 +23,14 @@ export interface LiveSession {
 }
 
 /** An identity with the number of its sessions: without any it is forgotten. */
-type Counted = SessionIdentity & { sessions: number }
+type CountedIdentity = SessionIdentity & { sessions: number }
 
 // Most sessions ask for none, or for all.
 const NO_TYPES: readonly string[] = []
 const ALL_TYPES: readonly string[] = ['all']
 
 /** The same list for equal contents, where that is common: a hundred thousand sessions share it. */
-export function sharedTypes(configTypes: readonly string[]): readonly string[] {
+export function internConfigTypes(configTypes: readonly string[]): readonly string[] {
   if (configTypes.length === 0) return NO_TYPES
   return configTypes.length === 1 && configTypes[0] === 'all' ? ALL_TYPES : configTypes
 }
@@ -38,9 +38,9 @@ export function sharedTypes(configTypes: readonly string[]): readonly string[] {
 export class LiveSessions {
   readonly #byHash = new Map<string, LiveSession>()
   readonly #byId = new Map<string, LiveSession>()
-  readonly #identities = new Map<string, Counted>()
+  readonly #identities = new Map<string, CountedIdentity>()
 
-  byToken(tokenHash: string): LiveSession | undefined {
+  findByTokenHash(tokenHash: string): LiveSession | undefined {
     return this.#byHash.get(tokenHash)
   }
 
@@ -66,7 +66,7 @@ export class LiveSessions {
     return shared
   }
 
-  #identityOf({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): Counted {
+  #identityOf({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): CountedIdentity {
     let identity = this.#identities.get(id)
     if (!identity) {
       // Member by member: what is spread takes five times the memory.

@@ -1,12 +1,12 @@
 // What the owner of an authenticator may do with it: see it, and change its username and password.
 import type { Context } from '../context.ts'
-import { errors, notFound } from '../errors.ts'
+import { errors, notFoundError } from '../errors.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { find, patch, replace } from '../store/entities.ts'
-import { type Authenticator, wrongPassword } from './authenticator-rules.ts'
-import { recordWrongPassword } from './refusals.ts'
+import { type Authenticator, wrongPasswordError } from './authenticator-rules.ts'
+import { recordWrongPassword } from './failed-sign-ins.ts'
 
-export interface OwnChange {
+export interface OwnAuthenticatorChange {
   readonly username?: string
   readonly password?: string
   readonly tags?: Record<string, unknown>
@@ -14,9 +14,9 @@ export interface OwnChange {
 }
 
 /** @throws NOT_FOUND also where it is another identity's */
-export async function ownAuthenticator(context: Context, identityId: string, id: string): Promise<Authenticator> {
+export async function getOwnAuthenticator(context: Context, identityId: string, id: string): Promise<Authenticator> {
   const authenticator = await find(context, authenticators, id)
-  if (authenticator?.identityId !== identityId) throw notFound('authenticator', id)
+  if (authenticator?.identityId !== identityId) throw notFoundError('authenticator', id)
   return authenticator
 }
 
@@ -30,16 +30,16 @@ export async function changeOwnAuthenticator(
   identityId: string,
   id: string,
   how: 'replace' | 'patch',
-  { currentPassword, ...values }: OwnChange,
+  { currentPassword, ...values }: OwnAuthenticatorChange,
 ): Promise<void> {
-  const { method, passwordHash } = await ownAuthenticator(context, identityId, id)
+  const { method, passwordHash } = await getOwnAuthenticator(context, identityId, id)
   if (method !== 'updb') {
     throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
   }
   if (!(await context.controller.passwords.verify(passwordHash ?? undefined, currentPassword, context))) {
     // Whoever holds a session may guess no more often than whoever signs in.
     await recordWrongPassword(context, id)
-    throw wrongPassword()
+    throw wrongPasswordError()
   }
   await (how === 'replace' ? replace : patch)(context, authenticators, id, { ...values, provenHash: passwordHash })
 }

@@ -1,5 +1,5 @@
 // What an auth policy demands of passwords, wherever one is set.
-import { invalid } from '../errors.ts'
+import { invalidError } from '../errors.ts'
 import type { AuthPolicy } from './auth-policies.ts'
 
 type PasswordPolicy = AuthPolicy['primary']['updb']
@@ -35,7 +35,7 @@ const rules: readonly Rule[] = [
 ]
 
 /** @throws COULD_NOT_VALIDATE with the first rule that is broken; the password is never part of it */
-export function assertGoodPassword(password: string, { primary: { updb } }: AuthPolicy): void {
+export function assertPasswordPolicy(password: string, { primary: { updb } }: AuthPolicy): void {
   const broken = rules.find((rule) => rule.isDemanded(updb) && !rule.isMet(password, updb))
-  if (broken) throw invalid('password', broken.reason(updb))
+  if (broken) throw invalidError('password', broken.reason(updb))
 }

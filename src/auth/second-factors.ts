@@ -10,22 +10,22 @@ export interface TotpState {
 }
 
 /** What is outstanding before a session counts as fully authenticated. */
-export interface Outstanding {
+export interface OutstandingFactors {
   readonly totp: boolean
   /** The external signer whose token must come with every request. */
   readonly signer: string | undefined
 }
 
-export function outstandingOf(session: TotpState, { secondary }: AuthPolicy): Outstanding {
+export function findOutstandingFactors(session: TotpState, { secondary }: AuthPolicy): OutstandingFactors {
   return {
     totp: owesTotp(session, secondary),
-    signer: carriesTokenOf(secondary.requireExtJwtSigner) ? undefined : (secondary.requireExtJwtSigner ?? undefined),
+    signer: hasTokenOf(secondary.requireExtJwtSigner) ? undefined : (secondary.requireExtJwtSigner ?? undefined),
   }
 }
 
 /** Whether something is outstanding. */
 export function isPartial(session: TotpState, { secondary }: AuthPolicy): boolean {
-  return owesTotp(session, secondary) || !carriesTokenOf(secondary.requireExtJwtSigner)
+  return owesTotp(session, secondary) || !hasTokenOf(secondary.requireExtJwtSigner)
 }
 
 function owesTotp(session: TotpState, secondary: AuthPolicy['secondary']): boolean {
@@ -36,6 +36,6 @@ function owesTotp(session: TotpState, secondary: AuthPolicy['secondary']): boole
  * Whether the request carries a token of the signer that is demanded. External signers come with a later release: until
  * then no token is, and a policy that demands one is never met.
  */
-function carriesTokenOf(signer: string | null): boolean {
+function hasTokenOf(signer: string | null): boolean {
   return signer === null
 }

@@ -17,7 +17,7 @@ export class SessionTokens {
   }
 
   /** The token of a session: a version 4 UUID whose random bits come from HMAC-SHA-256 of the session's id. */
-  of(apiSessionId: string): string {
+  derive(apiSessionId: string): string {
     const bytes = createHmac('sha256', this.#key).update(apiSessionId).digest().subarray(0, 16)
     // RFC 9562 §5.4: version in the high half of byte 6, variant in the high bits of byte 8.
     bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40
@@ -28,6 +28,6 @@ export class SessionTokens {
 }
 
 /** What is stored of a token: its SHA-256, base64url. */
-export function tokenHash(token: string): string {
+export function hashToken(token: string): string {
   return hash('sha256', token.toLowerCase(), 'base64url')
 }

@@ -1,7 +1,7 @@
 // Giving an identity a way in by password, in place of one that was forgotten.
 import type { WriteContext } from '../context.ts'
 import { authenticators } from '../resources/authenticators.ts'
-import { insert, newEntity, removeIn } from '../store/entities.ts'
+import { insert, newEntity, removeInTransaction } from '../store/entities.ts'
 
 /**
  * Stores username and password hash of an identity as its one password authenticator. If it replaces an earlier one, all
@@ -19,8 +19,8 @@ export async function setPassword(
     .where('identityId', '=', identityId)
     .where('method', '=', 'updb')
     .execute()
-  for (const { id } of earlier) await removeIn(tx, authenticators, id)
-  if (earlier.length > 0) await tx.controller.sessions.endAll(tx, { identityId })
+  for (const { id } of earlier) await removeInTransaction(tx, authenticators, id)
+  if (earlier.length > 0) await tx.controller.sessions.revokeAll(tx, { identityId })
   await insert(
     tx,
     authenticators,

@@ -9,12 +9,12 @@ export interface Bootstrap {
   readonly token: string
 }
 
-export function writeBootstrap({ url, fingerprint, token }: Bootstrap): string {
+export function encodeBootstrap({ url, fingerprint, token }: Bootstrap): string {
   return Buffer.from([url, fingerprint, token].join('\n')).toString('base64url')
 }
 
 /** Undefined where the text is no bootstrap token. */
-export function readBootstrap(text: string): Bootstrap | undefined {
+export function decodeBootstrap(text: string): Bootstrap | undefined {
   const [url = '', fingerprint = '', token = ''] = Buffer.from(text.trim(), 'base64url').toString('utf8').split('\n')
   const isWhole = URL.canParse(url) && /^[0-9a-f]{64}$/.test(fingerprint) && isUuid(token)
   return isWhole ? { url, fingerprint, token } : undefined

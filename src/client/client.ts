@@ -1,6 +1,6 @@
 // Speaks to a controller through any transport: paths of the management API in, data or a failure out.
-import { listItems } from './list-items.ts'
-import { collect, type Reply, type Request, type Transport } from './transport.ts'
+import { readListItems } from './list-items.ts'
+import { collectReply, type Reply, type Request, type Transport } from './transport.ts'
 
 export const MANAGEMENT_PATH = '/edge/management/v1'
 export const CLIENT_PATH = '/edge/client/v1'
@@ -11,14 +11,14 @@ export interface PageMeta {
   readonly pagination?: { readonly limit: number; readonly offset: number; readonly totalCount: number }
 }
 
-export interface Answered {
+export interface ApiResponse {
   readonly data: unknown
   readonly meta: PageMeta
   readonly reply: Reply
 }
 
 /** The controller refused: what its error answer says. */
-export class RequestFailed extends Error {
+export class RequestError extends Error {
   readonly target: string
   readonly status: number
   readonly code: string
@@ -81,9 +81,9 @@ export class Client {
     path: string,
     body?: unknown,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<Answered> {
+  ): Promise<ApiResponse> {
     const reply = await this.#transport.send(this.#request(method, path, headers, body))
-    if (reply.status >= 400) throw new RequestFailed(this.target, reply)
+    if (reply.status >= 400) throw new RequestError(this.target, reply)
     const parsed = parse(reply.text) as { data?: unknown; meta?: PageMeta } | undefined
     return { data: parsed?.data, meta: parsed?.meta ?? {}, reply }
   }
@@ -94,8 +94,8 @@ export class Client {
    */
   async *items(path: string, onMeta?: (meta: PageMeta) => void): AsyncIterable<unknown> {
     const { body, ...head } = await this.#transport.stream(this.#request('GET', path))
-    if (head.status >= 400) throw new RequestFailed(this.target, await collect({ body, ...head }))
-    yield* listItems(body, onMeta)
+    if (head.status >= 400) throw new RequestError(this.target, await collectReply({ body, ...head }))
+    yield* readListItems(body, onMeta)
   }
 
   #request(method: string, path: string, headers: Readonly<Record<string, string>> = {}, body?: unknown): Request {

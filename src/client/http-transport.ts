@@ -1,16 +1,16 @@
 // A transport over HTTPS that trusts one root and nothing else.
 import type { IncomingMessage } from 'node:http'
 import type { Agent } from 'node:https'
-import { collect, encodeBody, type Request, type Stream, type Transport } from './transport.ts'
+import { collectReply, encodeBody, type Request, type Stream, type Transport } from './transport.ts'
 
 /** The controller did not answer, or is not the one that was expected. */
-export class Unreachable extends Error {
+export class UnreachableError extends Error {
   readonly url: string
   /** The certificate did not lead to the pinned root. */
   readonly isUntrusted: boolean
 
   constructor(url: string, cause: Error & { code?: string }) {
-    super(`${url} cannot be reached: ${reasonOf(cause)}`, { cause })
+    super(`${url} cannot be reached: ${toReason(cause)}`, { cause })
     this.name = 'Unreachable'
     this.url = url
     this.isUntrusted = TRUST_FAILURES.has(cause.code ?? '')
@@ -37,13 +37,13 @@ const REASONS: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
 }
 
-function reasonOf(cause: Error & { code?: string }): string {
+function toReason(cause: Error & { code?: string }): string {
   const code = cause.code ?? ''
   if (REASONS[code]) return REASONS[code]
   return TRUST_FAILURES.has(code) ? 'its certificate does not come from the expected root' : cause.message
 }
 
-const TIMEOUT_MILLISECONDS = 60_000
+const TIMEOUT_MS = 60_000
 
 export interface HttpOptions {
   /** `https://host:port` */
@@ -53,7 +53,7 @@ export interface HttpOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export function httpTransport({ url, rootPem, headers: common = {} }: HttpOptions): Transport {
+export function createHttpTransport({ url, rootPem, headers: common = {} }: HttpOptions): Transport {
   const trust = rootPem === undefined ? { rejectUnauthorized: false } : { ca: rootPem }
   let agent: Agent | undefined
   const stream = async (request: Request): Promise<Stream> => {
@@ -70,20 +70,20 @@ export function httpTransport({ url, rootPem, headers: common = {} }: HttpOption
           method: request.method,
           agent,
           headers: { ...common, ...headers, ...framing },
-          timeout: TIMEOUT_MILLISECONDS,
+          timeout: TIMEOUT_MS,
         },
         (incoming) =>
           resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: whole(url, incoming) }),
       )
       outgoing.on('timeout', () => outgoing.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })))
-      outgoing.on('error', (error) => reject(new Unreachable(url, error)))
+      outgoing.on('error', (error) => reject(new UnreachableError(url, error)))
       outgoing.end(text)
     })
   }
   return {
     target: url,
     stream,
-    send: async (request) => collect(await stream(request)),
+    send: async (request) => collectReply(await stream(request)),
     close: async () => agent?.destroy(),
   }
 }
@@ -93,6 +93,6 @@ async function* whole(url: string, incoming: IncomingMessage): AsyncIterable<Buf
   try {
     yield* incoming
   } catch (error) {
-    throw new Unreachable(url, error as Error)
+    throw new UnreachableError(url, error as Error)
   }
 }

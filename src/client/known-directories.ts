@@ -9,7 +9,7 @@ function listPath(env: NodeJS.ProcessEnv): string {
   return join(env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'controller', 'data-directories')
 }
 
-function remembered(env: NodeJS.ProcessEnv): string[] {
+function readDirectories(env: NodeJS.ProcessEnv): string[] {
   const path = listPath(env)
   return existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : []
 }
@@ -17,7 +17,7 @@ function remembered(env: NodeJS.ProcessEnv): string[] {
 /** Remembers a data directory. That is a convenience: where it cannot be written, nothing is lost. */
 export function rememberDirectory(directory: string, env: NodeJS.ProcessEnv): void {
   try {
-    const known = remembered(env)
+    const known = readDirectories(env)
     if (known.includes(directory)) return
     const stillThere = known.filter((other) => existsSync(rootPath(other)))
     writePrivateFile(listPath(env), `${[...stillThere, directory].join('\n')}\n`)
@@ -31,14 +31,14 @@ function rootPath(directory: string): string {
 }
 
 /** The first of the candidates, else of the remembered ones, that belongs to the controller with this root certificate. */
-export function directoryOf(
+export function findDirectory(
   rootPem: string,
   candidates: readonly string[],
   env: NodeJS.ProcessEnv,
 ): string | undefined {
   try {
     const wanted = new X509Certificate(rootPem).fingerprint256
-    return [...candidates, ...remembered(env)].find((directory) => {
+    return [...candidates, ...readDirectories(env)].find((directory) => {
       const path = rootPath(directory)
       return existsSync(path) && new X509Certificate(readFileSync(path)).fingerprint256 === wanted
     })

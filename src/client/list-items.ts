@@ -9,7 +9,7 @@ type Place = 'before' | 'inside' | 'behind'
  * @param onMeta gets what the envelope says of the list, once all items have been taken
  * @throws SyntaxError where the text is no such envelope, or ends too early
  */
-export async function* listItems(
+export async function* readListItems(
   body: AsyncIterable<Buffer>,
   onMeta: (meta: PageMeta) => void = () => {},
 ): AsyncIterable<unknown> {

@@ -21,7 +21,7 @@ interface ProfilesFile {
 }
 
 /** The file holds something else than profiles. */
-export class ProfilesUnreadable extends Error {
+export class ProfilesUnreadableError extends Error {
   constructor(path: string, cause: unknown) {
     super(`${path} cannot be read: ${(cause as Error).message}`, { cause })
     this.name = 'ProfilesUnreadable'
@@ -94,11 +94,11 @@ function read(path: string): ProfilesFile {
     if (typeof content?.profiles !== 'object') throw new Error('it holds no profiles')
     return content as ProfilesFile
   } catch (error) {
-    throw new ProfilesUnreadable(path, error)
+    throw new ProfilesUnreadableError(path, error)
   }
 }
 
 /** What a profile is called that is given no name: host and port. */
-export function profileName(url: string): string {
+export function toProfileName(url: string): string {
   return new URL(url).host
 }

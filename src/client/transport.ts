@@ -42,7 +42,7 @@ export function encodeBody({ body, headers = {} }: Request): {
 }
 
 /** The whole of a reply. */
-export async function collect({ body, ...head }: Stream): Promise<Reply> {
+export async function collectReply({ body, ...head }: Stream): Promise<Reply> {
   const chunks: Buffer[] = []
   for await (const chunk of body) chunks.push(chunk)
   return { ...head, text: Buffer.concat(chunks).toString('utf8') }

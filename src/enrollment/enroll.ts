@@ -2,16 +2,16 @@
 
 import type { NotNull } from 'kysely'
 import { hasUsableAdministrator } from '../auth/administrators.ts'
-import { certificateFacts, passwordHash } from '../auth/authenticator-rules.ts'
-import { letIn } from '../auth/recovery.ts'
+import { hashPassword, toCertificateFields } from '../auth/authenticator-rules.ts'
+import { restoreAdminAccess } from '../auth/recovery.ts'
 import { setPassword } from '../auth/set-password.ts'
 import type { Context, WriteContext } from '../context.ts'
-import { errors, invalid } from '../errors.ts'
+import { errors, invalidError } from '../errors.ts'
 import { readSigningRequest } from '../pki/requests.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { type EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
-import { insert, newEntity, removeIn } from '../store/entities.ts'
-import { keptOn } from '../store/kept.ts'
+import { insert, newEntity, removeInTransaction } from '../store/entities.ts'
+import { prepareTypedQuery } from '../store/prepared-queries.ts'
 
 /** What a client brings: which of it counts depends on the method. */
 export interface EnrollmentRequest {
@@ -26,7 +26,7 @@ export interface EnrollmentRequest {
 /** What the client gets: the members of the answer's `data`. */
 export type EnrollmentResult = Readonly<Record<string, string>>
 
-interface Outstanding {
+interface OutstandingEnrollment {
   readonly id: string
   readonly token: string
   readonly identityId: string
@@ -36,12 +36,16 @@ interface Outstanding {
   readonly isBootstrap: number
 }
 
-type Completion = (context: Context, enrollment: Outstanding, request: EnrollmentRequest) => Promise<EnrollmentResult>
+type Completion = (
+  context: Context,
+  enrollment: OutstandingEnrollment,
+  request: EnrollmentRequest,
+) => Promise<EnrollmentResult>
 
 /** What completes an enrollment of each method. */
 const completions: Readonly<Record<EnrollmentMethod, Completion>> = {
-  ott: becomeCertificate,
-  updb: becomePassword,
+  ott: issueCertificateCredential,
+  updb: storePasswordCredential,
   // By a certificate of another authority. Such authorities have no records yet, and without one no such enrollment is made.
   ottca: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
   // Routers bring what they enroll with when they connect, and none connects yet; their tokens name no identity.
@@ -58,14 +62,14 @@ export async function enroll(context: Context, request: EnrollmentRequest): Prom
   // The one method without a token: there the certificate's own authority says who enrolls. None is registered yet.
   if (method === 'ca') throw errors.ENROLLMENT_NO_VALID_CAS()
   if (method !== undefined && !Object.hasOwn(completions, method)) throw errors.INVALID_ENROLL_METHOD()
-  const enrollment = token === undefined ? undefined : (await outstandingOf(context.db, token))[0]
+  const enrollment = token === undefined ? undefined : (await findOutstanding(context.db, token))[0]
   if (!enrollment) throw errors.INVALID_ENROLLMENT_TOKEN()
   if (method !== undefined && enrollment.method !== method) throw errors.INVALID_ENROLL_METHOD()
   if (enrollment.expiresAt <= context.clock.now()) throw errors.ENROLLMENT_EXPIRED()
   return completions[enrollment.method](context, enrollment, request)
 }
 
-const outstandingOf = keptOn((db, token: string) =>
+const findOutstanding = prepareTypedQuery((db, token: string) =>
   db
     .selectFrom('enrollments')
     .select(['id', 'token', 'identityId', 'method', 'expiresAt', 'username', 'isBootstrap'])
@@ -74,19 +78,21 @@ const outstandingOf = keptOn((db, token: string) =>
     .$narrowType<{ identityId: NotNull }>(),
 )
 
-const tokenOf = keptOn((db, id: string) => db.selectFrom('enrollments').select('token').where('id', '=', id))
+const readToken = prepareTypedQuery((db, id: string) =>
+  db.selectFrom('enrollments').select('token').where('id', '=', id),
+)
 
 /** `ott`: a signing request becomes a client certificate, beside those that the identity may have already. */
-async function becomeCertificate(
+async function issueCertificateCredential(
   context: Context,
-  enrollment: Outstanding,
+  enrollment: OutstandingEnrollment,
   { csr }: EnrollmentRequest,
 ): Promise<EnrollmentResult> {
   const { authority } = context.controller
   const certificate = authority.issueClient(readSigningRequest(csr ?? ''), context.clock.now())
-  const values = { ...certificateFacts(certificate), isIssuedByNetwork: true, lastAuthResolvedToRoot: true }
+  const values = { ...toCertificateFields(certificate), isIssuedByNetwork: true, lastAuthResolvedToRoot: true }
   await context.write(async (tx) => {
-    await consume(tx, enrollment)
+    await consumeEnrollment(tx, enrollment)
     const { identityId } = enrollment
     await insert(tx, authenticators, newEntity(tx, authenticators, { identityId, method: 'cert', ...values }))
   })
@@ -94,22 +100,22 @@ async function becomeCertificate(
 }
 
 /** `updb`: a password for the username of the enrollment. */
-async function becomePassword(
+async function storePasswordCredential(
   context: Context,
-  enrollment: Outstanding,
+  enrollment: OutstandingEnrollment,
   request: EnrollmentRequest,
 ): Promise<EnrollmentResult> {
   const { identityId } = enrollment
   const username = enrollment.username ?? request.username
-  if (!username) throw invalid('username', 'is required')
-  if (!request.password) throw invalid('password', 'is required')
-  const hash = await passwordHash(context, identityId, request.password)
+  if (!username) throw invalidError('username', 'is required')
+  if (!request.password) throw invalidError('password', 'is required')
+  const hash = await hashPassword(context, identityId, request.password)
   await context.write(async (tx) => {
-    await consume(tx, enrollment)
+    await consumeEnrollment(tx, enrollment)
     const isBootstrap = enrollment.isBootstrap === 1
     if (isBootstrap && (await hasUsableAdministrator(tx))) throw errors.INVALID_ENROLLMENT_TOKEN()
     await setPassword(tx, identityId, username, hash)
-    if (isBootstrap) await letIn(tx, identityId)
+    if (isBootstrap) await restoreAdminAccess(tx, identityId)
   })
   return { username }
 }
@@ -118,8 +124,8 @@ async function becomePassword(
  * Takes the enrollment away. Of two clients with the same token only the first one gets here, and none whose token was
  * replaced while it was at work.
  */
-async function consume(tx: WriteContext, { id, token }: Outstanding): Promise<void> {
-  const [row] = await tokenOf(tx.db, id)
+async function consumeEnrollment(tx: WriteContext, { id, token }: OutstandingEnrollment): Promise<void> {
+  const [row] = await readToken(tx.db, id)
   if (row?.token !== token) throw errors.INVALID_ENROLLMENT_TOKEN()
-  await removeIn(tx, enrollments, id)
+  await removeInTransaction(tx, enrollments, id)
 }

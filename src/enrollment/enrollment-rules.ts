@@ -11,11 +11,13 @@ export const enrollmentRules = {
   async prepare({ db, clock }: Context, { next }: { readonly next: Enrollment }): Promise<void> {
     assertInFuture({ clock }, next.expiresAt)
     const identity = await db.selectFrom('identities').select('id').where('id', '=', next.identityId).executeTakeFirst()
-    if (!identity) throw misfit('identityId', 'does not exist', next.identityId)
-    if (next.method === 'updb' && next.username === null) throw misfit('username', 'is required for the method updb')
+    if (!identity) throw unsuitableFieldError('identityId', 'does not exist', next.identityId)
+    if (next.method === 'updb' && next.username === null)
+      throw unsuitableFieldError('username', 'is required for the method updb')
     // Certificate authorities of others have no records yet, so no id names one.
-    if (next.method === 'ottca' && next.caId === null) throw misfit('caId', 'is required for the method ottca')
-    if (next.method === 'ottca') throw misfit('caId', 'does not exist', next.caId)
+    if (next.method === 'ottca' && next.caId === null)
+      throw unsuitableFieldError('caId', 'is required for the method ottca')
+    if (next.method === 'ottca') throw unsuitableFieldError('caId', 'does not exist', next.caId)
   },
 
   /** @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */
@@ -41,9 +43,10 @@ export const enrollmentRules = {
 
 /** @throws REFERENCED_ENTITY_NOT_FOUND: clients know this code for a time that has passed */
 export function assertInFuture({ clock }: Pick<ReadContext, 'clock'>, expiresAt: Instant): void {
-  if (expiresAt <= clock.now()) throw misfit('expiresAt', 'must be in the future', new Date(expiresAt).toISOString())
+  if (expiresAt <= clock.now())
+    throw unsuitableFieldError('expiresAt', 'must be in the future', new Date(expiresAt).toISOString())
 }
 
-function misfit(field: string, reason: string, value?: unknown) {
+function unsuitableFieldError(field: string, reason: string, value?: unknown) {
   return errors.REFERENCED_ENTITY_NOT_FOUND({ field, reason, value })
 }

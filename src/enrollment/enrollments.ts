@@ -2,13 +2,13 @@
 import type { Instant } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Context, WriteContext } from '../context.ts'
-import { errors, invalid } from '../errors.ts'
+import { errors, invalidError } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import type { Authority } from '../pki/authority.ts'
 import type { Entity } from '../resources/define.ts'
 import { enrollments } from '../resources/enrollments.ts'
 import { get, insert, newEntity, update } from '../store/entities.ts'
-import { enrollmentJwt, networkJwt } from './jwts.ts'
+import { signEnrollmentJwt, signNetworkJwt } from './jwts.ts'
 
 export type Enrollment = Entity<typeof enrollments>
 /** What goes into an enrollment's JWT; the identity or router whose it is becomes its subject. */
@@ -16,7 +16,7 @@ type Signable = Pick<Enrollment, 'token' | 'method' | 'expiresAt'> &
   Partial<Pick<Enrollment, 'identityId' | 'edgeRouterId' | 'transitRouterId'>>
 
 /** What a new identity may ask for. */
-export interface WantedEnrollment {
+export interface RequestedEnrollment {
   readonly ott?: boolean
   readonly ottca?: string
   readonly updb?: string
@@ -27,9 +27,9 @@ export type NewEnrollment = Pick<Enrollment, 'identityId' | 'method' | 'expiresA
   Partial<Pick<Enrollment, 'username' | 'caId' | 'isBootstrap'>>
 
 // Signing one costs more than everything else about a request; 20,000 of them take about 10 MB.
-const MOST_REMEMBERED = 20_000
+const MAX_CACHED_JWTS = 20_000
 
-export class Enrollments {
+export class EnrollmentIssuer {
   readonly #config: Config
   readonly #authority: Authority
   readonly #jwts = new Map<string, Promise<string>>()
@@ -44,7 +44,7 @@ export class Enrollments {
    * Stores the enrollments that a new identity asks for, all or none.
    * @throws NOT_FOUND if the certificate authority does not exist, ENROLLMENT_EXISTS, USERNAME_TAKEN
    */
-  async storeWanted(tx: WriteContext, identityId: string, wanted: WantedEnrollment): Promise<void> {
+  async storeRequested(tx: WriteContext, identityId: string, wanted: RequestedEnrollment): Promise<void> {
     const expiresAt = tx.clock.now() + this.#config['enrollment.identity']
     if (wanted.ott) await this.store(tx, { identityId, method: 'ott', expiresAt })
     if (wanted.ottca) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
@@ -61,7 +61,7 @@ export class Enrollments {
    * nothing. @throws COULD_NOT_VALIDATE for a time that has passed, NOT_FOUND
    */
   async refresh(context: Context, id: string, expiresAt: Instant): Promise<void> {
-    if (expiresAt <= context.clock.now()) throw invalid('expiresAt', 'must be in the future')
+    if (expiresAt <= context.clock.now()) throw invalidError('expiresAt', 'must be in the future')
     await context.write(async (tx) => {
       await update(tx, enrollments, await get(tx, enrollments, id), { expiresAt, token: newToken() })
     })
@@ -71,20 +71,20 @@ export class Enrollments {
    * The JWT of an enrollment. It is signed when it is first looked at, not when the enrollment is made: so it names the
    * address and the certificate that the controller has now, and making identities by the thousand costs no signature.
    */
-  jwtOf({ token, method, expiresAt, ...whose }: Signable): Promise<string> {
+  signJwt({ token, method, expiresAt, ...whose }: Signable): Promise<string> {
     const known = this.#jwts.get(token)
     if (known) return known
     const parts = { config: this.#config, authority: this.#authority }
     const subject = whose.identityId ?? whose.edgeRouterId ?? whose.transitRouterId ?? ''
-    const jwt = enrollmentJwt(parts, { method, subject, token, expiresAt })
-    if (this.#jwts.size >= MOST_REMEMBERED) this.#jwts.delete(this.#jwts.keys().next().value ?? '')
+    const jwt = signEnrollmentJwt(parts, { method, subject, token, expiresAt })
+    if (this.#jwts.size >= MAX_CACHED_JWTS) this.#jwts.delete(this.#jwts.keys().next().value ?? '')
     this.#jwts.set(token, jwt)
     return jwt
   }
 
   /** The JWT by which a client comes to trust this network before it has any token: the same for as long as it runs. */
-  networkJwt(audience: string): Promise<string> {
-    this.#networkJwt ??= networkJwt({ config: this.#config, authority: this.#authority }, audience)
+  signNetworkJwt(audience: string): Promise<string> {
+    this.#networkJwt ??= signNetworkJwt({ config: this.#config, authority: this.#authority }, audience)
     return this.#networkJwt
   }
 }

@@ -2,10 +2,10 @@
 import type { KeyObject } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import type { Instant } from '../clock.ts'
-import { advertisedAddress, type Config } from '../config.ts'
+import { type Config, getAdvertisedAddress } from '../config.ts'
 import { newToken } from '../ids.ts'
 import type { Authority } from '../pki/authority.ts'
-import { fingerprint } from '../pki/certificates.ts'
+import { computeFingerprint } from '../pki/certificates.ts'
 
 /** What signs, and what is advertised. */
 export interface Signer {
@@ -22,12 +22,12 @@ export interface EnrollmentClaims {
 }
 
 /** The audience is one empty string and `iss` has no slash at its end: that is how clients know these tokens. */
-export function enrollmentJwt(
+export function signEnrollmentJwt(
   signer: Signer,
   { method, subject, token, expiresAt }: EnrollmentClaims,
 ): Promise<string> {
-  const address = advertisedAddress(signer.config)
-  return signed(signer, {
+  const address = getAdvertisedAddress(signer.config)
+  return signClaims(signer, {
     em: method,
     ctrls: [`tls:${address}`],
     iss: `https://${address}`,
@@ -39,22 +39,22 @@ export function enrollmentJwt(
 }
 
 /** Of the network as a whole: it belongs to nobody and never ends. Here `iss` has a slash at its end. */
-export function networkJwt(signer: Signer, audience: string): Promise<string> {
-  const iss = `https://${advertisedAddress(signer.config)}/`
-  return signed(signer, { em: 'network', ctrls: null, iss, sub: iss, aud: [audience], jti: newToken() })
+export function signNetworkJwt(signer: Signer, audience: string): Promise<string> {
+  const iss = `https://${getAdvertisedAddress(signer.config)}/`
+  return signClaims(signer, { em: 'network', ctrls: null, iss, sub: iss, aud: [audience], jti: newToken() })
 }
 
 /** With the key of the server certificate, because clients check it against the certificate that `iss` serves. */
-async function signed({ authority }: Signer, claims: JWTPayload): Promise<string> {
+async function signClaims({ authority }: Signer, claims: JWTPayload): Promise<string> {
   const { SignJWT } = await import('jose')
   const { key, certificate } = authority.server
   return new SignJWT(claims)
-    .setProtectedHeader({ alg: jwtAlgorithm(key), kid: fingerprint(certificate), typ: 'JWT' })
+    .setProtectedHeader({ alg: toJwtAlgorithm(key), kid: computeFingerprint(certificate), typ: 'JWT' })
     .sign(key)
 }
 
 /** RFC 7518 §3.1, by the kind of key and, for curves, its size. */
-export function jwtAlgorithm(key: KeyObject): string {
+export function toJwtAlgorithm(key: KeyObject): string {
   if (key.asymmetricKeyType === 'rsa') return 'RS256'
   const curve = key.asymmetricKeyDetails?.namedCurve
   return { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }[curve ?? ''] ?? 'ES256'

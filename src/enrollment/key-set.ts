@@ -1,22 +1,22 @@
 // How a client checks a controller before it trusts it: the keys that sign enrollment JWTs, and a challenge to prove one.
 import { createPublicKey, sign } from 'node:crypto'
 import type { JWK } from 'jose'
-import { invalid } from '../errors.ts'
+import { invalidError } from '../errors.ts'
 import type { Authority } from '../pki/authority.ts'
-import { certificatePem, fingerprint } from '../pki/certificates.ts'
-import { jwtAlgorithm } from './jwts.ts'
+import { computeFingerprint, toCertificatePem } from '../pki/certificates.ts'
+import { toJwtAlgorithm } from './jwts.ts'
 
 /** The public keys, each under the id by which the header of a JWT names it. */
-export function keySet({ server, intermediate }: Authority): { keys: JWK[] } {
+export function toKeySet({ server, intermediate }: Authority): { keys: JWK[] } {
   const { key, certificate } = server
   const jwk = createPublicKey(key).export({ format: 'jwk' })
   const x5c = [certificate, intermediate.certificate].map(({ raw }) => raw.toString('base64'))
   const sha256 = Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
-  const uses = { use: 'sig', alg: jwtAlgorithm(key), kid: fingerprint(certificate), x5c, 'x5t#S256': sha256 }
+  const uses = { use: 'sig', alg: toJwtAlgorithm(key), kid: computeFingerprint(certificate), x5c, 'x5t#S256': sha256 }
   return { keys: [{ ...jwk, ...uses } as JWK] }
 }
 
-export interface ChallengeAnswer {
+export interface ChallengeResponse {
   /** Of the nonce as it was sent, base64url, in the form that JWTs have it. */
   readonly signature: string
   readonly algorithm: string
@@ -26,11 +26,11 @@ export interface ChallengeAnswer {
 }
 
 /** Proves that the controller holds a key of the set. @throws COULD_NOT_VALIDATE for a key that is not in it */
-export function answerChallenge({ server, bundle }: Authority, keyId: string, nonce: string): ChallengeAnswer {
-  const kid = fingerprint(server.certificate)
-  if (keyId !== kid) throw invalid('keyId', 'names no key of this controller', keyId)
-  const algorithm = jwtAlgorithm(server.key)
+export function answerChallenge({ server, bundle }: Authority, keyId: string, nonce: string): ChallengeResponse {
+  const kid = computeFingerprint(server.certificate)
+  if (keyId !== kid) throw invalidError('keyId', 'names no key of this controller', keyId)
+  const algorithm = toJwtAlgorithm(server.key)
   // RFC 7518 §3.4: signatures of curves are the two numbers side by side, not DER.
   const signature = sign(`sha${algorithm.slice(2)}`, Buffer.from(nonce), { key: server.key, dsaEncoding: 'ieee-p1363' })
-  return { signature: signature.toString('base64url'), algorithm, kid, caPool: bundle.map(certificatePem).join('') }
+  return { signature: signature.toString('base64url'), algorithm, kid, caPool: bundle.map(toCertificatePem).join('') }
 }

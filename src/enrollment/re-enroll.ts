@@ -2,7 +2,7 @@
 import type { Instant } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { authenticators } from '../resources/authenticators.ts'
-import { get, removeIn } from '../store/entities.ts'
+import { get, removeInTransaction } from '../store/entities.ts'
 import { assertInFuture } from './enrollment-rules.ts'
 
 /**
@@ -16,7 +16,7 @@ export async function reEnroll(context: Context, id: string, expiresAt: Instant)
     // Certificates of other authorities revert to `ottca`, once there are such authorities.
     const values = method === 'updb' ? ({ method: 'updb', username } as const) : ({ method: 'ott' } as const)
     const enrollment = await tx.controller.enrollments.store(tx, { identityId, expiresAt, ...values })
-    await removeIn(tx, authenticators, id)
+    await removeInTransaction(tx, authenticators, id)
     return enrollment.id
   })
 }

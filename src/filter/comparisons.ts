@@ -1,7 +1,7 @@
 // Tests of one value against literals, by the type of the symbol: the same for columns, set elements and counts.
 import { type Expression, type SqlBool, sql } from 'kysely'
-import type { SqlDialect } from '../store/dialects/dialect.ts'
-import { filterFault } from './faults.ts'
+import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
+import { filterError } from './filter-error.ts'
 import type { FilterSymbol } from './symbols.ts'
 import type { Comparison, Literal, Position, Predicate } from './tree.ts'
 
@@ -9,19 +9,19 @@ export type Condition = Expression<SqlBool>
 export type Column = Expression<unknown>
 
 /** A predicate that compares something with literals. */
-export type Comparing = Extract<Predicate, { kind: 'compare' | 'in' | 'between' }>
+export type ComparisonNode = Extract<Predicate, { kind: 'compare' | 'in' | 'between' }>
 
 /** What a test needs to know of the values it is for. */
-export type Typed = Pick<FilterSymbol, 'name' | 'type' | 'isNullable' | 'values'>
+export type TypedSymbol = Pick<FilterSymbol, 'name' | 'type' | 'isNullable' | 'values'>
 
 /** A condition on one value. */
 export type Test = (value: Column) => Condition
 
 /** The number of elements of a set. */
-export const COUNT: Typed = { name: 'count', type: 'integer', isNullable: false }
+export const COUNT: TypedSymbol = { name: 'count', type: 'integer', isNullable: false }
 
 /** The test that a predicate makes of values of its type. @throws INVALID_FILTER where the types do not go together */
-export function testOf(words: SqlDialect, node: Comparing, typed: Typed, at: Position): Test {
+export function compileTest(words: SqlDialect, node: ComparisonNode, typed: TypedSymbol, at: Position): Test {
   switch (node.kind) {
     case 'compare':
       return comparison(words, node.operator, node.right, typed, at)
@@ -33,23 +33,23 @@ export function testOf(words: SqlDialect, node: Comparing, typed: Typed, at: Pos
 }
 
 /** A boolean that is missing counts as false. */
-export function equalsBoolean(value: Column, wanted: boolean, isNullable: boolean): Condition {
+export function compileBooleanTest(value: Column, wanted: boolean, isNullable: boolean): Condition {
   const known = isNullable ? sql`coalesce(${value}, 0)` : value
   return sql<SqlBool>`${known} = ${wanted ? 1 : 0}`
 }
 
 /** `=` and `!=` are all that true and false, and names for groups of values, can be compared by. */
 export function isEquality(operator: Comparison, what: string, at: Position): boolean {
-  if (operator !== '=' && operator !== '!=') throw filterFault(`${operator} does not compare ${what}`, at)
+  if (operator !== '=' && operator !== '!=') throw filterError(`${operator} does not compare ${what}`, at)
   return operator === '='
 }
 
 /** The text that `contains` looks for. */
-export function needleOf(literal: Literal): string {
+export function toNeedle(literal: Literal): string {
   return literal.kind === 'number' ? literal.text : (literal as { value: string }).value
 }
 
-function comparison(words: SqlDialect, operator: Comparison, literal: Literal, typed: Typed, at: Position): Test {
+function comparison(words: SqlDialect, operator: Comparison, literal: Literal, typed: TypedSymbol, at: Position): Test {
   if (literal.kind === 'null') {
     return (value) => (operator === '=' ? sql<SqlBool>`${value} is null` : sql<SqlBool>`${value} is not null`)
   }
@@ -58,7 +58,7 @@ function comparison(words: SqlDialect, operator: Comparison, literal: Literal, t
   if (Array.isArray(found)) return groupTest(words, isEquality(operator, `"${typed.name}"`, at), found)
   if (typed.type === 'boolean') {
     const wanted = (found === 1) === isEquality(operator, 'true and false', at)
-    return (value) => equalsBoolean(value, wanted, typed.isNullable)
+    return (value) => compileBooleanTest(value, wanted, typed.isNullable)
   }
   // A missing value differs from every other one.
   if (operator === '!=' && typed.isNullable) return (value) => sql<SqlBool>`${value} is distinct from ${found}`
@@ -76,30 +76,30 @@ function containment(
   words: SqlDialect,
   operator: 'contains' | 'icontains',
   literal: Literal,
-  typed: Typed,
+  typed: TypedSymbol,
   at: Position,
 ): Test {
   const isNumber = typed.type === 'integer'
   if (typed.type !== 'string' && !(isNumber && operator === 'contains')) {
-    throw filterFault(`${operator} is for text, and "${typed.name}" is none,`, at)
+    throw filterError(`${operator} is for text, and "${typed.name}" is none,`, at)
   }
-  const needle = needleOf(literal)
+  const needle = toNeedle(literal)
   return (value) => {
     const text = isNumber ? words.asText(value) : value
     return operator === 'contains' ? words.contains(text, needle) : words.containsIgnoringCase(text, needle)
   }
 }
 
-function membership(words: SqlDialect, literals: readonly Literal[], typed: Typed, at: Position): Test {
-  if (typed.type === 'boolean') throw filterFault(`"${typed.name}" is true or false: compare it with =,`, at)
+function membership(words: SqlDialect, literals: readonly Literal[], typed: TypedSymbol, at: Position): Test {
+  if (typed.type === 'boolean') throw filterError(`"${typed.name}" is true or false: compare it with =,`, at)
   const values = literals.flatMap((literal) => comparable(typed, literal, at))
   return (value) => words.isOneOf(value, values)
 }
 
 /** The lower bound belongs to the range, the upper one does not. */
-function range(low: Literal, high: Literal, typed: Typed, at: Position): Test {
+function range(low: Literal, high: Literal, typed: TypedSymbol, at: Position): Test {
   if (typed.type !== 'integer' && typed.type !== 'date') {
-    throw filterFault(`between is for numbers and date-times, and "${typed.name}" is neither,`, at)
+    throw filterError(`between is for numbers and date-times, and "${typed.name}" is neither,`, at)
   }
   const from = comparable(typed, low, at)
   const to = comparable(typed, high, at)
@@ -107,7 +107,7 @@ function range(low: Literal, high: Literal, typed: Typed, at: Position): Test {
 }
 
 /** A literal as the value that a symbol of its type is compared with; an array where it stands for several. */
-function comparable(typed: Typed, literal: Literal, at: Position): string | number | string[] {
+function comparable(typed: TypedSymbol, literal: Literal, at: Position): string | number | string[] {
   const key = literal.kind === 'string' || literal.kind === 'number' ? literal.value : undefined
   const stored = key === undefined ? undefined : typed.values?.get(String(key))
   if (stored) return [...stored]
@@ -127,12 +127,12 @@ function comparable(typed: Typed, literal: Literal, at: Position): string | numb
       break
     default:
   }
-  const what = `"${typed.name}" is a ${wordFor(typed.type)} and does not compare with a ${wordFor(literal.kind)},`
-  throw filterFault(what, at)
+  const what = `"${typed.name}" is a ${toTypeName(typed.type)} and does not compare with a ${toTypeName(literal.kind)},`
+  throw filterError(what, at)
 }
 
-const TYPE_WORDS: Readonly<Record<string, string>> = { string: 'text', integer: 'number', date: 'date-time' }
+const TYPE_NAMES: Readonly<Record<string, string>> = { string: 'text', integer: 'number', date: 'date-time' }
 
-function wordFor(type: string): string {
-  return TYPE_WORDS[type] ?? type
+function toTypeName(type: string): string {
+  return TYPE_NAMES[type] ?? type
 }

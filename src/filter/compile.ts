@@ -1,12 +1,20 @@
 // From the tree of a query to SQL conditions, by the types of the symbols it names.
 import { type Kysely, type SqlBool, sql } from 'kysely'
 import type { Database } from '../store/database.ts'
-import { type SqlDialect, wordsOf } from '../store/dialects/dialect.ts'
-import { COUNT, type Column, type Comparing, type Condition, equalsBoolean, type Test, testOf } from './comparisons.ts'
-import { filterFault } from './faults.ts'
-import { type SetSql, type SetSymbol, setSql } from './sets.ts'
+import { type SqlDialect, sqlDialect } from '../store/dialects/sql-dialect.ts'
+import {
+  COUNT,
+  type Column,
+  type ComparisonNode,
+  type Condition,
+  compileBooleanTest,
+  compileTest,
+  type Test,
+} from './comparisons.ts'
+import { filterError } from './filter-error.ts'
+import { compileSet, type SetSql, type SetSymbol } from './sets.ts'
 import { type FilterSource, type FilterSymbol, linkedSource } from './symbols.ts'
-import { tagCondition, tagKey } from './tags.ts'
+import { compileTagCondition, parseTagKey } from './tags.ts'
 import type { Operand, Position, Predicate, Query, SetArgument, SortKey, SymbolNode } from './tree.ts'
 
 // What it costs to look at one record, in comparisons of two numbers: about 50 ns each, measured on 100,000 records.
@@ -33,7 +41,7 @@ const TRUE = sql<SqlBool>`1 = 1`
 const FALSE = sql<SqlBool>`1 = 0`
 
 /** What a compiled predicate needs beside its condition. */
-export interface Compiled {
+export interface CompiledFilter {
   readonly condition: Condition
   /** The tables that it reads beside the source's own. */
   readonly tables: ReadonlySet<string>
@@ -42,7 +50,7 @@ export interface Compiled {
 }
 
 /** What a list is sorted by. */
-export interface Order {
+export interface OrderTerm {
   readonly expression: Column
   readonly isDescending: boolean
 }
@@ -69,26 +77,26 @@ export class FilterCompiler {
   constructor(db: Kysely<Database>, source: FilterSource, { narrow = NONE, isGuarded = false }: CompilerOptions = {}) {
     this.#db = db
     this.#isGuarded = isGuarded
-    this.#words = wordsOf(db)
+    this.#words = sqlDialect(db)
     this.#source = source
     this.#narrow = narrow
   }
 
   /** @throws INVALID_FILTER for unknown symbols, for types that do not go together, and for what would cost too much */
-  compile(predicate: Predicate): Compiled {
+  compile(predicate: Predicate): CompiledFilter {
     const condition = this.#predicate(predicate, false)
     return { condition: this.#guarded(condition), tables: this.#tables, cost: this.#cost }
   }
 
   /** What to sort by, the source's key last, so that pages never overlap. @throws INVALID_FILTER for what has no order */
-  order(keys: readonly SortKey[]): Order[] {
-    const order: Order[] = []
+  order(keys: readonly SortKey[]): OrderTerm[] {
+    const order: OrderTerm[] = []
     const { key } = this.#source
     const seen = new Set<FilterSymbol>()
     for (const { symbol: node, isDescending } of keys) {
       const symbol = this.#symbol(node)
       if (symbol.set || symbol.namedIn || symbol.type === 'tags')
-        throw filterFault(`lists cannot be sorted by "${node.name}",`, node.at)
+        throw filterError(`lists cannot be sorted by "${node.name}",`, node.at)
       // What all records have in common, or were sorted by already, puts nothing before anything else.
       if (symbol.constant !== undefined || seen.has(symbol)) continue
       seen.add(symbol)
@@ -105,7 +113,7 @@ export class FilterCompiler {
     switch (node.kind) {
       case 'and':
       case 'or':
-        return balanced(
+        return joinBalanced(
           node.terms.map((term) => this.#predicate(term, isNegated)),
           node.kind,
         )
@@ -126,32 +134,32 @@ export class FilterCompiler {
     const symbol = this.#symbol(node)
     this.#addCost(COST.comparison, node.at)
     if (symbol.type !== 'boolean' || symbol.set)
-      throw filterFault(`"${node.name}" alone is neither true nor false,`, node.at)
-    return equalsBoolean(this.#column(symbol), true, symbol.isNullable)
+      throw filterError(`"${node.name}" alone is neither true nor false,`, node.at)
+    return compileBooleanTest(this.#column(symbol), true, symbol.isNullable)
   }
 
-  #comparing(node: Comparing, isNegated: boolean): Condition {
+  #comparing(node: ComparisonNode, isNegated: boolean): Condition {
     const { left } = node
     this.#addCost(costOf(node), placeOf(left))
     switch (left.kind) {
       case 'symbol':
         return this.#plain(node, left, isNegated)
       case 'count':
-        return testOf(this.#words, node, COUNT, left.set.symbol.at)(this.#count(left.set))
+        return compileTest(this.#words, node, COUNT, left.set.symbol.at)(this.#count(left.set))
       default:
         return this.#quantified(node, left.kind, left.symbol)
     }
   }
 
-  #plain(node: Comparing, left: SymbolNode, isNegated: boolean): Condition {
+  #plain(node: ComparisonNode, left: SymbolNode, isNegated: boolean): Condition {
     const symbol = this.#symbol(left)
-    if (symbol.set) throw filterFault(`"${symbol.name}" is a set: use it in anyOf, allOf, count or isEmpty,`, left.at)
-    const key = tagKey(left.name)
+    if (symbol.set) throw filterError(`"${symbol.name}" is a set: use it in anyOf, allOf, count or isEmpty,`, left.at)
+    const key = parseTagKey(left.name)
     if (key !== undefined) {
       this.#addCost(COST.tag, left.at)
-      return tagCondition(this.#words, node, sql.ref(`${this.#source.table}.${symbol.column}`), key, left.at)
+      return compileTagCondition(this.#words, node, sql.ref(`${this.#source.table}.${symbol.column}`), key, left.at)
     }
-    const test = testOf(this.#words, node, symbol, left.at)
+    const test = compileTest(this.#words, node, symbol, left.at)
     const condition = symbol.namedIn ? this.#named(symbol.namedIn, symbol, test) : test(this.#column(symbol))
     return isNegated && symbol.isNullable ? sql<SqlBool>`coalesce(${condition}, false)` : condition
   }
@@ -163,10 +171,10 @@ export class FilterCompiler {
     return sql<SqlBool>`${this.#column(symbol)} in (${found})`
   }
 
-  #quantified(node: Comparing, quantifier: 'anyOf' | 'allOf', symbolNode: SymbolNode): Condition {
+  #quantified(node: ComparisonNode, quantifier: 'anyOf' | 'allOf', symbolNode: SymbolNode): Condition {
     const symbol = this.#setSymbol(symbolNode, quantifier)
     const set = this.#setSql(symbol)
-    const test = testOf(this.#words, node, symbol, symbolNode.at)
+    const test = compileTest(this.#words, node, symbol, symbolNode.at)
     if (quantifier === 'allOf') return sql<SqlBool>`not ${set.some((value) => sql<SqlBool>`not (${test(value)})`)}`
     const isEqual =
       (node.kind === 'compare' && node.operator === '=' && node.right.kind !== 'null') || node.kind === 'in'
@@ -188,7 +196,7 @@ export class FilterCompiler {
   /** The records that a set names, as far as they match the inner query. */
   #subQuery(node: SymbolNode, { predicate, skip, limit }: Query): Column {
     const symbol = this.#setSymbol(node, 'from')
-    if (!symbol.set.linked) throw filterFault(`"${node.name}" names no records that could be asked about,`, node.at)
+    if (!symbol.set.linked) throw filterError(`"${node.name}" names no records that could be asked about,`, node.at)
     const target = linkedSource(this.#source, symbol.set.linked)
     this.#tables.add(target.table)
     const inner = new FilterCompiler(this.#db, target, { isGuarded: this.#isGuarded })
@@ -197,18 +205,18 @@ export class FilterCompiler {
     this.#addCost(inner.#cost, node.at)
     const own = sql.ref(`${target.table}.n`)
     const found = sql`select 1 from (${this.#setSql(symbol).keys}) as named join ${sql.table(target.table)} on ${own} = named.n where ${condition}`
-    return windowed(found, skip, limit)
+    return applyWindow(found, skip, limit)
   }
 
   #setSymbol(node: SymbolNode, takes: string): SetSymbol {
     const symbol = this.#symbol(node)
-    if (!symbol.set) throw filterFault(`"${node.name}" is no set, and ${takes} takes sets,`, node.at)
+    if (!symbol.set) throw filterError(`"${node.name}" is no set, and ${takes} takes sets,`, node.at)
     this.#addCost(symbol.set.kind === 'matched' ? COST.matched : COST.set, node.at)
     return symbol as SetSymbol
   }
 
   #setSql(symbol: SetSymbol): SetSql {
-    const set = setSql(this.#words, this.#source, symbol)
+    const set = compileSet(this.#words, this.#source, symbol)
     for (const table of set.tables) this.#tables.add(table)
     return set
   }
@@ -221,16 +229,16 @@ export class FilterCompiler {
 
   #addCost(cost: number, at: Position): void {
     this.#cost += cost
-    if (this.#cost > MAX_COST) throw filterFault('the query asks too much of each record', at)
+    if (this.#cost > MAX_COST) throw filterError('the query asks too much of each record', at)
   }
 
   // ---- symbols and columns ----
 
   #symbol(node: SymbolNode): FilterSymbol {
     const { symbols } = this.#source
-    const symbol = symbols.get(tagKey(node.name) === undefined ? node.name : 'tags')
+    const symbol = symbols.get(parseTagKey(node.name) === undefined ? node.name : 'tags')
     if (!symbol || (symbol.type === 'tags' && node.name === 'tags'))
-      throw filterFault(`"${node.name}" is not a field of this list,`, node.at)
+      throw filterError(`"${node.name}" is not a field of this list,`, node.at)
     return symbol
   }
 
@@ -242,7 +250,7 @@ export class FilterCompiler {
 }
 
 /** What one comparison of a value costs. Any number of values in a list is one look into a table. */
-function costOf(node: Comparing): number {
+function costOf(node: ComparisonNode): number {
   if (node.kind !== 'compare') return COST.comparison
   const { operator } = node
   return operator === 'contains' || operator === 'icontains' ? COST[operator] : COST.comparison
@@ -256,13 +264,16 @@ function placeOf(operand: Operand): Position {
  * Conditions joined pair by pair. In a plain chain each term would lie one level deeper than the next, and SQLite takes
  * no more than a thousand levels.
  */
-function balanced(terms: readonly Condition[], operator: 'and' | 'or'): Condition {
+function joinBalanced(terms: readonly Condition[], operator: 'and' | 'or'): Condition {
   if (terms.length <= 2) return sql<SqlBool>`(${sql.join(terms, sql.raw(` ${operator} `))})`
   const middle = Math.ceil(terms.length / 2)
-  return balanced([balanced(terms.slice(0, middle), operator), balanced(terms.slice(middle), operator)], operator)
+  return joinBalanced(
+    [joinBalanced(terms.slice(0, middle), operator), joinBalanced(terms.slice(middle), operator)],
+    operator,
+  )
 }
 
-function windowed(query: Column, skip: number | undefined, limit: Query['limit']): Column {
+function applyWindow(query: Column, skip: number | undefined, limit: Query['limit']): Column {
   const isAll = limit === undefined || limit === 'none' || limit < 0
   if (isAll && !skip) return query
   return sql`${query} limit ${isAll ? Number.MAX_SAFE_INTEGER : limit} offset ${Math.max(skip ?? 0, 0)}`

@@ -1,12 +1,12 @@
 // From the words of a query to its tree: predicate, sort, skip and limit, in this order.
 import { BoundedCache } from '../bounded-cache.ts'
 import type { ControllerError } from '../errors.ts'
-import { filterFault } from './faults.ts'
+import { filterError } from './filter-error.ts'
 import { type Token, tokenize } from './tokens.ts'
 import type { Comparison, Literal, Operand, Predicate, Query, SetArgument, SortKey, SymbolNode } from './tree.ts'
 
 // Deep nesting has no use and would only fill the stack.
-const DEEPEST = 64
+const MAX_DEPTH = 64
 
 const MAX_CACHE_BYTES = 2 * 1024 * 1024
 // The densest text is a list of digits: each of them, with its comma, becomes a literal.
@@ -105,7 +105,7 @@ class Parser {
     const token = this.#take()
     if (token.kind !== 'literal' || token.literal.kind !== 'number') throw this.#unexpected('a number', token)
     if (!Number.isSafeInteger(token.literal.value))
-      throw filterFault(`${clause} needs a whole number, not ${token.text},`, token.at)
+      throw filterError(`${clause} needs a whole number, not ${token.text},`, token.at)
     return token.literal.value
   }
 
@@ -137,7 +137,7 @@ class Parser {
 
   #deepen(): void {
     this.#depth += 1
-    if (this.#depth > DEEPEST) throw filterFault('nested too deeply', this.#current.at)
+    if (this.#depth > MAX_DEPTH) throw filterError('nested too deeply', this.#current.at)
   }
 
   #term(): Predicate {
@@ -184,7 +184,7 @@ class Parser {
     const right = this.#literal()
     const isOrdered = operator !== '=' && operator !== '!='
     if (isOrdered && (right.kind === 'boolean' || right.kind === 'null')) {
-      throw filterFault(`${operator} does not compare with ${token.text}`, token.at)
+      throw filterError(`${operator} does not compare with ${token.text}`, token.at)
     }
     return { kind: 'compare', left, operator, right }
   }
@@ -196,7 +196,7 @@ class Parser {
       const token = this.#current
       const right = this.#literal()
       if (right.kind !== 'string' && !(right.kind === 'number' && operator === 'contains')) {
-        throw filterFault(`${operator} does not compare with ${token.text}`, token.at)
+        throw filterError(`${operator} does not compare with ${token.text}`, token.at)
       }
       return { kind: 'compare', left, operator, right }
     }
@@ -210,7 +210,7 @@ class Parser {
       this.#apartKeyword('and')
       const at = this.#current.at
       const high = this.#bound()
-      if (low.kind !== high.kind) throw filterFault('the bounds of between are of two kinds', at)
+      if (low.kind !== high.kind) throw filterError('the bounds of between are of two kinds', at)
       return { kind: 'between', left, low, high }
     }
     return undefined
@@ -224,7 +224,7 @@ class Parser {
       const literal = this.#literal()
       const first = values[0]
       if (literal.kind === 'boolean' || literal.kind === 'null' || (first && first.kind !== literal.kind)) {
-        throw filterFault(`${token.text} does not fit into this list`, token.at)
+        throw filterError(`${token.text} does not fit into this list`, token.at)
       }
       values.push(literal)
     } while (this.#takeSign(','))
@@ -236,7 +236,7 @@ class Parser {
     const token = this.#current
     const literal = this.#literal()
     if (literal.kind !== 'number' && literal.kind !== 'date') {
-      throw filterFault(`between takes numbers or date-times, not ${token.text},`, token.at)
+      throw filterError(`between takes numbers or date-times, not ${token.text},`, token.at)
     }
     return literal
   }
@@ -332,6 +332,6 @@ class Parser {
   }
 
   #unexpected(wanted: string, token: Token = this.#current): ControllerError {
-    return filterFault(`${wanted} expected, ${token.kind === 'end' ? 'the end' : `"${token.text}"`} found`, token.at)
+    return filterError(`${wanted} expected, ${token.kind === 'end' ? 'the end' : `"${token.text}"`} found`, token.at)
   }
 }

@@ -1,9 +1,9 @@
 // Sets as SQL: members that a record stores, and records that match the roles of a policy.
 import { type SqlBool, sql } from 'kysely'
 import type { AnyResource } from '../resources/define.ts'
-import { resourceOf } from '../resources/index.ts'
-import type { SqlDialect } from '../store/dialects/dialect.ts'
-import { setTableName } from '../store/rows.ts'
+import { getResource } from '../resources/index.ts'
+import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
+import { toSetTableName } from '../store/rows.ts'
 import type { Column, Condition, Test } from './comparisons.ts'
 import type { FilterSource, FilterSymbol } from './symbols.ts'
 
@@ -24,17 +24,17 @@ export interface SetSql {
   readonly keys: Column
 }
 
-export function setSql(words: SqlDialect, { table }: FilterSource, { column, set }: SetSymbol): SetSql {
+export function compileSet(words: SqlDialect, { table }: FilterSource, { column, set }: SetSymbol): SetSql {
   return set.kind === 'members'
     ? members(words, table, sql.ref(`${table}.${column}`), set.table, set.linked)
-    : matched(words, table, column, resourceOf(set.linked))
+    : matched(words, table, column, getResource(set.linked))
 }
 
 const VALUE = sql.ref('value')
 
 function members(words: SqlDialect, owner: string, json: Column, table: string, linked: string | undefined): SetSql {
   const elements = words.elements(json)
-  const target = linked ? resourceOf(linked).table : ''
+  const target = linked ? getResource(linked).table : ''
   return {
     tables: [table],
     some: (test) => sql<SqlBool>`exists (select 1 from ${elements} where ${test(VALUE)})`,
@@ -54,7 +54,7 @@ function members(words: SqlDialect, owner: string, json: Column, table: string, 
 }
 
 /**
- * The records that match one side of a policy, from its roles and their attributes, by the rules of `src/policy/side.ts`:
+ * The records that match one side of a policy, from its roles and their attributes, by the rules of `src/policy/role-selector.ts`:
  * those it names by `@id`, all of them by `#all`, and by attributes those with any, or with all, as `semantic` says.
  * Counting costs as much as there are matches; asking for one id costs as much as there are roles and attributes.
  */
@@ -62,7 +62,7 @@ function matched(words: SqlDialect, policies: string, column: string, target: An
   const roles = words.elements(sql.ref(`${policies}.${column}`))
   const semantic = sql.ref(`${policies}.semantic`)
   const records = sql.table(target.table)
-  const attributes = setTableName(target, 'roleAttributes')
+  const attributes = toSetTableName(target, 'roleAttributes')
   const named = sql`(select substr(value, 2) from ${roles} where substr(value, 1, 1) = '@')`
   const wanted = sql`(select substr(value, 2) from ${roles} where substr(value, 1, 1) = '#')`
   const wantedCount = sql`(select count(*) from ${roles} where substr(value, 1, 1) = '#')`

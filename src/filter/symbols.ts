@@ -1,8 +1,8 @@
 // The names that lists can be filtered and sorted by, and the columns behind them.
 import type { AnyResource } from '../resources/define.ts'
-import { resourceOf } from '../resources/index.ts'
+import { getResource } from '../resources/index.ts'
 import type { AnyField, Fields } from '../schema/fields.ts'
-import { setTableName } from '../store/rows.ts'
+import { toSetTableName } from '../store/rows.ts'
 
 export interface FilterSymbol {
   readonly name: string
@@ -43,10 +43,10 @@ export interface FilterSource {
 const sources = new WeakMap<AnyResource, FilterSource>()
 
 /** A resource with all of its symbols, as filters of administrators see it. */
-export function sourceOf(resource: AnyResource): FilterSource {
+export function getFilterSource(resource: AnyResource): FilterSource {
   let source = sources.get(resource)
   if (!source) {
-    source = { table: resource.table, symbols: byName(collect(resource)), key: BY_ID }
+    source = { table: resource.table, symbols: mapByName(collect(resource)), key: BY_ID }
     sources.set(resource, source)
   }
   return source
@@ -59,29 +59,29 @@ const BY_ID = { column: 'id', isDescending: false } as const
  * caller its value.
  */
 export function limitedSource(resource: AnyResource, members: ReadonlySet<string>): FilterSource {
-  const shown = [...sourceOf(resource).symbols.values()].filter(
+  const shown = [...getFilterSource(resource).symbols.values()].filter(
     ({ member, constant }) => members.has(member) || constant !== undefined,
   )
-  return { table: resource.table, symbols: byName(shown), key: BY_ID, isLimited: true }
+  return { table: resource.table, symbols: mapByName(shown), key: BY_ID, isLimited: true }
 }
 
 /** The records that a set of `source` names, as its sub-queries see them. */
 export function linkedSource(source: FilterSource, plural: string): FilterSource {
-  const resource = resourceOf(plural)
-  return source.isLimited ? limitedSource(resource, SHOWN_BY_SETS) : sourceOf(resource)
+  const resource = getResource(plural)
+  return source.isLimited ? limitedSource(resource, SHOWN_BY_SETS) : getFilterSource(resource)
 }
 
 const SHOWN_BY_SETS: ReadonlySet<string> = new Set(['id'])
 
 /** The symbols of fields that no resource describes. */
-export function symbolsOf(fields: Fields): ReadonlyMap<string, FilterSymbol> {
-  return byName(plainSymbols(undefined, fields))
+export function toFilterSymbols(fields: Fields): ReadonlyMap<string, FilterSymbol> {
+  return mapByName(plainSymbols(undefined, fields))
 }
 
 const nameLists = new WeakMap<FilterSource, readonly string[]>()
 
 /** The names as list answers show them; `tags` stands for every `tags.…`. */
-export function filterableFields(source: FilterSource): readonly string[] {
+export function listFilterableFields(source: FilterSource): readonly string[] {
   let names = nameLists.get(source)
   if (!names) {
     names = [...source.symbols.keys()].sort()
@@ -90,7 +90,7 @@ export function filterableFields(source: FilterSource): readonly string[] {
   return names
 }
 
-function byName(symbols: readonly FilterSymbol[]): ReadonlyMap<string, FilterSymbol> {
+function mapByName(symbols: readonly FilterSymbol[]): ReadonlyMap<string, FilterSymbol> {
   return new Map(symbols.map((symbol) => [symbol.name, symbol]))
 }
 
@@ -132,7 +132,7 @@ function plainSymbols(resource: AnyResource | undefined, fields: Fields): Filter
 /** What a reference refers to can be asked for by its name too: `service.name`. */
 function nameSymbols(column: string, { kind, options }: AnyField): FilterSymbol[] {
   const as = kind.name === 'reference' ? kind.reference?.as : undefined
-  const target = kind.target ? resourceOf(kind.target) : undefined
+  const target = kind.target ? getResource(kind.target) : undefined
   if (!as || !target || !('name' in target.fields)) return []
   const isNullable = options.nullable === true
   return [{ name: `${as}.name`, type: 'string', column, member: as, isNullable, namedIn: target.table }]
@@ -152,7 +152,7 @@ function fieldSymbol(resource: AnyResource | undefined, name: string, { kind, op
     member: name,
     isNullable: options.nullable === true,
     ...(resource && kind.name === 'set'
-      ? { set: { kind: 'members', table: setTableName(resource, name), ...linked } as const }
+      ? { set: { kind: 'members', table: toSetTableName(resource, name), ...linked } as const }
       : {}),
   }
 }

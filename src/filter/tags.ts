@@ -1,18 +1,24 @@
 // Conditions on tags: users' own keys, whose values have whatever type the literal beside them asks for.
 import { type SqlBool, sql } from 'kysely'
-import type { SqlDialect } from '../store/dialects/dialect.ts'
-import { type Column, type Comparing, type Condition, isEquality, needleOf } from './comparisons.ts'
+import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
+import { type Column, type ComparisonNode, type Condition, isEquality, toNeedle } from './comparisons.ts'
 import type { Literal, Position } from './tree.ts'
 
 const PREFIX = 'tags.'
 
 /** The key that a symbol names: all that follows the first dot, so that keys may hold dots. */
-export function tagKey(symbolName: string): string | undefined {
+export function parseTagKey(symbolName: string): string | undefined {
   return symbolName.startsWith(PREFIX) ? symbolName.slice(PREFIX.length) : undefined
 }
 
 /** The condition that a comparison makes of one tag; false where the tag is missing, as `not` needs it. */
-export function tagCondition(words: SqlDialect, node: Comparing, tags: Column, key: string, at: Position): Condition {
+export function compileTagCondition(
+  words: SqlDialect,
+  node: ComparisonNode,
+  tags: Column,
+  key: string,
+  at: Position,
+): Condition {
   const tag = new Tag(words, tags, key)
   return sql<SqlBool>`coalesce(${conditionOf(words, node, tag, at)}, false)`
 }
@@ -31,7 +37,7 @@ class Tag {
   }
 }
 
-function conditionOf(words: SqlDialect, node: Comparing, tag: Tag, at: Position): Condition {
+function conditionOf(words: SqlDialect, node: ComparisonNode, tag: Tag, at: Position): Condition {
   switch (node.kind) {
     case 'in':
       return membership(words, node.values, tag)
@@ -56,12 +62,12 @@ function membership(words: SqlDialect, literals: readonly Literal[], tag: Tag): 
 
 function comparison(
   words: SqlDialect,
-  { operator, right }: Extract<Comparing, { kind: 'compare' }>,
+  { operator, right }: Extract<ComparisonNode, { kind: 'compare' }>,
   tag: Tag,
   at: Position,
 ): Condition {
-  if (operator === 'contains') return words.contains(tag.text, needleOf(right))
-  if (operator === 'icontains') return words.containsIgnoringCase(tag.text, needleOf(right))
+  if (operator === 'contains') return words.contains(tag.text, toNeedle(right))
+  if (operator === 'icontains') return words.containsIgnoringCase(tag.text, toNeedle(right))
   switch (right.kind) {
     case 'null':
       return operator === '=' ? sql<SqlBool>`${tag.text} is null` : sql<SqlBool>`${tag.text} is not null`

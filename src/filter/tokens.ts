@@ -1,6 +1,6 @@
 // From the text of a query to its words, numbers, strings and signs.
 import { parseTime } from '../clock.ts'
-import { filterFault } from './faults.ts'
+import { filterError } from './filter-error.ts'
 import type { Literal, Position } from './tree.ts'
 
 const KEYWORDS = new Set([
@@ -23,8 +23,8 @@ export type Token = {
 )
 
 // No query of a person or a program comes near these; both keep parsing and the statement it leads to small.
-const LONGEST_TEXT = 16_384
-const MOST_TOKENS = 4_000
+const MAX_TEXT_LENGTH = 16_384
+const MAX_TOKENS = 4_000
 
 const SPACE = /[ \t\r\n]+/y
 // The first part of a symbol has letters and underscores only; what follows a dot is a key of the users' own.
@@ -40,8 +40,8 @@ const ESCAPES: Readonly<Record<string, string>> = { f: '\f', n: '\n', r: '\r', t
 /** @throws INVALID_FILTER at the first character that belongs to no token */
 export function tokenize(text: string): Token[] {
   const start = { line: 1, column: 1 }
-  if (text.length > LONGEST_TEXT)
-    throw filterFault(`a query may have ${LONGEST_TEXT} characters, this one has more,`, start)
+  if (text.length > MAX_TEXT_LENGTH)
+    throw filterError(`a query may have ${MAX_TEXT_LENGTH} characters, this one has more,`, start)
   const lines = new Lines(text)
   const tokens: Token[] = []
   let offset = 0
@@ -59,8 +59,8 @@ export function tokenize(text: string): Token[] {
     }
     const at = lines.position(offset)
     tokens.push(nextToken(take, at, isApart, text, offset))
-    if (tokens.length > MOST_TOKENS)
-      throw filterFault(`a query may have ${MOST_TOKENS} words and signs, this one has more,`, at)
+    if (tokens.length > MAX_TOKENS)
+      throw filterError(`a query may have ${MAX_TOKENS} words and signs, this one has more,`, at)
     isApart = false
   }
   tokens.push({ kind: 'end', at: lines.position(offset), isApart: true, text: 'the end' })
@@ -77,16 +77,16 @@ function nextToken(
   const date = take(DATETIME)
   if (date) {
     const written = (date[1] ?? '').trim()
-    if (!date[2]) throw filterFault('a date-time that does not end,', at)
+    if (!date[2]) throw filterError('a date-time that does not end,', at)
     const value = parseTime(written)
-    if (value === undefined) throw filterFault(`"${clip(written)}" is not an RFC 3339 date-time`, at)
+    if (value === undefined) throw filterError(`"${clip(written)}" is not an RFC 3339 date-time`, at)
     return { kind: 'literal', literal: { kind: 'date', value }, at, isApart, text: date[0] }
   }
   const word = take(WORD)?.[0]
   if (word !== undefined) return wordToken(word, at, isApart)
   const number = take(NUMBER)?.[0]
   if (number !== undefined) {
-    if (!Number.isFinite(Number(number))) throw filterFault(`${clip(number)} is too large a number`, at)
+    if (!Number.isFinite(Number(number))) throw filterError(`${clip(number)} is too large a number`, at)
     return {
       kind: 'literal',
       literal: { kind: 'number', value: Number(number), text: number },
@@ -103,8 +103,8 @@ function nextToken(
   if (sign !== undefined) return { kind: 'sign', sign, at, isApart, text: sign }
   const character = String.fromCodePoint(text.codePointAt(offset) ?? 0)
   if (character === '"')
-    throw filterFault('a string that does not end, or holds an escape or character that it may not,', at)
-  throw filterFault(`the character ${JSON.stringify(character)} has no meaning`, at)
+    throw filterError('a string that does not end, or holds an escape or character that it may not,', at)
+  throw filterError(`the character ${JSON.stringify(character)} has no meaning`, at)
 }
 
 function wordToken(word: string, at: Position, isApart: boolean): Token {

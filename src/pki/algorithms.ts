@@ -26,7 +26,7 @@ const MAX_RSA_BITS = 4096
 const MAX_RSA_EXPONENT = 2n ** 32n
 
 /** Why a public key is not accepted, or undefined. @param maxRsaBits the largest modulus of an RSA key */
-export function keyObjection(key: KeyObject, maxRsaBits = MAX_RSA_BITS): string | undefined {
+export function findKeyObjection(key: KeyObject, maxRsaBits = MAX_RSA_BITS): string | undefined {
   const details = key.asymmetricKeyDetails
   switch (key.asymmetricKeyType) {
     case 'rsa': {
@@ -51,7 +51,7 @@ const P256_BEGIN = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703
 const P256_COORDINATE = 32
 
 /** A public key from its SubjectPublicKeyInfo. @throws where it is none, or a point that is not on its curve */
-export function publicKeyFrom(spki: Buffer): KeyObject {
+export function publicKeyFromSpki(spki: Buffer): KeyObject {
   // The kind that most clients bring is read from its coordinates, which takes half as long.
   const isP256 =
     spki.length === P256_BEGIN.length + 2 * P256_COORDINATE && spki.subarray(0, P256_BEGIN.length).equals(P256_BEGIN)
@@ -69,7 +69,7 @@ export function isSignedBy(oid: string, key: KeyObject, data: Buffer, signature:
 }
 
 /** How a key signs certificates: the digest, and the algorithm identifier to write beside the signature. */
-export function signingAlgorithm(key: KeyObject): { digest: string | null; identifier: Buffer } {
+export function toSigningAlgorithm(key: KeyObject): { digest: string | null; identifier: Buffer } {
   const identify = (oid: string, ...parameters: Buffer[]) => der.sequence(der.oid(oid), ...parameters)
   switch (key.asymmetricKeyType) {
     case 'ec': {

@@ -6,24 +6,24 @@ import { join } from 'node:path'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import {
-  certificatePem,
+  computeFingerprint256,
   type EncodedCertificate,
   encodeCertificate,
-  fingerprint256,
   issueCertificate,
-  notAfter,
-  notBefore,
+  readNotAfter,
+  readNotBefore,
+  toCertificatePem,
 } from './certificates.ts'
 import { writePrivateFile } from './files.ts'
-import { distinguishedName } from './names.ts'
+import { encodeDistinguishedName } from './names.ts'
 import type { SigningRequest } from './requests.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 const YEAR = 365 * DAY
 // A client whose clock is a little behind must still find a fresh certificate valid.
-const BACKDATED = 60 * 1000
+const BACKDATE_MS = 60 * 1000
 
-const LIFETIME = { root: 30 * YEAR, intermediate: 15 * YEAR, server: YEAR, client: YEAR } as const
+const LIFETIME_MS = { root: 30 * YEAR, intermediate: 15 * YEAR, server: YEAR, client: YEAR } as const
 const ORGANISATION = 'Edge Controller'
 
 /** A certificate with its private key. */
@@ -55,16 +55,16 @@ export class Authority {
   /** Makes all keys and certificates of a new controller that is reached under `hosts`. Returns the files it wrote. */
   static make(directory: string, hosts: readonly string[], now: Instant): string[] {
     const files = paths(directory)
-    const root = selfSigned(now)
-    const intermediate = signed(root, 'authority', 'Edge Controller Intermediate', now, LIFETIME.intermediate)
-    const server = signed(intermediate, 'server', hosts[0] ?? 'localhost', now, LIFETIME.server, hosts)
+    const root = makeSelfSigned(now)
+    const intermediate = issueKeyed(root, 'authority', 'Edge Controller Intermediate', now, LIFETIME_MS.intermediate)
+    const server = issueKeyed(intermediate, 'server', hosts[0] ?? 'localhost', now, LIFETIME_MS.server, hosts)
     const written: readonly (readonly [string, string])[] = [
       [files.rootKey, keyPem(root.key)],
-      [files.rootCertificate, certificatePem(root.certificate)],
+      [files.rootCertificate, toCertificatePem(root.certificate)],
       [files.intermediateKey, keyPem(intermediate.key)],
-      [files.intermediateCertificate, certificatePem(intermediate.certificate)],
+      [files.intermediateCertificate, toCertificatePem(intermediate.certificate)],
       [files.serverKey, keyPem(server.key)],
-      [files.serverCertificate, certificatePem(server.certificate)],
+      [files.serverCertificate, toCertificatePem(server.certificate)],
     ]
     for (const [path, content] of written) writePrivateFile(path, content)
     return written.map(([path]) => path)
@@ -80,15 +80,15 @@ export class Authority {
     const root = readCertificate(files.rootCertificate)
     const intermediate = readKeyed(files.intermediateCertificate, files.intermediateKey)
     const server = readKeyed(files.serverCertificate, files.serverKey)
-    if (isFit(server.certificate, hosts, now)) return new Authority(root, intermediate, server)
-    const renewed = { key: server.key, certificate: serverCertificate(intermediate, server.key, hosts, now) }
-    writePrivateFile(files.serverCertificate, certificatePem(renewed.certificate))
+    if (isServerCertificateValid(server.certificate, hosts, now)) return new Authority(root, intermediate, server)
+    const renewed = { key: server.key, certificate: issueServerCertificate(intermediate, server.key, hosts, now) }
+    writePrivateFile(files.serverCertificate, toCertificatePem(renewed.certificate))
     return new Authority(root, intermediate, renewed)
   }
 
   /** What a TLS server presents: its certificate and the intermediate, without the root. */
   get serverChainPem(): string {
-    return certificatePem(this.server.certificate) + certificatePem(this.intermediate.certificate)
+    return toCertificatePem(this.server.certificate) + toCertificatePem(this.intermediate.certificate)
   }
 
   get serverKeyPem(): string {
@@ -102,7 +102,7 @@ export class Authority {
 
   /** SHA-256 of the root, lower-case hex: what a person compares, and a profile pins. */
   get rootFingerprint(): string {
-    return fingerprint256(this.root)
+    return computeFingerprint256(this.root)
   }
 
   /** Issues a client certificate for one year; what the request says of alternative names is dropped. */
@@ -112,8 +112,8 @@ export class Authority {
         purpose: 'client',
         subject: request.subject,
         publicKeyInfo: request.publicKeyInfo,
-        notBefore: now - BACKDATED,
-        notAfter: now + LIFETIME.client,
+        notBefore: now - BACKDATE_MS,
+        notAfter: now + LIFETIME_MS.client,
       },
       this.intermediate,
     )
@@ -121,27 +121,27 @@ export class Authority {
 
   /** A client's certificate with what stands between it and the root, as PEM. */
   clientChainPem(certificate: EncodedCertificate): string {
-    return certificatePem(certificate) + certificatePem(this.intermediate.certificate)
+    return toCertificatePem(certificate) + toCertificatePem(this.intermediate.certificate)
   }
 }
 
-function selfSigned(now: Instant): KeyedCertificate {
-  const { privateKey: key, publicKey } = newKey()
+function makeSelfSigned(now: Instant): KeyedCertificate {
+  const { privateKey: key, publicKey } = generateKey()
   const certificate = issueCertificate(
     {
       purpose: 'authority',
       // Roots of two controllers must not share a name: clients that trust both find issuers by it.
-      subject: distinguishedName(ORGANISATION, `Edge Controller Root ${newId()}`),
+      subject: encodeDistinguishedName(ORGANISATION, `Edge Controller Root ${newId()}`),
       publicKeyInfo: spki(publicKey),
-      notBefore: now - BACKDATED,
-      notAfter: now + LIFETIME.root,
+      notBefore: now - BACKDATE_MS,
+      notAfter: now + LIFETIME_MS.root,
     },
     { key },
   )
   return { certificate, key }
 }
 
-function signed(
+function issueKeyed(
   issuer: KeyedCertificate,
   purpose: 'authority' | 'server',
   commonName: string,
@@ -150,16 +150,16 @@ function signed(
   hosts?: readonly string[],
 ): KeyedCertificate {
   if (purpose === 'server') {
-    const { privateKey: key } = newServerKey()
-    return { key, certificate: serverCertificate(issuer, key, hosts ?? [], now) }
+    const { privateKey: key } = generateServerKey()
+    return { key, certificate: issueServerCertificate(issuer, key, hosts ?? [], now) }
   }
-  const { privateKey: key, publicKey } = newKey()
+  const { privateKey: key, publicKey } = generateKey()
   const certificate = issueCertificate(
     {
       purpose,
-      subject: distinguishedName(ORGANISATION, `${commonName} ${newId()}`),
+      subject: encodeDistinguishedName(ORGANISATION, `${commonName} ${newId()}`),
       publicKeyInfo: spki(publicKey),
-      notBefore: now - BACKDATED,
+      notBefore: now - BACKDATE_MS,
       notAfter: now + lifetime,
       pathLength: 0,
     },
@@ -168,7 +168,7 @@ function signed(
   return { certificate, key }
 }
 
-function serverCertificate(
+function issueServerCertificate(
   issuer: KeyedCertificate,
   key: KeyObject,
   hosts: readonly string[],
@@ -177,10 +177,10 @@ function serverCertificate(
   return issueCertificate(
     {
       purpose: 'server',
-      subject: distinguishedName(ORGANISATION, hosts[0] ?? 'localhost'),
+      subject: encodeDistinguishedName(ORGANISATION, hosts[0] ?? 'localhost'),
       publicKeyInfo: spki(createPublicKey(key)),
-      notBefore: now - BACKDATED,
-      notAfter: now + LIFETIME.server,
+      notBefore: now - BACKDATE_MS,
+      notAfter: now + LIFETIME_MS.server,
       names: { hosts },
     },
     issuer,
@@ -188,14 +188,14 @@ function serverCertificate(
 }
 
 /** Names all hosts, and is not in the last third of its life. */
-function isFit(certificate: X509Certificate, hosts: readonly string[], now: Instant): boolean {
-  const lifetime = notAfter(certificate) - notBefore(certificate)
+function isServerCertificateValid(certificate: X509Certificate, hosts: readonly string[], now: Instant): boolean {
+  const lifetime = readNotAfter(certificate) - readNotBefore(certificate)
   // One that seems to begin later says that the clock is behind: another one would end long before it should.
-  const isFresh = notAfter(certificate) - now > lifetime / 3
+  const isFresh = readNotAfter(certificate) - now > lifetime / 3
   return isFresh && hosts.every((host) => (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)))
 }
 
-function newKey() {
+function generateKey() {
   return generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
 }
 
@@ -203,7 +203,7 @@ function newKey() {
  * RSA, although it signs more slowly: enrollment JWTs are signed with this key, and the C SDK that devices use, where it is
  * built on mbed TLS, takes elliptic-curve signatures only in a form that JWTs (RFC 7518 §3.4) do not have.
  */
-function newServerKey() {
+function generateServerKey() {
   return generateKeyPairSync('rsa', { modulusLength: 2048 })
 }
 

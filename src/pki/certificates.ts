@@ -2,7 +2,7 @@
 import { createHash, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Instant } from '../clock.ts'
-import { signingAlgorithm } from './algorithms.ts'
+import { toSigningAlgorithm } from './algorithms.ts'
 import { DerReader, der } from './der.ts'
 import { toPem } from './pem.ts'
 
@@ -60,8 +60,8 @@ export function issueCertificate(request: CertificateRequest, issuer: Issuer): X
 
 /** Issues a certificate of which nothing but its bytes is needed. */
 export function encodeCertificate(request: CertificateRequest, issuer: Issuer): EncodedCertificate {
-  const { digest, identifier } = signingAlgorithm(issuer.key)
-  const issuerName = issuer.certificate ? issuerFacts(issuer.certificate).name : request.subject
+  const { digest, identifier } = toSigningAlgorithm(issuer.key)
+  const issuerName = issuer.certificate ? getIssuerFields(issuer.certificate).name : request.subject
   const body = der.sequence(
     der.explicit(0, der.integer(2)), // version 3
     der.unsigned(serialNumber()),
@@ -85,7 +85,7 @@ function serialNumber(): Buffer {
 function extensions(request: CertificateRequest, issuer: Issuer): Buffer[] {
   const { purpose, names = {} } = request
   const ownKey = keyIdentifier(request.publicKeyInfo)
-  const issuerKey = issuer.certificate ? issuerFacts(issuer.certificate).keyIdentifier : ownKey
+  const issuerKey = issuer.certificate ? getIssuerFields(issuer.certificate).keyIdentifier : ownKey
   const found = [
     ...(purpose === 'authority' ? authorityExtensions(request) : ENTITY_EXTENSIONS[purpose]),
     extension('2.5.29.14', der.octetString(ownKey)),
@@ -146,21 +146,21 @@ function keyIdentifier(publicKeyInfo: Buffer): Buffer {
   return createHash('sha1').update(info.bits()).digest()
 }
 
-interface IssuerFacts {
+interface IssuerFields {
   /** DER of its subject. */
   readonly name: Buffer
   readonly keyIdentifier: Buffer
 }
 
-const knownIssuers = new WeakMap<X509Certificate, IssuerFacts>()
+const issuerFieldsCache = new WeakMap<X509Certificate, IssuerFields>()
 
 /** What every certificate says of its issuer. */
-function issuerFacts(certificate: X509Certificate): IssuerFacts {
-  let facts = knownIssuers.get(certificate)
+function getIssuerFields(certificate: X509Certificate): IssuerFields {
+  let facts = issuerFieldsCache.get(certificate)
   if (!facts) {
     const { subject: name, publicKeyInfo } = parts(certificate)
     facts = { name, keyIdentifier: keyIdentifier(publicKeyInfo) }
-    knownIssuers.set(certificate, facts)
+    issuerFieldsCache.set(certificate, facts)
   }
   return facts
 }
@@ -178,33 +178,33 @@ function parts(certificate: EncodedCertificate): { subject: Buffer; publicKeyInf
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-export function certificatePem(certificate: EncodedCertificate): string {
+export function toCertificatePem(certificate: EncodedCertificate): string {
   return toPem('CERTIFICATE', certificate.raw)
 }
 
 /** SHA-1 of the DER, lower-case hex: how clients and records name a certificate. */
-export function fingerprint(certificate: EncodedCertificate): string {
+export function computeFingerprint(certificate: EncodedCertificate): string {
   return createHash('sha1').update(certificate.raw).digest('hex')
 }
 
 /** SHA-256 of the DER, lower-case hex: how this controller finds one. */
-export function fingerprint256(certificate: EncodedCertificate): string {
+export function computeFingerprint256(certificate: EncodedCertificate): string {
   return createHash('sha256').update(certificate.raw).digest('hex')
 }
 
 /** SHA-256 of the public key, lower-case hex. */
-export function publicKeyPrint(certificate: EncodedCertificate): string {
+export function computePublicKeyPrint(certificate: EncodedCertificate): string {
   return createHash('sha256').update(parts(certificate).publicKeyInfo).digest('hex')
 }
 
-export function notBefore(certificate: X509Certificate): Instant {
+export function readNotBefore(certificate: X509Certificate): Instant {
   return Date.parse(certificate.validFrom)
 }
 
-export function notAfter(certificate: X509Certificate): Instant {
+export function readNotAfter(certificate: X509Certificate): Instant {
   return Date.parse(certificate.validTo)
 }
 
 export function isWithinDates(certificate: X509Certificate, now: Instant): boolean {
-  return notBefore(certificate) <= now && now <= notAfter(certificate)
+  return readNotBefore(certificate) <= now && now <= readNotAfter(certificate)
 }

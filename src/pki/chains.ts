@@ -1,8 +1,8 @@
 // From a leaf, over whatever else was sent, to a certificate that is trusted.
 import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
-import { keyObjection } from './algorithms.ts'
-import { notAfter, notBefore } from './certificates.ts'
+import { findKeyObjection } from './algorithms.ts'
+import { readNotAfter, readNotBefore } from './certificates.ts'
 
 export interface ChainOptions {
   readonly now: Instant
@@ -44,11 +44,11 @@ export function buildChain(
   anchors: readonly X509Certificate[],
   { now, ignoreLeafDates = false, checks = new SignatureBudget() }: ChainOptions,
 ): X509Certificate[] | undefined {
-  if (!ignoreLeafDates && !(notBefore(leaf) <= now && now <= notAfter(leaf))) return undefined
+  if (!ignoreLeafDates && !(readNotBefore(leaf) <= now && now <= readNotAfter(leaf))) return undefined
   const usable = (certificate: X509Certificate, maxRsaBits?: number) => {
-    const facts = authorityFacts(certificate)
+    const facts = getAuthorityFields(certificate)
     if (!facts || now < facts.notBefore || facts.notAfter < now) return false
-    return keyObjection(facts.publicKey, maxRsaBits) === undefined
+    return findKeyObjection(facts.publicKey, maxRsaBits) === undefined
   }
   const trusted = anchors.filter((certificate) => usable(certificate, MAX_ANCHOR_RSA_BITS))
   const bag = others.filter((certificate) => usable(certificate))
@@ -71,7 +71,7 @@ export function buildChain(
 }
 
 /** What is asked of an authority again and again; reading it from the certificate takes longer than using it. */
-interface AuthorityFacts {
+interface AuthorityFields {
   readonly notBefore: Instant
   readonly notAfter: Instant
   readonly publicKey: KeyObject
@@ -79,22 +79,27 @@ interface AuthorityFacts {
   readonly issued: WeakMap<X509Certificate, boolean>
 }
 
-const knownFacts = new WeakMap<X509Certificate, AuthorityFacts>()
+const authorityFieldsCache = new WeakMap<X509Certificate, AuthorityFields>()
 
 /** Undefined for a certificate that is no authority. */
-function authorityFacts(certificate: X509Certificate): AuthorityFacts | undefined {
-  let facts = knownFacts.get(certificate)
+function getAuthorityFields(certificate: X509Certificate): AuthorityFields | undefined {
+  let facts = authorityFieldsCache.get(certificate)
   if (!facts && certificate.ca) {
     const { publicKey } = certificate
-    facts = { notBefore: notBefore(certificate), notAfter: notAfter(certificate), publicKey, issued: new WeakMap() }
-    knownFacts.set(certificate, facts)
+    facts = {
+      notBefore: readNotBefore(certificate),
+      notAfter: readNotAfter(certificate),
+      publicKey,
+      issued: new WeakMap(),
+    }
+    authorityFieldsCache.set(certificate, facts)
   }
   return facts
 }
 
 /** With the budget used up nothing was issued by anybody; what was found out before costs nothing. */
 function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate, checks?: SignatureBudget): boolean {
-  const facts = authorityFacts(issuer)
+  const facts = getAuthorityFields(issuer)
   const known = facts?.issued.get(certificate)
   if (known !== undefined) return known
   if (!certificate.checkIssued(issuer) || checks?.take() === false) return false

@@ -1,5 +1,5 @@
 // Writes and reads DER (ITU-T X.690), as far as certificates need it.
-import { type Instant, isoTime } from '../clock.ts'
+import { type Instant, toIsoTime } from '../clock.ts'
 
 const BOOLEAN = 0x01
 const INTEGER = 0x02
@@ -56,7 +56,7 @@ export const der = {
   oid: (dotted: string) => tlv(OBJECT_IDENTIFIER, Buffer.from(oidBytes(dotted))),
   /** RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050 on. */
   time(instant: Instant): Buffer {
-    const digits = isoTime(instant).replace(/[-:T]|\.\d+/g, '')
+    const digits = toIsoTime(instant).replace(/[-:T]|\.\d+/g, '')
     const isLate = Number(digits.slice(0, 4)) >= 2050
     return tlv(isLate ? GENERALIZED_TIME : UTC_TIME, Buffer.from(isLate ? digits : digits.slice(2)))
   },

@@ -16,13 +16,13 @@ import { dirname } from 'node:path'
 const PRIVATE = 0o600
 
 /** Makes a directory, and those above it, that only its owner can enter. */
-export function makePrivateDirectory(path: string): void {
+export function createPrivateDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
 }
 
 /** Writes a file with mode 0600; a crash leaves the old content or the new one, never half of it. */
 export function writePrivateFile(path: string, content: string | Uint8Array): void {
-  makePrivateDirectory(dirname(path))
+  createPrivateDirectory(dirname(path))
   // Another process may write the same file. A name that cannot be guessed and an exclusive open keep both whole, and
   // nobody can prepare the file, or a link in its place.
   const temporary = `${path}.${randomBytes(6).toString('hex')}.new`

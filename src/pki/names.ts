@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { DerError, DerReader, der, type Element } from './der.ts'
 
 // Far more than anybody needs; a certificate is shown, sent and stored again and again.
-const LONGEST = 2048
+const MAX_NAME_BYTES = 2048
 
 const OBJECT_IDENTIFIER = 0x06
 
@@ -18,14 +18,14 @@ const texts: Readonly<Record<number, (content: Buffer) => boolean>> = {
 }
 
 /** DER of a name with one organisation and one common name. */
-export function distinguishedName(organisation: string, commonName: string): Buffer {
+export function encodeDistinguishedName(organisation: string, commonName: string): Buffer {
   const attribute = (oid: string, value: string) => der.set(der.sequence(der.oid(oid), der.utf8(value)))
   return der.sequence(attribute('2.5.4.10', organisation), attribute('2.5.4.3', commonName))
 }
 
 /** @throws DerError for a name that other software could not read in a certificate */
 export function assertReadableName(bytes: Buffer): void {
-  if (bytes.length > LONGEST) throw new DerError(`a name is longer than ${LONGEST} bytes`)
+  if (bytes.length > MAX_NAME_BYTES) throw new DerError(`a name is longer than ${MAX_NAME_BYTES} bytes`)
   const sets = new DerReader(bytes).sequence()
   while (!sets.isAtEnd) {
     const attributes = sets.set()

@@ -3,11 +3,11 @@
 const LINE = 64
 
 export function toPem(label: string, bytes: Uint8Array): string {
-  return `-----BEGIN ${label}-----\n${wrap(Buffer.from(bytes).toString('base64'))}\n-----END ${label}-----\n`
+  return `-----BEGIN ${label}-----\n${wrapLines(Buffer.from(bytes).toString('base64'))}\n-----END ${label}-----\n`
 }
 
 /** Base64 text in lines of 64 characters, without a line end at the end. */
-export function wrap(base64: string): string {
+export function wrapLines(base64: string): string {
   return base64.match(new RegExp(`.{1,${LINE}}`, 'g'))?.join('\n') ?? ''
 }
 
@@ -19,7 +19,7 @@ export interface PemBlock {
 const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----\r?\n([A-Za-z0-9+/=\r\n]*)-----END \1-----/g
 
 /** All blocks of a text, in order; text around them is passed over. */
-export function pemBlocks(text: string): PemBlock[] {
+export function parsePemBlocks(text: string): PemBlock[] {
   return [...text.matchAll(BLOCK)].map(([, label = '', base64 = '']) => ({
     label,
     bytes: Buffer.from(base64, 'base64'),
@@ -27,8 +27,8 @@ export function pemBlocks(text: string): PemBlock[] {
 }
 
 /** The one block of a text that holds nothing else but, at most, one line end after it; undefined for all other texts. */
-export function onlyPemBlock(text: string): PemBlock | undefined {
-  const blocks = pemBlocks(text)
+export function parseSinglePemBlock(text: string): PemBlock | undefined {
+  const blocks = parsePemBlocks(text)
   const isAlone = /^-----BEGIN [A-Z0-9 ]+-----[\s\S]*-----END [A-Z0-9 ]+-----(\r?\n)?$/.test(text)
   return blocks.length === 1 && isAlone ? blocks[0] : undefined
 }

@@ -1,10 +1,10 @@
 // The certs-only form of PKCS#7 (RFC 2315 §9), in which authorities are handed to enrolling clients (RFC 7030 §4.1.3).
 import { X509Certificate } from 'node:crypto'
 import { DerReader, der } from './der.ts'
-import { wrap } from './pem.ts'
+import { wrapLines } from './pem.ts'
 
 /** Base64 in lines of 64 characters, without armour and without a line end at the end, as clients expect it. */
-export function certificateStore(certificates: readonly X509Certificate[]): string {
+export function encodeCertificateStore(certificates: readonly X509Certificate[]): string {
   const signedData = der.sequence(
     der.integer(1),
     der.set(), // digest algorithms
@@ -14,11 +14,11 @@ export function certificateStore(certificates: readonly X509Certificate[]): stri
     der.set(), // signers
   )
   const content = der.sequence(der.oid('1.2.840.113549.1.7.2'), der.explicit(0, signedData))
-  return wrap(content.toString('base64'))
+  return wrapLines(content.toString('base64'))
 }
 
 /** The certificates of such a store, from its base64 text. @throws DerError */
-export function certificatesOf(base64: string): X509Certificate[] {
+export function decodeCertificates(base64: string): X509Certificate[] {
   const content = new DerReader(Buffer.from(base64, 'base64')).sequence()
   content.oid()
   const signedData = new DerReader(content.next().content).sequence()

@@ -1,10 +1,10 @@
 // Certificate signing requests (RFC 2986): read, and held to what this controller accepts.
 import type { KeyObject } from 'node:crypto'
 import { errors } from '../errors.ts'
-import { isSignedBy, keyObjection, publicKeyFrom } from './algorithms.ts'
+import { findKeyObjection, isSignedBy, publicKeyFromSpki } from './algorithms.ts'
 import { DerReader } from './der.ts'
 import { assertReadableName } from './names.ts'
-import { onlyPemBlock } from './pem.ts'
+import { parseSinglePemBlock } from './pem.ts'
 
 export interface SigningRequest {
   /** DER of the subject name, to be copied. */
@@ -19,8 +19,8 @@ export interface SigningRequest {
  * strong enough and not too large. @throws COULD_NOT_PROCESS_CSR
  */
 export function readSigningRequest(pem: string): SigningRequest {
-  const block = onlyPemBlock(pem)
-  if (!block) throw refused('it must be exactly one PEM block')
+  const block = parseSinglePemBlock(pem)
+  if (!block) throw signingRequestError('it must be exactly one PEM block')
   return parse(block.bytes)
 }
 
@@ -31,18 +31,18 @@ function parse(bytes: Buffer): SigningRequest {
     const info = outer.next()
     const algorithm = outer.sequence().oid()
     const signature = outer.bits()
-    if (!whole.isAtEnd || !outer.isAtEnd) throw refused('something stands after its signature')
+    if (!whole.isAtEnd || !outer.isAtEnd) throw signingRequestError('something stands after its signature')
     const inner = new DerReader(info.content)
     inner.next() // version
     const subject = inner.next().bytes
     assertReadableName(subject)
     const publicKeyInfo = inner.next().bytes
-    const publicKey = publicKeyFrom(publicKeyInfo)
+    const publicKey = publicKeyFromSpki(publicKeyInfo)
     // Before the signature is checked, because a key may be so large that checking costs too much.
-    const objection = keyObjection(publicKey)
-    if (objection) throw refused(objection)
+    const objection = findKeyObjection(publicKey)
+    if (objection) throw signingRequestError(objection)
     if (!isSignedBy(algorithm, publicKey, info.bytes, signature))
-      throw refused('its signature is not that of its own key')
+      throw signingRequestError('its signature is not that of its own key')
     return { subject, publicKeyInfo, publicKey }
   } catch (error) {
     if (error instanceof Error && error.name === 'ControllerError') throw error
@@ -50,6 +50,6 @@ function parse(bytes: Buffer): SigningRequest {
   }
 }
 
-function refused(message: string) {
+function signingRequestError(message: string) {
   return errors.COULD_NOT_PROCESS_CSR({ message })
 }

@@ -33,7 +33,7 @@ export class Bitset {
   }
 
   /** Keeps only what `other` has too. */
-  keepOnly(other: Bitset): void {
+  intersect(other: Bitset): void {
     const theirs = other.#words
     for (let at = 0; at < this.#words.length; at++) {
       this.#words[at] = at < theirs.length ? (this.#words[at] as number) & (theirs[at] as number) : 0
@@ -50,7 +50,7 @@ export class Bitset {
   }
 
   /** Whether the two have a member in common. */
-  meets(other: Bitset): boolean {
+  intersects(other: Bitset): boolean {
     const length = Math.min(this.#words.length, other.#words.length)
     for (let at = 0; at < length; at++) {
       if (((this.#words[at] as number) & (other.#words[at] as number)) !== 0) return true
@@ -60,7 +60,7 @@ export class Bitset {
 
   get size(): number {
     let size = 0
-    for (const word of this.#words) size += bitsIn(word)
+    for (const word of this.#words) size += listBits(word)
     return size
   }
 
@@ -86,7 +86,7 @@ export class Bitset {
   }
 }
 
-function bitsIn(word: number): number {
+function listBits(word: number): number {
   let bits = word - ((word >>> 1) & 0x55555555)
   bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333)
   return (((bits + (bits >>> 4)) & 0x0f0f0f0f) * 0x01010101) >>> 24

@@ -1,16 +1,16 @@
 // The records on the granted side of policies, each with a small number of its own, so that sets of them are bitsets.
 import { Bitset } from './bitset.ts'
-import type { Attributed, Side } from './side.ts'
+import type { RoleBearer, RoleSelector } from './role-selector.ts'
 
-export class Directory {
+export class RoleBearerDirectory {
   readonly #slots = new Map<string, number>()
-  readonly #records: (Attributed | undefined)[] = []
+  readonly #records: (RoleBearer | undefined)[] = []
   readonly #free: number[] = []
   readonly #byAttribute = new Map<string, Bitset>()
   readonly #present = new Bitset()
 
   /** Adds a record, or gives it new attributes. Returns its slot. */
-  set(record: Attributed): number {
+  set(record: RoleBearer): number {
     let slot = this.#slots.get(record.id)
     if (slot === undefined) {
       slot = this.#free.pop() ?? this.#records.length
@@ -36,7 +36,7 @@ export class Directory {
     return slot
   }
 
-  get(id: string): Attributed | undefined {
+  get(id: string): RoleBearer | undefined {
     const slot = this.#slots.get(id)
     return slot === undefined ? undefined : this.#records[slot]
   }
@@ -55,7 +55,7 @@ export class Directory {
   }
 
   /** The slots of all records that a side matches. */
-  matching(side: Side): Bitset {
+  matching(side: RoleSelector): Bitset {
     const found = new Bitset(this.#records.length)
     if (side.isAll) {
       found.addAll(this.#present)
@@ -69,13 +69,13 @@ export class Directory {
     return found
   }
 
-  #byAttributes(side: Side): Bitset {
+  #byAttributes(side: RoleSelector): Bitset {
     const found = new Bitset(this.#records.length)
     let isFirst = true
     for (const attribute of side.attributes) {
       const having = this.#byAttribute.get(attribute) ?? new Bitset()
       if (isFirst || side.semantic === 'AnyOf') found.addAll(having)
-      else found.keepOnly(having)
+      else found.intersect(having)
       isFirst = false
     }
     return found

@@ -1,8 +1,8 @@
 // Who may reach what, in memory: built from rows at start, kept by the changes of every commit, in their order. No I/O.
 import type { Bitset } from './bitset.ts'
-import { Directory } from './directory.ts'
+import { RoleBearerDirectory } from './directory.ts'
 import { type IndexedPolicy, PolicyTable } from './policy-table.ts'
-import { type Attributed, parseSide, type Semantic, type Side } from './side.ts'
+import { parseRoleSelector, type RoleBearer, type RoleSelector, type Semantic } from './role-selector.ts'
 
 interface PolicyRecord {
   readonly id: string
@@ -33,16 +33,16 @@ export interface ServiceEdgeRouterPolicyRecord extends PolicyRecord {
 export type PolicyType = 'Dial' | 'Bind'
 
 export class PolicyIndex {
-  readonly #services = new Directory()
-  readonly #edgeRouters = new Directory()
-  readonly #postureChecks = new Directory()
+  readonly #services = new RoleBearerDirectory()
+  readonly #edgeRouters = new RoleBearerDirectory()
+  readonly #postureChecks = new RoleBearerDirectory()
   readonly #servicePolicies = new PolicyTable(this.#services)
   readonly #edgeRouterPolicies = new PolicyTable(this.#edgeRouters)
   readonly #serviceEdgeRouterPolicies = new PolicyTable(this.#edgeRouters)
 
   // ---- changes --------------------------------------------------------------------------------------------------------
 
-  setService(record: Attributed): void {
+  setService(record: RoleBearer): void {
     setIn(this.#services, [this.#servicePolicies], record)
   }
 
@@ -50,7 +50,7 @@ export class PolicyIndex {
     deleteFrom(this.#services, [this.#servicePolicies], id)
   }
 
-  setEdgeRouter(record: Attributed): void {
+  setEdgeRouter(record: RoleBearer): void {
     setIn(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], record)
   }
 
@@ -58,7 +58,7 @@ export class PolicyIndex {
     deleteFrom(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], id)
   }
 
-  setPostureCheck(record: Attributed): void {
+  setPostureCheck(record: RoleBearer): void {
     setIn(this.#postureChecks, [], record)
   }
 
@@ -71,9 +71,9 @@ export class PolicyIndex {
       id,
       name,
       type,
-      subjects: parseSide(semantic, roles.identityRoles),
-      objects: parseSide(semantic, roles.serviceRoles),
-      conditions: parseSide(semantic, roles.postureCheckRoles),
+      subjects: parseRoleSelector(semantic, roles.identityRoles),
+      objects: parseRoleSelector(semantic, roles.serviceRoles),
+      conditions: parseRoleSelector(semantic, roles.postureCheckRoles),
     })
   }
 
@@ -85,8 +85,8 @@ export class PolicyIndex {
     this.#edgeRouterPolicies.set({
       id,
       name,
-      subjects: parseSide(semantic, roles.identityRoles),
-      objects: parseSide(semantic, roles.edgeRouterRoles),
+      subjects: parseRoleSelector(semantic, roles.identityRoles),
+      objects: parseRoleSelector(semantic, roles.edgeRouterRoles),
     })
   }
 
@@ -98,8 +98,8 @@ export class PolicyIndex {
     this.#serviceEdgeRouterPolicies.set({
       id,
       name,
-      subjects: parseSide(semantic, roles.serviceRoles),
-      objects: parseSide(semantic, roles.edgeRouterRoles),
+      subjects: parseRoleSelector(semantic, roles.serviceRoles),
+      objects: parseRoleSelector(semantic, roles.edgeRouterRoles),
     })
   }
 
@@ -110,23 +110,23 @@ export class PolicyIndex {
   // ---- service policies -------------------------------------------------------------------------------------------------
 
   /** The service policies that match an identity. */
-  servicePoliciesOf(identity: Attributed, type?: PolicyType): IndexedPolicy[] {
-    return ofType(this.#servicePolicies.forSubject(identity), type)
+  servicePoliciesOf(identity: RoleBearer, type?: PolicyType): IndexedPolicy[] {
+    return filterByType(this.#servicePolicies.forSubject(identity), type)
   }
 
   /** The service policies that match a service; none for a service that does not exist. */
   servicePoliciesOfService(serviceId: string, type?: PolicyType): IndexedPolicy[] {
     const service = this.#services.get(serviceId)
-    return service ? ofType(this.#servicePolicies.forObject(service), type) : []
+    return service ? filterByType(this.#servicePolicies.forObject(service), type) : []
   }
 
   /** Every service policy of a type. */
   allServicePolicies(type: PolicyType): IndexedPolicy[] {
-    return ofType([...this.#servicePolicies.all()], type)
+    return filterByType([...this.#servicePolicies.all()], type)
   }
 
   /** Whether a policy, of that type where one is given, lets the identity reach the service. */
-  mayReach(identity: Attributed, serviceId: string, type?: PolicyType): boolean {
+  mayReach(identity: RoleBearer, serviceId: string, type?: PolicyType): boolean {
     return this.grantsService(this.servicePoliciesOf(identity, type), serviceId)
   }
 
@@ -137,7 +137,7 @@ export class PolicyIndex {
   }
 
   /** Slots of the services that the identity may reach by policies of that type: sets of them can be compared. */
-  reach(identity: Attributed, type: PolicyType): Bitset {
+  reach(identity: RoleBearer, type: PolicyType): Bitset {
     return this.#servicePolicies.grantedBy(this.servicePoliciesOf(identity, type))
   }
 
@@ -147,12 +147,12 @@ export class PolicyIndex {
   }
 
   /** Ids of the services that a side of a policy matches. */
-  servicesMatching(side: Side): string[] {
+  servicesMatching(side: RoleSelector): string[] {
     return this.#services.idsOf(this.#services.matching(side))
   }
 
   /** What policies know a service by; undefined for one that does not exist. */
-  service(id: string): Attributed | undefined {
+  service(id: string): RoleBearer | undefined {
     return this.#services.get(id)
   }
 
@@ -182,7 +182,7 @@ export class PolicyIndex {
   // ---- routers ----------------------------------------------------------------------------------------------------------
 
   /** What policies know an edge router by; undefined for one that does not exist. */
-  edgeRouter(id: string): Attributed | undefined {
+  edgeRouter(id: string): RoleBearer | undefined {
     return this.#edgeRouters.get(id)
   }
 
@@ -197,12 +197,12 @@ export class PolicyIndex {
   }
 
   /** Ids of the edge routers that a side of a policy matches. */
-  edgeRoutersMatching(side: Side): string[] {
+  edgeRoutersMatching(side: RoleSelector): string[] {
     return this.#edgeRouters.idsOf(this.#edgeRouters.matching(side))
   }
 
   /** The edge router policies that match an identity. */
-  edgeRouterPoliciesOf(identity: Attributed): IndexedPolicy[] {
+  edgeRouterPoliciesOf(identity: RoleBearer): IndexedPolicy[] {
     return this.#edgeRouterPolicies.forSubject(identity)
   }
 
@@ -225,12 +225,12 @@ export class PolicyIndex {
   }
 
   /** Ids of the edge routers that an identity may use. */
-  routersOf(identity: Attributed): string[] {
+  routersOf(identity: RoleBearer): string[] {
     return this.#edgeRouters.idsOf(this.routerSlotsOf(identity))
   }
 
   /** The same as slots, for comparing many. */
-  routerSlotsOf(identity: Attributed): Bitset {
+  routerSlotsOf(identity: RoleBearer): Bitset {
     return this.#edgeRouterPolicies.grantedBy(this.edgeRouterPoliciesOf(identity))
   }
 
@@ -245,24 +245,24 @@ export class PolicyIndex {
   }
 
   /** Ids of the edge routers over which the identity may reach the service: those that it may use and the service too. */
-  commonRouters(identity: Attributed, serviceId: string): string[] {
+  commonRouters(identity: RoleBearer, serviceId: string): string[] {
     const common = this.routerSlotsOf(identity)
-    common.keepOnly(this.routerSlotsOfService(serviceId))
+    common.intersect(this.routerSlotsOfService(serviceId))
     return this.#edgeRouters.idsOf(common)
   }
 }
 
-function ofType(policies: IndexedPolicy[], type: PolicyType | undefined): IndexedPolicy[] {
+function filterByType(policies: IndexedPolicy[], type: PolicyType | undefined): IndexedPolicy[] {
   return type ? policies.filter((policy) => policy.type === type) : policies
 }
 
-function setIn(directory: Directory, tables: readonly PolicyTable[], record: Attributed): void {
+function setIn(directory: RoleBearerDirectory, tables: readonly PolicyTable[], record: RoleBearer): void {
   const previous = directory.get(record.id)?.attributes ?? []
   const slot = directory.set(record)
   for (const table of tables) table.objectChanged(slot, record, previous)
 }
 
-function deleteFrom(directory: Directory, tables: readonly PolicyTable[], id: string): void {
+function deleteFrom(directory: RoleBearerDirectory, tables: readonly PolicyTable[], id: string): void {
   const record = directory.get(id)
   const slot = directory.delete(id)
   if (!record || slot === undefined) return

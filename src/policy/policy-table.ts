@@ -1,8 +1,8 @@
 // All policies of one kind: found by the records they match on one side, each with the set of records it grants.
 import { Bitset } from './bitset.ts'
-import type { Directory } from './directory.ts'
+import type { RoleBearerDirectory } from './directory.ts'
 import { Postings } from './postings.ts'
-import { type Attributed, matches, type Side } from './side.ts'
+import { matchesSelector, type RoleBearer, type RoleSelector } from './role-selector.ts'
 
 /** A policy as the index knows it: who is granted (`subjects`) what (`objects`). */
 export interface IndexedPolicy {
@@ -10,14 +10,14 @@ export interface IndexedPolicy {
   readonly name: string
   /** `Dial` and `Bind` for service policies. */
   readonly type?: string
-  readonly subjects: Side
-  readonly objects: Side
+  readonly subjects: RoleSelector
+  readonly objects: RoleSelector
   /** For service policies: the posture checks that all must pass. */
-  readonly conditions?: Side
+  readonly conditions?: RoleSelector
 }
 
 export class PolicyTable {
-  readonly #directory: Directory
+  readonly #directory: RoleBearerDirectory
   readonly #policies = new Map<string, IndexedPolicy>()
   readonly #subjects = new Postings()
   readonly #objects = new Postings()
@@ -25,7 +25,7 @@ export class PolicyTable {
   readonly #granted = new Map<string, Bitset>()
 
   /** `directory` holds the records on the objects' side. */
-  constructor(directory: Directory) {
+  constructor(directory: RoleBearerDirectory) {
     this.#directory = directory
   }
 
@@ -59,32 +59,32 @@ export class PolicyTable {
   }
 
   /** The directory gave `record` this slot, or new attributes: `previous` are those it had. */
-  objectChanged(slot: number, record: Attributed, previous: readonly string[]): void {
+  objectChanged(slot: number, record: RoleBearer, previous: readonly string[]): void {
     for (const id of this.#objects.candidates(record.id, [...previous, ...record.attributes])) {
       const policy = this.#policies.get(id)
       if (!policy) continue
-      if (matches(policy.objects, record)) this.#granted.get(id)?.add(slot)
+      if (matchesSelector(policy.objects, record)) this.#granted.get(id)?.add(slot)
       else this.#granted.get(id)?.delete(slot)
     }
   }
 
   /** The directory took this slot back from a record. */
-  objectGone(slot: number, record: Attributed): void {
+  objectGone(slot: number, record: RoleBearer): void {
     for (const id of this.#objects.candidates(record.id, record.attributes)) this.#granted.get(id)?.delete(slot)
   }
 
   /** The policies that match `record` as a subject. */
-  forSubject(record: Attributed): IndexedPolicy[] {
+  forSubject(record: RoleBearer): IndexedPolicy[] {
     return this.#resolve(this.#subjects.matching(record))
   }
 
   /** The policies that match `record` as an object. */
-  forObject(record: Attributed): IndexedPolicy[] {
+  forObject(record: RoleBearer): IndexedPolicy[] {
     return this.#resolve(this.#objects.matching(record))
   }
 
   /** The policies that have `record` among their conditions. */
-  forCondition(record: Attributed): IndexedPolicy[] {
+  forCondition(record: RoleBearer): IndexedPolicy[] {
     return this.#resolve(this.#conditions.matching(record))
   }
 

@@ -27,14 +27,14 @@ export interface TerminatorHealth {
 }
 
 /** All that is asked beyond records. */
-export interface Ports {
+export interface LiveStatePorts {
   readonly posture: Posture
   readonly routers: RouterPresence
   readonly terminators: TerminatorHealth
 }
 
 /** Where no subsystem knows anything: records alone decide, and what they do not hold is unknown. */
-export const recordsAlone: Ports = {
+export const unknownLiveState: LiveStatePorts = {
   posture: { find: () => ({ evidence: 'unknown' }) },
   routers: { presenceOf: () => 'unknown' },
   terminators: { healthOf: () => 'unknown' },

@@ -1,6 +1,7 @@
 // Finds the policies whose side matches a record, by the record's own attributes and id: never by asking every policy.
+
+import type { RoleBearer, RoleSelector } from './role-selector.ts'
 import { SetMap } from './set-map.ts'
-import type { Attributed, Side } from './side.ts'
 
 export class Postings {
   readonly #all = new Set<string>()
@@ -10,14 +11,14 @@ export class Postings {
   /** How many attributes a policy demands together; absent where one is enough. */
   readonly #demanded = new Map<string, number>()
 
-  add(policy: string, side: Side): void {
+  add(policy: string, side: RoleSelector): void {
     if (side.isAll) this.#all.add(policy)
     for (const id of side.ids) this.#byId.add(id, policy)
     for (const attribute of side.attributes) this.#byAttribute.add(attribute, policy)
     if (side.semantic === 'AllOf' && side.attributes.size > 1) this.#demanded.set(policy, side.attributes.size)
   }
 
-  delete(policy: string, side: Side): void {
+  delete(policy: string, side: RoleSelector): void {
     this.#all.delete(policy)
     for (const id of side.ids) this.#byId.delete(id, policy)
     for (const attribute of side.attributes) this.#byAttribute.delete(attribute, policy)
@@ -25,7 +26,7 @@ export class Postings {
   }
 
   /** The policies whose side matches the record. */
-  matching(record: Attributed): Set<string> {
+  matching(record: RoleBearer): Set<string> {
     const found = new Set(this.#all)
     for (const policy of this.#byId.get(record.id)) found.add(policy)
     let held: Map<string, number> | undefined

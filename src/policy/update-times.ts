@@ -1,6 +1,6 @@
 // When something last changed that an identity may reach: what clients poll to learn whether to fetch their services.
 import type { Instant } from '../clock.ts'
-import type { Attributed, Side } from './side.ts'
+import type { RoleBearer, RoleSelector } from './role-selector.ts'
 
 /**
  * Times are kept by role, not by identity: whatever concerns a policy stamps the roles of its subjects, old and new. An
@@ -22,7 +22,7 @@ export class UpdateTimes {
   }
 
   /** Something about a policy with these subjects changed. */
-  stamp(subjects: Side, at: Instant): void {
+  stamp(subjects: RoleSelector, at: Instant): void {
     const time = this.#untold(at)
     if (subjects.isAll) this.#ofAll = time
     for (const attribute of subjects.attributes) this.#byAttribute.set(attribute, time)
@@ -39,7 +39,7 @@ export class UpdateTimes {
   }
 
   /** The newest time that concerns the identity; without any that of its sign-in, or of the start where that was later. */
-  of({ id, attributes }: Attributed, signedInAt: Instant): Instant {
+  lastChangeFor({ id, attributes }: RoleBearer, signedInAt: Instant): Instant {
     let newest = Math.max(this.#ofAll, this.#byIdentity.get(id) ?? 0)
     for (const attribute of attributes) newest = Math.max(newest, this.#byAttribute.get(attribute) ?? 0)
     const time = newest || Math.max(signedInAt, this.#startedAt)

@@ -2,26 +2,26 @@
 import type { AnyResource } from '../resources/define.ts'
 
 /** What the links of a record depend on: its id, and the fields that name other records. */
-export type Linked = { readonly id: string } & Readonly<Record<string, unknown>>
+export type LinkedRow = { readonly id: string } & Readonly<Record<string, unknown>>
 
-export type LinkWriter = (row: Linked) => string
+export type LinkWriter = (row: LinkedRow) => string
 
 /** The collection that links to records of a resource lead to. */
-export function linkedPlural({ plural, otherName }: AnyResource): string {
+export function toLinkedPlural({ plural, alternateName: otherName }: AnyResource): string {
   return otherName?.plural ?? plural
 }
 
 /** JSON text of `_links` for records of a resource. */
-export function linkWriter(resource: AnyResource): LinkWriter {
-  const base = `./${linkedPlural(resource)}/`
+export function buildLinkWriter(resource: AnyResource): LinkWriter {
+  const base = `./${toLinkedPlural(resource)}/`
   const parts = resource.links.map((link) => {
     if (typeof link === 'string') {
-      return (row: Linked) => `,"${link}":{"href":"${base}${row.id}/${link}"}`
+      return (row: LinkedRow) => `,"${link}":{"href":"${base}${row.id}/${link}"}`
     }
     if ('to' in link) {
-      return (row: Linked) => `,"${link.key}":{"href":"./${link.to.resource}/${row[link.to.field]}"}`
+      return (row: LinkedRow) => `,"${link.key}":{"href":"./${link.to.resource}/${row[link.to.field]}"}`
     }
-    return (row: Linked) =>
+    return (row: LinkedRow) =>
       link.when(row as Parameters<typeof link.when>[0]) ? `,"${link.key}":{"href":"${base}${row.id}/${link.key}"}` : ''
   })
   return (row) => {
@@ -32,7 +32,7 @@ export function linkWriter(resource: AnyResource): LinkWriter {
 }
 
 /** The columns that the links of a resource are made from. */
-export function linkColumns(resource: AnyResource): string[] {
+export function listLinkColumns(resource: AnyResource): string[] {
   const named = resource.links.flatMap((link) => (typeof link !== 'string' && 'to' in link ? [link.to.field] : []))
   return ['id', ...named]
 }

@@ -9,12 +9,12 @@ export class RawJson {
 }
 
 /** JSON text of any value, pasting what is text already. Members that are undefined are left out. */
-export function jsonText(value: unknown): string {
+export function toJsonText(value: unknown): string {
   if (value instanceof RawJson) return value.text
-  if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`
+  if (Array.isArray(value)) return `[${value.map(toJsonText).join(',')}]`
   if (typeof value === 'object' && value !== null && !(value instanceof Date)) {
     const members = Object.entries(value).filter(([, member]) => member !== undefined)
-    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`).join(',')}}`
+    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${toJsonText(member)}`).join(',')}}`
   }
   return JSON.stringify(value) ?? 'null'
 }

@@ -41,7 +41,7 @@ export const apiSessions = defineResource({
     improperClientCertChain: f.bool({ access: 'read', filter: true }),
     lastActivityAt: f.time({ access: 'read', filter: true }),
   },
-  live: {
+  computed: {
     token: { ...uuid, nullable: true },
     isMfaRequired: { type: 'boolean' },
     authQueries: listOf(authQuery),
@@ -51,8 +51,8 @@ export const apiSessions = defineResource({
     expirationSeconds: { type: 'integer' },
     expiresAt: { type: 'string', format: 'date-time' },
   },
-  liveFrom: ['identityId', 'authenticatorId', 'owesTotp', 'isMfaComplete', 'isCertExtendable', 'lastActivityAt'],
-  describeLive: (context, records, view) => context.controller.sessionViews.describe(context, records, view),
+  computedFrom: ['identityId', 'authenticatorId', 'owesTotp', 'isMfaComplete', 'isCertExtendable', 'lastActivityAt'],
+  computeFields: (context, records, view) => context.controller.sessionViews.computeFields(context, records, view),
   verbs: ['list', 'detail', 'delete'],
   links: ['sessions'],
   columns: ['id', 'identityId', 'ipAddress', 'lastActivityAt'],

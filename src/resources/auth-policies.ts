@@ -11,7 +11,7 @@ const demanded = { required: true, acceptsNull: 'patch' } as const
 const DEFAULT_POLICY = 'default'
 
 /** What the policy of identities that name none says at first: one factor of any kind is enough. */
-export const everythingAllowed = {
+export const permissivePolicy = {
   primary: {
     cert: { allowed: true, allowExpiredCerts: true },
     extJwt: { allowed: true, allowedSigners: [] },
@@ -57,7 +57,7 @@ export const authPolicies = defineResource({
           demanded,
         ),
       },
-      { required: true, commandDefault: everythingAllowed.primary, summary: 'The first factors.' },
+      { required: true, commandDefault: permissivePolicy.primary, summary: 'The first factors.' },
     ),
     secondary: f.object(
       {
@@ -70,7 +70,7 @@ export const authPolicies = defineResource({
           filter: true,
         }),
       },
-      { ...demanded, commandDefault: everythingAllowed.secondary, summary: 'The second factor, if any.' },
+      { ...demanded, commandDefault: permissivePolicy.secondary, summary: 'The second factor, if any.' },
     ),
   },
   rules: {
@@ -91,9 +91,9 @@ export const authPolicies = defineResource({
       throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ message: 'identities that name no auth policy have this one' })
     },
   },
-  builtIn: [{ id: DEFAULT_POLICY, name: 'Default', ...everythingAllowed }],
+  builtIn: [{ id: DEFAULT_POLICY, name: 'Default', ...permissivePolicy }],
   columns: ['id', 'name'],
-  example: { create: { name: 'staff', ...everythingAllowed }, filter: 'primary.updb.allowed = true sort by name' },
+  example: { create: { name: 'staff', ...permissivePolicy }, filter: 'primary.updb.allowed = true sort by name' },
 })
 
 function unknownSigner(field: string, id: string) {

@@ -79,7 +79,7 @@ export const authenticators = defineResource({
     updated: async (tx, next, previous, prepared) =>
       tx.controller.authenticatorRules.updated?.(tx, next, previous, prepared),
     async beforeDelete(tx, { id }) {
-      await tx.controller.sessions.endAll(tx, { authenticatorId: id })
+      await tx.controller.sessions.revokeAll(tx, { authenticatorId: id })
     },
   },
   links: [{ key: 'identities', to: { resource: 'identities', field: 'identityId' } }],

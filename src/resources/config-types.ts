@@ -1,5 +1,5 @@
 // The kinds of configuration that services can carry, each with the JSON Schema its configs must match.
-import { invalid } from '../errors.ts'
+import { invalidError } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { anyObject } from '../schema/json-schema.ts'
 import { tunnelerConfigTypes } from './config-type-schemas.ts'
@@ -29,7 +29,7 @@ export const configTypes = defineResource({
   },
   rules: {
     async prepare(context, { next, previous }) {
-      if (next.name === 'all') throw invalid('name', 'is a word with a meaning of its own here', next.name)
+      if (next.name === 'all') throw invalidError('name', 'is a word with a meaning of its own here', next.name)
       if (next.schema && next.schema !== previous?.schema) context.controller.configSchemas.assertUsable(next.schema)
     },
   },

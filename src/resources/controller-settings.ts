@@ -1,5 +1,5 @@
 // What controllers are told: settings for all of them, and for single ones what differs.
-import { errors, invalid } from '../errors.ts'
+import { errors, invalidError } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 
@@ -40,7 +40,7 @@ export const controllerSettings = defineResource({
         .select('id')
         .where('controllerId', '=', controllerId)
         .executeTakeFirst()
-      if (taken) throw invalid('controllerId', 'has settings already', controllerId)
+      if (taken) throw invalidError('controllerId', 'has settings already', controllerId)
       next.id = controllerId ?? next.id
     },
     async beforeDelete(_tx, { id }) {

@@ -28,8 +28,8 @@ export const controllers = defineResource({
     publicKeyPrint: f.text({ access: 'internal', unique: true }),
     lastJoinedAt: f.time({ access: 'read', default: 0, filter: true }),
   },
-  live: { isOnline: { type: 'boolean', 'x-offline': null } },
-  describeLive: async ({ controller }, records) =>
+  computed: { isOnline: { type: 'boolean', 'x-offline': null } },
+  computeFields: async ({ controller }, records) =>
     records.map(({ id }) => ({ isOnline: id === controller.membership.ownId })),
   verbs: ['list'],
   columns: ['id', 'name', 'fingerprint', 'lastJoinedAt'],

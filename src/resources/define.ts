@@ -1,6 +1,6 @@
 // What a resource is: one value from which types, storage, validation, routes, permissions, filters, CLI and audit follow.
 import type { Context, ReadContext, WriteContext } from '../context.ts'
-import type { Side } from '../policy/side.ts'
+import type { RoleSelector } from '../policy/role-selector.ts'
 import type { AnyField, CreateInput, Fields, StoredValues, Values } from '../schema/fields.ts'
 import { f } from '../schema/fields.ts'
 import type { JsonSchema } from '../schema/json-schema.ts'
@@ -37,17 +37,21 @@ export type AnyRow = { n: number; id: string; createdAt: number; updatedAt: numb
 export type Derive = (context: ReadContext, rows: readonly AnyRow[]) => Promise<readonly Record<string, unknown>[]>
 
 /** The columns of a record that its live members are computed from. */
-export type Facts = { readonly id: string } & Readonly<Record<string, string | number | null>>
+export type ComputedInput = { readonly id: string } & Readonly<Record<string, string | number | null>>
 
 /** What computes members that depend on who asks, or on the moment: never remembered. */
-export interface LiveView {
+export interface ComputedFields {
   /** For each record, in their order, the members by name; `view` is what the operation asked for. */
-  describe(context: ReadContext, records: readonly Facts[], view: unknown): Promise<readonly Record<string, unknown>[]>
+  computeFields(
+    context: ReadContext,
+    records: readonly ComputedInput[],
+    view: unknown,
+  ): Promise<readonly Record<string, unknown>[]>
 }
 
 /** The operations that a resource can have besides its relations; all of them unless said otherwise. */
-export type Verb = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
-export const allVerbs: readonly Verb[] = ['list', 'create', 'detail', 'replace', 'patch', 'delete']
+export type ResourceOperation = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
+export const allVerbs: readonly ResourceOperation[] = ['list', 'create', 'detail', 'replace', 'patch', 'delete']
 
 /** A key of `_links` beside `self`: a sub-path of the record, or another record that a field names. */
 export type Link =
@@ -80,21 +84,21 @@ export type Relation = {
 )
 
 /** That records of a resource are records of another one too. */
-export interface KindOf {
+export interface SubtypeOf {
   /** The other resource, by its plural name: in its table they lie, and its fields, by name, are those of both. */
   readonly resource: string
   /** The boolean field that is true of records of this kind, and false of others. */
-  readonly mark: string
+  readonly discriminator: string
 }
 
 /** An older name under which a resource is found too. */
-export interface OtherName {
+export interface AlternateName {
   readonly name: string
   readonly plural: string
 }
 
 /** Some records of a resource: those with these ids, or those that match any of these sides of policies. */
-export type Scope = { readonly ids: readonly string[] } | { readonly sides: readonly Side[] }
+export type Scope = { readonly ids: readonly string[] } | { readonly sides: readonly RoleSelector[] }
 
 export interface Rules<F extends Fields, I extends Fields, P> {
   /**
@@ -148,9 +152,9 @@ export interface Definition<
   readonly plural: Plural
   /** One sentence that says what such a record is. */
   readonly summary: string
-  readonly kindOf?: KindOf
+  readonly subtypeOf?: SubtypeOf
   /** The same operations are found under this name, and links lead to it, because that is how clients know the records. */
-  readonly otherName?: OtherName
+  readonly alternateName?: AlternateName
   /** Records with `isSystem` set cannot be changed by callers, nor deleted; this lets them be deleted. */
   readonly areSystemRecordsDeletable?: boolean
   /** What the audit keeps of changes, unless the code that makes one says otherwise: by default the values. */
@@ -176,14 +180,14 @@ export interface Definition<
    * Members that depend on who asks, or on the moment. `x-offline` in a schema is what is shown where only a running controller
    * would know.
    */
-  readonly live?: Readonly<Record<string, JsonSchema>>
+  readonly computed?: Readonly<Record<string, JsonSchema>>
   /** The columns that live members are computed from, beside the id. */
-  readonly liveFrom?: readonly string[]
-  describeLive?: LiveView['describe']
+  readonly computedFrom?: readonly string[]
+  computeFields?: ComputedFields['computeFields']
   readonly links?: readonly Link[]
   readonly relations?: Readonly<Record<string, Relation>>
   readonly rules?: Rules<F, I, P>
-  readonly verbs?: readonly Verb[]
+  readonly verbs?: readonly ResourceOperation[]
   /** Further symbols for filters: a name that stands for a stored field in another form. */
   readonly symbols?: Readonly<Record<string, SymbolAlias>>
   /** Records that exist from the beginning. */
@@ -213,8 +217,8 @@ export interface Resource<
   readonly plural: Plural
   readonly table: string
   readonly summary: string
-  readonly kindOf: KindOf | undefined
-  readonly otherName: OtherName | undefined
+  readonly subtypeOf: SubtypeOf | undefined
+  readonly alternateName: AlternateName | undefined
   readonly areSystemRecordsDeletable: boolean
   readonly audit: AuditDetail
   /** Base fields and own fields. */
@@ -224,14 +228,14 @@ export interface Resource<
   readonly derived: Readonly<Record<string, JsonSchema>>
   derive: Derive | undefined
   readonly dependsOn: Readonly<Record<string, readonly string[]>>
-  readonly live: Readonly<Record<string, JsonSchema>>
-  readonly liveFrom: readonly string[]
-  describeLive: LiveView['describe'] | undefined
+  readonly computed: Readonly<Record<string, JsonSchema>>
+  readonly computedFrom: readonly string[]
+  computeFields: ComputedFields['computeFields'] | undefined
   readonly links: readonly Link[]
   readonly relations: Readonly<Record<string, Relation>>
   // biome-ignore lint/suspicious/noExplicitAny: rules are typed where they are written; here any resource's will do
   readonly rules: Rules<any, any, any>
-  readonly verbs: readonly Verb[]
+  readonly verbs: readonly ResourceOperation[]
   readonly symbols: Readonly<Record<string, SymbolAlias>>
   readonly builtIn: readonly ({ readonly id: string } & Readonly<Record<string, unknown>>)[]
   readonly columns: readonly string[]
@@ -256,15 +260,15 @@ export function defineResource<
   D extends Record<string, JsonSchema> = Record<never, never>,
   P = undefined,
 >(definition: Definition<Name, Plural, F, I, D, P>): Resource<Name, Plural, F, I> {
-  const { name, plural, summary, fields, columns, example, variants, kindOf } = definition
+  const { name, plural, summary, fields, columns, example, variants, subtypeOf: kindOf } = definition
   const ownFields = variants ? ({ ...fields, ...variantFields(variants) } as F) : fields
   return {
     name,
     plural,
     table: (kindOf?.resource ?? plural).replaceAll('-', '_'),
     summary,
-    kindOf,
-    otherName: definition.otherName,
+    subtypeOf: kindOf,
+    alternateName: definition.alternateName,
     areSystemRecordsDeletable: definition.areSystemRecordsDeletable ?? false,
     audit: definition.audit ?? 'values',
     fields: { ...baseFields, ...ownFields },
@@ -273,9 +277,9 @@ export function defineResource<
     derived: definition.derived ?? {},
     derive: definition.derive,
     dependsOn: definition.dependsOn ?? {},
-    live: definition.live ?? {},
-    liveFrom: definition.liveFrom ?? [],
-    describeLive: definition.describeLive,
+    computed: definition.computed ?? {},
+    computedFrom: definition.computedFrom ?? [],
+    computeFields: definition.computeFields,
     links: definition.links ?? [],
     relations: definition.relations ?? {},
     rules: definition.rules ?? {},

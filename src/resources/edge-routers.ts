@@ -7,7 +7,7 @@ import { routerEnrollmentMembers, routerFields, routerName } from './routers.ts'
 export const edgeRouters = defineResource({
   name: 'edge-router',
   plural: 'edge-routers',
-  kindOf: { resource: 'routers', mark: 'isEdge' },
+  subtypeOf: { resource: 'routers', discriminator: 'isEdge' },
   summary: 'A router that clients and hosts connect to.',
   fields: {
     ...routerFields,
@@ -27,7 +27,7 @@ export const edgeRouters = defineResource({
   derived: routerEnrollmentMembers,
   derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId'] },
-  live: {
+  computed: {
     isOnline: { ...flag, 'x-offline': null },
     hostname: text,
     supportedProtocols: { type: 'object', additionalProperties: text },
@@ -35,7 +35,7 @@ export const edgeRouters = defineResource({
     versionInfo: objectOf({ arch: text, buildDate: text, os: text, revision: text, version: text }),
     interfaces: { ...listOf(anyObject), nullable: true },
   },
-  describeLive: (context, records, view) => context.controller.edgeRouterViews.describe(context, records, view),
+  computeFields: (context, records, view) => context.controller.edgeRouterViews.computeFields(context, records, view),
   links: ['edge-router-policies'],
   relations: {
     'edge-router-policies': {

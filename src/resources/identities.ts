@@ -1,5 +1,5 @@
 // Who takes part in the network: people, devices, programs and routers, and the administrators among them.
-import { errors, invalid } from '../errors.ts'
+import { errors, invalidError } from '../errors.ts'
 import { f, sortedSet } from '../schema/fields.ts'
 import { anyObject, entityReference, flag, listOf, objectOf, text, time, typed, uuid } from '../schema/json-schema.ts'
 import { newUsername } from './authenticators.ts'
@@ -118,13 +118,13 @@ export const identities = defineResource({
   },
   derive: (context, rows) => context.controller.deriveIdentities(context, rows),
   dependsOn: { authenticators: ['identityId'], enrollments: ['identityId'], 'api-sessions': ['identityId'] },
-  live: {
+  computed: {
     disabled: flag,
     hasEdgeRouterConnection: { ...flag, 'x-offline': null },
     edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'], 'x-offline': 'unknown' },
   },
-  liveFrom: ['disabledAt', 'disabledUntil'],
-  describeLive: (context, records, view) => context.controller.identityViews.describe(context, records, view),
+  computedFrom: ['disabledAt', 'disabledUntil'],
+  computeFields: (context, records, view) => context.controller.identityViews.computeFields(context, records, view),
   links: [
     { key: 'auth-policies', to: { resource: 'auth-policies', field: 'authPolicyId' } },
     'authenticators',
@@ -179,9 +179,10 @@ export const identities = defineResource({
       if (!previous) return enrollment
       const { routers } = context.controller
       const isRouter = previous.typeId === 'Router' && (await routers.isIdentityOfRouter(context, previous.id))
-      if (isRouter && next.typeId !== 'Router') throw invalid('typeId', 'cannot change: it belongs to an edge router')
+      if (isRouter && next.typeId !== 'Router')
+        throw invalidError('typeId', 'cannot change: it belongs to an edge router')
       if (isRouter && next.name !== previous.name)
-        throw invalid('name', 'cannot change: rename the edge router instead')
+        throw invalidError('name', 'cannot change: rename the edge router instead')
       return undefined
     },
     async check(_tx, next, previous) {
@@ -198,11 +199,11 @@ export const identities = defineResource({
       }
     },
     async created(tx, identity, enrollment) {
-      if (enrollment) await tx.controller.enrollments.storeWanted(tx, identity.id, enrollment)
+      if (enrollment) await tx.controller.enrollments.storeRequested(tx, identity.id, enrollment)
     },
     async updated(tx, identity, previous) {
       if (identity.disabledAt !== null && identity.disabledAt !== previous.disabledAt) {
-        await tx.controller.sessions.endAll(tx, { identityId: identity.id })
+        await tx.controller.sessions.revokeAll(tx, { identityId: identity.id })
       }
     },
     async beforeDelete(tx, { id, typeId, isDefaultAdmin }) {
@@ -210,7 +211,7 @@ export const identities = defineResource({
       if (typeId === 'Router' && (await tx.controller.routers.isIdentityOfRouter(tx, id))) {
         throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
       }
-      await tx.controller.sessions.endAll(tx, { identityId: id })
+      await tx.controller.sessions.revokeAll(tx, { identityId: id })
     },
   },
   columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes'],

@@ -49,7 +49,7 @@ export const resources = [
 const byPlural = new Map<string, AnyResource>(resources.map((resource) => [resource.plural, resource]))
 
 /** The resource of that plural name; a name that is none is a mistake in a definition. */
-export function resourceOf(plural: string): AnyResource {
+export function getResource(plural: string): AnyResource {
   const resource = byPlural.get(plural)
   if (!resource) throw new Error(`no resource is called ${plural}`)
   return resource

@@ -1,13 +1,13 @@
 // From request bodies to the values of a resource, whatever its fields, inputs and variants are.
-import { errors, invalid } from '../errors.ts'
+import { errors, invalidError } from '../errors.ts'
 import {
+  applyFallbacks,
   assertObject,
   type BodyShape,
   type BodyTolerance,
-  bodyShape,
+  buildBodyShape,
   type Purpose,
   readBody,
-  withFallbacks,
 } from '../schema/bodies.ts'
 import type { Fields } from '../schema/fields.ts'
 import { type JsonSchema, objectOf, text } from '../schema/json-schema.ts'
@@ -52,7 +52,7 @@ export function inputSchema(resource: AnyResource, purpose: Purpose): JsonSchema
 
 /** The names of all members that a record of the resource shows. */
 export function recordMembers(resource: AnyResource): string[] {
-  const members = ['_links', ...Object.keys(resource.derived), ...Object.keys(resource.live)]
+  const members = ['_links', ...Object.keys(resource.derived), ...Object.keys(resource.computed)]
   for (const [name, field] of Object.entries(resource.fields)) {
     if (field.options.access === 'internal' || field.options.secret) continue
     members.push(name)
@@ -71,7 +71,7 @@ function shapeOf(resource: AnyResource, purpose: Purpose, typeId: string | undef
   const key = `${purpose} ${typeId}`
   let shape = ofResource.get(key)
   if (!shape) {
-    shape = bodyShape(purpose, inputFields(resource, purpose, typeId), recordMembers(resource))
+    shape = buildBodyShape(purpose, inputFields(resource, purpose, typeId), recordMembers(resource))
     ofResource.set(key, shape)
   }
   return shape
@@ -92,7 +92,7 @@ function variantOf(resource: AnyResource, purpose: Purpose, body: unknown, store
   assertObject(body)
   const sent = body.typeId
   if (sent === undefined || sent === null) {
-    if (purpose === 'create' || storedType === undefined) throw invalid('typeId', 'is required')
+    if (purpose === 'create' || storedType === undefined) throw invalidError('typeId', 'is required')
     return storedType
   }
   if (typeof sent !== 'string' || !Object.hasOwn(resource.variants ?? {}, sent)) {
@@ -100,7 +100,7 @@ function variantOf(resource: AnyResource, purpose: Purpose, body: unknown, store
     throw errors.COULD_NOT_PARSE_BODY({ field: 'typeId', reason, value: sent })
   }
   if (storedType !== undefined && sent !== storedType)
-    throw invalid('typeId', `cannot change: it is ${storedType}`, sent)
+    throw invalidError('typeId', `cannot change: it is ${storedType}`, sent)
   return sent
 }
 
@@ -115,5 +115,5 @@ function foldVariant(
   const own = Object.fromEntries(Object.entries(values).filter(([name]) => Object.hasOwn(fields, name)))
   const common = Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(fields, name)))
   if (purpose === 'patch') return Object.keys(own).length > 0 ? { ...common, details: own } : common
-  return { ...common, typeId, details: withFallbacks(fields, own) }
+  return { ...common, typeId, details: applyFallbacks(fields, own) }
 }

@@ -1,6 +1,6 @@
 // What a machine must prove about itself before a service policy lets its identity dial or bind.
 import { type Fields, f, type Objection, sortedSet } from '../schema/fields.ts'
-import { hexDigits, isHexadecimal } from '../schema/hexadecimal.ts'
+import { isHexadecimal, toHexDigits } from '../schema/hexadecimal.ts'
 import { typed } from '../schema/json-schema.ts'
 import { COUNT, INT32 } from '../schema/ranges.ts'
 import { isVersionRange } from '../schema/version-ranges.ts'
@@ -11,13 +11,13 @@ export const operatingSystemTypes = ['Windows', 'WindowsServer', 'Android', 'iOS
 type OperatingSystemType = (typeof operatingSystemTypes)[number]
 
 /** An operating system that is good enough; without versions, in any version. */
-export interface AcceptedSystem {
+export interface OperatingSystemRule {
   readonly type: OperatingSystemType
   readonly versions?: readonly string[] | null
 }
 
 /** A program that must run; with hashes or fingerprints, only as one of those. */
-export interface WantedProcess {
+export interface ProcessRule {
   readonly osType: OperatingSystemType
   readonly path: string
   readonly hashes?: readonly string[] | null
@@ -27,13 +27,13 @@ export interface WantedProcess {
 const texts = { type: ['array', 'null'], items: { type: 'string' } }
 const osType = { type: 'string', enum: operatingSystemTypes }
 
-const acceptedSystems = typed<AcceptedSystem[]>({
+const acceptedSystems = typed<OperatingSystemRule[]>({
   type: 'array',
   minItems: 1,
   items: { type: 'object', required: ['type'], properties: { type: osType, versions: texts } },
 })
 
-const wantedProcesses = typed<WantedProcess[]>({
+const wantedProcesses = typed<ProcessRule[]>({
   type: 'array',
   minItems: 1,
   items: {
@@ -43,12 +43,12 @@ const wantedProcesses = typed<WantedProcess[]>({
   },
 })
 
-function badRange(systems: readonly AcceptedSystem[]): Objection | undefined {
+function badRange(systems: readonly OperatingSystemRule[]): Objection | undefined {
   const bad = systems.flatMap(({ versions }) => versions ?? []).find((range) => !isVersionRange(range))
   return bad === undefined ? undefined : { reason: 'has a version range that cannot be read', value: bad }
 }
 
-function badHex(processes: readonly WantedProcess[]): Objection | undefined {
+function badHex(processes: readonly ProcessRule[]): Objection | undefined {
   const written = processes.flatMap(({ hashes, signerFingerprints }) => [
     ...(hashes ?? []),
     ...(signerFingerprints ?? []),
@@ -63,7 +63,7 @@ function byKey<T>(entries: readonly T[], keyOf: (entry: T) => string): T[] {
   return sortedSet([...kept.keys()]).flatMap((key) => kept.get(key) ?? [])
 }
 
-const hexSet = (values: readonly string[] | null | undefined) => sortedSet((values ?? []).map(hexDigits))
+const hexSet = (values: readonly string[] | null | undefined) => sortedSet((values ?? []).map(toHexDigits))
 
 /** By type: what a check of that type is described by beside what all are. */
 const variants = {

@@ -39,7 +39,7 @@ export const routerEnrollmentMembers = {
 export const routers = defineResource({
   name: 'router',
   plural: 'routers',
-  otherName: { name: 'transit-router', plural: 'transit-routers' },
+  alternateName: { name: 'transit-router', plural: 'transit-routers' },
   summary: 'A router of the network; the edge routers, which clients connect to, are among them.',
   fields: {
     ...routerFields,
@@ -53,8 +53,8 @@ export const routers = defineResource({
   derived: routerEnrollmentMembers,
   derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
-  live: { isOnline: { ...flag, 'x-offline': null }, interfaces: { ...listOf(anyObject), nullable: true } },
-  describeLive: (context, records, view) => context.controller.routerViews.describe(context, records, view),
+  computed: { isOnline: { ...flag, 'x-offline': null }, interfaces: { ...listOf(anyObject), nullable: true } },
+  computeFields: (context, records, view) => context.controller.routerViews.computeFields(context, records, view),
   rules: {
     created: (tx, router) => tx.controller.routers.enroll(tx, 'trott', router.id),
   },

@@ -1,5 +1,5 @@
 // What the network offers: a name that clients dial and hosts bind, under the policies that admit them.
-import { invalid } from '../errors.ts'
+import { invalidError } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { listOf } from '../schema/json-schema.ts'
 import { DURATION_MS } from '../schema/ranges.ts'
@@ -39,7 +39,7 @@ export const services = defineResource({
       summary: 'How one of several terminators is chosen.',
     }),
   },
-  live: {
+  computed: {
     config: {
       type: 'object',
       additionalProperties: { type: 'object' },
@@ -48,8 +48,8 @@ export const services = defineResource({
     permissions: listOf({ type: 'string', enum: ['Bind', 'Dial'] }),
     postureQueries: listOf(postureQuerySet),
   },
-  liveFrom: ['configs'],
-  describeLive: (context, records, view) => context.controller.serviceViews.describe(context, records, view),
+  computedFrom: ['configs'],
+  computeFields: (context, records, view) => context.controller.serviceViews.computeFields(context, records, view),
   links: ['configs', 'service-edge-router-policies', 'service-policies', 'terminators'],
   relations: {
     configs: { kind: 'contained', resource: 'configs', field: 'configs', operationId: 'listServiceConfig' },
@@ -87,7 +87,7 @@ export const services = defineResource({
       const seen = new Map<string, string>()
       for (const { name, configTypeId } of rows) {
         const other = seen.get(configTypeId)
-        if (other) throw invalid('configs', `holds two configs of one type: ${other} and ${name}`, next.configs)
+        if (other) throw invalidError('configs', `holds two configs of one type: ${other} and ${name}`, next.configs)
         seen.set(configTypeId, name)
       }
     },

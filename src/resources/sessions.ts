@@ -40,12 +40,13 @@ export const sessions = defineResource({
     // Edge routers know the session by it. Worth nothing without the API session it belongs to, and never filterable.
     token: f.text({ access: 'read', unique: true, masked: true }),
   },
-  live: {
+  computed: {
     edgeRouters: listOf(usableRouter),
     servicePolicies: listOf(entityReference),
   },
-  liveFrom: ['identityId', 'apiSessionId', 'serviceId', 'type'],
-  describeLive: (context, records, view) => context.controller.serviceSessionViews.describe(context, records, view),
+  computedFrom: ['identityId', 'apiSessionId', 'serviceId', 'type'],
+  computeFields: (context, records, view) =>
+    context.controller.serviceSessionViews.computeFields(context, records, view),
   verbs: ['list', 'detail', 'delete'],
   links: ['route-path'],
   columns: ['id', 'type', 'identityId', 'service', 'createdAt'],

@@ -6,7 +6,7 @@ import { edgeRouterPolicies } from '../resources/edge-router-policies.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
 import { enrollments } from '../resources/enrollments.ts'
 import { identities } from '../resources/identities.ts'
-import { get, insert, newEntity, removeIn, update } from '../store/entities.ts'
+import { get, insert, newEntity, removeInTransaction, update } from '../store/entities.ts'
 
 /** As much of an edge router as decides about its identity. */
 interface Tunneler {
@@ -47,7 +47,7 @@ export class Routers {
     await context.write(async (tx) => {
       const router = await get(tx, edgeRouters, id)
       const outstanding = tx.db.selectFrom('enrollments').select('id').where('edgeRouterId', '=', id)
-      for (const enrollment of await outstanding.execute()) await removeIn(tx, enrollments, enrollment.id)
+      for (const enrollment of await outstanding.execute()) await removeInTransaction(tx, enrollments, enrollment.id)
       await update(tx, edgeRouters, router, UNVERIFIED)
       await this.enroll(tx, 'erott', id)
     })
@@ -88,6 +88,6 @@ async function makeIdentity(tx: WriteContext, { id, name }: Tunneler): Promise<v
 }
 
 async function removeIdentity(tx: WriteContext, id: string): Promise<void> {
-  await removeIn(tx, edgeRouterPolicies, id)
-  await removeIn(tx, identities, id)
+  await removeInTransaction(tx, edgeRouterPolicies, id)
+  await removeInTransaction(tx, identities, id)
 }

@@ -28,7 +28,7 @@ export class Traces {
   }
 
   /** The trace of an identity that is in force now. */
-  of(identityId: string, now: Instant): Trace | undefined {
+  get(identityId: string, now: Instant): Trace | undefined {
     const trace = this.#byIdentity.get(identityId)
     return trace && trace.until > now ? trace : undefined
   }

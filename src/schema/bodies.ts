@@ -1,9 +1,9 @@
 // Request bodies: from the fields of a definition to a schema, and from a body to values that can be stored.
-import { type ControllerError, errors, invalid } from '../errors.ts'
+import { type ControllerError, errors, invalidError } from '../errors.ts'
 import { type AnyField, type FieldOptions, type Fields, memberName } from './fields.ts'
 import { compact, type JsonSchema } from './json-schema.ts'
 import { withSchemaNames } from './member-names.ts'
-import { firstProblem, type Problem, problemError } from './validate.ts'
+import { findFirstProblem, type Problem, toProblemError } from './validate.ts'
 
 /** What a body is for: it decides what must be there, and what an absent member means. */
 export type Purpose = 'create' | 'replace' | 'patch'
@@ -35,7 +35,7 @@ export const NO_TOLERANCE: BodyTolerance = {
   undeclaredNulls: 'refuse',
 }
 
-export function bodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<string> = []): BodyShape {
+export function buildBodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<string> = []): BodyShape {
   const writable = Object.fromEntries(Object.entries(fields).filter(([, field]) => isWritable(field)))
   const secrets = Object.entries(writable).flatMap(([name, field]) =>
     field.options.secret ? [memberName(name, field)] : [],
@@ -43,7 +43,7 @@ export function bodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<
   return {
     purpose,
     fields: writable,
-    schema: objectSchema(writable, purpose),
+    schema: toObjectSchema(writable, purpose),
     tolerated: new Set(tolerated),
     secrets: new Set(secrets),
   }
@@ -69,7 +69,7 @@ function acceptsNull({ kind, options }: AnyField, purpose: Purpose): boolean {
 }
 
 /** The JSON Schema of a body with these fields. */
-function objectSchema(fields: Fields, purpose: Purpose): JsonSchema {
+function toObjectSchema(fields: Fields, purpose: Purpose): JsonSchema {
   const entries = Object.entries(fields)
   const required = entries
     .filter(([, field]) => isRequired(field, purpose))
@@ -77,16 +77,16 @@ function objectSchema(fields: Fields, purpose: Purpose): JsonSchema {
   return {
     type: 'object',
     properties: Object.fromEntries(
-      entries.map(([name, field]) => [memberName(name, field), valueSchema(field, purpose)]),
+      entries.map(([name, field]) => [memberName(name, field), toValueSchema(field, purpose)]),
     ),
     ...(required.length > 0 ? { required } : {}),
   }
 }
 
-function valueSchema(field: AnyField, purpose: Purpose): JsonSchema {
+function toValueSchema(field: AnyField, purpose: Purpose): JsonSchema {
   const { members, schema } = field.kind
   return {
-    ...(members ? objectSchema(members, purpose) : compact(schema)),
+    ...(members ? toObjectSchema(members, purpose) : compact(schema)),
     ...(acceptsNull(field, purpose) ? { nullable: true } : {}),
     ...notes(field, purpose),
   }
@@ -130,7 +130,7 @@ function readObject(shape: BodyShape, sent: unknown, tolerance: BodyTolerance, p
   assertObject(body)
   if (tolerance.unknownMembers === 'refuse') refuseUnknown(schema, body, shape.tolerated, path)
   const known = knownMembers(fields, purpose, body, tolerance)
-  const problem = firstProblem(schema, known)
+  const problem = findFirstProblem(schema, known)
   if (problem) throw bodyError(fields, { ...problem, field: path + problem.field }, secrets)
   return fieldValues(fields, purpose, known, path)
 }
@@ -139,11 +139,11 @@ function bodyError(fields: Fields, problem: Problem, secrets: ReadonlySet<string
   const isRule = Object.entries(fields).some(
     ([name, field]) => field.kind.isTypeRule && memberName(name, field) === problem.field,
   )
-  return problemError(isRule ? { ...problem, isWrongType: false } : problem, secrets)
+  return toProblemError(isRule ? { ...problem, isWrongType: false } : problem, secrets)
 }
 
 // Deeper than any sensible document, and far from what would exhaust the stack of those who walk through one.
-const DEEPEST = 64
+const MAX_DEPTH = 64
 const LONE_SURROGATE = /\p{Surrogate}/u
 
 /** @throws COULD_NOT_PARSE_BODY for what no field can hold, wherever it stands: excessive depth, U+0000, half surrogate pairs */
@@ -153,8 +153,8 @@ export function assertStorable(body: unknown): void {
     const [value, depth] = next
     if (typeof value === 'string') assertUnicode(value)
     if (typeof value !== 'object' || value === null) continue
-    if (depth > DEEPEST)
-      throw errors.COULD_NOT_PARSE_BODY({ message: `the body is nested more than ${DEEPEST} levels deep` })
+    if (depth > MAX_DEPTH)
+      throw errors.COULD_NOT_PARSE_BODY({ message: `the body is nested more than ${MAX_DEPTH} levels deep` })
     for (const [name, member] of Object.entries(value)) {
       assertUnicode(name)
       waiting.push([member, depth + 1])
@@ -188,7 +188,7 @@ function refuseUnknown(schema: JsonSchema, value: unknown, tolerated: ReadonlySe
   if (!isRecord(value) || !properties) return
   for (const [name, member] of Object.entries(value)) {
     const ofMember = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (!ofMember && !tolerated.has(name)) throw invalid(path + name, 'is not known here', member)
+    if (!ofMember && !tolerated.has(name)) throw invalidError(path + name, 'is not known here', member)
     if (ofMember) refuseUnknown(ofMember, member, tolerated, `${path}${name}.`)
   }
 }
@@ -232,7 +232,7 @@ function fieldValues(
     if (value === undefined) continue
     if (value !== null) values[name] = fieldValue(field, purpose, value, path + member)
     // A field that records must be given has no default: null leaves it as it is.
-    else if (purpose === 'patch' && !field.options.required) values[name] = fallback(field)
+    else if (purpose === 'patch' && !field.options.required) values[name] = getFallback(field)
   }
   return values
 }
@@ -241,32 +241,32 @@ function fieldValue(field: AnyField, purpose: Purpose, value: unknown, path: str
   const { kind } = field
   if (kind.members) return fieldValues(kind.members, purpose, value as Record<string, unknown>, `${path}.`)
   const objection = kind.objection?.(value)
-  if (objection) throw invalid(path, objection.reason, objection.value)
+  if (objection) throw invalidError(path, objection.reason, objection.value)
   return kind.normalise ? kind.normalise(value, purpose) : value
 }
 
 /** What a field holds that was not sent on create or replace. */
-export function fallback(field: AnyField): unknown {
+export function getFallback(field: AnyField): unknown {
   const { kind, options } = field
   if (options.default !== undefined) return options.default
-  if (kind.members) return withFallbacks(kind.members, {})
+  if (kind.members) return applyFallbacks(kind.members, {})
   return options.nullable ? null : kind.empty
 }
 
 /** `values` completed for all fields: what create and replace mean by an absent member. */
-export function withFallbacks(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+export function applyFallbacks(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const complete: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const value = values[name]
-    if (value === undefined || value === null) complete[name] = fallback(field)
+    if (value === undefined || value === null) complete[name] = getFallback(field)
     else
-      complete[name] = field.kind.members ? withFallbacks(field.kind.members, value as Record<string, unknown>) : value
+      complete[name] = field.kind.members ? applyFallbacks(field.kind.members, value as Record<string, unknown>) : value
   }
   return complete
 }
 
 /** What a patch makes of a record: sent members replace, structured ones merge, all others stay the very same value. */
-export function patched(
+export function applyPatch(
   fields: Fields,
   previous: Readonly<Record<string, unknown>>,
   values: Readonly<Record<string, unknown>>,
@@ -275,13 +275,13 @@ export function patched(
   for (const [name, value] of Object.entries(values)) {
     const members = fields[name]?.kind.members
     next[name] = members
-      ? patched(members, previous[name] as Record<string, unknown>, value as Record<string, unknown>)
+      ? applyPatch(members, previous[name] as Record<string, unknown>, value as Record<string, unknown>)
       : value
   }
   return next
 }
 
 /** The error for a body that is missing where one is needed. */
-export function bodyRequired(): ControllerError {
+export function bodyRequiredError(): ControllerError {
   return errors.COULD_NOT_VALIDATE({ field: 'body', reason: 'is required' })
 }

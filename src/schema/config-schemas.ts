@@ -2,16 +2,16 @@
 import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import AjvDraft04 from 'ajv-draft-04'
 import addFormats from 'ajv-formats'
-import { invalid } from '../errors.ts'
-import { within } from './time-limit.ts'
-import { describe } from './validate.ts'
+import { invalidError } from '../errors.ts'
+import { runWithin } from './time-limit.ts'
+import { describeProblem } from './validate.ts'
 
-const LARGEST_SCHEMA = 64 * 1024
-const MOST_COMPILED = 200
+const MAX_SCHEMA_BYTES = 64 * 1024
+const MAX_COMPILED = 200
 // A schema of the largest size compiles in a fifth of this on a slow machine; built-in ones in a few milliseconds.
-const COMPILE_MILLISECONDS = 1000
+const COMPILE_TIMEOUT_MS = 1000
 // Data of a megabyte is checked in a fifth of this. A pattern can be written that never ends, and so can a recursion.
-const CHECK_MILLISECONDS = 250
+const VALIDATE_TIMEOUT_MS = 250
 
 const options: Options = {
   // The value of a failing member comes along only in verbose mode.
@@ -29,14 +29,15 @@ export class ConfigSchemas {
   /** @throws COULD_NOT_VALIDATE of the field `schema` where it is no schema, or not one for objects */
   assertUsable(schema: Readonly<Record<string, unknown>>): void {
     const text = JSON.stringify(schema)
-    if (text.length > LARGEST_SCHEMA) throw invalid('schema', `must not be larger than ${LARGEST_SCHEMA} characters`)
+    if (text.length > MAX_SCHEMA_BYTES)
+      throw invalidError('schema', `must not be larger than ${MAX_SCHEMA_BYTES} characters`)
     if (Object.keys(schema).length > 0 && schema.type !== 'object') {
-      throw invalid('schema', 'must have the type "object" at its root', schema.type)
+      throw invalidError('schema', 'must have the type "object" at its root', schema.type)
     }
     try {
       this.#compile(text)
     } catch (error) {
-      throw invalid('schema', `is not a usable JSON Schema: ${(error as Error).message}`)
+      throw invalidError('schema', `is not a usable JSON Schema: ${(error as Error).message}`)
     }
   }
 
@@ -46,9 +47,9 @@ export class ConfigSchemas {
    */
   assertMatches(schemaText: string, data: unknown): void {
     const check = this.#known(schemaText)
-    if (fits(check, data)) return
-    const { field, reason, value } = describe(check.errors?.[0])
-    throw invalid(field || '(root)', reason, value)
+    if (validateInTime(check, data)) return
+    const { field, reason, value } = describeProblem(check.errors?.[0])
+    throw invalidError(field || '(root)', reason, value)
   }
 
   #known(schemaText: string): ValidateFunction {
@@ -61,14 +62,14 @@ export class ConfigSchemas {
     try {
       return this.#compile(schemaText)
     } catch (error) {
-      throw invalid('type', `has a schema that is not usable: ${(error as Error).message}`)
+      throw invalidError('type', `has a schema that is not usable: ${(error as Error).message}`)
     }
   }
 
   #compile(schemaText: string): ValidateFunction {
     const schema = JSON.parse(schemaText) as Record<string, unknown>
-    const check = within(COMPILE_MILLISECONDS, () => compile(schema))
-    if (this.#compiled.size >= MOST_COMPILED) this.#compiled.delete(this.#compiled.keys().next().value ?? '')
+    const check = runWithin(COMPILE_TIMEOUT_MS, () => compile(schema))
+    if (this.#compiled.size >= MAX_COMPILED) this.#compiled.delete(this.#compiled.keys().next().value ?? '')
     this.#compiled.set(schemaText, check)
     return check
   }
@@ -89,11 +90,11 @@ function compile({ $schema, ...schema }: Record<string, unknown>): ValidateFunct
   return ajv.compile(schema)
 }
 
-function fits(check: ValidateFunction, data: unknown): boolean {
+function validateInTime(check: ValidateFunction, data: unknown): boolean {
   try {
-    return within(CHECK_MILLISECONDS, () => check(data))
+    return runWithin(VALIDATE_TIMEOUT_MS, () => check(data))
   } catch (error) {
     const reason = `cannot be checked against the schema of its type: ${(error as Error).message}`
-    throw invalid('data', reason)
+    throw invalidError('data', reason)
   }
 }

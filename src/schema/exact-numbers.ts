@@ -1,5 +1,5 @@
 // Finds numbers in JSON text that parsing would change in silence: those beyond a double, and integers it cannot hold.
-import { errors, printable } from '../errors.ts'
+import { errors, toPrintable } from '../errors.ts'
 
 // A number without an exponent and with fewer digits is always exact. Most bodies hold neither.
 const MAY_BE_INEXACT = /[\d.]{16}|\d[eE]/
@@ -52,7 +52,7 @@ function assertExact(token: string): void {
   const isFraction = sent.exponent < 0
   if (isFraction && value !== 0 && Number.isFinite(value) && sent.digits.length <= MAX_FRACTION_DIGITS) return
   throw errors.COULD_NOT_PARSE_BODY({
-    message: `the number ${printable(token)} is too large or too precise: it would come back as another one`,
+    message: `the number ${toPrintable(token)} is too large or too precise: it would come back as another one`,
   })
 }
 

@@ -123,11 +123,11 @@ export type AnyField = Field<any, any, FieldOptions>
 export type Fields = Readonly<Record<string, AnyField>>
 
 /** The member of a request body that carries a field. */
-export function memberName(name: string, field: AnyField): string {
+export function toMemberName(name: string, field: AnyField): string {
   return field.options.input ?? name
 }
 
-export type Null<V, O> = O extends { nullable: true } ? V | null : V
+export type Nullable<V, O> = O extends { nullable: true } ? V | null : V
 
 export function field<V, S extends Stored, O extends FieldOptions>(kind: Kind, options: O): Field<V, S, O> {
   return { kind, options }
@@ -135,9 +135,9 @@ export function field<V, S extends Stored, O extends FieldOptions>(kind: Kind, o
 
 // ---- how values are kept in columns, by most kinds ----
 
-export const same = (value: unknown) => value as Stored
-export const quoted = (stored: Stored) => JSON.stringify(stored)
-export const pasted = (stored: Stored) => stored as string
+export const asStored = (value: unknown) => value as Stored
+export const quoteString = (stored: Stored) => JSON.stringify(stored)
+export const rawJson = (stored: Stored) => stored as string
 export const toText = (value: unknown) => JSON.stringify(value)
 export const fromText = (stored: Stored) => JSON.parse(stored as string) as unknown
 

@@ -1,6 +1,7 @@
 // The kinds of field that resources are made of: for each, its JSON Schema, its column, its filter type and its JSON text.
-import { isoTime, parseTime } from '../clock.ts'
+import { parseTime, toIsoTime } from '../clock.ts'
 import {
+  asStored,
   type Field,
   type FieldOptions,
   type Fields,
@@ -8,17 +9,16 @@ import {
   fromText,
   hasOmitted,
   type Kind,
-  type Null,
+  type Nullable,
   type Objection,
-  pasted,
-  quoted,
+  quoteString,
   type ReferenceOptions,
-  same,
+  rawJson,
   toText,
   withoutOmitted,
 } from './field.ts'
 import type { Values } from './field-values.ts'
-import { hexDigits, isHexadecimal } from './hexadecimal.ts'
+import { isHexadecimal, toHexDigits } from './hexadecimal.ts'
 import type { TypedSchema } from './json-schema.ts'
 import { typed } from './json-schema.ts'
 import { setFields } from './set-fields.ts'
@@ -29,12 +29,12 @@ export {
   type Field,
   type FieldOptions,
   type Fields,
-  memberName,
   type Objection,
   type ReferenceOptions,
+  toMemberName as memberName,
 } from './field.ts'
 export type { CreateInput, StoredValues, Values } from './field-values.ts'
-export { sortedSet } from './set-fields.ts'
+export { toSortedSet as sortedSet } from './set-fields.ts'
 
 /** The total size of tags, and of app data, as JSON: they are read with every record, and kept in the audit. */
 export const MAX_TAGS_BYTES = 16_384
@@ -88,16 +88,16 @@ function withoutNullTags(tags: Tags): Tags {
 }
 
 export const f = {
-  text<const O extends TextOptions>(options = {} as O): Field<Null<string, O>, Null<string, O>, O> {
+  text<const O extends TextOptions>(options = {} as O): Field<Nullable<string, O>, Nullable<string, O>, O> {
     const { minLength, maxLength, format, blank, mustBeVisible } = options
     const kind: Kind = {
       name: 'text',
       column: 'text',
       schema: { type: 'string', minLength, maxLength, format },
       filterType: 'string',
-      encode: same,
+      encode: asStored,
       decode: (stored) => stored,
-      toJson: quoted,
+      toJson: quoteString,
       normalise: blank === undefined ? undefined : (value) => ((value as string).trim() === '' ? blank : value),
       ...(mustBeVisible ? { objection: invisible } : {}),
       empty: '',
@@ -110,13 +110,13 @@ export const f = {
     return f.text({ required: true, unique: true, filter: true, minLength: 1, mustBeVisible: true, ...options })
   },
 
-  int<const O extends IntegerOptions>(options: O): Field<Null<number, O>, Null<number, O>, O> {
+  int<const O extends IntegerOptions>(options: O): Field<Nullable<number, O>, Nullable<number, O>, O> {
     const kind: Kind = {
       name: 'integer',
       column: 'integer',
       schema: { type: 'integer', minimum: options.min, maximum: options.max },
       filterType: 'integer',
-      encode: same,
+      encode: asStored,
       decode: (stored) => stored,
       toJson: String,
       ...(options.normalise ? { normalise: (value) => options.normalise?.(value as number) } : {}),
@@ -125,7 +125,7 @@ export const f = {
     return field(kind, options)
   },
 
-  bool<const O extends FieldOptions<boolean>>(options = {} as O): Field<Null<boolean, O>, Null<number, O>, O> {
+  bool<const O extends FieldOptions<boolean>>(options = {} as O): Field<Nullable<boolean, O>, Nullable<number, O>, O> {
     const kind: Kind = {
       name: 'boolean',
       column: 'integer',
@@ -140,15 +140,15 @@ export const f = {
   },
 
   /** An instant: milliseconds in the code and the column, RFC 3339 on the wire. */
-  time<const O extends FieldOptions<number>>(options = {} as O): Field<Null<number, O>, Null<number, O>, O> {
+  time<const O extends FieldOptions<number>>(options = {} as O): Field<Nullable<number, O>, Nullable<number, O>, O> {
     const kind: Kind = {
       name: 'time',
       column: 'integer',
       schema: { type: 'string', format: 'date-time' },
       filterType: 'date',
-      encode: same,
+      encode: asStored,
       decode: (stored) => stored,
-      toJson: (stored) => `"${isoTime(stored as number)}"`,
+      toJson: (stored) => `"${toIsoTime(stored as number)}"`,
       normalise: (value) => (typeof value === 'string' ? parseTime(value) : value),
     }
     return field(kind, options)
@@ -157,15 +157,15 @@ export const f = {
   choice<const C extends string, const O extends FieldOptions<NoInfer<C>>>(
     choices: readonly C[],
     options = {} as O,
-  ): Field<Null<C, O>, Null<C, O>, O> {
+  ): Field<Nullable<C, O>, Nullable<C, O>, O> {
     const kind: Kind = {
       name: 'text',
       column: 'text',
       schema: { type: 'string', enum: choices },
       filterType: 'string',
-      encode: same,
+      encode: asStored,
       decode: (stored) => stored,
-      toJson: quoted,
+      toJson: quoteString,
     }
     return field(kind, options)
   },
@@ -174,14 +174,14 @@ export const f = {
   json<V, const O extends JsonOptions<NoInfer<V>>>(
     schema: TypedSchema<V>,
     options = {} as O,
-  ): Field<Null<V, O>, Null<string, O>, O> {
+  ): Field<Nullable<V, O>, Nullable<string, O>, O> {
     const kind: Kind = {
       name: 'json',
       column: 'text',
       schema,
       encode: toText,
       decode: fromText,
-      toJson: pasted,
+      toJson: rawJson,
       empty: schema.type === 'array' ? [] : {},
       isTypeRule: options.isTypeRule,
       ...(options.objection ? { objection: (value) => options.objection?.(value as V) } : {}),
@@ -200,7 +200,7 @@ export const f = {
       filterType: 'tags',
       encode: toText,
       decode: fromText,
-      toJson: pasted,
+      toJson: rawJson,
       // A patch takes a key away by null; a new value holds it, because null is a value that tags may have.
       normalise: (value, purpose) => (purpose === 'patch' ? withoutNullTags(value as Tags) : value),
       objection: (value) =>
@@ -226,7 +226,7 @@ export const f = {
   object<const M extends Fields, const O extends FieldOptions>(
     members: M,
     options = {} as O,
-  ): Field<Null<Values<M>, O>, Null<string, O>, O> {
+  ): Field<Nullable<Values<M>, O>, Nullable<string, O>, O> {
     const kind: Kind = {
       name: 'object',
       column: 'text',
@@ -235,7 +235,7 @@ export const f = {
       decode: fromText,
       toJson: hasOmitted(members)
         ? (stored) => JSON.stringify(withoutOmitted(members, JSON.parse(stored as string) as Record<string, unknown>))
-        : pasted,
+        : rawJson,
       members,
     }
     return field(kind, options)
@@ -251,7 +251,7 @@ export const f = {
           (value as string).trim() === '' || isHexadecimal(value as string)
             ? undefined
             : { reason: 'is not hexadecimal', value },
-        normalise: (value) => hexDigits(value as string) || null,
+        normalise: (value) => toHexDigits(value as string) || null,
       },
       options,
     )
@@ -261,16 +261,16 @@ export const f = {
   reference<const O extends ReferenceFieldOptions>(
     target: string,
     options = {} as O,
-  ): Field<Null<string, O>, Null<string, O>, O> {
+  ): Field<Nullable<string, O>, Nullable<string, O>, O> {
     const { blank, choices } = options
     const kind: Kind = {
       name: 'reference',
       column: 'text',
       schema: choices ? { type: 'string', enum: choices } : { type: 'string' },
       filterType: 'string',
-      encode: same,
+      encode: asStored,
       decode: (stored) => stored,
-      toJson: quoted,
+      toJson: quoteString,
       normalise: blank === undefined ? undefined : (value) => ((value as string).trim() === '' ? blank : value),
       target,
       reference: options,

@@ -6,6 +6,6 @@ export function isHexadecimal(text: string): boolean {
 }
 
 /** The digits alone, in lower case: the form in which such values are compared. */
-export function hexDigits(text: string): string {
+export function toHexDigits(text: string): string {
   return text.toLowerCase().replace(/[^\da-f]/g, '')
 }

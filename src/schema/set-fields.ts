@@ -5,28 +5,30 @@ import {
   field,
   fromText,
   type Kind,
-  type Null,
-  pasted,
+  type Nullable,
   type ReferenceOptions,
+  rawJson,
   toText,
 } from './field.ts'
-import { hexDigits, isHexadecimal } from './hexadecimal.ts'
+import { isHexadecimal, toHexDigits } from './hexadecimal.ts'
 
 export const setFields = {
   /** A set of any strings. */
-  strings<const O extends FieldOptions<string[]>>(options = {} as O): Field<Null<string[], O>, Null<string, O>, O> {
-    return field(setKind({ minItems: options.minItems }), options)
+  strings<const O extends FieldOptions<string[]>>(
+    options = {} as O,
+  ): Field<Nullable<string[], O>, Nullable<string, O>, O> {
+    return field(makeSetKind({ minItems: options.minItems }), options)
   },
 
   /** A set of hexadecimal values, such as hashes, written with or without separators; only their digits are kept. */
   hexStrings<const O extends FieldOptions<string[]>>(options = {} as O): Field<string[], string, O> {
-    const kind = setKind({
+    const kind = makeSetKind({
       minItems: options.minItems,
       objection(value) {
         const bad = (value as string[]).find((one) => !isHexadecimal(one))
         return bad === undefined ? undefined : { reason: 'has an entry that is not hexadecimal', value: bad }
       },
-      normalise: (value) => sortedSet((value as string[]).map(hexDigits)),
+      normalise: (value) => toSortedSet((value as string[]).map(toHexDigits)),
     })
     return field(kind, options)
   },
@@ -35,7 +37,7 @@ export const setFields = {
   roleAttributes<const O extends FieldOptions<string[]>>(
     options = {} as O,
   ): Field<string[], string, O & { filter: true }> {
-    const kind = setKind({
+    const kind = makeSetKind({
       objection(value) {
         const bad = (value as string[]).find((attribute) => attribute.startsWith('#') || attribute.startsWith('@'))
         return bad === undefined ? undefined : { reason: `may not begin with "${bad[0]}"`, value: bad }
@@ -49,7 +51,7 @@ export const setFields = {
     target: string,
     options = {} as O,
   ): Field<string[], string, O & { filter: true }> {
-    const kind = setKind({
+    const kind = makeSetKind({
       target,
       roles: true,
       objection(value) {
@@ -69,7 +71,7 @@ export const setFields = {
     target: string,
     options = {} as O,
   ): Field<string[], string, O> {
-    const kind = setKind({
+    const kind = makeSetKind({
       maxItems: options.maxItems,
       target,
       reference: options,
@@ -83,7 +85,7 @@ export const setFields = {
   },
 }
 
-function setKind(more: Partial<Kind> & { minItems?: number; maxItems?: number }): Kind {
+function makeSetKind(more: Partial<Kind> & { minItems?: number; maxItems?: number }): Kind {
   const { minItems, maxItems, ...rest } = more
   return {
     name: 'set',
@@ -92,8 +94,8 @@ function setKind(more: Partial<Kind> & { minItems?: number; maxItems?: number })
     filterType: 'string',
     encode: toText,
     decode: fromText,
-    toJson: pasted,
-    normalise: (value) => sortedSet(value as string[]),
+    toJson: rawJson,
+    normalise: (value) => toSortedSet(value as string[]),
     empty: [],
     ...rest,
   }
@@ -103,7 +105,7 @@ function setKind(more: Partial<Kind> & { minItems?: number; maxItems?: number })
 const BEYOND_COMMON_ORDER = /[\ud800-\uffff]/
 
 /** Each string once, in ascending order of bytes. */
-export function sortedSet(values: Iterable<string>): string[] {
+export function toSortedSet(values: Iterable<string>): string[] {
   const once = [...new Set(values)]
   if (!once.some((value) => BEYOND_COMMON_ORDER.test(value))) return once.sort()
   return once

@@ -29,25 +29,25 @@ const compiler = schemaCompiler()
 const compiled = new WeakMap<JsonSchema, ValidateFunction>()
 
 /** The first problem of `value` against `schema`, or undefined. Schemas are compiled at their first use. */
-export function firstProblem(schema: JsonSchema, value: unknown): Problem | undefined {
+export function findFirstProblem(schema: JsonSchema, value: unknown): Problem | undefined {
   let check = compiled.get(schema)
   if (!check) {
     check = compiler.compile(schema)
     compiled.set(schema, check)
   }
   if (check(value)) return undefined
-  return describe(check.errors?.[0])
+  return describeProblem(check.errors?.[0])
 }
 
 /** Turns a problem into the error a caller sees; members named in `secrets` never show their value. */
-export function problemError(problem: Problem, secrets: ReadonlySet<string> = new Set()): ControllerError {
+export function toProblemError(problem: Problem, secrets: ReadonlySet<string> = new Set()): ControllerError {
   const { field, reason } = problem
   const cause = { field, reason, value: secrets.has(field) ? '' : problem.value }
   return problem.isWrongType ? errors.COULD_NOT_PARSE_BODY(cause) : errors.COULD_NOT_VALIDATE(cause)
 }
 
 /** The end of a sentence that begins with the member, for one failed keyword. */
-export function describe(error: ErrorObject | undefined): Problem {
+export function describeProblem(error: ErrorObject | undefined): Problem {
   if (!error) return { field: '', reason: 'is not valid', value: undefined, isWrongType: false }
   const path = memberPath(error.instancePath)
   const params = error.params as Record<string, unknown>

@@ -1,5 +1,5 @@
 // Whether the audit is one unbroken chain, and how its old end is cut off without breaking it.
-import { type AuditSealer, CHAIN_START, CUT, isWellFormed, type SealedRecord } from './audit.ts'
+import { type AuditSealer, CHAIN_START, isWellFormed, PRUNE, type SealedRecord } from './audit.ts'
 
 /** A record as it is stored: with its number. */
 export interface ChainedRecord extends SealedRecord {
@@ -27,13 +27,13 @@ export interface ChainReport {
 }
 
 // So many findings say enough; a chain that was tampered with can hold any number.
-const MOST_FINDINGS = 100
+const MAX_FINDINGS = 100
 
 /**
  * Checks records one by one, in the order of their numbers. What it cannot see is that records are missing at the new end:
  * for that, somebody keeps the hash of `last`, and asks later with it (`known`) whether it is still part of the chain.
  */
-export class ChainCheck {
+export class ChainVerifier {
   readonly #sealer: AuditSealer
   readonly #known: string | undefined
   readonly #findings: string[] = []
@@ -55,7 +55,7 @@ export class ChainCheck {
     if (!isWellFormed(record)) this.#note(`the audit record ${record.n} is malformed`)
     else if (!this.#sealer.isIntact(record)) this.#note(`the audit record ${record.n} was changed after it was written`)
     // Only what the controller itself sealed can say that records were cut off.
-    else if (record.operation === CUT.operation && record.resource === CUT.resource) this.#addAnchor(record)
+    else if (record.operation === PRUNE.operation && record.resource === PRUNE.resource) this.#addAnchor(record)
     if (record.hash === this.#known) this.#isKnownFound = true
     this.#first ??= record
     this.#last = record
@@ -87,6 +87,6 @@ export class ChainCheck {
   }
 
   #note(finding: string): void {
-    if (this.#findings.length < MOST_FINDINGS) this.#findings.push(finding)
+    if (this.#findings.length < MAX_FINDINGS) this.#findings.push(finding)
   }
 }

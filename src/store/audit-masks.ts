@@ -11,7 +11,7 @@ const MASKED = '***'
 const masks = new WeakMap<AnyResource, Mask>()
 
 /** The values of a record with its secrets masked; the same object where the resource has none. */
-export function maskOf(resource: AnyResource): Mask {
+export function getAuditMask(resource: AnyResource): Mask {
   let mask = masks.get(resource)
   if (!mask) {
     mask = makeMask(resource)

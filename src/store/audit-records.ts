@@ -3,15 +3,15 @@ import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { MAX_INSTANT, MIN_INSTANT } from '../clock.ts'
 import { type Context, readerOf, type WriteContext } from '../context.ts'
-import { type FilterSource, symbolsOf } from '../filter/symbols.ts'
+import { type FilterSource, toFilterSymbols } from '../filter/symbols.ts'
 import type { Kind, Stored } from '../schema/field.ts'
 import { f } from '../schema/fields.ts'
 import { anyObject } from '../schema/json-schema.ts'
 import { COUNT } from '../schema/ranges.ts'
-import { CUT } from './audit.ts'
-import { type Anchor, ChainCheck, type ChainedRecord, type ChainReport } from './audit-chain.ts'
+import { PRUNE } from './audit.ts'
+import { type Anchor, type ChainedRecord, type ChainReport, ChainVerifier } from './audit-chain.ts'
 import type { ListPlan } from './list-plan.ts'
-import { allRowsOf, pageOf, type RowQuery, type Window } from './lists.ts'
+import { queryPage, queryRowsOf, type RowQuery, type Window } from './lists.ts'
 import { isOneOf } from './untyped.ts'
 
 const ofAChange =
@@ -57,7 +57,7 @@ export const auditSource: FilterSource = {
   table: 'audit_records',
   symbols: new Map([
     ['id', { name: 'id', type: 'integer', column: 'n', member: 'id', isNullable: false }],
-    ...symbolsOf(auditFields),
+    ...toFilterSymbols(auditFields),
   ]),
   key: { column: 'n', isDescending: true },
 }
@@ -65,7 +65,7 @@ export const auditSource: FilterSource = {
 const members = Object.entries(auditFields)
 
 /** A record as JSON text. */
-export function auditText(row: ChainedRecord): string {
+export function toAuditJson(row: ChainedRecord): string {
   const texts = members.map(([name, { kind }]) => {
     const stored = presentable(kind, row[name as keyof typeof auditFields])
     return `,"${name}":${stored === null ? 'null' : kind.toJson(stored)}`
@@ -99,8 +99,8 @@ export interface AuditPage extends Window {
 }
 
 /** One page of the audit. @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER */
-export async function auditPage(context: Reading, plan: ListPlan): Promise<AuditPage> {
-  const { keys, ...window } = await pageOf(context, auditSource, plan)
+export async function listAuditRecords(context: Reading, plan: ListPlan): Promise<AuditPage> {
+  const { keys, ...window } = await queryPage(context, auditSource, plan)
   const found = await context.db
     .selectFrom('audit_records')
     .selectAll()
@@ -111,48 +111,48 @@ export async function auditPage(context: Reading, plan: ListPlan): Promise<Audit
 }
 
 /** All that fits a plan, for a stream. */
-export function auditRows(context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
-  return allRowsOf<ChainedRecord>(context, auditSource, plan)
+export function queryAuditRows(context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
+  return queryRowsOf<ChainedRecord>(context, auditSource, plan)
 }
 
 /** One record by its number. */
-export function auditRecord({ db }: Pick<Context, 'db'>, n: number): Promise<ChainedRecord | undefined> {
+export function findAuditRecord({ db }: Pick<Context, 'db'>, n: number): Promise<ChainedRecord | undefined> {
   return db.selectFrom('audit_records').selectAll().where('n', '=', n).executeTakeFirst()
 }
 
 // Each record is hashed again, which costs a few microseconds; so many of them are one turn of the loop.
-const CHECKED_AT_ONCE = 200
-const LONGEST_CHECK_MILLISECONDS = 15 * 60_000
+const VERIFY_BATCH = 200
+const VERIFY_TIMEOUT_MS = 15 * 60_000
 
 /** Looks whether the audit is one unbroken chain, on one state of the database. @param known see `ChainCheck` */
 export async function verifyAudit({ db, controller, caller }: Reading, known?: string): Promise<ChainReport> {
-  const check = new ChainCheck(controller.auditSealer, known)
+  const check = new ChainVerifier(controller.auditSealer, known)
   const rows = controller.store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
     reader: readerOf(caller),
-    milliseconds: LONGEST_CHECK_MILLISECONDS,
+    milliseconds: VERIFY_TIMEOUT_MS,
   })
   let checked = 0
   for await (const row of rows) {
     check.add(row)
-    if (++checked % CHECKED_AT_ONCE === 0) await setImmediate()
+    if (++checked % VERIFY_BATCH === 0) await setImmediate()
   }
   return check.report()
 }
 
 // One transaction takes away so many, because other writers wait for it.
-const CUT_AT_ONCE = 500
+const PRUNE_BATCH = 500
 
 /**
  * Cuts off the records that are older than `maxAgeMs`. Ages are measured by what the records say of how long the audit had
  * lasted: neither a clock that was set nor a record with a wrong time cuts off what is new, or keeps what is old. Each cut
  * leaves a record of its own at the new end, by which the chain can still be checked. Returns how many records were cut off.
  */
-export async function cutAudit(context: Context, maxAgeMs: number): Promise<number> {
+export async function pruneAudit(context: Context, maxAgeMs: number): Promise<number> {
   let gone = 0
   for (;;) {
     const cut = await context.write((tx) => cutOldest(tx, maxAgeMs))
     gone += cut
-    if (cut < CUT_AT_ONCE) return gone
+    if (cut < PRUNE_BATCH) return gone
   }
 }
 
@@ -162,7 +162,7 @@ async function cutOldest({ db, clock, controller, record }: WriteContext, maxAge
     .selectFrom('audit_records')
     .select(['n', 'elapsed'])
     .orderBy('n')
-    .limit(CUT_AT_ONCE + 1)
+    .limit(PRUNE_BATCH + 1)
     .execute()
   // The newest stays in any case: numbers begin anew in an empty table.
   const newestOld = ages.slice(0, -1).findLast(({ elapsed }) => elapsed < limit)
@@ -178,12 +178,12 @@ async function cutOldest({ db, clock, controller, record }: WriteContext, maxAge
   const old = candidates.slice(0, end + 1)
   const [first, last] = [old[0], old.at(-1)]
   if (!first || !last) return 0
-  const check = new ChainCheck(controller.auditSealer)
+  const check = new ChainVerifier(controller.auditSealer)
   for (const one of old) check.add(one)
   await sql`delete from audit_records where n <= ${last.n}`.execute(db)
   const { findings } = check
   const anchor: Anchor = { through: last.n, hash: last.hash, since: first.previousHash }
   const after = findings.length > 0 ? { ...anchor, findings } : { ...anchor }
-  record({ ...CUT, audit: 'values', isAuditOnly: true, id: String(last.n), at: clock.now(), after })
+  record({ ...PRUNE, audit: 'values', isAuditOnly: true, id: String(last.n), at: clock.now(), after })
   return old.length
 }

@@ -14,7 +14,7 @@ const MAX_SIDE_LENGTH = 32 * 1024
 const MAX_NAME_LENGTH = 1_000
 
 /** Returns all members of a new or deleted record, and of a changed one those that are others now; secrets masked by `mask`. */
-export function auditValues({ before, after }: Change, mask: (values: Values) => Values): AuditValues {
+export function toAuditValues({ before, after }: Change, mask: (values: Values) => Values): AuditValues {
   if (!before || !after)
     return { before: before ? sideText(mask(before)) : null, after: after ? sideText(mask(after)) : null }
   // When it changed is the time of the audit record.
@@ -27,7 +27,7 @@ export function auditValues({ before, after }: Change, mask: (values: Values) =>
  * Returns a name as audit records hold it. Half a surrogate pair is replaced, as SQLite does: the record would no longer have
  * its hash.
  */
-export function auditName(name: string): string {
+export function toAuditName(name: string): string {
   return (name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name).toWellFormed()
 }
 

@@ -2,16 +2,16 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Clock } from '../clock.ts'
-import { resourceOf } from '../resources/index.ts'
-import { maskOf, type Values } from './audit-masks.ts'
-import { auditName, auditValues } from './audit-values.ts'
+import { getResource } from '../resources/index.ts'
+import { getAuditMask, type Values } from './audit-masks.ts'
+import { toAuditName, toAuditValues } from './audit-values.ts'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
-import { kept, type Parameter } from './kept.ts'
-import type { Stamp } from './store.ts'
+import { type Parameter, prepareQuery } from './prepared-queries.ts'
+import type { AuditOrigin } from './store.ts'
 
 /** What records are about that say that older ones were cut off. */
-export const CUT = { operation: 'cut', resource: 'audit' } as const
+export const PRUNE = { operation: 'cut', resource: 'audit' } as const
 
 /** What a record is about that says that the system clock was set. */
 export const CLOCK_JUMP = { operation: 'jump', resource: 'clock' } as const
@@ -20,7 +20,7 @@ export const CLOCK_JUMP = { operation: 'jump', resource: 'clock' } as const
 export const CHAIN_START = '0'.repeat(64)
 
 /** The members of a record that its hash is made of, in this order. */
-export const SEALED = [
+export const SEALED_COLUMNS = [
   'at',
   'actorKind',
   'actorId',
@@ -40,7 +40,7 @@ export const SEALED = [
 ] as const
 
 /** A record without its own number. */
-export interface Sealed {
+export interface SealedFields {
   readonly at: number
   readonly actorKind: string
   readonly actorId: string | null
@@ -61,7 +61,7 @@ export interface Sealed {
 }
 
 /** A record with its place in the chain. */
-export interface SealedRecord extends Sealed {
+export interface SealedRecord extends SealedFields {
   readonly previousHash: string
   readonly hash: string
 }
@@ -70,7 +70,11 @@ export interface SealedRecord extends Sealed {
 export function isWellFormed(record: SealedRecord): boolean {
   const isPlain = (value: unknown) => value === null || typeof value === 'string' || Number.isInteger(value)
   const { previousHash, hash } = record
-  return SEALED.every((name) => isPlain(record[name])) && typeof previousHash === 'string' && typeof hash === 'string'
+  return (
+    SEALED_COLUMNS.every((name) => isPlain(record[name])) &&
+    typeof previousHash === 'string' &&
+    typeof hash === 'string'
+  )
 }
 
 /** The length of the key of the chain. */
@@ -90,15 +94,15 @@ export class AuditSealer {
   }
 
   /** Returns HMAC-SHA-256, in hexadecimal, of the hash before and the record's members as a JSON array. */
-  seal(previousHash: string, record: Sealed): string {
-    const members = JSON.stringify(SEALED.map((name) => record[name]))
+  seal(previousHash: string, record: SealedFields): string {
+    const members = JSON.stringify(SEALED_COLUMNS.map((name) => record[name]))
     return createHmac('sha256', this.#key).update(previousHash).update(members).digest('hex')
   }
 }
 
-const columns = [...SEALED, 'previousHash', 'hash'] as const
+const columns = [...SEALED_COLUMNS, 'previousHash', 'hash'] as const
 
-const insertRecord = kept((db, ...values: Parameter[]) =>
+const insertRecord = prepareQuery((db, ...values: Parameter[]) =>
   db.insertInto('audit_records').values(Object.fromEntries(columns.map((name, at) => [name, values[at] as Parameter]))),
 )
 
@@ -137,33 +141,33 @@ export class Audit {
   }
 
   /** Adds one record for each change that is audited; part of the transaction that made them. */
-  async append(db: Kysely<Database>, changes: readonly Change[], stamp: Stamp): Promise<void> {
+  async append(db: Kysely<Database>, changes: readonly Change[], stamp: AuditOrigin): Promise<void> {
     const elapsed = this.elapsed()
     for (const change of changes) {
       if (change.audit === 'none') continue
-      const record = { ...sealedRecord(change, stamp), elapsed }
+      const record = { ...toSealedRecord(change, stamp), elapsed }
       const previousHash = this.#head
       this.#head = this.#sealer.seal(previousHash, record)
-      await insertRecord(db, ...SEALED.map((name) => record[name]), previousHash, this.#head)
+      await insertRecord(db, ...SEALED_COLUMNS.map((name) => record[name]), previousHash, this.#head)
     }
   }
 }
 
-function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Omit<Sealed, 'elapsed'> {
+function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrigin): Omit<SealedFields, 'elapsed'> {
   const isEvent = change.audit !== 'values'
-  const { before, after } = isEvent ? { before: null, after: null } : auditValues(change, maskFor(change))
+  const { before, after } = isEvent ? { before: null, after: null } : toAuditValues(change, maskFor(change))
   const name = (change.after ?? change.before)?.name
   return {
     at: change.at,
     actorKind: actor.kind,
     actorId: actor.id,
-    actorName: actor.name === null ? null : auditName(actor.name),
+    actorName: actor.name === null ? null : toAuditName(actor.name),
     address,
     requestId,
     operation: change.operation,
     resource: change.resource,
     entityId: change.id,
-    entityName: typeof name === 'string' ? auditName(name) : null,
+    entityName: typeof name === 'string' ? toAuditName(name) : null,
     before,
     after,
     method: change.method ?? null,
@@ -174,6 +178,6 @@ function sealedRecord(change: Change, { actor, address, requestId }: Stamp): Omi
 
 /** What must not be shown of the records that a change is about. */
 function maskFor({ resource }: Change): (values: Values) => Values {
-  const isOfRecord = resource !== CUT.resource && resource !== CLOCK_JUMP.resource
-  return isOfRecord ? maskOf(resourceOf(resource)) : (values) => values
+  const isOfRecord = resource !== PRUNE.resource && resource !== CLOCK_JUMP.resource
+  return isOfRecord ? getAuditMask(getResource(resource)) : (values) => values
 }

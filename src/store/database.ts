@@ -3,7 +3,7 @@ import type { Generated } from 'kysely'
 import type { Resource, RowOf } from '../resources/define.ts'
 import type { resources } from '../resources/index.ts'
 import type { Field, Fields } from '../schema/fields.ts'
-import type { Sealed } from './audit.ts'
+import type { SealedFields } from './audit.ts'
 
 type SnakeFromKebab<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${SnakeFromKebab<B>}` : S
 
@@ -12,8 +12,8 @@ type SnakeFromCamel<S extends string> = S extends `${infer C}${infer Rest}`
   : ''
 
 /** Those that lie in the table of the resource that they are a kind of. */
-type Kinds = 'edge-routers'
-type AnyDefined = Exclude<(typeof resources)[number], { plural: Kinds }>
+type Subtypes = 'edge-routers'
+type AnyDefined = Exclude<(typeof resources)[number], { plural: Subtypes }>
 type TableOf<R> = R extends Resource<string, infer Plural, Fields, Fields> ? SnakeFromKebab<Plural> : never
 
 type EntityTables = {
@@ -40,7 +40,7 @@ export interface SetTable {
 }
 
 /** One sealed record a change; see `audit.ts`. */
-export interface AuditTable extends Sealed {
+export interface AuditTable extends SealedFields {
   n: Generated<number>
   previousHash: string
   hash: string

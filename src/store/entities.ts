@@ -1,23 +1,23 @@
 // Create, read, change and delete records of any resource: the one place that knows references, sets and their rules.
 
 import type { Context, WriteContext } from '../context.ts'
-import { type ControllerError, errors, invalid, notFound } from '../errors.ts'
+import { type ControllerError, errors, invalidError, notFoundError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { AnyResource, AnyRow, AuditDetail, Create, Entity } from '../resources/define.ts'
-import { resourceOf, resources } from '../resources/index.ts'
-import { patched, withFallbacks } from '../schema/bodies.ts'
+import { getResource, resources } from '../resources/index.ts'
+import { applyFallbacks, applyPatch } from '../schema/bodies.ts'
 import { type AnyField, memberName } from '../schema/fields.ts'
 import type { Change } from './changes.ts'
-import { kindOf, lineage, rowsOf } from './kinds.ts'
-import { recordTable } from './record-tables.ts'
-import { changedValues, entityOf, rowValues, setTableName } from './rows.ts'
-import { NotUnique } from './store.ts'
+import { getRecordTable } from './record-tables.ts'
+import { entityFromRow, toChangedColumns, toRow, toSetTableName } from './rows.ts'
+import { UniqueViolationError } from './store.ts'
+import { resolveSubtype, selectRows, withParent } from './subtypes.ts'
 import { isOneOf, untyped } from './untyped.ts'
 
 type AnyEntity = Record<string, unknown> & { id: string; createdAt: number; updatedAt: number }
 
 /** What a record is called in sentences: "config type". */
-export function spoken(resource: AnyResource): string {
+export function toResourceNoun(resource: AnyResource): string {
   return resource.name.replaceAll('-', ' ')
 }
 
@@ -29,7 +29,7 @@ export async function findRow(
   resource: AnyResource,
   id: string,
 ): Promise<AnyRow | undefined> {
-  return recordTable(resource).byId(context.db, id)
+  return getRecordTable(resource).byId(context.db, id)
 }
 
 /** A record as the code sees it, or undefined. */
@@ -39,7 +39,7 @@ export async function find<R extends AnyResource>(
   id: string,
 ): Promise<Entity<R> | undefined> {
   const row = await findRow(context, resource, id)
-  return row && (entityOf(resource, row) as Entity<R>)
+  return row && (entityFromRow(resource, row) as Entity<R>)
 }
 
 /** A record as the code sees it. @throws NOT_FOUND */
@@ -49,7 +49,7 @@ export async function get<R extends AnyResource>(
   id: string,
 ): Promise<Entity<R>> {
   const entity = await find(context, resource, id)
-  if (!entity) throw notFound(spoken(resource), id)
+  if (!entity) throw notFoundError(toResourceNoun(resource), id)
   return entity
 }
 
@@ -77,16 +77,19 @@ export function replace(
   id: string,
   values: Readonly<Record<string, unknown>>,
 ) {
-  return change(context, resource, id, values, (previous) => ({ ...previous, ...replaceable(resource, values) }))
+  return changeRecord(context, resource, id, values, (previous) => ({
+    ...previous,
+    ...pickReplaceable(resource, values),
+  }))
 }
 
 /** Changes the fields that are named, and leaves the others. */
 export function patch(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
-  return change(context, resource, id, values, (previous) => {
-    const next = patched(resource.fields, previous, changeable(resource, values))
+  return changeRecord(context, resource, id, values, (previous) => {
+    const next = applyPatch(resource.fields, previous, pickChangeable(resource, values))
     const fields = resource.variants?.[previous.typeId as string]
     if (fields && values.details)
-      next.details = patched(fields, previous.details as AnyEntity, values.details as AnyEntity)
+      next.details = applyPatch(fields, previous.details as AnyEntity, values.details as AnyEntity)
     return next
   })
 }
@@ -96,7 +99,7 @@ export async function remove(context: Context, resource: AnyResource, id: string
   await context.write(async (tx) => {
     const { isSystem } = (await get(tx, resource, id)) as AnyEntity
     if (isSystem === true && !resource.areSystemRecordsDeletable) throw errors.ENTITY_CAN_NOT_BE_DELETED()
-    await removeIn(tx, resource, id)
+    await removeInTransaction(tx, resource, id)
   })
 }
 
@@ -107,19 +110,19 @@ export function newEntity(
   values: Readonly<Record<string, unknown>>,
 ): AnyEntity {
   const now = clock.now()
-  const given = { ...withFallbacks(resource.fields, values), createdAt: now, updatedAt: now }
+  const given = { ...applyFallbacks(resource.fields, values), createdAt: now, updatedAt: now }
   return { ...given, id: typeof values.id === 'string' ? values.id : newId() }
 }
 
 /** The fields that a caller may change later, with their defaults where they were not sent. */
-function replaceable(resource: AnyResource, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function pickReplaceable(resource: AnyResource, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const fields = Object.fromEntries(
     Object.entries(resource.fields).filter(([name, field]) => isChangeable(name, field)),
   )
-  return withFallbacks(fields, values)
+  return applyFallbacks(fields, values)
 }
 
-function changeable(resource: AnyResource, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function pickChangeable(resource: AnyResource, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(values).filter(([name]) => {
       const field = resource.fields[name]
@@ -133,7 +136,7 @@ function isChangeable(name: string, field: AnyField): boolean {
   return access === 'write' || name === 'details'
 }
 
-async function change(
+async function changeRecord(
   context: Context,
   resource: AnyResource,
   id: string,
@@ -142,7 +145,7 @@ async function change(
 ): Promise<void> {
   const seen = (await get(context, resource, id)) as AnyEntity
   if (seen.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
-  const { rules } = kindOf(resource, seen)
+  const { rules } = resolveSubtype(resource, seen)
   const change = { next: apply(seen) as never, previous: seen as never }
   const prepared = await rules.prepare?.(context, change, values as never)
   await context.write(async (tx) => {
@@ -163,9 +166,9 @@ export async function insert(
   audit: AuditDetail = resource.audit,
   details: Pick<Change, 'method'> = {},
 ): Promise<AnyEntity> {
-  await check(tx, resource, entity, undefined, prepared)
-  const table = recordTable(resource)
-  const n = await namingField(resource, entity, () => table.insert(tx.db, rowValues(resource, entity)))
+  await checkRecord(tx, resource, entity, undefined, prepared)
+  const table = getRecordTable(resource)
+  const n = await withFieldErrors(resource, entity, () => table.insert(tx.db, toRow(resource, entity)))
   for (const set of table.sets) await table.writeMembers(tx.db, set, n, [], entity[set.field] as string[])
   tx.record({
     operation: 'create',
@@ -189,12 +192,12 @@ export async function update(
   prepared?: unknown,
   audit: AuditDetail = named.audit,
 ): Promise<AnyEntity> {
-  const resource = kindOf(named, previous)
+  const resource = resolveSubtype(named, previous)
   const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
-  await check(tx, resource, next, previous, prepared)
-  const table = recordTable(resource)
-  const n = await namingField(resource, next, () =>
-    table.update(tx.db, next.id, changedValues(resource, previous, next)),
+  await checkRecord(tx, resource, next, previous, prepared)
+  const table = getRecordTable(resource)
+  const n = await withFieldErrors(resource, next, () =>
+    table.update(tx.db, next.id, toChangedColumns(resource, previous, next)),
   )
   for (const set of table.sets) {
     const [old, now] = [previous[set.field], next[set.field]] as [string[], string[]]
@@ -207,21 +210,21 @@ export async function update(
 }
 
 /** Deletes a record, what belongs to it, and every mention of it in sets. */
-export async function removeIn(
+export async function removeInTransaction(
   tx: WriteContext,
   named: AnyResource,
   id: string,
   audit: AuditDetail = named.audit,
 ): Promise<void> {
   const row = await findRow(tx, named, id)
-  if (!row) throw notFound(spoken(named), id)
-  const resource = kindOf(named, row)
-  const entity = entityOf(resource, row) as AnyEntity
+  if (!row) throw notFoundError(toResourceNoun(named), id)
+  const resource = resolveSubtype(named, row)
+  const entity = entityFromRow(resource, row) as AnyEntity
   await resource.rules.beforeDelete?.(tx, entity as never)
-  for (const plural of lineage(resource.plural)) {
-    for (const mention of mentionsOf(plural)) await release(tx, mention, resource, id)
+  for (const plural of withParent(resource.plural)) {
+    for (const mention of findMentions(plural)) await releaseReference(tx, mention, resource, id)
   }
-  const table = recordTable(resource)
+  const table = getRecordTable(resource)
   for (const set of table.sets) await table.writeMembers(tx.db, set, row.n, entity[set.field] as string[], [])
   await table.remove(tx.db, row.n)
   tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
@@ -240,10 +243,10 @@ export async function removeAllIn(
 ): Promise<number> {
   if (ids.length === 0) return 0
   if (!isRemovableAtOnce(resource)) {
-    for (const id of ids) await removeIn(tx, resource, id, audit)
+    for (const id of ids) await removeInTransaction(tx, resource, id, audit)
     return ids.length
   }
-  for (const { from, name } of mentionsOf(resource.plural))
+  for (const { from, name } of findMentions(resource.plural))
     await removeAllIn(tx, from, await referring(tx, from, name, ids))
   const removal = untyped(tx.db)
     .deleteFrom(resource.table)
@@ -258,7 +261,7 @@ export async function removeAllIn(
   }
   const rows = (await removal.returningAll().execute()) as AnyRow[]
   rows.forEach((row, index) => {
-    const change = { ...common, audit, id: row.id, before: entityOf(resource, row) as AnyEntity }
+    const change = { ...common, audit, id: row.id, before: entityFromRow(resource, row) as AnyEntity }
     // Equal events are one audit record with their count.
     if (audit !== 'event') tx.record(change)
     else tx.record(index === 0 ? { ...change, count: rows.length } : { ...change, audit: 'none' })
@@ -268,11 +271,11 @@ export async function removeAllIn(
 
 /** Whether no rule, set or mention of a record of this resource has to be looked at when the record is deleted. */
 function isRemovableAtOnce(resource: AnyResource): boolean {
-  const { rules, kindOf } = resource
-  const isPlain = !kindOf && !rules.beforeDelete && !rules.deleted && recordTable(resource).sets.length === 0
+  const { rules, subtypeOf: kindOf } = resource
+  const isPlain = !kindOf && !rules.beforeDelete && !rules.deleted && getRecordTable(resource).sets.length === 0
   return (
     isPlain &&
-    mentionsOf(resource.plural).every(
+    findMentions(resource.plural).every(
       ({ from, field }) => field.kind.reference?.onDelete === 'cascade' && isRemovableAtOnce(from),
     )
   )
@@ -305,7 +308,7 @@ interface Mention {
 const mentions = new Map<string, readonly Mention[]>()
 
 /** All fields, of all resources, that mention records of `plural`. */
-function mentionsOf(plural: string): readonly Mention[] {
+function findMentions(plural: string): readonly Mention[] {
   let found = mentions.get(plural)
   if (!found) {
     found = (resources as readonly AnyResource[]).flatMap((from) =>
@@ -319,7 +322,7 @@ function mentionsOf(plural: string): readonly Mention[] {
 }
 
 /** Lets the rules of the resource refuse or complete a record; what it refers to, by then, must exist. */
-async function check(
+async function checkRecord(
   tx: WriteContext,
   resource: AnyResource,
   next: AnyEntity,
@@ -340,27 +343,27 @@ async function checkTargets(
   next: AnyEntity,
   previous: AnyEntity | undefined,
 ): Promise<void> {
-  for (const { name, field, target } of recordTable(resource).namings) {
+  for (const { name, field, target } of getRecordTable(resource).referenceFields) {
     const value = next[name]
     if (value === null || value === undefined || value === previous?.[name]) continue
-    const ids = namedIds(field, value)
-    const missing = await missingIds(tx, target, ids)
-    if (missing.length > 0) throw unknownTarget(name, field, target, missing)
+    const ids = collectTargetIds(field, value)
+    const missing = await findMissingIds(tx, target, ids)
+    if (missing.length > 0) throw unknownTargetError(name, field, target, missing)
   }
 }
 
-function namedIds(field: AnyField, value: unknown): readonly string[] {
+function collectTargetIds(field: AnyField, value: unknown): readonly string[] {
   if (field.kind.name !== 'set') return [value as string]
   const entries = value as readonly string[]
   if (!field.kind.roles) return entries
   return entries.flatMap((role) => (role.startsWith('@') ? [role.slice(1)] : []))
 }
 
-async function missingIds(tx: WriteContext, plural: string, ids: readonly string[]): Promise<string[]> {
+async function findMissingIds(tx: WriteContext, plural: string, ids: readonly string[]): Promise<string[]> {
   const [only] = ids
   if (only === undefined) return []
-  if (ids.length === 1) return (await recordTable(resourceOf(plural)).exists(tx.db, only)) ? [] : [only]
-  const rows = await rowsOf(tx.db, resourceOf(plural))
+  if (ids.length === 1) return (await getRecordTable(getResource(plural)).exists(tx.db, only)) ? [] : [only]
+  const rows = await selectRows(tx.db, getResource(plural))
     .select('id')
     .where(isOneOf(tx.db, 'id', ids))
     .execute()
@@ -368,33 +371,38 @@ async function missingIds(tx: WriteContext, plural: string, ids: readonly string
   return ids.filter((id) => !found.has(id))
 }
 
-function unknownTarget(name: string, field: AnyField, target: string, missing: readonly string[]): ControllerError {
+function unknownTargetError(
+  name: string,
+  field: AnyField,
+  target: string,
+  missing: readonly string[],
+): ControllerError {
   const { kind } = field
-  if (kind.roles) return invalid(name, `names ${target.replaceAll('-', ' ')} that do not exist`, missing)
+  if (kind.roles) return invalidError(name, `names ${target.replaceAll('-', ' ')} that do not exist`, missing)
   const { unknown: member = memberName(name, field), unknownStatus } = kind.reference ?? {}
   const cause = { field: member, reason: 'does not exist', value: missing[0] }
   return unknownStatus === 404 ? errors.NOT_FOUND(cause) : errors.COULD_NOT_VALIDATE(cause)
 }
 
 // How many of the records that stand in the way of a delete are named in its refusal.
-const MOST_NAMED = 10
+const MAX_NAMED_RECORDS = 10
 
 /** Does to the mentions of a record what their definitions say, before the record goes. */
-async function release(tx: WriteContext, mention: Mention, resource: AnyResource, id: string): Promise<void> {
+async function releaseReference(tx: WriteContext, mention: Mention, resource: AnyResource, id: string): Promise<void> {
   const { from, name, field } = mention
   const onDelete = field.kind.roles ? 'clear' : (field.kind.reference?.onDelete ?? 'restrict')
-  const ids = await mentioning(tx, mention, id, onDelete === 'restrict' ? MOST_NAMED : undefined)
+  const ids = await findMentioning(tx, mention, id, onDelete === 'restrict' ? MAX_NAMED_RECORDS : undefined)
   if (ids.length === 0) return
   if (onDelete === 'restrict') {
-    const reason = `the ${spoken(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
+    const reason = `the ${toResourceNoun(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
     throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: memberName(name, field), reason, value: ids })
   }
   if (onDelete === 'cascade') await removeAllIn(tx, from, ids)
-  else for (const mentioningId of ids) await clear(tx, from, mentioningId, name, field, id)
+  else for (const mentioningId of ids) await clearReference(tx, from, mentioningId, name, field, id)
 }
 
 /** Ids of the records whose field mentions the record `id`. */
-async function mentioning(
+async function findMentioning(
   tx: WriteContext,
   mention: Mention,
   id: string,
@@ -406,13 +414,13 @@ async function mentioning(
   const isIndexed = field.kind.name === 'set' && field.options.filter
   const value = field.kind.roles ? `@${id}` : id
   const rows = await (isIndexed
-    ? query.where('n', 'in', (eb) => eb.selectFrom(setTableName(from, name)).select('n').where('value', '=', value))
+    ? query.where('n', 'in', (eb) => eb.selectFrom(toSetTableName(from, name)).select('n').where('value', '=', value))
     : query.where(name, '=', value)
   ).execute()
   return rows.map((row) => row.id as string)
 }
 
-async function clear(
+async function clearReference(
   tx: WriteContext,
   from: AnyResource,
   id: string,
@@ -429,13 +437,13 @@ async function clear(
 // ---- failures --------------------------------------------------------------------------------------------------------
 
 /** Runs a statement and turns a value that is taken into the error of its field. */
-async function namingField<T>(resource: AnyResource, entity: AnyEntity, statement: () => Promise<T>): Promise<T> {
+async function withFieldErrors<T>(resource: AnyResource, entity: AnyEntity, statement: () => Promise<T>): Promise<T> {
   try {
     return await statement()
   } catch (error) {
-    if (!(error instanceof NotUnique) || error.table !== resource.table) throw error
+    if (!(error instanceof UniqueViolationError) || error.table !== resource.table) throw error
     const name = error.columns.at(-1) ?? ''
     const field = resource.fields[name]
-    throw invalid(field ? memberName(name, field) : name, 'is taken', field?.options.secret ? '' : entity[name])
+    throw invalidError(field ? memberName(name, field) : name, 'is taken', field?.options.secret ? '' : entity[name])
   }
 }

@@ -4,8 +4,8 @@ import { parseQuery, parseSort } from '../filter/parse.ts'
 import type { Predicate, Query, SortKey } from '../filter/tree.ts'
 
 const DEFAULT_LIMIT = 10
-const MOST_ROWS = 500
-const FARTHEST_OFFSET = 100_000
+const MAX_LIMIT = 500
+const MAX_OFFSET = 100_000
 
 /** What a caller may say about a list. */
 export interface ListParameters {
@@ -43,21 +43,21 @@ export function planList(parameters: ListParameters, defaultLimit: number | 'non
   const query: Query = parameters.filter ? parseQuery(parameters.filter) : { sort: [] }
   return {
     predicate: query.predicate,
-    order: requestedOrder(query, parameters.sort),
-    limit: effectiveLimit(query.limit ?? parameters.limit ?? defaultLimit),
-    offset: Math.min(Math.max(query.skip ?? parameters.offset ?? 0, 0), FARTHEST_OFFSET),
+    order: readRequestedOrder(query, parameters.sort),
+    limit: clampLimit(query.limit ?? parameters.limit ?? defaultLimit),
+    offset: Math.min(Math.max(query.skip ?? parameters.offset ?? 0, 0), MAX_OFFSET),
     roleFilter: parameters.roleFilter ?? [],
     roleSemantic: parameters.roleSemantic ?? 'AllOf',
   }
 }
 
-function requestedOrder({ sort }: Query, parameter: string | undefined): RequestedOrder {
+function readRequestedOrder({ sort }: Query, parameter: string | undefined): RequestedOrder {
   if (sort.length > 0 || !parameter) return { keys: sort, isParameter: false }
-  return { keys: asSortParameter(() => parseSort(parameter)), isParameter: true }
+  return { keys: withSortParameterErrors(() => parseSort(parameter)), isParameter: true }
 }
 
 /** Runs what reads a `sort` parameter; what it would call an invalid filter becomes an invalid order. */
-export function asSortParameter<T>(read: () => T): T {
+export function withSortParameterErrors<T>(read: () => T): T {
   try {
     return read()
   } catch (error) {
@@ -66,8 +66,8 @@ export function asSortParameter<T>(read: () => T): T {
   }
 }
 
-function effectiveLimit(limit: number | 'none'): number | 'none' {
+function clampLimit(limit: number | 'none'): number | 'none' {
   if (limit === 'none' || limit === -1) return 'none'
   if (limit <= 0) return DEFAULT_LIMIT
-  return Math.min(limit, MOST_ROWS)
+  return Math.min(limit, MAX_LIMIT)
 }

@@ -1,15 +1,15 @@
 // Pages of records: filter, order, window and total, by statements whose cost follows what they return.
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import { type Context, readerOf } from '../context.ts'
-import { type Compiled, FilterCompiler, type Order } from '../filter/compile.ts'
-import { type FilterSource, sourceOf } from '../filter/symbols.ts'
+import { type CompiledFilter, FilterCompiler, type OrderTerm } from '../filter/compile.ts'
+import { type FilterSource, getFilterSource } from '../filter/symbols.ts'
 import type { Predicate } from '../filter/tree.ts'
 import type { AnyResource, AnyRow, Scope } from '../resources/define.ts'
 import { resources } from '../resources/index.ts'
-import { isOfKind } from './kinds.ts'
-import { asSortParameter, type ListPlan } from './list-plan.ts'
-import { isNarrow, roleFilterSide, sidesCondition, type Wanted } from './role-conditions.ts'
-import { setTableName } from './rows.ts'
+import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
+import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } from './role-conditions.ts'
+import { toSetTableName } from './rows.ts'
+import { subtypeConditions } from './subtypes.ts'
 import { isOneOf } from './untyped.ts'
 
 type Reading = Pick<Context, 'db' | 'controller' | 'caller'>
@@ -38,7 +38,7 @@ export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
 }
 
 /** The conditions of a list, in the form that finds its first records fastest, or all of them. */
-type Conditions = (wanted: Wanted) => Promise<readonly Expression<SqlBool>[]>
+type Conditions = (wanted: RowCountHint) => Promise<readonly Expression<SqlBool>[]>
 
 const NO_CONDITIONS: Conditions = async () => []
 
@@ -48,15 +48,15 @@ export async function list(
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
-  source: FilterSource = sourceOf(resource),
+  source: FilterSource = getFilterSource(resource),
 ): Promise<Page> {
   const tables = new Set<string>()
-  const conditions: Conditions = (wanted) => conditionsOf(context, resource, plan, restrictions, tables, wanted)
-  return pageOf(context, source, plan, conditions, tables)
+  const conditions: Conditions = (wanted) => buildConditions(context, resource, plan, restrictions, tables, wanted)
+  return queryPage(context, source, plan, conditions, tables)
 }
 
 /** The ids of a list, in order, where its first page holds all of it and it is asked for by ids and nothing else. */
-export function idsOfWholeList(
+export function listIds(
   { predicate, order, limit, offset, roleFilter }: ListPlan,
   [restriction, ...others]: readonly Restriction[],
 ): readonly string[] | undefined {
@@ -67,39 +67,39 @@ export function idsOfWholeList(
 }
 
 /** All rows of a list as a query, for a stream. The plan may use the symbols of `source`. */
-export async function allRows(
+export async function queryRows(
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
-  source: FilterSource = sourceOf(resource),
+  source: FilterSource = getFilterSource(resource),
 ): Promise<RowQuery> {
   const tables = new Set<string>()
-  const conditions: Conditions = (wanted) => conditionsOf(context, resource, plan, restrictions, tables, wanted)
-  return allRowsOf(context, source, plan, conditions, tables)
+  const conditions: Conditions = (wanted) => buildConditions(context, resource, plan, restrictions, tables, wanted)
+  return queryRowsOf(context, source, plan, conditions, tables)
 }
 
 /** The same of any table, for rows that meet the conditions, which read `tables`. */
-export async function allRowsOf<Row = AnyRow>(
+export async function queryRowsOf<Row = AnyRow>(
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
   conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
 ): Promise<RowQuery<Row>> {
-  const { matching, window, isCostly } = await statementsOf(context, source, plan, conditions, tables, 'all')
+  const { matching, window, isCostly } = await buildStatements(context, source, plan, conditions, tables, 'all')
   return { compile: () => sql<Row>`select * ${matching} ${window}`.compile(context.db), isCostly }
 }
 
 /** One page of a table that fits the plan and the conditions, which read `tables`. */
-export async function pageOf(
+export async function queryPage(
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
   conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
 ): Promise<Page> {
-  const { matching, window, read } = await statementsOf(context, source, plan, conditions, tables, 'first')
+  const { matching, window, read } = await buildStatements(context, source, plan, conditions, tables, 'first')
   const { limit, offset } = plan
   // The keys alone: walking an index, or sorting, with whole rows in hand costs three times as much, and most records are
   // remembered anyway.
@@ -111,13 +111,13 @@ export async function pageOf(
   if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
   // Where only the table itself is asked, all of its records are found in the same way as the first ones.
   const all =
-    read.length === 1 ? matching : (await statementsOf(context, source, plan, conditions, tables, 'all')).matching
+    read.length === 1 ? matching : (await buildStatements(context, source, plan, conditions, tables, 'all')).matching
   const count = { compile: () => sql<{ n: number }>`select count(*) as n ${all}`.compile(context.db) }
-  return { keys, total: await store.total(count, read, reader), limit, offset }
+  return { keys, total: await store.count(count, read, reader), limit, offset }
 }
 
 /** How many records of a resource fit the plan and the restrictions, whatever the window. */
-export async function countAll(
+export async function countRows(
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
@@ -127,16 +127,16 @@ export async function countAll(
 }
 
 /** What the statements of a list have in common: which rows, in which order and window, and the tables that they read. */
-async function statementsOf(
+async function buildStatements(
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
   conditionsFor: Conditions,
   read: ReadonlySet<string>,
-  wanted: Wanted,
+  wanted: RowCountHint,
 ) {
   const given = await conditionsFor(wanted)
-  const narrow = await narrowTests(context, source, plan.predicate, wanted)
+  const narrow = await findSelectiveTests(context, source, plan.predicate, wanted)
   let compiler = new FilterCompiler(context.db, source, { narrow })
   let filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
   const isCostly = await mayBeCostly(context, source, plan, filter)
@@ -145,13 +145,13 @@ async function statementsOf(
     filter = compiler.compile(plan.predicate ?? EVERYTHING)
   }
   const conditions = filter ? [filter.condition, ...given] : given
-  const where = conditions.length === 0 ? NOTHING : sql` where ${sql.join(conditions, AND)}`
-  const order = orderOf(compiler, plan).map(({ expression, isDescending }) =>
+  const where = conditions.length === 0 ? EMPTY_SQL : sql` where ${sql.join(conditions, AND)}`
+  const order = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
     isDescending ? sql`${expression} desc` : sql`${expression} asc`,
   )
   return {
     matching: sql`from ${sql.table(source.table)}${where}`,
-    window: sql`order by ${sql.join(order)}${windowOf(plan)}`,
+    window: sql`order by ${sql.join(order)}${toWindow(plan)}`,
     read: [...new Set([source.table, ...read, ...(filter?.tables ?? [])])],
     isCostly,
   }
@@ -168,7 +168,7 @@ async function mayBeCostly(
   context: Reading,
   source: FilterSource,
   { order }: ListPlan,
-  filter: Compiled | undefined,
+  filter: CompiledFilter | undefined,
 ): Promise<boolean> {
   const cost = (filter?.cost ?? 0) + COST_OF_ORDER * order.keys.length
   if (cost === 0) return false
@@ -176,7 +176,7 @@ async function mayBeCostly(
   for (const table of [source.table, ...(filter?.tables ?? [])]) {
     if (!recordTables.has(table)) continue
     const newest = sql<{ n: number }>`select coalesce(max(n), 0) as n from ${sql.table(table)}`
-    records += await context.controller.store.total({ compile: () => newest.compile(context.db) }, [table])
+    records += await context.controller.store.count({ compile: () => newest.compile(context.db) }, [table])
   }
   return cost * records > MAX_UNGUARDED_COST
 }
@@ -184,25 +184,25 @@ async function mayBeCostly(
 /** Tables with a record in each row, whose keys (`n`) grow with their number. */
 const recordTables: ReadonlySet<string> = new Set([...resources.map(({ table }) => table), 'audit_records'])
 
-const NOTHING = sql``
+const EMPTY_SQL = sql``
 const AND = sql` and `
 
-function windowOf({ limit, offset }: ListPlan) {
+function toWindow({ limit, offset }: ListPlan) {
   if (limit !== 'none') return sql` limit ${limit} offset ${offset}`
-  return offset === 0 ? NOTHING : sql` limit ${Number.MAX_SAFE_INTEGER} offset ${offset}`
+  return offset === 0 ? EMPTY_SQL : sql` limit ${Number.MAX_SAFE_INTEGER} offset ${offset}`
 }
 
 /** What a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, depending on where the order was asked for */
-export function orderOf(compiler: FilterCompiler, { order: { keys, isParameter } }: ListPlan): Order[] {
-  return isParameter ? asSortParameter(() => compiler.order(keys)) : compiler.order(keys)
+export function compileOrder(compiler: FilterCompiler, { order: { keys, isParameter } }: ListPlan): OrderTerm[] {
+  return isParameter ? withSortParameterErrors(() => compiler.order(keys)) : compiler.order(keys)
 }
 
 /** The set equalities, among the terms that all must hold, which few records pass. */
-async function narrowTests(
+async function findSelectiveTests(
   context: Reading,
   source: FilterSource,
   predicate: Predicate | undefined,
-  wanted: Wanted,
+  wanted: RowCountHint,
 ): Promise<ReadonlySet<Predicate>> {
   const narrow = new Set<Predicate>()
   const terms = predicate?.kind === 'and' ? predicate.terms : predicate ? [predicate] : []
@@ -211,41 +211,41 @@ async function narrowTests(
     const set = source.symbols.get(term.left.symbol.name)?.set
     if (set?.kind !== 'members' || term.right.kind !== 'string') continue
     const test = sql<SqlBool>`value = ${term.right.value}`
-    if (await isNarrow(context, source.table, set.table, test, wanted)) narrow.add(term)
+    if (await isSelective(context, source.table, set.table, test, wanted)) narrow.add(term)
   }
   return narrow
 }
 
 /** The conditions of a list beside its filter. Adds the tables that they read. */
-async function conditionsOf(
+async function buildConditions(
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[],
   tables: Set<string>,
-  wanted: Wanted,
+  wanted: RowCountHint,
 ): Promise<Expression<SqlBool>[]> {
-  const conditions: Expression<SqlBool>[] = isOfKind(resource)
+  const conditions: Expression<SqlBool>[] = subtypeConditions(resource)
   if (plan.roleFilter.length > 0) {
-    conditions.push(await sidesCondition(context, resource, [roleFilterSide(plan)], tables, wanted))
+    conditions.push(await selectorsCondition(context, resource, [parseRoleFilter(plan)], tables, wanted))
   }
   for (const restriction of restrictions)
-    conditions.push(await restrict(context, resource, restriction, tables, wanted))
+    conditions.push(await toConditions(context, resource, restriction, tables, wanted))
   return conditions
 }
 
-async function restrict(
+async function toConditions(
   context: Reading,
   resource: AnyResource,
   restriction: Restriction,
   tables: Set<string>,
-  wanted: Wanted,
+  wanted: RowCountHint,
 ): Promise<Expression<SqlBool>> {
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
-  if ('sides' in restriction) return sidesCondition(context, resource, restriction.sides, tables, wanted)
+  if ('sides' in restriction) return selectorsCondition(context, resource, restriction.sides, tables, wanted)
   if ('equals' in restriction)
     return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
-  const table = setTableName(resource, restriction.field)
+  const table = toSetTableName(resource, restriction.field)
   tables.add(table)
   return sql<SqlBool>`${sql.ref(`${resource.table}.n`)} in (select n from ${sql.table(table)} where value = ${restriction.contains})`
 }

@@ -3,57 +3,57 @@ import { type Kysely, sql } from 'kysely'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import type { AnyField } from '../schema/fields.ts'
 import type { Database } from './database.ts'
-import { wordsOf } from './dialects/dialect.ts'
-import { type Kept, kept, type Parameter } from './kept.ts'
-import { isOfKind } from './kinds.ts'
-import { indexedSets, setTableName } from './rows.ts'
+import { sqlDialect } from './dialects/sql-dialect.ts'
+import { type Parameter, type PreparedQuery, prepareQuery } from './prepared-queries.ts'
+import { listIndexedSets, toSetTableName } from './rows.ts'
+import { subtypeConditions } from './subtypes.ts'
 import { isElementOf, type UntypedRow } from './untyped.ts'
 
 /** A set field with a table of its own. */
-export interface SetTableOf {
+export interface SetTableInfo {
   readonly field: string
   readonly table: string
 }
 
 /** A field through which records of this resource name others. */
-export interface Naming {
+export interface ReferenceField {
   readonly name: string
   readonly field: AnyField
   readonly target: string
 }
 
 // Callers change the same few groups of columns again and again; whoever tries them all fills no memory.
-const MOST_UPDATES = 64
+const MAX_UPDATE_STATEMENTS = 64
 
 export class RecordTable {
-  readonly sets: readonly SetTableOf[]
-  readonly namings: readonly Naming[]
+  readonly sets: readonly SetTableInfo[]
+  readonly referenceFields: readonly ReferenceField[]
   readonly #table: string
-  readonly #byId: Kept<[string], AnyRow>
-  readonly #byIds: Kept<[ids: string], AnyRow>
-  readonly #byKeys: Kept<[keys: string], AnyRow>
-  readonly #idExists: Kept<[string], { id: string }>
-  readonly #remove: Kept<[number], unknown>
-  readonly #insert: Kept<Parameter[], { n: number }>
+  readonly #byId: PreparedQuery<[string], AnyRow>
+  readonly #byIds: PreparedQuery<[ids: string], AnyRow>
+  readonly #byKeys: PreparedQuery<[keys: string], AnyRow>
+  readonly #idExists: PreparedQuery<[string], { id: string }>
+  readonly #remove: PreparedQuery<[number], unknown>
+  readonly #insert: PreparedQuery<Parameter[], { n: number }>
   readonly #columns: readonly string[]
-  readonly #updates = new Map<string, Kept<Parameter[], { n: number }>>()
+  readonly #updates = new Map<string, PreparedQuery<Parameter[], { n: number }>>()
   readonly #members = new Map<string, MemberStatements>()
 
   constructor(resource: AnyResource) {
     const { table, fields } = resource
     this.#table = table
     this.#columns = Object.keys(fields)
-    this.sets = indexedSets(resource).map((field) => ({ field, table: setTableName(resource, field) }))
-    this.namings = Object.entries(fields).flatMap(([name, field]) =>
+    this.sets = listIndexedSets(resource).map((field) => ({ field, table: toSetTableName(resource, field) }))
+    this.referenceFields = Object.entries(fields).flatMap(([name, field]) =>
       field.kind.target ? [{ name, field, target: field.kind.target }] : [],
     )
-    const marks = isOfKind(resource)
-    this.#byId = kept((db, id) => {
+    const marks = subtypeConditions(resource)
+    this.#byId = prepareQuery((db, id) => {
       const found = db.selectFrom(table).selectAll().where('id', '=', id)
       return marks.reduce((query, mark) => query.where(mark), found) as never
     })
-    const among = (column: string): Kept<[json: string], AnyRow> =>
-      kept((db, json) => {
+    const among = (column: string): PreparedQuery<[json: string], AnyRow> =>
+      prepareQuery((db, json) => {
         const found = db
           .selectFrom(table)
           .selectAll()
@@ -62,16 +62,16 @@ export class RecordTable {
       })
     this.#byIds = among('id')
     this.#byKeys = among('n')
-    this.#idExists = kept((db, id) => {
+    this.#idExists = prepareQuery((db, id) => {
       const found = db.selectFrom(table).select('id').where('id', '=', id)
       return marks.reduce((query, mark) => query.where(mark), found) as never
     })
-    this.#remove = kept((db, n) => db.deleteFrom(table).where('n', '=', n))
-    this.#insert = kept((db, ...values) => {
+    this.#remove = prepareQuery((db, n) => db.deleteFrom(table).where('n', '=', n))
+    this.#insert = prepareQuery((db, ...values) => {
       const row = Object.fromEntries(this.#columns.map((column, at) => [column, values[at] as Parameter]))
       return db.insertInto(table).values(row).returning('n') as never
     })
-    for (const { table: members } of this.sets) this.#members.set(members, memberStatements(members))
+    for (const { table: members } of this.sets) this.#members.set(members, prepareMemberStatements(members))
   }
 
   async byId(db: Kysely<Database>, id: string): Promise<AnyRow | undefined> {
@@ -105,7 +105,7 @@ export class RecordTable {
     const key = columns.join()
     let update = this.#updates.get(key)
     if (!update) {
-      update = kept((handle, ...values) => {
+      update = prepareQuery((handle, ...values) => {
         const set = Object.fromEntries(columns.map((column, at) => [column, values[at] as Parameter]))
         return handle
           .updateTable(this.#table)
@@ -113,7 +113,7 @@ export class RecordTable {
           .where('id', '=', values[columns.length] as string)
           .returning('n') as never
       })
-      if (this.#updates.size >= MOST_UPDATES) this.#updates.clear()
+      if (this.#updates.size >= MAX_UPDATE_STATEMENTS) this.#updates.clear()
       this.#updates.set(key, update)
     }
     const [stored] = await update(db, ...Object.values(changed), id)
@@ -128,7 +128,7 @@ export class RecordTable {
   /** Brings the table of a set from the old members of a record to the new ones. */
   async writeMembers(
     db: Kysely<Database>,
-    set: SetTableOf,
+    set: SetTableInfo,
     n: number,
     old: readonly string[],
     now: readonly string[],
@@ -144,21 +144,21 @@ export class RecordTable {
 }
 
 interface MemberStatements {
-  readonly add: Kept<[number, string], unknown>
-  readonly take: Kept<[number, string], unknown>
+  readonly add: PreparedQuery<[number, string], unknown>
+  readonly take: PreparedQuery<[number, string], unknown>
 }
 
 /** One parameter for any number of members: the same statement for all, and no limit on how many. */
-function memberStatements(table: string): MemberStatements {
-  const elements = (db: Kysely<never>, json: string) => wordsOf(db).elements(sql`${json}`)
+function prepareMemberStatements(table: string): MemberStatements {
+  const elements = (db: Kysely<never>, json: string) => sqlDialect(db).elements(sql`${json}`)
   return {
-    add: kept((db, n, json) =>
+    add: prepareQuery((db, n, json) =>
       db
         .insertInto(table)
         .columns(['n', 'value'])
         .expression(sql`select ${n}, value from ${elements(db as never, json)}`),
     ),
-    take: kept((db, n, json) =>
+    take: prepareQuery((db, n, json) =>
       db
         .deleteFrom(table)
         .where('n', '=', n)
@@ -169,7 +169,7 @@ function memberStatements(table: string): MemberStatements {
 
 const tables = new WeakMap<AnyResource, RecordTable>()
 
-export function recordTable(resource: AnyResource): RecordTable {
+export function getRecordTable(resource: AnyResource): RecordTable {
   let table = tables.get(resource)
   if (!table) {
     table = new RecordTable(resource)

@@ -1,31 +1,31 @@
 // Conditions over role attributes: who a role filter, or a side of a policy, is about.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
-import type { Side } from '../policy/side.ts'
+import type { RoleSelector } from '../policy/role-selector.ts'
 import type { AnyResource } from '../resources/define.ts'
-import { wordsOf } from './dialects/dialect.ts'
+import { sqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
-import { setTableName } from './rows.ts'
+import { toSetTableName } from './rows.ts'
 import { isOneOf, untyped } from './untyped.ts'
 
 type Reading = Pick<Context, 'db' | 'controller'>
 
 /** What `roleFilter` asks for. Here `#all` is an attribute like any other. */
-export function roleFilterSide({ roleFilter, roleSemantic }: ListPlan): Side {
+export function parseRoleFilter({ roleFilter, roleSemantic }: ListPlan): RoleSelector {
   const named = (prefix: string) => roleFilter.filter((role) => role.startsWith(prefix)).map((role) => role.slice(1))
   return { semantic: roleSemantic, isAll: false, ids: new Set(named('@')), attributes: new Set(named('#')) }
 }
 
 /** Records that match any of these sides of policies: by id, by attributes, or all of them. Adds the tables it reads. */
-export async function sidesCondition(
+export async function selectorsCondition(
   context: Reading,
   resource: AnyResource,
-  sides: readonly Side[],
+  sides: readonly RoleSelector[],
   tables: Set<string>,
-  wanted: Wanted,
+  wanted: RowCountHint,
 ): Promise<Expression<SqlBool>> {
   if (sides.some((side) => side.isAll)) return sql<SqlBool>`1 = 1`
-  tables.add(setTableName(resource, 'roleAttributes'))
+  tables.add(toSetTableName(resource, 'roleAttributes'))
   const alternatives: Expression<SqlBool>[] = []
   for (const { semantic, attributes } of sides) {
     if (attributes.size === 0) continue
@@ -52,20 +52,20 @@ async function attributesCondition(
   resource: AnyResource,
   semantic: 'AllOf' | 'AnyOf',
   attributes: readonly string[],
-  wanted: Wanted,
+  wanted: RowCountHint,
 ): Promise<Expression<SqlBool>> {
-  const table = setTableName(resource, 'roleAttributes')
+  const table = toSetTableName(resource, 'roleAttributes')
   const own = sql.ref(`${resource.table}.n`)
   const having = async (values: readonly string[]): Promise<Expression<SqlBool>> => {
-    const has = wordsOf(context.db).isOneOf(sql.ref('value'), values)
+    const has = sqlDialect(context.db).isOneOf(sql.ref('value'), values)
     const select = sql`select n from ${sql.table(table)} where ${has}`
-    return (await isNarrow(context, resource.table, table, has, wanted))
+    return (await isSelective(context, resource.table, table, has, wanted))
       ? sql<SqlBool>`${own} in (${select})`
       : sql<SqlBool>`exists (${select} and ${sql.ref(`${table}.n`)} = ${own})`
   }
   if (semantic === 'AnyOf') return having(attributes)
   if (attributes.length >= MANY_ATTRIBUTES) {
-    const has = wordsOf(context.db).isOneOf(sql.ref('value'), attributes)
+    const has = sqlDialect(context.db).isOneOf(sql.ref('value'), attributes)
     const holders = sql`select n from ${sql.table(table)} where ${has} group by n having count(*) = ${attributes.length}`
     return sql<SqlBool>`${own} in (${holders})`
   }
@@ -74,29 +74,29 @@ async function attributesCondition(
 }
 
 /** Which of the records that meet a condition: the first ones in an order, or all of them, as for counting. */
-export type Wanted = 'first' | 'all'
+export type RowCountHint = 'first' | 'all'
 
 /**
  * Whether so few records pass a test of a set that it is cheaper to start from the set's table than to walk the records
  * in order and ask of each. Measured: for the first ones up to 2.4 times the square root of all records have it; for all
  * of them up to a half, where among 100,000 records a thousand are counted in 0.4 ms instead of 21.
  */
-export async function isNarrow(
+export async function isSelective(
   context: Reading,
   table: string,
   setTable: string,
   condition: Expression<SqlBool>,
-  wanted: Wanted,
+  wanted: RowCountHint,
 ): Promise<boolean> {
-  const members = await countOf(context, setTable, condition)
-  const records = await countOf(context, table, sql<SqlBool>`1 = 1`)
+  const members = await countMatches(context, setTable, condition)
+  const records = await countMatches(context, table, sql<SqlBool>`1 = 1`)
   return members < (wanted === 'all' ? records / 2 : 2.4 * Math.sqrt(records))
 }
 
-function countOf({ db, controller }: Reading, table: string, condition: Expression<SqlBool>): Promise<number> {
+function countMatches({ db, controller }: Reading, table: string, condition: Expression<SqlBool>): Promise<number> {
   const query = untyped(db)
     .selectFrom(table)
     .select((eb) => eb.fn.countAll<number>().as('n'))
     .where(condition)
-  return controller.store.total(query, [table])
+  return controller.store.count(query, [table])
 }

@@ -21,7 +21,7 @@ function encode(field: AnyField, value: unknown): string | number | null {
 }
 
 /** The columns of a record, without `n`. */
-export function rowValues(resource: AnyResource, entity: AnyEntity): UntypedRow {
+export function toRow(resource: AnyResource, entity: AnyEntity): UntypedRow {
   const row: UntypedRow = {}
   for (const [name, field] of fieldsOf(resource)) row[name] = encode(field, entity[name])
   return row
@@ -31,7 +31,7 @@ export function rowValues(resource: AnyResource, entity: AnyEntity): UntypedRow 
  * The columns whose values are others than before, and the time, which may be the same. Unchanged values are the very same
  * object and cost nothing.
  */
-export function changedValues(resource: AnyResource, previous: AnyEntity, next: AnyEntity): UntypedRow {
+export function toChangedColumns(resource: AnyResource, previous: AnyEntity, next: AnyEntity): UntypedRow {
   const row: UntypedRow = { updatedAt: next.updatedAt as number }
   for (const [name, field] of fieldsOf(resource)) {
     if (next[name] !== previous[name]) row[name] = encode(field, next[name])
@@ -40,7 +40,7 @@ export function changedValues(resource: AnyResource, previous: AnyEntity, next: 
 }
 
 /** A record from its row. */
-export function entityOf(resource: AnyResource, row: AnyRow): Record<string, unknown> {
+export function entityFromRow(resource: AnyResource, row: AnyRow): Record<string, unknown> {
   const entity: Record<string, unknown> = {}
   for (const [name, field] of fieldsOf(resource)) {
     const stored = row[name]
@@ -50,12 +50,12 @@ export function entityOf(resource: AnyResource, row: AnyRow): Record<string, unk
 }
 
 /** The table that holds the members of a set field. */
-export function setTableName(resource: AnyResource, field: string): string {
+export function toSetTableName(resource: AnyResource, field: string): string {
   return `${resource.table}_${field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`
 }
 
 /** The set fields of a resource that have tables of their own. */
-export function indexedSets(resource: AnyResource): string[] {
+export function listIndexedSets(resource: AnyResource): string[] {
   return Object.entries(resource.fields)
     .filter(([, field]) => field.kind.name === 'set' && field.options.filter)
     .map(([name]) => name)

@@ -4,10 +4,10 @@ import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 
 /** A transaction body's view of the store. */
-export interface Writing {
+export interface TransactionScope {
   readonly db: Transaction<Database>
   /** What transactions before this one changed that commit with it: listeners have not heard of it yet. */
-  readonly earlier: readonly Change[]
+  readonly groupChanges: readonly Change[]
   /** Notes what this body changed: audited with it, announced after its commit. */
   record(change: Change): void
 }
@@ -23,7 +23,7 @@ export interface Store {
    * awaiting a timer, a file or the network gets it refused with `ForeignAwait` and rolled back.
    * @throws SERVER_TOO_MANY_REQUESTS where too many wait already, STORAGE_UNAVAILABLE where the disk takes nothing
    */
-  write<T>(body: (tx: Writing) => Promise<T>, stamp: Stamp): Promise<T>
+  write<T>(body: (tx: TransactionScope) => Promise<T>, stamp: AuditOrigin): Promise<T>
   /**
    * Rows one by one on a connection of their own, on one state of the database, for as long as the options allow.
    * @throws SERVER_TOO_MANY_REQUESTS if the reader, or all readers together, have too many streams open
@@ -36,13 +36,13 @@ export interface Store {
    */
   scan<Row>(query: Compilable<Row>, reader: Reader): Promise<readonly Row[]>
   /** A count, remembered until a commit touches one of the tables it reads. With a reader it is counted as by `scan`. */
-  total(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
+  count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
   /** Returns what ends the listening. */
   onCommit(listener: CommitListener): () => void
   /** Writes a consistent copy to `file`, beside running writes. */
   backup(file: string): Promise<void>
   /** Refreshes what the database knows of its tables; worth a moment every few hours. */
-  tend(): Promise<void>
+  analyze(): Promise<void>
   stats(): StoreStats
   /** Milliseconds that the audit has lasted, by a clock that is not set. */
   auditElapsed(): number
@@ -51,12 +51,12 @@ export interface Store {
 }
 
 /** Who and where a transaction comes from, for its audit records. */
-export interface Stamp {
+export interface AuditOrigin {
   readonly actor: { readonly kind: string; readonly id: string | null; readonly name: string | null }
   readonly requestId: string
   readonly address: string | null
   /** Its transactions are the last to be refused where too many wait. */
-  readonly isFavoured?: boolean
+  readonly isPrivileged?: boolean
 }
 
 /** On whose behalf something is read: what one reader may take is limited, and administrators have places of their own. */
@@ -87,7 +87,7 @@ export interface StoreStats {
 }
 
 /** A body awaited something other than its own queries. */
-export class ForeignAwait extends Error {
+export class NonQueryAwaitError extends Error {
   constructor() {
     super(
       'a transaction awaited something other than its own queries: hash, sign, read files and call the network before it',
@@ -97,7 +97,7 @@ export class ForeignAwait extends Error {
 }
 
 /** A handle was used outside the body it was made for, or to write where only reading is allowed. */
-export class StoreMisuse extends Error {
+export class StoreMisuseError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'StoreMisuse'
@@ -105,7 +105,7 @@ export class StoreMisuse extends Error {
 }
 
 /** A unique index refused a row. */
-export class NotUnique extends Error {
+export class UniqueViolationError extends Error {
   readonly table: string
   readonly columns: readonly string[]
 

@@ -6,10 +6,10 @@ import { FilterCompiler } from '../filter/compile.ts'
 import type { FilterSource, FilterSymbol } from '../filter/symbols.ts'
 import type { Predicate } from '../filter/tree.ts'
 import type { AnyResource } from '../resources/define.ts'
-import { wordsOf } from './dialects/dialect.ts'
+import { sqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
-import { orderOf, type Window } from './lists.ts'
-import { setTableName } from './rows.ts'
+import { compileOrder, type Window } from './lists.ts'
+import { toSetTableName } from './rows.ts'
 
 const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', member: 'id', isNullable: false }
 
@@ -41,15 +41,15 @@ export async function listValues(
   const { db, controller, caller } = context
   const reader = readerOf(caller)
   const { limit, offset, predicate } = plan
-  const table = setTableName(resource, field)
+  const table = toSetTableName(resource, field)
   const compiler = new FilterCompiler(db, valueSource, { isGuarded: true })
   const condition = predicate ? compiler.compile(predicate).condition : sql`1 = 1`
-  const isDescending = orderOf(compiler, plan)[0]?.isDescending ?? false
-  const exact = exactValue(predicate)
+  const isDescending = compileOrder(compiler, plan)[0]?.isDescending ?? false
+  const exact = findExactValue(predicate)
   const matching = (start?: string) => {
     const values =
       exact === undefined
-        ? wordsOf(db).distinctValues(table, 'value', isDescending, start)
+        ? sqlDialect(db).distinctValues(table, 'value', isDescending, start)
         : sql`(select value from ${sql.table(table)} where value = ${exact} limit 1)`
     return sql<{ value: string }>`${values} as found where ${condition}`
   }
@@ -71,12 +71,12 @@ export async function listValues(
   const count = sql<{ n: number }>`select count(*) as n from ${matching()}`
   const total = isWhole
     ? values.length
-    : await controller.store.total({ compile: () => count.compile(db) }, [table], reader)
+    : await controller.store.count({ compile: () => count.compile(db) }, [table], reader)
   return { values, total, limit, offset }
 }
 
 /** The one value that can pass, where the predicate asks for just that. */
-function exactValue(predicate: Predicate | undefined): string | undefined {
+function findExactValue(predicate: Predicate | undefined): string | undefined {
   const isEquality = predicate?.kind === 'compare' && predicate.operator === '=' && predicate.left.kind === 'symbol'
   return isEquality && predicate.right.kind === 'string' ? predicate.right.value : undefined
 }

@@ -5,7 +5,7 @@ import type { Derive } from '../resources/define.ts'
 export const deriveEnrollments: Derive = ({ controller }, rows) =>
   Promise.all(
     rows.map(async (row) => ({
-      jwt: await controller.enrollments.jwtOf(row as unknown as Enrollment),
+      jwt: await controller.enrollments.signJwt(row as unknown as Enrollment),
       // The other authority of an `ottca` enrollment; none has a record yet.
       ca: null,
     })),

@@ -1,27 +1,27 @@
 // The members of an identity record that other tables know: credentials, outstanding enrollments, sessions.
-import { type Disablable, isDisabled } from '../auth/disabling.ts'
-import { isoTime } from '../clock.ts'
+import { type DisabledState, isDisabled } from '../auth/disabling.ts'
+import { toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
-import type { Derive, Facts, LiveView } from '../resources/define.ts'
-import { keptOn } from '../store/kept.ts'
+import type { ComputedFields, ComputedInput, Derive } from '../resources/define.ts'
+import { prepareTypedQuery } from '../store/prepared-queries.ts'
 import { isElementOf } from '../store/untyped.ts'
 
 type ByIdentity<V> = ReadonlyMap<string, V>
 
-const authenticatorRows = keptOn((db, ids: string) =>
+const authenticatorRows = prepareTypedQuery((db, ids: string) =>
   db
     .selectFrom('authenticators')
     .select(['id', 'identityId', 'method', 'username', 'fingerprint'])
     .where(isElementOf(db, 'identityId', ids))
     .orderBy('id'),
 )
-const enrollmentRows = keptOn((db, ids: string) =>
+const enrollmentRows = prepareTypedQuery((db, ids: string) =>
   db
     .selectFrom('enrollments')
     .select(['id', 'identityId', 'method', 'token', 'expiresAt'])
     .where(isElementOf(db, 'identityId', ids)),
 )
-const signedInRows = keptOn((db, ids: string) =>
+const signedInRows = prepareTypedQuery((db, ids: string) =>
   db
     .selectFrom('api_sessions')
     .select('identityId')
@@ -46,13 +46,16 @@ export const deriveIdentities: Derive = async (context, rows) => {
 }
 
 /** What is true of identities at the moment. */
-export class IdentityViews implements LiveView {
-  async describe({ clock, controller }: ReadContext, records: readonly Facts[]): Promise<Record<string, unknown>[]> {
+export class IdentityFields implements ComputedFields {
+  async computeFields(
+    { clock, controller }: ReadContext,
+    records: readonly ComputedInput[],
+  ): Promise<Record<string, unknown>[]> {
     const now = clock.now()
     return records.map((record) => {
       const status = controller.network.connectionOf(record.id)
       return {
-        disabled: isDisabled(record as unknown as Disablable, now),
+        disabled: isDisabled(record as unknown as DisabledState, now),
         hasEdgeRouterConnection: status === 'online',
         edgeRouterConnectionStatus: status,
       }
@@ -75,10 +78,10 @@ async function enrollmentsOf(
   ids: string,
 ): Promise<ByIdentity<Record<string, unknown>>> {
   const rows = await enrollmentRows(db, ids)
-  const jwts = await Promise.all(rows.map((row) => controller.enrollments.jwtOf(row)))
+  const jwts = await Promise.all(rows.map((row) => controller.enrollments.signJwt(row)))
   const found = new Map<string, Record<string, unknown>>()
   for (const [at, { id, identityId, method, token, expiresAt }] of rows.entries()) {
-    const shown = { expiresAt: isoTime(expiresAt), id, jwt: jwts[at], token }
+    const shown = { expiresAt: toIsoTime(expiresAt), id, jwt: jwts[at], token }
     if (identityId) found.set(identityId, { ...found.get(identityId), [method]: shown })
   }
   return found

@@ -1,14 +1,14 @@
 // What stands between an identity and a service: for each policy that grants it, the posture checks and whether they pass.
-import { allOf, findingsOf } from '../access/posture.ts'
+import { combineEvidence, judgeChecks } from '../access/posture.ts'
 import type { Viewer } from '../access/viewers.ts'
-import { isoTime } from '../clock.ts'
+import { toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
-import { linkWriter } from '../records/links.ts'
-import { jsonText, RawJson } from '../records/raw-json.ts'
+import { buildLinkWriter } from '../records/links.ts'
+import { RawJson, toJsonText } from '../records/raw-json.ts'
 import type { AnyRow } from '../resources/define.ts'
 import { postureChecks } from '../resources/posture-checks.ts'
-import { recordTable } from '../store/record-tables.ts'
+import { getRecordTable } from '../store/record-tables.ts'
 
 /** By policy id: JSON of its set of posture queries. */
 export type PostureQuerySets = ReadonlyMap<string, RawJson>
@@ -24,10 +24,10 @@ export async function postureQuerySets(
 ): Promise<PostureQuerySets | undefined> {
   const { access } = context.controller
   const subject = { identityId: identity.id, ...(apiSessionId === undefined ? {} : { apiSessionId }) }
-  const judged = policies.map((policy) => ({ policy, findings: findingsOf(access, policy, subject) }))
+  const judged = policies.map((policy) => ({ policy, findings: judgeChecks(access, policy, subject) }))
   const ids = new Set(judged.flatMap(({ findings }) => findings.map(({ postureCheckId }) => postureCheckId)))
   if (ids.size === 0) return undefined
-  const rows = await recordTable(postureChecks).byIds(context.db, [...ids])
+  const rows = await getRecordTable(postureChecks).byIds(context.db, [...ids])
   const checks = new Map(rows.map((row) => [row.id, row]))
   return new Map(
     judged.map(({ policy, findings }) => {
@@ -35,13 +35,13 @@ export async function postureQuerySets(
         const check = checks.get(postureCheckId)
         return check ? [postureQuery(check, evidence === 'passing')] : []
       })
-      return [policy.id, postureQuerySet(policy.id, policy.type, allOf(findings) === 'passing', queries)]
+      return [policy.id, postureQuerySet(policy.id, policy.type, combineEvidence(findings) === 'passing', queries)]
     }),
   )
 }
 
 /** The set of a policy without checks that is not named: clients look for one that passes for each permission. */
-export function passingQuerySet(permission: 'Bind' | 'Dial'): RawJson {
+export function makePassingQuerySet(permission: 'Bind' | 'Dial'): RawJson {
   return postureQuerySet(`no-posture-checks-${permission.toLowerCase()}`, permission, true, [])
 }
 
@@ -51,7 +51,7 @@ function postureQuerySet(
   isPassing: boolean,
   postureQueries: readonly RawJson[],
 ): RawJson {
-  return new RawJson(jsonText({ policyId, policyType, isPassing, postureQueries }))
+  return new RawJson(toJsonText({ policyId, policyType, isPassing, postureQueries }))
 }
 
 interface ProcessDetails {
@@ -65,18 +65,18 @@ interface CheckDetails {
   readonly timeoutSeconds?: number
 }
 
-const linksOf = linkWriter(postureChecks)
+const linksOf = buildLinkWriter(postureChecks)
 const shownProcess = ({ osType, path }: ProcessDetails) => ({ osType, path })
 
 function postureQuery(check: AnyRow, isPassing: boolean): RawJson {
   const { process, processes = [], timeoutSeconds = NO_TIMEOUT } = JSON.parse(check.details as string) as CheckDetails
   const remaining = isPassing || timeoutSeconds === NO_TIMEOUT ? timeoutSeconds : 0
   return new RawJson(
-    jsonText({
+    toJsonText({
       _links: new RawJson(linksOf(check)),
       id: check.id,
-      createdAt: isoTime(check.createdAt),
-      updatedAt: isoTime(check.updatedAt),
+      createdAt: toIsoTime(check.createdAt),
+      updatedAt: toIsoTime(check.updatedAt),
       tags: new RawJson(check.tags),
       queryType: check.typeId,
       isPassing,

@@ -1,7 +1,7 @@
 // The members of router records that are not in their rows: how to enroll, and what is known while they are connected.
-import { isoTime } from '../clock.ts'
+import { toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
-import type { Derive, Facts, LiveView } from '../resources/define.ts'
+import type { ComputedFields, ComputedInput, Derive } from '../resources/define.ts'
 import type { LiveRouter } from '../routers/live-network.ts'
 import { isOneOf } from '../store/untyped.ts'
 
@@ -26,16 +26,19 @@ export const deriveRouters: Derive = async ({ db, controller }, rows) => {
       if (!enrollment) return {}
       return {
         enrollmentToken: enrollment.token,
-        enrollmentJwt: await controller.enrollments.jwtOf(enrollment),
-        enrollmentCreatedAt: isoTime(enrollment.createdAt),
-        enrollmentExpiresAt: isoTime(enrollment.expiresAt),
+        enrollmentJwt: await controller.enrollments.signJwt(enrollment),
+        enrollmentCreatedAt: toIsoTime(enrollment.createdAt),
+        enrollmentExpiresAt: toIsoTime(enrollment.expiresAt),
       }
     }),
   )
 }
 
-export class RouterViews implements LiveView {
-  async describe({ controller }: ReadContext, routers: readonly Facts[]): Promise<Record<string, unknown>[]> {
+export class RouterFields implements ComputedFields {
+  async computeFields(
+    { controller }: ReadContext,
+    routers: readonly ComputedInput[],
+  ): Promise<Record<string, unknown>[]> {
     return routers.map(({ id }) => {
       const live = controller.network.router(id)
       return { isOnline: live !== undefined, interfaces: live?.interfaces ?? null }
@@ -43,12 +46,15 @@ export class RouterViews implements LiveView {
   }
 }
 
-export class EdgeRouterViews implements LiveView {
-  async describe({ controller }: ReadContext, routers: readonly Facts[]): Promise<Record<string, unknown>[]> {
+export class EdgeRouterFields implements ComputedFields {
+  async computeFields(
+    { controller }: ReadContext,
+    routers: readonly ComputedInput[],
+  ): Promise<Record<string, unknown>[]> {
     return routers.map(({ id }) => {
       const live = controller.network.router(id)
       return {
-        ...clientsFacts(live),
+        ...toClientRouterFields(live),
         versionInfo: live?.versionInfo ?? NO_VERSION,
         interfaces: live?.interfaces ?? null,
       }
@@ -57,7 +63,7 @@ export class EdgeRouterViews implements LiveView {
 }
 
 /** What clients are told of a router's connection. */
-export function clientsFacts(live: LiveRouter | undefined) {
+export function toClientRouterFields(live: LiveRouter | undefined) {
   return {
     isOnline: live !== undefined,
     hostname: live?.hostname ?? '',

@@ -1,12 +1,12 @@
 // What a service looks like to one identity: its permissions, the configuration it asked for, its posture queries.
 import type { Access } from '../access/access.ts'
-import { callingViewer, type Viewer } from '../access/viewers.ts'
+import { getViewer, type Viewer } from '../access/viewers.ts'
 import type { ReadContext } from '../context.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { RawJson } from '../records/raw-json.ts'
-import type { Facts, LiveView } from '../resources/define.ts'
+import type { ComputedFields, ComputedInput } from '../resources/define.ts'
 import { isOneOf } from '../store/untyped.ts'
-import { type PostureQuerySets, passingQuerySet, postureQuerySets } from './posture-query-sets.ts'
+import { makePassingQuerySet, type PostureQuerySets, postureQuerySets } from './posture-query-sets.ts'
 
 type Permission = 'Bind' | 'Dial'
 
@@ -18,29 +18,33 @@ export interface ServiceView {
 }
 
 /** A config as it is shown with a service. */
-interface ShownConfig {
+interface ConfigMember {
   readonly configTypeId: string
   /** JSON text of the member: the name of the type, and the data. */
   readonly member: string
 }
 
-export class ServiceViews implements LiveView {
+export class ServiceFields implements ComputedFields {
   readonly #access: Access
 
   constructor(access: Access) {
     this.#access = access
   }
 
-  async describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
+  async computeFields(
+    context: ReadContext,
+    rows: readonly ComputedInput[],
+    view: unknown,
+  ): Promise<Record<string, unknown>[]> {
     const { viewer, configTypes }: ServiceView = isServiceView(view)
       ? view
-      : { viewer: await callingViewer(context), configTypes: [] }
-    const policies = this.#access.policiesOf(viewer.identity)
+      : { viewer: await getViewer(context), configTypes: [] }
+    const policies = this.#access.findPolicies(viewer.identity)
     const configs =
       configTypes.length === 0 ? undefined : await configsOf(context, rows, viewer.identity.id, configTypes)
     const rightsOf = new RightsByPolicies(await postureQuerySets(context, policies, viewer))
     return rows.map(({ id }, at) => {
-      const rights = rightsOf.granted(this.#access.granting(policies, id))
+      const rights = rightsOf.granted(this.#access.filterGranting(policies, id))
       // One object for all that look the same is written once (`finish`).
       return configs ? { config: new RawJson(configs[at] ?? '{}'), ...rights.members } : rights.withoutConfig
     })
@@ -57,14 +61,14 @@ function isServiceView(view: unknown): view is ServiceView {
  */
 async function configsOf(
   context: ReadContext,
-  services: readonly Facts[],
+  services: readonly ComputedInput[],
   identityId: string,
   wanted: readonly string[],
 ): Promise<string[]> {
   const own = services.map((row) => JSON.parse(row.configs as string) as string[])
   const overrides = await overridesOf(context, services, identityId)
   const ids = new Set([...own.flat(), ...[...overrides.values()].flat()])
-  const configs = await shownConfigs(context, ids, wanted)
+  const configs = await loadConfigMembers(context, ids, wanted)
   return services.map(({ id }, at) => {
     // By type, and the identity's own last: of two configs of one type the later one stays.
     const members = new Map<string, string>()
@@ -79,7 +83,7 @@ async function configsOf(
 /** Service → the configs that the identity has for it in place of the service's own. */
 async function overridesOf(
   { db }: ReadContext,
-  services: readonly Facts[],
+  services: readonly ComputedInput[],
   identityId: string,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const ids = services.map(({ id }) => id)
@@ -95,11 +99,11 @@ async function overridesOf(
 }
 
 /** Those of the configs that are of a wanted type. */
-async function shownConfigs(
+async function loadConfigMembers(
   { db }: ReadContext,
   ids: ReadonlySet<string>,
   wanted: readonly string[],
-): Promise<ReadonlyMap<string, ShownConfig>> {
+): Promise<ReadonlyMap<string, ConfigMember>> {
   if (ids.size === 0) return new Map()
   const all = db
     .selectFrom('configs')
@@ -113,7 +117,7 @@ async function shownConfigs(
 }
 
 /** The members that say what may be done with a service. */
-interface ShownRights {
+interface PermissionFields {
   readonly members: Readonly<Record<string, unknown>>
   readonly withoutConfig: Record<string, unknown>
 }
@@ -121,14 +125,14 @@ interface ShownRights {
 /** What policies grant, made once for all services that the same policies grant. */
 class RightsByPolicies {
   readonly #querySets: PostureQuerySets | undefined
-  readonly #shown = new Map<string, ShownRights>()
+  readonly #shown = new Map<string, PermissionFields>()
 
   /** @param querySets of the policies; undefined if none of them has a posture check */
   constructor(querySets: PostureQuerySets | undefined) {
     this.#querySets = querySets
   }
 
-  granted(granting: readonly IndexedPolicy[]): ShownRights {
+  granted(granting: readonly IndexedPolicy[]): PermissionFields {
     const permissions = (['Bind', 'Dial'] as const).filter((type) => granting.some((policy) => policy.type === type))
     // Without checks all policies of a type look alike.
     const key = this.#querySets ? granting.map(({ id }) => id).join() : permissions.join()
@@ -143,7 +147,7 @@ class RightsByPolicies {
 
   #postureQueries(granting: readonly IndexedPolicy[], permissions: readonly Permission[]): RawJson[] {
     const querySets = this.#querySets
-    if (!querySets) return permissions.map(passingQuerySet)
+    if (!querySets) return permissions.map(makePassingQuerySet)
     return granting.flatMap(({ id }) => querySets.get(id) ?? [])
   }
 }

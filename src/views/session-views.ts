@@ -1,11 +1,11 @@
 // The members of an API session that are not in its row: its token for its owner, what it still owes, how long it lives.
 import type { ApiSessions } from '../auth/api-sessions.ts'
-import type { AuthPolicies } from '../auth/auth-policies.ts'
+import type { AuthPolicyCache } from '../auth/auth-policies.ts'
 import type { ExtensionRequests } from '../auth/extension-requests.ts'
-import { type Outstanding, outstandingOf } from '../auth/second-factors.ts'
-import { isoTime } from '../clock.ts'
+import { findOutstandingFactors, type OutstandingFactors } from '../auth/second-factors.ts'
+import { toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
-import type { Facts, LiveView } from '../resources/define.ts'
+import type { ComputedFields, ComputedInput } from '../resources/define.ts'
 
 /** How callers of a dialect call the second factor of this controller's own, and its codes. */
 export interface TotpWords {
@@ -18,27 +18,31 @@ export interface OwnSessionView {
   readonly totpWords: TotpWords
 }
 
-export class SessionViews implements LiveView {
+export class ApiSessionFields implements ComputedFields {
   readonly #sessions: ApiSessions
-  readonly #policies: AuthPolicies
+  readonly #policies: AuthPolicyCache
   readonly #extensions: ExtensionRequests
 
-  constructor(sessions: ApiSessions, policies: AuthPolicies, extensions: ExtensionRequests) {
+  constructor(sessions: ApiSessions, policies: AuthPolicyCache, extensions: ExtensionRequests) {
     this.#sessions = sessions
     this.#policies = policies
     this.#extensions = extensions
   }
 
-  async describe(context: ReadContext, rows: readonly Facts[], view: unknown): Promise<Record<string, unknown>[]> {
+  async computeFields(
+    context: ReadContext,
+    rows: readonly ComputedInput[],
+    view: unknown,
+  ): Promise<Record<string, unknown>[]> {
     const own = (view as OwnSessionView | undefined)?.totpWords
     return rows.map((row) => ({
       ...this.#members(row, own),
-      ...this.#extensions.of(row.isCertExtendable === 1 ? (row.authenticatorId as string) : ''),
-      token: own || isCallersOwn(context, row) ? this.#sessions.tokenOf(row.id) : null,
+      ...this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : ''),
+      token: own || isCallersOwn(context, row) ? this.#sessions.deriveToken(row.id) : null,
     }))
   }
 
-  #members(row: Facts, own: TotpWords | undefined): Record<string, unknown> {
+  #members(row: ComputedInput, own: TotpWords | undefined): Record<string, unknown> {
     const stored = row.lastActivityAt as number
     const session = this.#sessions.get(row.id)
     const policy = session && this.#policies.get(session.identity.authPolicyId)
@@ -48,26 +52,26 @@ export class SessionViews implements LiveView {
     const common = {
       isMfaRequired: owesTotp || policy?.secondary.requireTotp === true,
       authQueries: [] as object[],
-      cachedLastActivityAt: isoTime(lastActivityAt),
+      cachedLastActivityAt: toIsoTime(lastActivityAt),
     }
     if (!own) return common
-    const outstanding = policy && outstandingOf({ owesTotp, isTotpComplete: row.isMfaComplete === 1 }, policy)
+    const outstanding = policy && findOutstandingFactors({ owesTotp, isTotpComplete: row.isMfaComplete === 1 }, policy)
     return {
       ...common,
       authQueries: outstanding ? authQueries(outstanding, own) : [],
       expirationSeconds: Math.floor(this.#sessions.timeout / 1000),
-      expiresAt: isoTime(lastActivityAt + this.#sessions.timeout),
+      expiresAt: toIsoTime(lastActivityAt + this.#sessions.timeout),
     }
   }
 }
 
 /** The one session of a list whose token the caller has already; of others nobody learns it here, not even its identity. */
-function isCallersOwn({ caller }: ReadContext, { id }: Facts): boolean {
+function isCallersOwn({ caller }: ReadContext, { id }: ComputedInput): boolean {
   return caller.kind === 'identity' && caller.apiSessionId === id
 }
 
 /** What is outstanding, in the form in which clients look for it. */
-function authQueries({ totp, signer }: Outstanding, { provider, format }: TotpWords): object[] {
+function authQueries({ totp, signer }: OutstandingFactors, { provider, format }: TotpWords): object[] {
   const queries: object[] = []
   if (totp) {
     const answer = { httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { advise } from '../../src/access/advice/advise.ts'
 import type { Advice, Link } from '../../src/access/advice/chain.ts'
-import type { Ports } from '../../src/policy/ports.ts'
+import type { LiveStatePorts } from '../../src/policy/ports.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -20,7 +20,7 @@ const known = {
   routers: new Map<string, 'online' | 'offline'>(),
   terminators: new Map<string, 'passing' | 'failing'>(),
 }
-const ports: Ports = {
+const ports: LiveStatePorts = {
   posture: { find: (id) => ({ evidence: known.posture.get(id) ?? 'unknown' }) },
   routers: { presenceOf: (id) => known.routers.get(id) ?? 'unknown' },
   terminators: { healthOf: (id) => known.terminators.get(id) ?? 'unknown' },

@@ -1,6 +1,6 @@
 // A session ends in the moment in which its right does, whatever took it, and no other session with it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { lostSessions } from '../../src/access/lost-rights.ts'
+import { findRevokedSessions } from '../../src/access/session-revocation.ts'
 import { servicePolicies } from '../../src/resources/service-policies.ts'
 import { remove } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -171,6 +171,6 @@ describe('what is looked at', () => {
       { resource: 'service-policies', id: 'x', before: values, after: { ...values, identityRoles: ['#a', '#c'] } },
     ]
 
-    expect(await lostSessions(untouchable, [], changes)).toEqual([])
+    expect(await findRevokedSessions(untouchable, [], changes)).toEqual([])
   })
 })

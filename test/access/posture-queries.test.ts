@@ -1,11 +1,11 @@
 // What clients are told of the posture checks in the way of a service: without a report nothing passes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Ports } from '../../src/policy/ports.ts'
+import type { LiveStatePorts } from '../../src/policy/ports.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
 const passing = new Set<string>()
-const ports: Ports = {
+const ports: LiveStatePorts = {
   posture: { find: (id) => ({ evidence: passing.has(id) ? 'passing' : 'unknown' }) },
   routers: { presenceOf: () => 'unknown' },
   terminators: { healthOf: () => 'unknown' },

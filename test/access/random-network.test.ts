@@ -307,9 +307,9 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       ...(after ? { after: after as Record<string, unknown> } : {}),
     }))
 
-    access.asIf(gone, () => {})
+    access.withHypothetical(gone, () => {})
     expect(() =>
-      access.asIf(gone, () => {
+      access.withHypothetical(gone, () => {
         throw new Error('on purpose')
       }),
     ).toThrow('on purpose')

@@ -135,6 +135,6 @@ describe('without a change', () => {
     })
     await patch(`/services/${service}`, { name: `shared ${tag}` })
 
-    expect(await lastChange({ id: who.id, token: sessions.tokenOf(again.id) })).toBe(await lastChange())
+    expect(await lastChange({ id: who.id, token: sessions.deriveToken(again.id) })).toBe(await lastChange())
   })
 })

@@ -1,6 +1,6 @@
 // Auth policies as records: the built-in one, what they clamp and refuse, and that one in use stays.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { everythingAllowed } from '../../src/resources/auth-policies.ts'
+import { permissivePolicy } from '../../src/resources/auth-policies.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 
@@ -14,10 +14,10 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 let made = 0
-const body = (changed: object = {}) => ({ name: `policy number ${++made}`, ...everythingAllowed, ...changed })
+const body = (changed: object = {}) => ({ name: `policy number ${++made}`, ...permissivePolicy, ...changed })
 const primary = (updb: object) => ({
-  ...everythingAllowed.primary,
-  updb: { ...everythingAllowed.primary.updb, ...updb },
+  ...permissivePolicy.primary,
+  updb: { ...permissivePolicy.primary.updb, ...updb },
 })
 
 describe('the built-in policy', () => {
@@ -27,7 +27,7 @@ describe('the built-in policy', () => {
     expect(policy).toMatchObject({
       id: 'default',
       name: 'Default',
-      primary: everythingAllowed.primary,
+      primary: permissivePolicy.primary,
       secondary: { requireTotp: false },
     })
   })
@@ -82,17 +82,17 @@ describe('a policy', () => {
 
     const { primary } = await people.manage('GET', `/auth-policies/${id}`)
     expect(primary).toEqual({
-      ...everythingAllowed.primary,
-      updb: { ...everythingAllowed.primary.updb, minPasswordLength: 9, requireNumberChar: true },
+      ...permissivePolicy.primary,
+      updb: { ...permissivePolicy.primary.updb, minPasswordLength: 9, requireNumberChar: true },
     })
   })
 
-  const parts = Object.entries({ ...everythingAllowed.primary }).flatMap(([part, members]) =>
+  const parts = Object.entries({ ...permissivePolicy.primary }).flatMap(([part, members]) =>
     Object.keys(members).map((member) => [part, member] as const),
   )
 
   it.each(parts)('is refused without primary.%s.%s', async (part, member) => {
-    const whole = structuredClone(everythingAllowed) as unknown as Record<
+    const whole = structuredClone(permissivePolicy) as unknown as Record<
       string,
       Record<string, Record<string, unknown>>
     >
@@ -117,7 +117,7 @@ describe('a policy', () => {
     ['secondary.requireExtJwtSigner', { secondary: { requireTotp: false, requireExtJwtSigner: 'some-signer' } }],
     [
       'primary.extJwt.allowedSigners',
-      { primary: { ...everythingAllowed.primary, extJwt: { allowed: true, allowedSigners: ['some-signer'] } } },
+      { primary: { ...permissivePolicy.primary, extJwt: { allowed: true, allowedSigners: ['some-signer'] } } },
     ],
   ])('is refused with a signer that does not exist in %s', async (field, changed) => {
     const answer = await people.ask('POST', '/auth-policies', body(changed))

@@ -2,8 +2,8 @@
 
 import { X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { certificatePem, fingerprint } from '../../src/pki/certificates.ts'
-import { pemBlocks } from '../../src/pki/pem.ts'
+import { computeFingerprint, toCertificatePem } from '../../src/pki/certificates.ts'
+import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { readSigningRequest } from '../../src/pki/requests.ts'
 import { callOverTls, clientKey, x509 } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -64,20 +64,20 @@ describe('an administrator', () => {
   it('gives an identity a certificate of this controller, which then signs in', async () => {
     const id = await people.identity()
     const { certificate, chain, key } = await looseCertificate()
-    const body = { identityId: id, method: 'cert', certPem: certificatePem(certificate) }
+    const body = { identityId: id, method: 'cert', certPem: toCertificatePem(certificate) }
 
     const made = await people.manage('POST', '/authenticators', body)
 
     expect(await people.manage('GET', `/authenticators/${made.id}`)).toMatchObject({
-      fingerprint: fingerprint(certificate),
-      certPem: certificatePem(certificate),
+      fingerprint: computeFingerprint(certificate),
+      certPem: toCertificatePem(certificate),
       isIssuedByNetwork: false,
     })
     const session = await people.signInBy(at, { chain, key })
     expect(session.body.data).toMatchObject({ identityId: id, isCertExtendable: false })
   })
 
-  const certificate = async () => certificatePem((await looseCertificate()).certificate)
+  const certificate = async () => toCertificatePem((await looseCertificate()).certificate)
   const bodies: Readonly<Record<string, [body: () => Promise<object>, status: number, code: string, field?: string]>> =
     {
       'of another method': [async () => ({ method: 'magic' }), 400, 'COULD_NOT_VALIDATE', 'method'],
@@ -285,7 +285,7 @@ describe('an administrator', () => {
   it('finds authenticators by username, by fingerprint and by identity', async () => {
     const person = await people.person()
     const { id, chain } = await people.device()
-    const print = fingerprint(new X509Certificate(pemBlocks(chain)[0]?.bytes as Buffer))
+    const print = computeFingerprint(new X509Certificate(parsePemBlocks(chain)[0]?.bytes as Buffer))
     const found = async (filter: string) =>
       (await people.manage('GET', `/authenticators?filter=${encodeURIComponent(filter)}`)).map(
         ({ identityId }: { identityId: string }) => identityId,

@@ -1,9 +1,9 @@
 // What whoever signs in, enrolls or administers ways in can get wrong: the answer is a 4xx of its own, and says why.
 import { Buffer } from 'node:buffer'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { routesOf } from '../../server/app.ts'
+import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations.ts'
-import { type PemBlock, pemBlocks, toPem } from '../../src/pki/pem.ts'
+import { type PemBlock, parsePemBlocks, toPem } from '../../src/pki/pem.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
@@ -23,7 +23,7 @@ const TOPICS = ['authentication', 'enrollment', 'enrollments', 'authenticators',
 
 const routes = operations
   .filter(({ topic, body }) => TOPICS.includes(topic) && body)
-  .flatMap((each) => routesOf(each).map(({ path }) => ({ method: each.method, path, body: each.body })))
+  .flatMap((each) => listRoutes(each).map(({ path }) => ({ method: each.method, path, body: each.body })))
 const UUID = '00000000-0000-4000-8000-000000000000'
 
 /** Sends a body to a route whose parameters are in order, so that the body alone is judged. */
@@ -130,7 +130,7 @@ describe('signing in', () => {
 })
 
 describe('a signing request', () => {
-  const derOf = (csr: string) => (pemBlocks(csr)[0] as PemBlock).bytes
+  const derOf = (csr: string) => (parsePemBlocks(csr)[0] as PemBlock).bytes
 
   async function enrollWith(change: (csr: string) => string) {
     const id = await people.identity({ enrollment: { ott: true } })

@@ -2,8 +2,8 @@
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fingerprint } from '../../src/pki/certificates.ts'
-import { pemBlocks } from '../../src/pki/pem.ts'
+import { computeFingerprint } from '../../src/pki/certificates.ts'
+import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { clientKey } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
@@ -273,7 +273,7 @@ describe('enrolling for a certificate', () => {
 
     const { body } = await people.enroll(token, csr)
 
-    const certificate = new X509Certificate(pemBlocks(body.data.cert)[0]?.bytes as Buffer)
+    const certificate = new X509Certificate(parsePemBlocks(body.data.cert)[0]?.bytes as Buffer)
     expect(certificate.subject).toBe('O=test\nCN=of one year')
     expect(certificate.subjectAltName).toBeUndefined()
     expect(certificate.ca).toBe(false)
@@ -478,7 +478,7 @@ describe('the key set', () => {
     const { keys } = await keySet()
 
     expect(keys).toEqual([
-      expect.objectContaining({ kid: fingerprint(certificate), kty: 'RSA', alg: 'RS256', use: 'sig' }),
+      expect.objectContaining({ kid: computeFingerprint(certificate), kty: 'RSA', alg: 'RS256', use: 'sig' }),
     ])
     expect(Buffer.from(keys[0].x5c[0], 'base64').equals(certificate.raw)).toBe(true)
   })
@@ -494,7 +494,7 @@ describe('the key set', () => {
     expect(Object.keys(answer.body).sort()).toEqual(['algorithm', 'caPool', 'kid', 'signature'])
     expect([algorithm, kid]).toEqual(['RS256', key.kid])
     expect(verify('sha256', Buffer.from(nonce), publicKey, Buffer.from(signature, 'base64url'))).toBe(true)
-    expect(pemBlocks(caPool)).toHaveLength(2)
+    expect(parsePemBlocks(caPool)).toHaveLength(2)
   })
 
   it.each([

@@ -2,7 +2,7 @@
 import * as argon2 from 'argon2'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { disable } from '../../src/auth/disabling.ts'
-import { type PasswordContext, Passwords } from '../../src/auth/passwords.ts'
+import { type PasswordContext, PasswordHasher } from '../../src/auth/password-hasher.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 
@@ -24,13 +24,13 @@ const CHEAP = { memoryCost: 1024, timeCost: 1, parallelism: 1 } as const
 
 describe('hashing', () => {
   it('costs at least what OWASP recommends', async () => {
-    const hash = await new Passwords(1).hash('some password', stranger)
+    const hash = await new PasswordHasher(1).hash('some password', stranger)
 
     expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,p=1,t=2\$/)
   })
 
   it('lets so many wait, and tells the others to try again', async () => {
-    const passwords = new Passwords(3, CHEAP)
+    const passwords = new PasswordHasher(3, CHEAP)
 
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, () => passwords.hash('some password', stranger)),
@@ -43,14 +43,14 @@ describe('hashing', () => {
   })
 
   it('takes up the work again after being refused', async () => {
-    const passwords = new Passwords(1, CHEAP)
+    const passwords = new PasswordHasher(1, CHEAP)
     await Promise.allSettled(Array.from({ length: 9 }, () => passwords.verify(undefined, 'some password', stranger)))
 
     await expect(passwords.verify(undefined, 'some password', stranger)).resolves.toBe(false)
   })
 
   it('says no where there is no hash, by comparing with one all the same', async () => {
-    await expect(new Passwords(1, CHEAP).verify(undefined, 'anything', stranger)).resolves.toBe(false)
+    await expect(new PasswordHasher(1, CHEAP).verify(undefined, 'anything', stranger)).resolves.toBe(false)
   })
 
   it.each([
@@ -61,7 +61,7 @@ describe('hashing', () => {
   ])('knows a hash that cost %s', async (_what, cost, isCheap) => {
     const hash = await argon2.hash('some password', cost)
 
-    expect(new Passwords(1, { ...CHEAP, timeCost: 2 }).isCheap(hash)).toBe(isCheap)
+    expect(new PasswordHasher(1, { ...CHEAP, timeCost: 2 }).needsRehash(hash)).toBe(isCheap)
   })
 })
 
@@ -139,7 +139,7 @@ describe('a sign-in', () => {
 
     const hashes = compared.mock.calls.map(([hash]) => hash)
     expect(hashes).toHaveLength(attempts.length)
-    for (const hash of hashes) expect(passwords.isCheap(hash)).toBe(false)
+    for (const hash of hashes) expect(passwords.needsRehash(hash)).toBe(false)
   })
 
   it('is told to come back later where too many wait', async () => {

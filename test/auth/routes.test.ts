@@ -1,6 +1,6 @@
 // Every route, asked by nobody, by sessions that owe a second factor, by full ones, and by those of identities that are gone.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { routesOf } from '../../server/app.ts'
+import { listRoutes } from '../../server/app.ts'
 import { BASE_PATHS } from '../../server/mount-points.ts'
 import type { Access } from '../../server/operation.ts'
 import { operations } from '../../server/operations.ts'
@@ -22,7 +22,7 @@ type Granted = Extract<Access, { permission: string }>
 
 const routes = operations.flatMap((each) =>
   'permission' in each.access
-    ? routesOf(each).map(({ path }) => ({ method: each.method, path, access: each.access as Granted }))
+    ? listRoutes(each).map(({ path }) => ({ method: each.method, path, access: each.access as Granted }))
     : [],
 )
 const cases = routes.map((route) => [`${route.method} ${route.path}`, route] as const)
@@ -30,7 +30,7 @@ const cases = routes.map((route) => [`${route.method} ${route.path}`, route] as 
 /** What nobody needs a session for. */
 const openCases = operations.flatMap((each) =>
   'public' in each.access
-    ? routesOf(each).map(({ path }) => [`${each.method} ${path}`, { method: each.method, path }] as const)
+    ? listRoutes(each).map(({ path }) => [`${each.method} ${path}`, { method: each.method, path }] as const)
     : [],
 )
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { disable } from '../../src/auth/disabling.ts'
 import { flow } from '../../src/auth/flow.ts'
-import { certificatePem } from '../../src/pki/certificates.ts'
+import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type PolicyWords } from '../world/people.ts'
@@ -97,7 +97,8 @@ describe('signing in', () => {
     const always = Object.values(flow).map((steps) => steps.map((step) => step.name))
 
     expect(Object.keys(flow)).toEqual(['password', 'cert', 'ext-jwt'])
-    for (const names of always) expect(names).toEqual(expect.arrayContaining(['enabledIdentity', 'allowedMethod']))
+    for (const names of always)
+      expect(names).toEqual(expect.arrayContaining(['requireEnabledIdentity', 'requireAllowedMethod']))
   })
 
   it('by a demand for tokens of an external signer lets nobody in, and says why in the log', async () => {
@@ -135,7 +136,7 @@ describe('signing in', () => {
       .limit(1)
       .execute()
     const policy = controller.authPolicies.get(newest?.id ?? '')
-    controller.authPolicies.follow([
+    controller.authPolicies.apply([
       {
         operation: 'update',
         audit: 'none',
@@ -308,7 +309,7 @@ describe('a certificate', () => {
   it('gets in whatever it was made to be used for', async () => {
     const { certificate, key } = world.controller.authority.server
     const id = await people.identity()
-    const certPem = certificatePem(certificate)
+    const certPem = toCertificatePem(certificate)
     await people.manage('POST', '/authenticators', { identityId: id, method: 'cert', certPem })
     const keyPem = key.export({ type: 'pkcs8', format: 'pem' }) as string
     const path = `${CLIENT}/authenticate?method=cert`

@@ -4,12 +4,12 @@ import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { exampleText, type Manifest, type ManifestCommand } from '../../commands/manifest.ts'
-import { commandId, DONE_ELSEWHERE } from '../../commands/naming.ts'
+import { type Manifest, type ManifestCommand, toExampleText } from '../../commands/manifest.ts'
+import { DONE_ELSEWHERE, toCommandId } from '../../commands/naming.ts'
 import { describeApi } from '../../server/api-description.ts'
 import { newToken } from '../../src/ids.ts'
-import { certificatePem } from '../../src/pki/certificates.ts'
-import { pemBlocks } from '../../src/pki/pem.ts'
+import { toCertificatePem } from '../../src/pki/certificates.ts'
+import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { controllers } from '../../src/resources/controllers.ts'
 import { servicePolicies } from '../../src/resources/service-policies.ts'
 import { services } from '../../src/resources/services.ts'
@@ -25,13 +25,13 @@ const api = describeApi()
 const manifest = JSON.parse(readFileSync(join(import.meta.dirname, '../../oclif.manifest.json'), 'utf8')) as Manifest
 
 const operationOf = new Map(
-  api.operations.filter(({ id }) => !DONE_ELSEWHERE[id]).map((operation) => [commandId(operation, api), operation]),
+  api.operations.filter(({ id }) => !DONE_ELSEWHERE[id]).map((operation) => [toCommandId(operation, api), operation]),
 )
 
 describe('the registry', () => {
   it('has a command for every operation of the management API', () => {
     const without = api.operations
-      .map((operation) => DONE_ELSEWHERE[operation.id] ?? commandId(operation, api))
+      .map((operation) => DONE_ELSEWHERE[operation.id] ?? toCommandId(operation, api))
       .filter((id) => !manifest.commands[id])
 
     expect(without).toEqual([])
@@ -81,7 +81,7 @@ beforeAll(async () => {
   const first = await testController()
   const { token } = await first.signIn({ name: 'operator', isAdmin: true })
   const certificate = await certificateOfNobody(first)
-  const certPem = certificatePem(first.controller.authority.root)
+  const certPem = toCertificatePem(first.controller.authority.root)
   const other = {
     name: 'controller.example.com',
     certPem,
@@ -109,8 +109,8 @@ async function certificateOfNobody(world: TestController): Promise<string> {
   const people = await People.in(world, 'issuer')
   const { id, chain } = await people.device()
   await people.manage('DELETE', `/identities/${id}`)
-  const [leaf] = pemBlocks(chain)
-  return certificatePem(new X509Certificate(leaf?.bytes ?? ''))
+  const [leaf] = parsePemBlocks(chain)
+  return toCertificatePem(new X509Certificate(leaf?.bytes ?? ''))
 }
 
 /** A session for a service, which no command can make. */
@@ -193,7 +193,7 @@ function needsFileOfItsOwn({ id, examples }: ManifestCommand): boolean {
 async function runExample(command: ManifestCommand, side: Side): Promise<Finished> {
   const wanting = SURROUNDINGS.find(({ commands }) => commands.includes(command.id))
   const fill = (words: readonly string[]) => filledIn(words, command, side)
-  const words = wordsOf(exampleText(command.examples[0] ?? '', command.id)).slice(1)
+  const words = wordsOf(toExampleText(command.examples[0] ?? '', command.id)).slice(1)
   if (wanting) await runOn(side, await fill(wanting.before))
   const finished = await runOn(side, await fill(words))
   if (wanting?.after) await runOn(side, await fill(wanting.after))

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Client } from '../../src/client/client.ts'
-import { httpTransport } from '../../src/client/http-transport.ts'
-import { everythingAllowed } from '../../src/resources/auth-policies.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
+import { permissivePolicy } from '../../src/resources/auth-policies.ts'
 import { cleanEnvironment, controller, freePort, run, type Served, serve } from '../world/binary.ts'
 import { hasPython, installPackage } from '../world/python.ts'
 
@@ -68,16 +68,16 @@ describe.skipIf(!found)('an unmodified C SDK', () => {
   /** Gets an identity disabled: by a lockout, after one wrong password under a policy that bears none. */
   async function lockOut(name: string) {
     const rootPem = readFileSync(join(data, 'pki/root.crt'), 'utf8')
-    const transport = httpTransport({ url: served.url, rootPem })
+    const transport = createHttpTransport({ url: served.url, rootPem })
     const signIn = (username: string, password: string) =>
       new Client(transport).call('POST', '/authenticate?method=password', { username, password })
     const { token } = (await signIn('admin', 'correct horse battery')).data as { token: string }
     const admin = new Client(transport, { token })
     const make = async (path: string, body: object) =>
       ((await admin.call('POST', path, body)).data as { id: string }).id
-    const { cert, extJwt, updb } = everythingAllowed.primary
+    const { cert, extJwt, updb } = permissivePolicy.primary
     const primary = { cert, extJwt, updb: { ...updb, maxAttempts: 1 } }
-    const authPolicyId = await make('/auth-policies', { name: 'bears no mistake', ...everythingAllowed, primary })
+    const authPolicyId = await make('/auth-policies', { name: 'bears no mistake', ...permissivePolicy, primary })
     const filter = encodeURIComponent(`name = "${name}"`)
     const [identity] = (await admin.call('GET', `/identities?filter=${filter}`)).data as { id: string }[]
     const identityId = identity?.id ?? ''

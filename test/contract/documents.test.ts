@@ -1,9 +1,9 @@
 // The OpenAPI documents as documents: valid, complete in themselves, and never contradicted by what is sent.
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
-import { data } from '../../server/answers.ts'
-import { openApiBody, openApiDocument } from '../../server/openapi.ts'
+import { buildOpenApiDocument, openApiBody } from '../../server/openapi.ts'
 import { operations } from '../../server/operations.ts'
+import { dataResponse } from '../../server/responses.ts'
 import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { takeContradictions } from '../world/described.ts'
 import { withoutReferences } from './contract-facts.ts'
@@ -103,7 +103,7 @@ describe('the kinds of a posture check', () => {
 
 describe('a token', () => {
   const schemaAt = (api: (typeof APIS)[number], path: string) => {
-    const document = openApiDocument(api)
+    const document = buildOpenApiDocument(api)
     return path
       .split(' ')
       .reduce<unknown>(
@@ -134,9 +134,9 @@ describe('a response that contradicts its document', () => {
   const [listVersion] = operations.filter(({ id }) => id === 'listVersion')
 
   it.each([
-    ['by a member of another type', () => data({ version: 7 }), /\/data\/version must be string/],
-    ['by a member that is not described', () => data({ surprise: true }), /additional properties.*surprise/],
-    ['by a status that is not named', () => data({}, { status: 418 }), /does not name the status/],
+    ['by a member of another type', () => dataResponse({ version: 7 }), /\/data\/version must be string/],
+    ['by a member that is not described', () => dataResponse({ surprise: true }), /additional properties.*surprise/],
+    ['by a status that is not named', () => dataResponse({}, { status: 418 }), /does not name the status/],
     [
       'by another content type',
       () => ({ status: 200, contentType: 'text/plain', body: '' }),

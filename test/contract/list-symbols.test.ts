@@ -1,10 +1,10 @@
 // What lists can be filtered and sorted by: never more than they show to the caller.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { routesOf } from '../../server/app.ts'
+import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations.ts'
-import { recordSchema } from '../../server/record-schema.ts'
-import { sourceOf } from '../../src/filter/symbols.ts'
-import { resourceOf, resources } from '../../src/resources/index.ts'
+import { toRecordSchema } from '../../server/record-schema.ts'
+import { getFilterSource } from '../../src/filter/symbols.ts'
+import { getResource, resources } from '../../src/resources/index.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { makeExample } from '../world/examples.ts'
@@ -21,11 +21,13 @@ afterAll(() => world.close())
 
 const lists = operations
   .filter(({ query, returns }) => query && 'filter' in query && returns.kind === 'list')
-  .flatMap((each) => routesOf(each).map(({ api, path }) => ({ each, api, path })))
+  .flatMap((each) => listRoutes(each).map(({ api, path }) => ({ each, api, path })))
 
 /** Every name that some list knows. */
 const allSymbols = [
-  ...new Set(resources.flatMap((resource) => [...sourceOf(resource).symbols.keys()].filter((name) => name !== 'tags'))),
+  ...new Set(
+    resources.flatMap((resource) => [...getFilterSource(resource).symbols.keys()].filter((name) => name !== 'tags')),
+  ),
 ]
 
 /** Symbols that carry another name than the member they stand for. */
@@ -39,7 +41,7 @@ const MEMBER_OF: Readonly<Record<string, string>> = {
 }
 
 function documentedMembers(plural: string, only: readonly string[] | undefined): ReadonlySet<string> {
-  const schema = recordSchema(resourceOf(plural), only)
+  const schema = toRecordSchema(getResource(plural), only)
   const shapes = (schema.oneOf as JsonSchema[] | undefined) ?? [schema]
   return new Set(shapes.flatMap(({ properties }) => Object.keys(properties ?? {})))
 }
@@ -47,7 +49,9 @@ function documentedMembers(plural: string, only: readonly string[] | undefined):
 async function concretePath(path: string): Promise<string> {
   const parent = /\/([a-z-]+)\/:id\//.exec(path)?.[1]
   if (!parent) return path
-  const resource = resources.find(({ plural, otherName }) => plural === parent || otherName?.plural === parent)
+  const resource = resources.find(
+    ({ plural, alternateName: otherName }) => plural === parent || otherName?.plural === parent,
+  )
   if (!resource) throw new Error(`no resource has the path ${path}`)
   return path.replace(':id', await makeExample(world, resource.plural, newName(resource.name)))
 }

@@ -1,10 +1,10 @@
 // What is true of every operation, whatever it does.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { data } from '../../server/answers.ts'
-import { buildApp, routesOf } from '../../server/app.ts'
+import { buildApp, listRoutes } from '../../server/app.ts'
 import type { AnyOperation } from '../../server/operation.ts'
-import { operation } from '../../server/operation.ts'
+import { defineOperation } from '../../server/operation.ts'
 import { operations } from '../../server/operations.ts'
+import { dataResponse } from '../../server/responses.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 let world: TestController
@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const everyRoute = operations.flatMap((each) => routesOf(each).map(({ path, api }) => ({ each, path, api })))
+const everyRoute = operations.flatMap((each) => listRoutes(each).map(({ path, api }) => ({ each, path, api })))
 const restricted = everyRoute.filter(({ each }) => 'permission' in each.access)
 const concrete = (path: string) => path.replace(/:\w+/g, 'some-id')
 const named = ({ each, path }: { each: AnyOperation; path: string }) => `${each.method} ${path}`
@@ -99,7 +99,7 @@ describe('every operation', () => {
 
 describe('an application', () => {
   it('does not start with an operation that states nothing', async () => {
-    const silent = operation({
+    const silent = defineOperation({
       id: 'silent',
       apis: ['client'],
       topic: 'informational',
@@ -108,7 +108,7 @@ describe('an application', () => {
       summary: 'States nothing.',
       access: { public: '' },
       returns: { kind: 'empty' },
-      run: () => data({}),
+      run: () => dataResponse({}),
     })
 
     await expect(buildApp(world.controller, { operations: [silent] })).rejects.toThrow(/neither a permission/)

@@ -1,9 +1,9 @@
 // What is true of every resource: it can be made, read, changed, listed and deleted, over HTTPS and in this process alike.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { inProcessTransport } from '../../server/in-process.ts'
-import { httpTransport } from '../../src/client/http-transport.ts'
+import { createInProcessTransport } from '../../server/in-process.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Request, Transport } from '../../src/client/transport.ts'
-import { linkedPlural } from '../../src/records/links.ts'
+import { toLinkedPlural } from '../../src/records/links.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import { answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -16,8 +16,8 @@ beforeAll(async () => {
   world = await testController()
   const { url, rootPem } = await world.listen()
   const token = await world.admin()
-  transports['over HTTPS'] = httpTransport({ url, rootPem, headers: { 'net-session': token } })
-  transports['in process'] = await inProcessTransport(world.controller, world.directory, {
+  transports['over HTTPS'] = createHttpTransport({ url, rootPem, headers: { 'net-session': token } })
+  transports['in process'] = await createInProcessTransport(world.controller, world.directory, {
     kind: 'local-operator',
     osUser: 'tester',
   })
@@ -51,7 +51,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
     const { answer, id } = await make(way, resource, uniqueName(resource, way, 'created'))
 
     expect(answer.status).toBe(201)
-    expect(answer.body.data).toEqual({ _links: { self: { href: `./${linkedPlural(resource)}/${id}` } }, id })
+    expect(answer.body.data).toEqual({ _links: { self: { href: `./${toLinkedPlural(resource)}/${id}` } }, id })
   })
 
   it('show what they were created with', async () => {

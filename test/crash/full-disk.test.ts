@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { httpTransport } from '../../src/client/http-transport.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { dataPaths } from '../../src/controller.ts'
 import { cleanEnvironment, freePort, type Served, serve } from '../world/binary.ts'
@@ -18,7 +18,7 @@ let token = ''
 
 beforeAll(async () => {
   served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
-  transport = httpTransport({ url: served.url, rootPem })
+  transport = createHttpTransport({ url: served.url, rootPem })
   token = (await send('POST', '/authenticate?method=password', ADMIN)).body.data.token
 })
 afterAll(async () => {
@@ -91,7 +91,7 @@ describe.skipIf(!hasPrlimit())('a controller whose disk is full', () => {
     await served.stop('SIGKILL')
     await transport.close?.()
     served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
-    transport = httpTransport({ url: served.url, rootPem })
+    transport = createHttpTransport({ url: served.url, rootPem })
 
     expect(await names()).toEqual(['Default Admin', 'before', 'after'])
     expect((await create('again')).status).toBe(201)

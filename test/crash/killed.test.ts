@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { httpTransport } from '../../src/client/http-transport.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { dataPaths } from '../../src/controller.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
-import { indexedSets, setTableName } from '../../src/store/rows.ts'
+import { listIndexedSets, toSetTableName } from '../../src/store/rows.ts'
 import { untyped } from '../../src/store/untyped.ts'
 import { cleanEnvironment, freePort, serve } from '../world/binary.ts'
 import { ADMIN, copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -30,7 +30,7 @@ const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
 async function killedWhileWriting(round: number): Promise<Tracked[]> {
   const served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
   const { url } = served
-  const transports = Array.from({ length: CLIENTS }, () => httpTransport({ url, rootPem }))
+  const transports = Array.from({ length: CLIENTS }, () => createHttpTransport({ url, rootPem }))
   const signedIn = await (transports[0] as (typeof transports)[0]).send({
     method: 'POST',
     path: `${MANAGEMENT}/authenticate?method=password`,
@@ -95,8 +95,8 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
 
   it('finds records by just the attributes and roles that they show', async () => {
     for (const resource of resources as readonly AnyResource[]) {
-      for (const field of indexedSets(resource)) {
-        const members = `select n, value from ${setTableName(resource, field)}`
+      for (const field of listIndexedSets(resource)) {
+        const members = `select n, value from ${toSetTableName(resource, field)}`
         const shown = `select t.n, m.value from ${resource.table} t, json_each(t."${field}") m`
         const difference = `select * from (${members} except ${shown}) union all select * from (${shown} except ${members})`
         const { rows } = await sql.raw(difference).execute(world.controller.store.db)
@@ -141,7 +141,7 @@ async function expectAccessToFollowRows({ controller }: TestController): Promise
       granting.some(({ serviceRoles, semantic }) => matches(serviceRoles, semantic, service)),
     )
 
-    const answered = controller.access.servicesOf({ id: identity.id, attributes: strings(identity.roleAttributes) })
+    const answered = controller.access.listServices({ id: identity.id, attributes: strings(identity.roleAttributes) })
 
     expect(answered.sort()).toEqual(granted.map(({ id }) => id).sort())
   }

@@ -1,7 +1,7 @@
 // A small network of random records, and what each of them looks like to a query.
-import { parseSide, matches as sideMatches } from '../../src/policy/side.ts'
+import { parseRoleSelector, matchesSelector as sideMatches } from '../../src/policy/role-selector.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
-import { resourceOf } from '../../src/resources/index.ts'
+import { getResource } from '../../src/resources/index.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import type { TestController } from '../world/controller.ts'
 import type { Random } from '../world/random.ts'
@@ -51,7 +51,7 @@ export async function randomNetwork(world: TestController, random: Random, size:
   const label = (at: number) => `${random.pick(WORDS)}${random.pick(['', '-', ' '])}${random.pick(WORDS)} ${at}`
   const store = async (plural: string, values: Record<string, unknown>): Promise<Seen> => {
     world.clock.advance(random.pick([0, 0, 1, 1000]))
-    const resource = resourceOf(plural)
+    const resource = getResource(plural)
     const entity = newEntity(world.system, resource, { tags: randomTags(random), ...values })
     await world.system.write((tx) => insert(tx, resource, entity))
     return { isSystem: false, ...entity } as unknown as Seen
@@ -62,9 +62,9 @@ export async function randomNetwork(world: TestController, random: Random, size:
     return made
   }
   const stored = async (plural: string): Promise<Seen[]> => {
-    const { entityOf } = await import('../../src/store/rows.ts')
+    const { entityFromRow: entityOf } = await import('../../src/store/rows.ts')
     const { untyped } = await import('../../src/store/untyped.ts')
-    const resource = resourceOf(plural)
+    const resource = getResource(plural)
     const rows = await untyped(world.controller.store.db).selectFrom(resource.table).selectAll().execute()
     return rows.map((row) => ({ isSystem: false, ...entityOf(resource, row as never) }) as unknown as Seen)
   }
@@ -168,14 +168,14 @@ export async function randomNetwork(world: TestController, random: Random, size:
   })
   return [
     {
-      resource: resourceOf('configs'),
+      resource: getResource('configs'),
       symbols: configSymbols,
       records: configs.map((config) => ({ ...config, type: config.configTypeId })),
     },
-    { resource: resourceOf('services'), symbols: serviceSymbols, records: services },
-    { resource: resourceOf('identities'), symbols: identitySymbols, records: identities },
+    { resource: getResource('services'), symbols: serviceSymbols, records: services },
+    { resource: getResource('identities'), symbols: identitySymbols, records: identities },
     {
-      resource: resourceOf('service-policies'),
+      resource: getResource('service-policies'),
       symbols: [
         ...common(policies),
         named('name', policies),
@@ -187,7 +187,7 @@ export async function randomNetwork(world: TestController, random: Random, size:
       records: policies,
     },
     {
-      resource: resourceOf('posture-checks'),
+      resource: getResource('posture-checks'),
       symbols: [
         ...common(checks),
         named('name', checks),
@@ -208,7 +208,7 @@ function finder(records: readonly Seen[]): (id: string) => Seen | undefined {
 }
 
 function matchedIds(policy: Seen, field: string, records: readonly Seen[]): string[] {
-  const side = parseSide(policy.semantic as 'AnyOf', policy[field] as string[])
+  const side = parseRoleSelector(policy.semantic as 'AnyOf', policy[field] as string[])
   return records
     .filter((record) => sideMatches(side, { id: record.id as string, attributes: record.roleAttributes as string[] }))
     .map(({ id }) => id as string)

@@ -1,8 +1,8 @@
 // The path of a device: it is made, enrolls, signs in by its certificate, and sees exactly what policies grant.
 import { decodeJwt, decodeProtectedHeader, importX509, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { certificatePem, fingerprint } from '../../src/pki/certificates.ts'
-import { pemBlocks } from '../../src/pki/pem.ts'
+import { computeFingerprint, toCertificatePem } from '../../src/pki/certificates.ts'
+import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { type ClientKey, callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
@@ -65,7 +65,7 @@ describe('the enrollment token of a new identity', () => {
     const { id, jwt, token } = await newDevice()
     const { certificate } = world.controller.authority.server
 
-    expect(decodeProtectedHeader(jwt)).toEqual({ alg: 'RS256', kid: fingerprint(certificate), typ: 'JWT' })
+    expect(decodeProtectedHeader(jwt)).toEqual({ alg: 'RS256', kid: computeFingerprint(certificate), typ: 'JWT' })
     expect(decodeJwt(jwt)).toEqual({
       em: 'ott',
       iss: 'https://127.0.0.1:1280',
@@ -79,7 +79,7 @@ describe('the enrollment token of a new identity', () => {
 
   it('is signed by the key of the certificate that the controller serves', async () => {
     const { jwt } = await newDevice()
-    const served = await importX509(certificatePem(world.controller.authority.server.certificate), 'RS256')
+    const served = await importX509(toCertificatePem(world.controller.authority.server.certificate), 'RS256')
 
     await expect(jwtVerify(jwt, served, { currentDate: new Date(world.clock.now()) })).resolves.toBeDefined()
   })
@@ -94,7 +94,7 @@ describe('enrolling by a one-time token', () => {
 
     expect(answer.status).toBe(200)
     expect(answer.headers['content-type']).toBe('application/json')
-    expect(pemBlocks(answer.body.data.cert)).toHaveLength(2)
+    expect(parsePemBlocks(answer.body.data.cert)).toHaveLength(2)
   })
 
   it('works once', async () => {
@@ -149,7 +149,7 @@ describe('enrolling by a one-time token', () => {
   it('refuses a request whose signature is not that of its key', async () => {
     const { token } = await newDevice()
     const { csr } = await clientKey('a')
-    const der = pemBlocks(csr)[0]?.bytes as Buffer
+    const der = parsePemBlocks(csr)[0]?.bytes as Buffer
     der[der.length - 1] = (der[der.length - 1] as number) ^ 1
     const broken = `-----BEGIN CERTIFICATE REQUEST-----\n${der.toString('base64')}\n-----END CERTIFICATE REQUEST-----\n`
 
@@ -188,7 +188,7 @@ describe('signing in by certificate', () => {
     const { chain, key } = await enrolledDevice()
     const foreign = await enrolledDevice()
     const [leaf, intermediate] = chain.split(/(?<=-----END CERTIFICATE-----\n)/)
-    const root = certificatePem(world.controller.authority.root)
+    const root = toCertificatePem(world.controller.authority.root)
     const stranger = foreign.chain.split(/(?<=-----END CERTIFICATE-----\n)/)[0]
 
     const answer = await signIn([leaf, root, stranger, intermediate].join(''), key)

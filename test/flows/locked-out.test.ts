@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { hasUsableAdministrator } from '../../src/auth/administrators.ts'
 import { disable } from '../../src/auth/disabling.ts'
-import { readBootstrap } from '../../src/client/bootstrap.ts'
-import { newBootstrapToken } from '../../src/initialise.ts'
+import { decodeBootstrap } from '../../src/client/bootstrap.ts'
+import { createBootstrapToken } from '../../src/initialize.ts'
 import { authenticators } from '../../src/resources/authenticators.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
-import { get, removeIn, update } from '../../src/store/entities.ts'
+import { get, removeInTransaction, update } from '../../src/store/entities.ts'
 import { cleanEnvironment, controller } from '../world/binary.ts'
 import { ADMIN, CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
@@ -43,7 +43,7 @@ const disasters: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
       .select('id')
       .where('identityId', '=', id)
       .executeTakeFirstOrThrow()
-    await world.system.write((tx) => removeIn(tx, authenticators, row.id))
+    await world.system.write((tx) => removeInTransaction(tx, authenticators, row.id))
   },
   'is under a policy closed to passwords': async (id) => underPolicy(id, { updb: { allowed: false } }),
   'is under a policy that demands TOTP': async (id) => underPolicy(id, { requireTotp: true }),
@@ -61,7 +61,7 @@ describe.each(Object.keys(disasters))('the only administrator %s', (disaster) =>
     const usableBefore = await hasUsableAdministrator(world.system)
     await disasters[disaster]?.(await firstAdministrator())
     const usable = await hasUsableAdministrator(world.system)
-    const { token } = readBootstrap(await newBootstrapToken(world.system)) ?? {}
+    const { token } = decodeBootstrap(await createBootstrapToken(world.system)) ?? {}
 
     const path = `${CLIENT}/enroll?method=updb&token=${token}`
     const answer = await world.send({

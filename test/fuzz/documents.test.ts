@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openApiBody } from '../../server/openapi.ts'
-import { everythingAllowed } from '../../src/resources/auth-policies.ts'
+import { permissivePolicy } from '../../src/resources/auth-policies.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import { run } from '../world/binary.ts'
@@ -76,7 +76,7 @@ describe.skipIf(!isPossible)('a fuzzer with the document of', () => {
     writeFileSync(file(`${api}.json`), openApiBody(api))
     // An administrator that no request can disable, delete or sign out.
     const { id, token } = await world.signIn({ isAdmin: true, name: `the fuzzer of the ${api} API` })
-    const authPolicyId = await manage.make('auth-policies', { name: `the fuzzer of ${api}`, ...everythingAllowed })
+    const authPolicyId = await manage.make('auth-policies', { name: `the fuzzer of ${api}`, ...permissivePolicy })
     await manage.change('PATCH', `/identities/${id}`, { authPolicyId })
     const session = await world.send({ method: 'GET', path: `${MANAGEMENT}/current-api-session`, token })
     const env = {

@@ -4,7 +4,7 @@ import { rmSync, statSync, writeFileSync } from 'node:fs'
 import Sqlite, { type Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { dataPaths } from '../../src/controller.ts'
-import { SEALED } from '../../src/store/audit.ts'
+import { SEALED_COLUMNS } from '../../src/store/audit.ts'
 import type { ChainedRecord } from '../../src/store/audit-chain.ts'
 import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -52,7 +52,7 @@ describe('an audit chain that is made anew', () => {
       let previous = '0'.repeat(64)
       for (const record of records) {
         const forged = { ...record, actorName: 'somebody else' }
-        const hash = forge(previous, JSON.stringify(SEALED.map((name) => forged[name])))
+        const hash = forge(previous, JSON.stringify(SEALED_COLUMNS.map((name) => forged[name])))
         write.run(forged.actorName, previous, hash, record.n)
         previous = hash
       }

@@ -1,9 +1,9 @@
 // A bootstrap token that somebody finds later, in a terminal or a log, must not take over a controller that has administrators.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { disable, enable } from '../../src/auth/disabling.ts'
-import { firstAdministrator, recoverAdministrator } from '../../src/auth/recovery.ts'
-import { readBootstrap } from '../../src/client/bootstrap.ts'
-import { newBootstrapToken } from '../../src/initialise.ts'
+import { findFirstAdministrator, recoverAdministrator } from '../../src/auth/recovery.ts'
+import { decodeBootstrap } from '../../src/client/bootstrap.ts'
+import { createBootstrapToken } from '../../src/initialize.ts'
 import { enrollments } from '../../src/resources/enrollments.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { get, insert, newEntity, update } from '../../src/store/entities.ts'
@@ -17,13 +17,13 @@ let first: string
 
 beforeEach(async () => {
   world = await testController()
-  first = await firstAdministrator(world.system)
+  first = await findFirstAdministrator(world.system)
   await world.system.write((tx) => disable(tx, first, 0))
 })
 afterEach(() => world.close())
 
 async function newToken(): Promise<string> {
-  return readBootstrap(await newBootstrapToken(world.system))?.token ?? ''
+  return decodeBootstrap(await createBootstrapToken(world.system))?.token ?? ''
 }
 
 function redeem(token: string, credentials: { username: string; password: string } = THIEF): Promise<Answered> {

@@ -8,11 +8,11 @@ import {
   X509Certificate,
 } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
-import { certificatePem, issueCertificate } from '../../src/pki/certificates.ts'
+import { issueCertificate, toCertificatePem } from '../../src/pki/certificates.ts'
 import { buildChain, SignatureBudget } from '../../src/pki/chains.ts'
 import { DerReader, der } from '../../src/pki/der.ts'
-import { distinguishedName } from '../../src/pki/names.ts'
-import { pemBlocks, toPem } from '../../src/pki/pem.ts'
+import { encodeDistinguishedName } from '../../src/pki/names.ts'
+import { parsePemBlocks, toPem } from '../../src/pki/pem.ts'
 import { readSigningRequest } from '../../src/pki/requests.ts'
 import { clientKey, x509 } from '../world/certificates.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -101,7 +101,7 @@ function ownName(): string {
   return subject
 }
 
-const pemOf = (...certificates: readonly X509Certificate[]) => certificates.map(certificatePem).join('')
+const pemOf = (...certificates: readonly X509Certificate[]) => certificates.map(toCertificatePem).join('')
 
 function presented(chain: string, key: KeyObject) {
   return { chain, key: { csr: '', keyPem: key.export({ type: 'pkcs8', format: 'pem' }) as string, key } }
@@ -167,7 +167,7 @@ describe('an authority', () => {
   function checksWith(bits: number, role: 'bag' | 'anchor'): number {
     const { privateKey: key, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const times = { notBefore: world.clock.now() - DAY, notAfter: world.clock.now() + DAY }
-    const subject = distinguishedName('attacker', 'huge')
+    const subject = encodeDistinguishedName('attacker', 'huge')
     const huge = issueCertificate({ purpose: 'authority', subject, publicKeyInfo: hugeKey(bits), ...times }, { key })
     const publicKeyInfo = publicKey.export({ type: 'spki', format: 'der' })
     const leaf = issueCertificate({ purpose: 'client', subject, publicKeyInfo, ...times }, { key, certificate: huge })
@@ -190,7 +190,7 @@ describe('an authority', () => {
 describe('a signing request', () => {
   /** The request of a client, with another key put in its place. */
   async function requestWith(publicKeyInfo: Buffer): Promise<string> {
-    const [block] = pemBlocks((await clientKey('huge')).csr)
+    const [block] = parsePemBlocks((await clientKey('huge')).csr)
     const outer = new DerReader(block?.bytes as Buffer).sequence()
     const info = new DerReader(outer.next().content)
     const rest = [outer.next().bytes, outer.next().bytes]

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Authority } from '../../src/pki/authority.ts'
-import { certificateStore } from '../../src/pki/pkcs7.ts'
+import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { cleanEnvironment, controller } from '../world/binary.ts'
 import { writeProfiles } from '../world/profiles.ts'
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
     })
     request.on('end', () => {
       if (body !== '') bodies.push(body)
-      if (request.url?.includes('cacerts')) response.end(certificateStore(attacker.bundle))
+      if (request.url?.includes('cacerts')) response.end(encodeCertificateStore(attacker.bundle))
       else response.writeHead(401, { 'content-type': 'application/json' }).end('{}')
     })
   })

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { reportClockJumps } from '../../src/clock-jumps.ts'
 import { dataPaths } from '../../src/controller.ts'
 import { silentLog } from '../../src/log.ts'
-import { cutAudit } from '../../src/store/audit-records.ts'
+import { pruneAudit } from '../../src/store/audit-records.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 
@@ -100,12 +100,12 @@ describe.each([
     world.clock.set(step)
     const before = await audited()
 
-    expect(await cutAudit(world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.system, RETENTION)).toBe(0)
     expect(await audited()).toEqual(before)
     world.clock.advance(RETENTION + MINUTE)
     const fresh = await managementOf(world)
     await fresh.make('services', { name: 'new', encryptionRequired: true })
-    await cutAudit(world.system, RETENTION)
+    await pruneAudit(world.system, RETENTION)
 
     expect(await audited()).not.toContain('create old')
     expect(await audited()).toContain('create new')
@@ -134,7 +134,7 @@ describe.each([
     world.clock.set(-step)
 
     expect([await sweep(), await isAlive(token)]).toEqual([0, true])
-    expect(await cutAudit(world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.system, RETENTION)).toBe(0)
     await restart()
     expect(await isAlive(token)).toBe(true)
   })
@@ -162,7 +162,7 @@ describe('what is not a jump', () => {
 
     expect(await jumps()).toEqual([])
     expect([(await sweep()) > 0, await isAlive(token)]).toEqual([true, false])
-    expect(await cutAudit(world.system, RETENTION)).toBeGreaterThan(0)
+    expect(await pruneAudit(world.system, RETENTION)).toBeGreaterThan(0)
     expect(await audited()).not.toContain('create old')
   })
 
@@ -176,7 +176,7 @@ describe('what is not a jump', () => {
 
     expect(await jumps()).toEqual([])
     expect([(await sweep()) > 0, await isAlive(token)]).toEqual([true, false])
-    await cutAudit(world.system, RETENTION)
+    await pruneAudit(world.system, RETENTION)
     expect(await audited()).not.toContain('create old')
   })
 
@@ -201,7 +201,7 @@ describe('a start before the last stored time', () => {
     world = await testController({ directory: world.directory, clock: world.clock, log })
 
     const before = await audited()
-    const gone = [await sweep(), await cutAudit(world.system, RETENTION)]
+    const gone = [await sweep(), await pruneAudit(world.system, RETENTION)]
 
     expect(gone).toEqual([0, 0])
     expect(await audited()).toEqual(before)
@@ -221,7 +221,7 @@ describe('a start before the last stored time', () => {
     world.clock.advance(RETENTION)
     admin = await managementOf(world)
     await service('new')
-    await cutAudit(world.system, RETENTION)
+    await pruneAudit(world.system, RETENTION)
     expect(await audited()).not.toContain('create old')
   })
 
@@ -252,14 +252,14 @@ describe('the audit is cut by age', () => {
     world.clock.set(step)
     await service('at a wrong time')
     world.clock.set(-step)
-    expect(await cutAudit(world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.system, RETENTION)).toBe(0)
     world.clock.advance(RETENTION - DAY)
     admin = await managementOf(world)
     await service('new')
-    expect(await cutAudit(world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.system, RETENTION)).toBe(0)
     world.clock.advance(2 * DAY)
 
-    await cutAudit(world.system, RETENTION)
+    await pruneAudit(world.system, RETENTION)
 
     const left = await audited()
     expect(left.filter((one) => /old|wrong/.test(one))).toEqual([])
@@ -275,7 +275,7 @@ describe('the audit is cut by age', () => {
     file.close()
     world = await testController({ directory: world.directory, clock: world.clock, log })
 
-    expect(await cutAudit(world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.system, RETENTION)).toBe(0)
   })
 
   it('with a note of what was wrong with what it cuts off', async () => {
@@ -288,7 +288,7 @@ describe('the audit is cut by age', () => {
     admin = await managementOf(world)
     await service('new')
 
-    expect(await cutAudit(world.system, RETENTION)).toBeGreaterThan(1)
+    expect(await pruneAudit(world.system, RETENTION)).toBeGreaterThan(1)
 
     const { findings } = await admin.get('/controller/audit/verify')
     expect(findings).toEqual([expect.stringMatching(/were cut off: the audit record 2 was changed/)])
@@ -300,13 +300,13 @@ describe('the audit is cut by age', () => {
     admin = await managementOf(world)
     await service('two')
     world.clock.advance(31 * DAY)
-    await cutAudit(world.system, RETENTION)
+    await pruneAudit(world.system, RETENTION)
     const file = new Sqlite(dataPaths(world.directory).database)
     file.exec('delete from audit_records where n = (select min(n) from audit_records)')
     file.close()
     world.clock.advance(60 * DAY)
     admin = await managementOf(world)
-    await cutAudit(world.system, RETENTION)
+    await pruneAudit(world.system, RETENTION)
 
     const { findings } = await admin.get('/controller/audit/verify')
 

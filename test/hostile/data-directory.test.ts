@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startController } from '../../server/start.ts'
-import { dataPaths } from '../../src/data-directory.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
 import { BINARY, cleanEnvironment, freePort, serve } from '../world/binary.ts'
 import { copyOfTemplate } from '../world/controller.ts'
@@ -151,7 +151,7 @@ describe.skipIf(!isRoot)('a data directory that belongs to the account of the se
     const foreign = files.filter((path) => lstatSync(path).uid !== SERVICE)
     await served.stop('SIGKILL')
 
-    expect(files).toContain(`${dataPaths(directory).database}-wal`)
+    expect(files).toContain(`${getDataPaths(directory).database}-wal`)
     expect(foreign).toEqual([])
     expect(command(list(), { uid: SERVICE }).code).toBe(0)
   })
@@ -192,7 +192,7 @@ describe.skipIf(!isRoot)('a data directory that belongs to the account of the se
   )
 
   it('takes settings that only root can change', () => {
-    const { config } = dataPaths(directory)
+    const { config } = getDataPaths(directory)
     chownSync(config, 0, 0)
     chmodSync(config, 0o644)
 
@@ -252,7 +252,7 @@ describe('a data directory with keys and no database', () => {
   ]
 
   it.each(attempts)('is refused by %s with the remedy, and gets no empty one', (_what, args) => {
-    const { database } = dataPaths(directory)
+    const { database } = getDataPaths(directory)
     renameSync(database, `${directory}/../kept.db`)
 
     const { code, stderr } = command(args())
@@ -262,7 +262,7 @@ describe('a data directory with keys and no database', () => {
   })
 
   it('is refused in the same way if the database is empty, or the settings are gone too', () => {
-    const { database, config } = dataPaths(directory)
+    const { database, config } = getDataPaths(directory)
     truncateSync(database)
     const emptied = command(['serve', '--data-dir', directory, '--listen', '127.0.0.1:0'])
     rmSync(database)
@@ -274,7 +274,7 @@ describe('a data directory with keys and no database', () => {
   })
 
   it('lets go of the lock when it refuses', async () => {
-    rmSync(dataPaths(directory).database)
+    rmSync(getDataPaths(directory).database)
 
     await expect(startController({ directory, settings: {}, env: {} })).rejects.toThrow(/is missing/)
 
@@ -284,7 +284,7 @@ describe('a data directory with keys and no database', () => {
 
 describe('a first start that was cut short', () => {
   it('is completed by the next one, wherever it ended', () => {
-    const { config, pki, tokenKey } = dataPaths(directory)
+    const { config, pki, tokenKey } = getDataPaths(directory)
     const stages = [[config], [config, join(pki, 'server.crt')], [config, pki], [config, pki, tokenKey]]
 
     for (const missing of stages) {

@@ -1,11 +1,11 @@
 // Durations so long that no date can hold their end: refused, and the longest that is accepted does what it says.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MAX_DURATION_MS } from '../../src/clock.ts'
-import { everythingAllowed } from '../../src/resources/auth-policies.ts'
+import { permissivePolicy } from '../../src/resources/auth-policies.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 
-const LONGEST_MINUTES = MAX_DURATION_MS / 60_000
+const MAX_MINUTES = MAX_DURATION_MS / 60_000
 
 let world: TestController
 let people: People
@@ -17,12 +17,12 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 const policy = (name: string, lockoutDurationMinutes: number) => {
-  const updb = { ...everythingAllowed.primary.updb, maxAttempts: 1, lockoutDurationMinutes }
-  return { name, ...everythingAllowed, primary: { ...everythingAllowed.primary, updb } }
+  const updb = { ...permissivePolicy.primary.updb, maxAttempts: 1, lockoutDurationMinutes }
+  return { name, ...permissivePolicy, primary: { ...permissivePolicy.primary, updb } }
 }
 
 describe('a lockout', () => {
-  it.each([1e11, 1e14, 1e17, 1e300, LONGEST_MINUTES + 1])('of %d minutes is refused', async (minutes) => {
+  it.each([1e11, 1e14, 1e17, 1e300, MAX_MINUTES + 1])('of %d minutes is refused', async (minutes) => {
     const created = await people.ask('POST', '/auth-policies', policy(`for ${minutes}`, minutes))
     const updb = { lockoutDurationMinutes: minutes }
     const patched = await people.ask('PATCH', '/auth-policies/default', { primary: { updb } })
@@ -37,7 +37,7 @@ describe('a lockout', () => {
   })
 
   it('of the longest time that is accepted keeps the identity out, and every list readable', async () => {
-    const { id: authPolicyId } = await people.manage('POST', '/auth-policies', policy('longest', LONGEST_MINUTES))
+    const { id: authPolicyId } = await people.manage('POST', '/auth-policies', policy('longest', MAX_MINUTES))
     const person = await people.person({ authPolicyId })
     await people.signIn({ ...person, password: 'wrong' })
 
@@ -54,9 +54,9 @@ describe('disabling an identity', () => {
   it('for the longest time that is accepted leaves every list readable', async () => {
     const person = await people.person()
 
-    const disabled = await people.ask('POST', `/identities/${person.id}/disable`, { durationMinutes: LONGEST_MINUTES })
+    const disabled = await people.ask('POST', `/identities/${person.id}/disable`, { durationMinutes: MAX_MINUTES })
     const longer = await people.ask('POST', `/identities/${person.id}/disable`, {
-      durationMinutes: LONGEST_MINUTES + 1,
+      durationMinutes: MAX_MINUTES + 1,
     })
     const list = await people.ask('GET', '/identities?limit=500')
     const signIn = await people.signIn({ ...person, password: PASSWORD })

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { LogOutput } from '../../server/log-output.ts'
-import { httpTransport } from '../../src/client/http-transport.ts'
-import { dataPaths } from '../../src/data-directory.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { BINARY, cleanEnvironment, freePort } from '../world/binary.ts'
 import { copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
 
@@ -24,8 +24,8 @@ async function serving(stdout: Output, stderr: Output) {
   const env = { ...cleanEnvironment(), CONTROLLER_LOG_LEVEL: 'debug' }
   child = spawn(process.execPath, args, { env, stdio: ['ignore', stdout, stderr] })
   const ended = new Promise<number | null>((resolve) => child?.on('close', resolve))
-  const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
-  const transport = httpTransport({ url: `https://${url}`, rootPem })
+  const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
+  const transport = createHttpTransport({ url: `https://${url}`, rootPem })
   while (!(await transport.send({ method: 'GET', path: '/version' }).catch(() => undefined))) await wait(50)
   return {
     pid: child.pid as number,

@@ -14,11 +14,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { httpTransport } from '../../src/client/http-transport.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
-import { dataPaths } from '../../src/data-directory.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
-import { translate } from '../../src/store/dialects/sqlite/faults.ts'
+import { translateSqliteError } from '../../src/store/dialects/sqlite/sqlite-errors.ts'
 import { BINARY, cleanEnvironment, freePort, run, type Served, serve } from '../world/binary.ts'
 import {
   ADMIN,
@@ -51,7 +51,12 @@ describe('what SQLite reports of its files', () => {
   ])('is a 503 that says when to try again: %s', (code) => {
     const cause = new Sqlite.SqliteError('the disk has something', code)
 
-    expect(translate(cause)).toMatchObject({ status: 503, code: 'STORAGE_UNAVAILABLE', retryAfterSeconds: 5, cause })
+    expect(translateSqliteError(cause)).toMatchObject({
+      status: 503,
+      code: 'STORAGE_UNAVAILABLE',
+      retryAfterSeconds: 5,
+      cause,
+    })
   })
 
   it.each(['SQLITE_ERROR', 'SQLITE_MISUSE', 'SQLITE_CONSTRAINT_NOTNULL', 'SQLITE_TOOBIG'])(
@@ -59,7 +64,7 @@ describe('what SQLite reports of its files', () => {
     (code) => {
       const fault = new Sqlite.SqliteError('the statement has something', code)
 
-      expect(translate(fault)).toBe(fault)
+      expect(translateSqliteError(fault)).toBe(fault)
     },
   )
 })
@@ -75,7 +80,7 @@ describe('a database whose file', () => {
   })
   afterEach(() => world.close().catch(() => {}))
 
-  const database = () => dataPaths(world.directory).database
+  const database = () => getDataPaths(world.directory).database
   const create = (name: string) =>
     world.send({ method: 'POST', path: `${MANAGEMENT}/services`, token, body: { name, encryptionRequired: true } })
   const names = async () => {
@@ -153,7 +158,7 @@ describe('a stop while the database is gone', () => {
     const directory = copyOfTemplate()
     const { served, transport, send } = await start(directory)
     const token = (await send('POST', '/authenticate?method=password', ADMIN)).body.data.token
-    rmSync(dataPaths(directory).database)
+    rmSync(getDataPaths(directory).database)
     const { status } = await send('POST', '/services', { name: 'lost', encryptionRequired: true }, token)
 
     const code = await served.stop()
@@ -260,7 +265,7 @@ function breaks(name: string) {
 }
 
 async function cutsDatabase(directory: string): Promise<Prepared> {
-  truncateSync(dataPaths(directory).database, 4096)
+  truncateSync(getDataPaths(directory).database, 4096)
   return { args: ['--listen', '127.0.0.1:0'] }
 }
 
@@ -271,7 +276,7 @@ async function takenAddress(directory: string): Promise<Prepared> {
   const address = taken.address()
   const port = typeof address === 'object' && address ? address.port : 0
   const listeners = [{ address: `127.0.0.1:${await freePort()}` }, { address: `127.0.0.1:${port}` }]
-  writeFileSync(dataPaths(directory).config, JSON.stringify({ listeners }), { mode: 0o600 })
+  writeFileSync(getDataPaths(directory).config, JSON.stringify({ listeners }), { mode: 0o600 })
   return { args: [], release: () => taken.close() }
 }
 
@@ -282,12 +287,12 @@ function replace(file: string): void {
 }
 
 async function start(directory: string) {
-  const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
+  const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
   const served: Served = await serve(
     ['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`],
     cleanEnvironment(),
   )
-  const transport: Transport = httpTransport({ url: served.url, rootPem })
+  const transport: Transport = createHttpTransport({ url: served.url, rootPem })
   const send = async (method: string, path: string, body: unknown, token?: string) =>
     answered(
       await transport.send({

@@ -3,11 +3,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildApp } from '../../server/app.ts'
 import { hasUsableAdministrator } from '../../src/auth/administrators.ts'
 import { disable } from '../../src/auth/disabling.ts'
-import { firstAdministrator } from '../../src/auth/recovery.ts'
+import { findFirstAdministrator } from '../../src/auth/recovery.ts'
 import type { Context, WriteContext } from '../../src/context.ts'
 import { authenticators } from '../../src/resources/authenticators.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { get, removeIn, update } from '../../src/store/entities.ts'
+import { get, removeInTransaction, update } from '../../src/store/entities.ts'
 import { type Answered, answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
 import { People, type Person } from '../world/people.ts'
@@ -24,7 +24,7 @@ beforeEach(async () => {
   world = await testController()
   people = await People.in(world)
   last = await people.person({ isAdmin: true })
-  const first = await firstAdministrator(world.system)
+  const first = await findFirstAdministrator(world.system)
   await world.system.write((tx) => disable(tx, first, 0))
 })
 afterEach(() => world.close())
@@ -151,8 +151,9 @@ describe('of the last two usable administrators', () => {
   const changes: Readonly<Record<string, (tx: WriteContext, person: Person) => Promise<unknown>>> = {
     demoted: async (tx, { id }) => update(tx, identities, await get(tx, identities, id), { isAdmin: false }),
     disabled: (tx, { id }) => disable(tx, id, 0),
-    deleted: (tx, { id }) => removeIn(tx, identities, id),
-    'deprived of their credentials': (tx, { authenticatorId }) => removeIn(tx, authenticators, authenticatorId),
+    deleted: (tx, { id }) => removeInTransaction(tx, identities, id),
+    'deprived of their credentials': (tx, { authenticatorId }) =>
+      removeInTransaction(tx, authenticators, authenticatorId),
   }
 
   it.each(Object.keys(changes))('one stays if both are %s in one commit', async (change) => {

@@ -66,7 +66,7 @@ describe('a password reset', () => {
 
     await people.manage('PATCH', `/authenticators/${person.authenticatorId}`, { password: 'another password' })
 
-    expect(await statusesOf(world.controller.sessions.tokenOf(byCertificate.id))).toEqual([401])
+    expect(await statusesOf(world.controller.sessions.deriveToken(byCertificate.id))).toEqual([401])
   })
 
   it('on the data directory ends the sessions of that administrator', async () => {

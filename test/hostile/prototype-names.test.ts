@@ -1,6 +1,6 @@
 // Names that every JavaScript object inherits are names like any other: as literals, symbols and tags of filters.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { routesOf } from '../../server/app.ts'
+import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
@@ -17,7 +17,7 @@ const INHERITED = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'va
 
 const lists = operations
   .filter(({ query, path }) => query && 'filter' in query && !path.includes(':'))
-  .flatMap((each) => routesOf(each).map(({ path }) => path))
+  .flatMap((each) => listRoutes(each).map(({ path }) => path))
 
 describe.each(lists)('the list %s', (path) => {
   const ask = async (filter: string) => {

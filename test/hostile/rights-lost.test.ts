@@ -7,7 +7,7 @@ import type { ControllerError } from '../../src/errors.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
 import { authPolicies } from '../../src/resources/auth-policies.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { create, get, removeIn, update } from '../../src/store/entities.ts'
+import { create, get, removeInTransaction, update } from '../../src/store/entities.ts'
 import {
   type Answered,
   answered,
@@ -184,8 +184,8 @@ describe('a change that was admitted', () => {
     'is demoted': async (tx) =>
       void (await update(tx, identities, await get(tx, identities, victim.id), { isAdmin: false })),
     'is disabled': (tx) => disable(tx, victim.id, 0),
-    'is deleted': (tx) => removeIn(tx, identities, victim.id),
-    'is signed out': (tx) => removeIn(tx, apiSessions, sessionId, 'event'),
+    'is deleted': (tx) => removeInTransaction(tx, identities, victim.id),
+    'is signed out': (tx) => removeInTransaction(tx, apiSessions, sessionId, 'event'),
     'gets a stricter auth policy': async (tx) =>
       void (await update(tx, identities, await get(tx, identities, victim.id), { authPolicyId: strict })),
   }

@@ -2,8 +2,8 @@
 import { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
-import { document, raw } from '../../server/answers.ts'
-import { operation } from '../../server/operation.ts'
+import { defineOperation } from '../../server/operation.ts'
+import { document, rawResponse } from '../../server/responses.ts'
 import type { Log } from '../../src/log.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { openTls, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
@@ -19,15 +19,21 @@ const COMMON = { apis: ['client'], topic: 'informational', method: 'GET', summar
 const RAW = { access: { public: 'a fixture' }, returns: { kind: 'raw', contentType: 'text/plain' } } as const
 
 const operations = [
-  operation({ ...COMMON, ...RAW, id: 'shared', path: '/shared', run: () => document('text/plain', shared) }),
-  operation({ ...COMMON, ...RAW, id: 'page', path: '/page', run: () => raw('text/plain', 'x'.repeat(PAGE_BYTES)) }),
-  operation({ ...COMMON, ...RAW, id: 'small', path: '/small', run: () => raw('text/plain', 'small') }),
-  operation({
+  defineOperation({ ...COMMON, ...RAW, id: 'shared', path: '/shared', run: () => document('text/plain', shared) }),
+  defineOperation({
+    ...COMMON,
+    ...RAW,
+    id: 'page',
+    path: '/page',
+    run: () => rawResponse('text/plain', 'x'.repeat(PAGE_BYTES)),
+  }),
+  defineOperation({ ...COMMON, ...RAW, id: 'small', path: '/small', run: () => rawResponse('text/plain', 'small') }),
+  defineOperation({
     ...COMMON,
     ...RAW,
     id: 'stream',
     path: '/stream',
-    run: () => raw('text/plain', Readable.from(pieces(), { objectMode: false })),
+    run: () => rawResponse('text/plain', Readable.from(pieces(), { objectMode: false })),
   }),
 ]
 

@@ -1,15 +1,15 @@
 // Callers are told when an answer takes too long.
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { data } from '../../server/answers.ts'
-import { operation } from '../../server/operation.ts'
+import { defineOperation } from '../../server/operation.ts'
+import { dataResponse } from '../../server/responses.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 
 let world: TestController
 
 beforeAll(async () => {
   const answers = (path: string, milliseconds: number, isUnhurried = false) =>
-    operation({
+    defineOperation({
       id: `answer${path.slice(1)}`,
       apis: ['client'],
       topic: 'tests',
@@ -17,11 +17,11 @@ beforeAll(async () => {
       path,
       summary: 'Takes its time.',
       access: { public: 'it is a test' },
-      isUnhurried,
+      hasNoTimeout: isUnhurried,
       returns: { kind: 'data', schema: { type: 'object' } },
       async run() {
         await wait(milliseconds, undefined, { ref: false })
-        return data({})
+        return dataResponse({})
       },
     })
   world = await testController({

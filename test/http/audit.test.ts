@@ -2,7 +2,7 @@
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { dataPaths } from '../../src/controller.ts'
-import { cutAudit } from '../../src/store/audit-records.ts'
+import { pruneAudit } from '../../src/store/audit-records.ts'
 import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
@@ -192,7 +192,7 @@ describe('the chain of audit records', () => {
     world.clock.advance(30 * DAY)
     await service('new')
 
-    const gone = await cutAudit(world.system, DAY)
+    const gone = await pruneAudit(world.system, DAY)
 
     expect(gone).toBe(last.id)
     const [cut, kept, ...others] = await listed()
@@ -206,8 +206,8 @@ describe('the chain of audit records', () => {
     const { last } = await verified()
     world.clock.advance(30 * DAY)
 
-    await cutAudit(world.system, 0)
-    await cutAudit(world.system, -1)
+    await pruneAudit(world.system, 0)
+    await pruneAudit(world.system, -1)
 
     expect((await verified()).first.id).toBeGreaterThanOrEqual(last.id)
     expect((await verified()).isWhole).toBe(true)

@@ -3,7 +3,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildApp } from '../../server/app.ts'
-import { LoopDelay } from '../../server/load.ts'
+import { EventLoopDelay } from '../../server/load.ts'
 import type { Log } from '../../src/log.ts'
 import { sourceFromAddress } from '../../src/sources.ts'
 import { callOverTls } from '../world/certificates.ts'
@@ -218,9 +218,9 @@ describe('a server that has more to do than it can', () => {
   })
 
   it('is one whose turns are late one after the other; a single long one is no overload', () => {
-    const load = new LoopDelay()
+    const load = new EventLoopDelay()
     const delayAfter = (...turns: number[]) => {
-      for (const turn of turns) load.note(turn)
+      for (const turn of turns) load.record(turn)
       return load.delayMilliseconds
     }
 

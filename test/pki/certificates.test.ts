@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { Authority } from '../../src/pki/authority.ts'
-import { certificatePem, fingerprint, notAfter, notBefore } from '../../src/pki/certificates.ts'
+import { computeFingerprint, readNotAfter, readNotBefore, toCertificatePem } from '../../src/pki/certificates.ts'
 import { buildChain } from '../../src/pki/chains.ts'
 import { DerReader, der } from '../../src/pki/der.ts'
-import { distinguishedName } from '../../src/pki/names.ts'
+import { encodeDistinguishedName } from '../../src/pki/names.ts'
 import { toPem } from '../../src/pki/pem.ts'
-import { certificateStore, certificatesOf } from '../../src/pki/pkcs7.ts'
+import { decodeCertificates, encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { readSigningRequest, type SigningRequest } from '../../src/pki/requests.ts'
 import { clientKey, type KeyKind, x509 } from '../world/certificates.ts'
 
@@ -97,7 +97,7 @@ describe('the server certificate', () => {
   it('stays as it is while it is fresh', () => {
     const again = Authority.load(directory, ['controller.example'], NOW + YEAR / 2)
 
-    expect(fingerprint(again.server.certificate)).toBe(fingerprint(authority.server.certificate))
+    expect(computeFingerprint(again.server.certificate)).toBe(computeFingerprint(authority.server.certificate))
   })
 
   it.each([
@@ -109,10 +109,10 @@ describe('the server certificate', () => {
 
     const after = Authority.load(own, hosts, now)
 
-    expect(fingerprint(after.server.certificate)).not.toBe(fingerprint(before.server.certificate))
+    expect(computeFingerprint(after.server.certificate)).not.toBe(computeFingerprint(before.server.certificate))
     expect(after.server.certificate.publicKey.equals(before.server.certificate.publicKey)).toBe(true)
-    expect(notBefore(after.server.certificate)).toBeLessThan(now)
-    expect(notAfter(after.server.certificate)).toBeGreaterThan(now)
+    expect(readNotBefore(after.server.certificate)).toBeLessThan(now)
+    expect(readNotAfter(after.server.certificate)).toBeGreaterThan(now)
   })
 
   it('leads to the root', () => {
@@ -141,7 +141,9 @@ describe('a chain', () => {
 
     const chain = buildChain(leaf, [...noise, authority.intermediate.certificate], [authority.root], { now: NOW })
 
-    expect(chain?.map(fingerprint)).toEqual([leaf, authority.intermediate.certificate, authority.root].map(fingerprint))
+    expect(chain?.map(computeFingerprint)).toEqual(
+      [leaf, authority.intermediate.certificate, authority.root].map(computeFingerprint),
+    )
   })
 
   it('does not lead to the root of another', async () => {
@@ -186,7 +188,7 @@ describe('a chain', () => {
 
 describe('the certificate store', () => {
   it('holds the authorities, in lines of 64 characters without an end', () => {
-    const text = certificateStore(authority.bundle)
+    const text = encodeCertificateStore(authority.bundle)
 
     expect(text.endsWith('\n')).toBe(false)
     expect(
@@ -195,11 +197,11 @@ describe('the certificate store', () => {
         .slice(0, -1)
         .every((line) => line.length === 64),
     ).toBe(true)
-    expect(certificatesOf(text).map(fingerprint)).toEqual(authority.bundle.map(fingerprint))
+    expect(decodeCertificates(text).map(computeFingerprint)).toEqual(authority.bundle.map(computeFingerprint))
   })
 
   it('reads in another implementation', () => {
-    const found = new x509.X509Certificates(certificateStore(authority.bundle).replaceAll('\n', ''))
+    const found = new x509.X509Certificates(encodeCertificateStore(authority.bundle).replaceAll('\n', ''))
 
     expect(found.map((certificate) => new X509Certificate(Buffer.from(certificate.rawData)).fingerprint256)).toEqual(
       authority.bundle.map(({ fingerprint256 }) => fingerprint256),
@@ -269,7 +271,7 @@ describe('the name in a request', () => {
 
   it.each([
     ['empty', der.sequence()],
-    ['of several parts', distinguishedName('somebody', 'something')],
+    ['of several parts', encodeDistinguishedName('somebody', 'something')],
     ['in UTF-8', name(commonName, der.utf8('Zürich 🏔'))],
     ['in the way of Windows', name(commonName, text(0x1e, Buffer.from('00410042', 'hex')))],
     ['of an old kind of text', name(commonName, text(0x14, Buffer.from([0xe9])))],
@@ -325,5 +327,5 @@ describe('the name in a request', () => {
 })
 
 it('a certificate survives being written as PEM', () => {
-  expect(new X509Certificate(certificatePem(authority.root)).fingerprint256).toBe(authority.root.fingerprint256)
+  expect(new X509Certificate(toCertificatePem(authority.root)).fingerprint256).toBe(authority.root.fingerprint256)
 })

@@ -1,8 +1,14 @@
 // What a record lacks for a policy, by which roles it matches, and which policy comes closest.
 import { describe, expect, it } from 'vitest'
-import { isOneSided, nearestMiss } from '../../src/policy/nearest-miss.ts'
+import { findNearestMiss, isOneSided } from '../../src/policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../src/policy/policy-table.ts'
-import { decidingRoles, lackingAttributes, matches, parseSide, type Semantic } from '../../src/policy/side.ts'
+import {
+  findDecidingRoles,
+  findLackingAttributes,
+  matchesSelector,
+  parseRoleSelector,
+  type Semantic,
+} from '../../src/policy/role-selector.ts'
 import { random } from '../world/random.ts'
 
 const ATTRIBUTES = ['a', 'b', 'c', 'd']
@@ -14,7 +20,7 @@ describe.each([21, 22, 23, 24])('random sides and records (seed %i)', (seed) => 
     const named = chance.some(['x', 'y'], 1).map((id) => `@${id}`)
     const roles = chance.oneIn(12) ? ['#all'] : [...chance.some(ATTRIBUTES, 3).map((one) => `#${one}`), ...named]
     return {
-      side: parseSide(semantic, roles),
+      side: parseRoleSelector(semantic, roles),
       roles,
       record: { id: chance.pick(['x', 'z']), attributes: chance.some(ATTRIBUTES) },
     }
@@ -22,26 +28,26 @@ describe.each([21, 22, 23, 24])('random sides and records (seed %i)', (seed) => 
 
   it('name deciding roles just where they match, and only such as are written', () => {
     for (const { side, roles, record } of cases) {
-      const deciding = decidingRoles(side, record)
+      const deciding = findDecidingRoles(side, record)
 
-      expect(deciding.length > 0).toBe(matches(side, record))
+      expect(deciding.length > 0).toBe(matchesSelector(side, record))
       expect(roles).toEqual(expect.arrayContaining(deciding))
     }
   })
 
   it('match once the record has what it lacks, and not before it has all of that', () => {
     for (const { side, record } of cases) {
-      const lacking = lackingAttributes(side, record)
+      const lacking = findLackingAttributes(side, record)
       if (lacking === undefined) {
-        expect(matches(side, { id: 'nobody', attributes: ATTRIBUTES })).toBe(false)
+        expect(matchesSelector(side, { id: 'nobody', attributes: ATTRIBUTES })).toBe(false)
         continue
       }
       const attributes = [...record.attributes, ...lacking]
 
-      expect(matches(side, { ...record, attributes })).toBe(true)
+      expect(matchesSelector(side, { ...record, attributes })).toBe(true)
       for (const without of lacking) {
         const fewer = attributes.filter((one) => one !== without)
-        expect(matches(side, { ...record, attributes: fewer })).toBe(false)
+        expect(matchesSelector(side, { ...record, attributes: fewer })).toBe(false)
       }
     }
   })
@@ -51,16 +57,16 @@ describe('the nearest policy', () => {
   const policy = (name: string, semantic: Semantic, subjects: string[], objects: string[]): IndexedPolicy => ({
     id: name,
     name,
-    subjects: parseSide(semantic, subjects),
-    objects: parseSide(semantic, objects),
+    subjects: parseRoleSelector(semantic, subjects),
+    objects: parseRoleSelector(semantic, objects),
   })
   const laptop = { id: 'laptop', attributes: ['staff'] }
   const web = { id: 'web', attributes: ['inner'] }
-  const nearest = (...policies: IndexedPolicy[]) => nearestMiss(policies, laptop, [web])
+  const nearest = (...policies: IndexedPolicy[]) => findNearestMiss(policies, laptop, [web])
 
   it('is none without a policy, or without anything to reach', () => {
     expect(nearest()).toBeUndefined()
-    expect(nearestMiss([policy('p', 'AnyOf', ['#all'], ['#all'])], laptop, [])).toBeUndefined()
+    expect(findNearestMiss([policy('p', 'AnyOf', ['#all'], ['#all'])], laptop, [])).toBeUndefined()
   })
 
   it('lacks the fewest attributes', () => {
@@ -92,6 +98,6 @@ describe('the nearest policy', () => {
     const objects = [{ id: 'first', attributes: [] }, web]
     const side = policy('p', 'AllOf', ['#x'], ['#inner', '#outer'])
 
-    expect(nearestMiss([side], laptop, objects)).toMatchObject({ object: web, objectLacks: ['outer'] })
+    expect(findNearestMiss([side], laptop, objects)).toMatchObject({ object: web, objectLacks: ['outer'] })
   })
 })

@@ -6,7 +6,13 @@ import {
   type ServiceEdgeRouterPolicyRecord,
   type ServicePolicyRecord,
 } from '../../src/policy/policy-index.ts'
-import { type Attributed, matches, parseSide, type Semantic, unionOf } from '../../src/policy/side.ts'
+import {
+  matchesSelector,
+  mergeSelectors,
+  parseRoleSelector,
+  type RoleBearer,
+  type Semantic,
+} from '../../src/policy/role-selector.ts'
 
 describe('one side of a policy', () => {
   const record = { id: 'x', attributes: ['a', 'b'] }
@@ -23,11 +29,11 @@ describe('one side of a policy', () => {
     ['is empty and asks for any', 'AnyOf', [], false],
     ['differs in case', 'AnyOf', ['#A'], false],
   ] as const)('matches a record when it %s: %s %j → %s', (_when, semantic, roles, isMatch) => {
-    expect(matches(parseSide(semantic, roles), record)).toBe(isMatch)
+    expect(matchesSelector(parseRoleSelector(semantic, roles), record)).toBe(isMatch)
   })
 
   it('matches with #all a record without attributes', () => {
-    expect(matches(parseSide('AllOf', ['#all']), { id: 'y', attributes: [] })).toBe(true)
+    expect(matchesSelector(parseRoleSelector('AllOf', ['#all']), { id: 'y', attributes: [] })).toBe(true)
   })
 })
 
@@ -54,7 +60,7 @@ const POLICIES = ['p0', 'p1', 'p2', 'p3', 'p4', 'p5']
 
 // ---- the rules as the documents state them, without any index ----
 
-function plainMatch(semantic: Semantic, roles: readonly string[], { id, attributes }: Attributed): boolean {
+function plainMatch(semantic: Semantic, roles: readonly string[], { id, attributes }: RoleBearer): boolean {
   if (roles.includes(`@${id}`) || roles.includes('#all')) return true
   const wanted = roles.filter((role) => role.startsWith('#')).map((role) => role.slice(1))
   if (wanted.length === 0) return false
@@ -64,20 +70,20 @@ function plainMatch(semantic: Semantic, roles: readonly string[], { id, attribut
 }
 
 class PlainNetwork {
-  readonly services = new Map<string, Attributed>()
-  readonly routers = new Map<string, Attributed>()
-  readonly checks = new Map<string, Attributed>()
+  readonly services = new Map<string, RoleBearer>()
+  readonly routers = new Map<string, RoleBearer>()
+  readonly checks = new Map<string, RoleBearer>()
   readonly servicePolicies = new Map<string, ServicePolicyRecord>()
   readonly routerPolicies = new Map<string, EdgeRouterPolicyRecord>()
   readonly serviceRouterPolicies = new Map<string, ServiceEdgeRouterPolicyRecord>()
 
-  servicePoliciesOf(identity: Attributed, type: string) {
+  servicePoliciesOf(identity: RoleBearer, type: string) {
     return [...this.servicePolicies.values()].filter(
       (policy) => policy.type === type && plainMatch(policy.semantic, policy.identityRoles, identity),
     )
   }
 
-  servicesOf(identity: Attributed, type: string): string[] {
+  servicesOf(identity: RoleBearer, type: string): string[] {
     const policies = this.servicePoliciesOf(identity, type)
     return idsOf(
       [...this.services.values()].filter((service) =>
@@ -86,14 +92,14 @@ class PlainNetwork {
     )
   }
 
-  routersOf(identity: Attributed): string[] {
+  routersOf(identity: RoleBearer): string[] {
     const policies = [...this.routerPolicies.values()].filter(({ semantic, identityRoles }) =>
       plainMatch(semantic, identityRoles, identity),
     )
     return this.#routersOf(policies)
   }
 
-  routersOfService(service: Attributed): string[] {
+  routersOfService(service: RoleBearer): string[] {
     const policies = [...this.serviceRouterPolicies.values()].filter(({ semantic, serviceRoles }) =>
       plainMatch(semantic, serviceRoles, service),
     )
@@ -142,7 +148,7 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
     set(record)
   }
 
-  const attributed = (id: string): Attributed => ({ id, attributes: some(ATTRIBUTES, 3) })
+  const attributed = (id: string): RoleBearer => ({ id, attributes: some(ATTRIBUTES, 3) })
   const changes: readonly (() => void)[] = [
     () =>
       alter(
@@ -240,7 +246,7 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
     const matching = <P extends { semantic: Semantic }>(
       policies: ReadonlyMap<string, P & { id: string }>,
       side: (policy: P) => readonly string[],
-      record: Attributed,
+      record: RoleBearer,
     ) => idsOf([...policies.values()].filter((policy) => plainMatch(policy.semantic, side(policy), record)))
 
     for (let step = 0; step < 200; step++) {
@@ -273,13 +279,15 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
 
   it('matches by the union of sides what any of them matches', () => {
     for (let step = 0; step < 200; step++) {
-      const sides = Array.from({ length: below(5) }, () => parseSide(semantic(), roles(IDENTITIES)))
-      const union = unionOf(sides)
+      const sides = Array.from({ length: below(5) }, () => parseRoleSelector(semantic(), roles(IDENTITIES)))
+      const union = mergeSelectors(sides)
 
       for (const id of IDENTITIES) {
         const record = { id, attributes: some(ATTRIBUTES, 4) }
 
-        expect(union.some((side) => matches(side, record))).toBe(sides.some((side) => matches(side, record)))
+        expect(union.some((side) => matchesSelector(side, record))).toBe(
+          sides.some((side) => matchesSelector(side, record)),
+        )
       }
     }
   })

@@ -1,6 +1,6 @@
 // What is remembered of records, and what makes way when it becomes too much.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ReadyRecords } from '../../src/records/ready-records.ts'
+import { RecordCache } from '../../src/records/record-cache.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { services } from '../../src/resources/services.ts'
@@ -31,7 +31,7 @@ describe('remembered records', () => {
     }
     const context = world.system
     // Room for all services and for a fraction of the identities.
-    const records = new ReadyRecords(60_000)
+    const records = new RecordCache(60_000)
     // Remembered ones need no database.
     const { db: _, ...withoutDatabase } = context
     const isRemembered = async (resource: AnyResource, id: string) => {
@@ -63,9 +63,9 @@ describe('remembered records', () => {
       .execute()
     const keys = rows.map(({ n }) => n)
 
-    const byIds = new ReadyRecords(20_000)
+    const byIds = new RecordCache(20_000)
     for (const id of ids.slice(0, SOME)) await byIds.byId(context, identities, id)
-    const byKeys = new ReadyRecords(20_000)
+    const byKeys = new RecordCache(20_000)
     await byKeys.byKeys(context, identities, keys.slice(0, SOME))
 
     expect((await byIds.byIds(context, identities, ids)).map(({ id }) => id)).toEqual(ids)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { FieldCause } from '../../src/errors.ts'
 import { ControllerError } from '../../src/errors.ts'
 import { ConfigSchemas } from '../../src/schema/config-schemas.ts'
-import { TookTooLong, within } from '../../src/schema/time-limit.ts'
+import { runWithin, TimeLimitError } from '../../src/schema/time-limit.ts'
 
 function problemOf(work: () => void): FieldCause | undefined {
   try {
@@ -114,9 +114,9 @@ describe('a check that would take for ever', () => {
 
 describe('a limit of time', () => {
   it('gives back what the work gives, and what it throws', () => {
-    expect(within(1000, () => ({ answer: 42 }))).toEqual({ answer: 42 })
+    expect(runWithin(1000, () => ({ answer: 42 }))).toEqual({ answer: 42 })
     expect(() =>
-      within(1000, () => {
+      runWithin(1000, () => {
         throw new RangeError('no')
       }),
     ).toThrow(RangeError)
@@ -124,10 +124,10 @@ describe('a limit of time', () => {
 
   it('stops work that does not end', () => {
     expect(() =>
-      within(20, () => {
+      runWithin(20, () => {
         for (;;);
       }),
-    ).toThrow(TookTooLong)
-    expect(within(1000, () => 'still here')).toBe('still here')
+    ).toThrow(TimeLimitError)
+    expect(runWithin(1000, () => 'still here')).toBe('still here')
   })
 })

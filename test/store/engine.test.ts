@@ -8,15 +8,15 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { AuditSealer } from '../../src/store/audit.ts'
-import { ChainCheck } from '../../src/store/audit-chain.ts'
+import { ChainVerifier } from '../../src/store/audit-chain.ts'
 import type { Change } from '../../src/store/changes.ts'
 import { openForWriting } from '../../src/store/dialects/sqlite/connection.ts'
-import { DirectoryLocked, lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
+import { DirectoryLockedError, lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
 import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
-import { type Stamp, type Store, StoreMisuse, type Writing } from '../../src/store/store.ts'
+import { type AuditOrigin, type Store, StoreMisuseError, type TransactionScope } from '../../src/store/store.ts'
 
 const auditSealer = new AuditSealer(Buffer.alloc(32, 1))
-const STAMP: Stamp = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
+const STAMP: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
 
 let file: string
 let store: Store
@@ -25,7 +25,7 @@ beforeEach(async () => {
   file = join(mkdtempSync(join(tmpdir(), 'store-')), 'controller.db')
   store = await openSqliteStore(file, systemClock, {
     auditSealer,
-    report(error) {
+    reportError(error) {
       throw error
     },
   })
@@ -35,17 +35,17 @@ afterEach(() => store.close())
 const typeRow = (name: string) => ({ id: name, createdAt: 1, updatedAt: 1, tags: '{}', name })
 const addType =
   (name: string) =>
-  async ({ db }: Writing) => {
+  async ({ db }: TransactionScope) => {
     await db.insertInto('identity_types').values(typeRow(name)).execute()
     return name
   }
-const addAudited = (name: string) => async (tx: Writing) => {
+const addAudited = (name: string) => async (tx: TransactionScope) => {
   await addType(name)(tx)
   tx.record({ operation: 'create', audit: 'event', resource: 'identity-types', id: name, at: 1 })
 }
 /** Of what the audit knows, and what is wrong with its chain. */
 const audited = async () => {
-  const check = new ChainCheck(auditSealer)
+  const check = new ChainVerifier(auditSealer)
   const records = await store.db.selectFrom('audit_records').selectAll().orderBy('n').execute()
   for (const record of records) check.add(record)
   return { entities: records.map(({ entityId }) => entityId), findings: check.report().findings }
@@ -60,19 +60,19 @@ describe('a store', () => {
     const names = ['synchronous', 'journal_mode', 'foreign_keys', 'temp_store', 'journal_size_limit', 'busy_timeout']
     const pragmas = names.map((name) => again.pragma(name, { simple: true }))
     again.close()
-    store = await openSqliteStore(file, systemClock, { auditSealer, report() {} })
+    store = await openSqliteStore(file, systemClock, { auditSealer, reportError() {} })
 
     expect(pragmas).toEqual([2, 'wal', 1, 2, 8 * 1024 * 1024, 0])
   })
 
   it('refuses changes outside a transaction', async () => {
     await expect(store.db.insertInto('identity_types').values(typeRow('x')).execute()).rejects.toBeInstanceOf(
-      StoreMisuse,
+      StoreMisuseError,
     )
     await expect(
       store.db.insertInto('identity_types').values(typeRow('x')).returning('n').execute(),
-    ).rejects.toBeInstanceOf(StoreMisuse)
-    await expect(store.db.deleteFrom('identity_types').execute()).rejects.toBeInstanceOf(StoreMisuse)
+    ).rejects.toBeInstanceOf(StoreMisuseError)
+    await expect(store.db.deleteFrom('identity_types').execute()).rejects.toBeInstanceOf(StoreMisuseError)
   })
 
   it('shows a caller its own write', async () => {
@@ -87,7 +87,7 @@ describe('a store', () => {
     const directory = mkdtempSync(join(tmpdir(), 'locked-'))
     const unlock = lockDirectory(directory)
 
-    expect(() => lockDirectory(directory)).toThrow(DirectoryLocked)
+    expect(() => lockDirectory(directory)).toThrow(DirectoryLockedError)
     unlock()
     lockDirectory(directory)()
   })
@@ -212,12 +212,12 @@ describe('a transaction', () => {
   })
 
   it('cannot be used after its end', async () => {
-    let leaked: Writing | undefined
+    let leaked: TransactionScope | undefined
     await store.write(async (tx) => {
       leaked = tx
     }, STAMP)
 
-    await expect(addType('late')(leaked as Writing)).rejects.toBeInstanceOf(StoreMisuse)
+    await expect(addType('late')(leaked as TransactionScope)).rejects.toBeInstanceOf(StoreMisuseError)
   })
 
   it('cannot be begun inside another', async () => {
@@ -225,7 +225,7 @@ describe('a transaction', () => {
       await store.write(addType('inner'), STAMP)
     }, STAMP)
 
-    await expect(outer).rejects.toBeInstanceOf(StoreMisuse)
+    await expect(outer).rejects.toBeInstanceOf(StoreMisuseError)
     expect(await names()).toEqual([])
   })
 
@@ -234,7 +234,7 @@ describe('a transaction', () => {
       await store.db.selectFrom('identity_types').selectAll().execute()
     }, STAMP)
 
-    await expect(outer).rejects.toBeInstanceOf(StoreMisuse)
+    await expect(outer).rejects.toBeInstanceOf(StoreMisuseError)
   })
 
   it('refuses values that SQLite would turn into NULL', async () => {
@@ -247,7 +247,7 @@ describe('a transaction', () => {
       STAMP,
     )
 
-    await expect(write).rejects.toBeInstanceOf(StoreMisuse)
+    await expect(write).rejects.toBeInstanceOf(StoreMisuseError)
   })
 })
 
@@ -313,7 +313,7 @@ describe('a total', () => {
       }
       return { compile } as typeof built
     }
-    const total = () => store.total(query(), ['identity_types'])
+    const total = () => store.count(query(), ['identity_types'])
 
     const first = await total()
     await store.write(addType('one more'), STAMP)

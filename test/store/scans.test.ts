@@ -9,9 +9,9 @@ import { AuditSealer } from '../../src/store/audit.ts'
 import { DatabaseFiles } from '../../src/store/dialects/sqlite/database-files.ts'
 import { Scans } from '../../src/store/dialects/sqlite/scans.ts'
 import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
-import type { Reader, Stamp, Store } from '../../src/store/store.ts'
+import type { AuditOrigin, Reader, Store } from '../../src/store/store.ts'
 
-const STAMP: Stamp = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
+const STAMP: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
 const client: Reader = { id: 'client', isAdministrator: false }
 const administrator: Reader = { id: 'administrator', isAdministrator: true }
 
@@ -25,7 +25,7 @@ beforeEach(async () => {
   file = join(directory, 'controller.db')
   store = await openSqliteStore(file, systemClock, {
     auditSealer: new AuditSealer(Buffer.alloc(32, 1)),
-    report: (error) => {
+    reportError: (error) => {
       throw error
     },
   })

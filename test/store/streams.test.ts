@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { AuditSealer } from '../../src/store/audit.ts'
 import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
-import { StreamTimeout } from '../../src/store/dialects/sqlite/streams.ts'
+import { StreamTimeoutError } from '../../src/store/dialects/sqlite/streams.ts'
 import type { Reader, Store, StreamOptions } from '../../src/store/store.ts'
 
 let directory: string
@@ -17,7 +17,7 @@ beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'streams-'))
   store = await openSqliteStore(join(directory, 'controller.db'), systemClock, {
     auditSealer: new AuditSealer(Buffer.alloc(32, 1)),
-    report: (error) => {
+    reportError: (error) => {
       throw error
     },
   })
@@ -69,7 +69,7 @@ describe('streams', () => {
 
     await expect.poll(() => codeOf(openStream(administrator('late'))), { timeout: 10_000 }).toBe('opened')
 
-    await expect(open[0]?.next()).rejects.toThrow(StreamTimeout)
+    await expect(open[0]?.next()).rejects.toThrow(StreamTimeoutError)
     expect((await open[1]?.next())?.done).toBe(false)
     expect(store.stats().openStreams).toBe(12)
   })
@@ -80,7 +80,7 @@ describe('streams', () => {
 
     await expect.poll(() => codeOf(openStream(administrator('admin'))), { timeout: 10_000 }).toBe('opened')
 
-    await expect(open[0]?.next()).rejects.toThrow(StreamTimeout)
+    await expect(open[0]?.next()).rejects.toThrow(StreamTimeoutError)
     expect(store.stats().openStreams).toBe(6)
   })
 

@@ -6,15 +6,15 @@ import { buildApp } from '../../server/app.ts'
 import { type Listening, listen } from '../../server/listen.ts'
 import type { AnyOperation } from '../../server/operation.ts'
 import type { SessionIdentity } from '../../src/auth/live-sessions.ts'
-import { httpTransport } from '../../src/client/http-transport.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
 import type { Clock } from '../../src/clock.ts'
 import { type Overrides, readConfig } from '../../src/config.ts'
 import type { Caller, Context } from '../../src/context.ts'
 import { type Controller, dataPaths, openController } from '../../src/controller.ts'
 import { type Log, silentLog } from '../../src/log.ts'
-import { certificatePem } from '../../src/pki/certificates.ts'
-import type { Ports } from '../../src/policy/ports.ts'
+import { toCertificatePem } from '../../src/pki/certificates.ts'
+import type { LiveStatePorts } from '../../src/policy/ports.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import { checkResponse } from './described.ts'
@@ -87,7 +87,7 @@ export interface TestOptions {
   readonly clock?: TestClock
   readonly log?: Log
   /** What is known beyond records. */
-  readonly ports?: Ports
+  readonly ports?: LiveStatePorts
   /** Works on this directory instead of a copy of the template. */
   readonly directory?: string
   readonly operations?: readonly AnyOperation[]
@@ -132,7 +132,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
         ipAddress: '127.0.0.1',
         configTypes: [],
       })
-      return { id: entity.id, token: controller.sessions.tokenOf(session.id) }
+      return { id: entity.id, token: controller.sessions.deriveToken(session.id) }
     })
   }
 
@@ -151,7 +151,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     admin: async () => (await signIn({ isAdmin: true })).token,
     async listen() {
       listening = await listen(app, controller)
-      return { url: `https://${listening.addresses[0]}`, rootPem: certificatePem(controller.authority.root) }
+      return { url: `https://${listening.addresses[0]}`, rootPem: toCertificatePem(controller.authority.root) }
     },
     stop,
     async close() {
@@ -168,7 +168,7 @@ export function answered(reply: Reply): Answered {
 
 /** A transport over real TLS that a test can present a client certificate with. */
 export function tlsTransport(url: string, rootPem: string): Transport {
-  return httpTransport({ url, rootPem })
+  return createHttpTransport({ url, rootPem })
 }
 
 /** A new directory with the template's content. */

@@ -1,6 +1,6 @@
 // Bodies that make a valid record of each resource, from the examples of the definitions.
 import type { AnyResource } from '../../src/resources/define.ts'
-import { resourceOf } from '../../src/resources/index.ts'
+import { getResource } from '../../src/resources/index.ts'
 import { memberName } from '../../src/schema/fields.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import { isOneOf, untyped } from '../../src/store/untyped.ts'
@@ -34,7 +34,7 @@ export async function exampleBody(
 
 async function idOf({ controller }: TestController, plural: string, nameOrId: string): Promise<string | undefined> {
   const { db } = controller.store
-  const { table, fields } = resourceOf(plural)
+  const { table, fields } = getResource(plural)
   const rows = await untyped(db)
     .selectFrom(table)
     .select('id')
@@ -49,7 +49,7 @@ async function idOf({ controller }: TestController, plural: string, nameOrId: st
 
 /** Makes a record of that name, by the example of its resource: as callers do, or past the API where they cannot. */
 export async function makeExample(world: TestController, plural: string, name: string): Promise<string> {
-  const target = resourceOf(plural)
+  const target = getResource(plural)
   if (!target.verbs.includes('create')) {
     const texts = Object.entries(target.fields).filter(
       ([, { kind, options }]) => options.unique && kind.name === 'text',

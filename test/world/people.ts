@@ -1,6 +1,6 @@
 // People and devices with a way in, made as administrators make them.
 import { expect } from 'vitest'
-import { everythingAllowed } from '../../src/resources/auth-policies.ts'
+import { permissivePolicy } from '../../src/resources/auth-policies.ts'
 import { type ClientKey, callOverTls, clientKey } from './certificates.ts'
 import { type Answered, CLIENT, MANAGEMENT, type TestController } from './controller.ts'
 
@@ -23,8 +23,8 @@ export interface Device {
 
 /** What an auth policy says, where it differs from one that allows everything. */
 export interface PolicyWords {
-  readonly cert?: Partial<(typeof everythingAllowed)['primary']['cert']>
-  readonly updb?: Partial<(typeof everythingAllowed)['primary']['updb']>
+  readonly cert?: Partial<(typeof permissivePolicy)['primary']['cert']>
+  readonly updb?: Partial<(typeof permissivePolicy)['primary']['updb']>
   readonly extJwt?: { readonly allowed?: boolean }
   readonly requireTotp?: boolean
 }
@@ -66,7 +66,7 @@ export class People {
   }
 
   async policy({ cert = {}, updb = {}, extJwt = {}, requireTotp = false }: PolicyWords): Promise<string> {
-    const { primary } = everythingAllowed
+    const { primary } = permissivePolicy
     const body = {
       name: `policy ${++made}`,
       primary: {

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/clock.ts'
-import { initialise } from '../../src/initialise.ts'
+import { initializeDirectory } from '../../src/initialize.ts'
 import { ADMIN, TEMPLATE_VARIABLE } from './controller.ts'
 
 export default async function setup() {
   const directory = join(mkdtempSync(join(tmpdir(), 'controller-template-')), 'data')
-  await initialise({ directory, settings: {}, clock: systemClock, administrator: ADMIN })
+  await initializeDirectory({ directory, settings: {}, clock: systemClock, administrator: ADMIN })
   process.env[TEMPLATE_VARIABLE] = directory
   return () => rmSync(directory, { recursive: true, force: true })
 }

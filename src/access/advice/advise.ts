@@ -1,7 +1,7 @@
 // Why an identity can reach a service, or why not: every link between the two, in order, each judged for itself.
 import type { Context } from '../../context.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
-import { type Advice, type Link, verdictOf } from './chain.ts'
+import { type Advice, type Link, toVerdict } from './chain.ts'
 import { commonRouterLink, routerKinds, routerPolicyLink } from './router-links.ts'
 import { postureLink, servicePolicyLink } from './service-policy-links.ts'
 import { authPolicyLink, identityLink } from './sign-in-links.ts'
@@ -31,5 +31,5 @@ export async function advise(
     ...(type === 'Dial' ? [await terminatorLink(question)] : []),
   ]
   const named = ({ id, name }: { readonly id: string; readonly name: string }) => ({ id, name })
-  return { identity: named(identity), service: named(service), type, verdict: verdictOf(links), links }
+  return { identity: named(identity), service: named(service), type, verdict: toVerdict(links), links }
 }

@@ -1,13 +1,13 @@
 // The shape of an answer to "why can X not reach Y": every link between them in order, and what decides it.
-import type { Attributed } from '../../policy/side.ts'
+import type { RoleBearer } from '../../policy/role-selector.ts'
 
-export interface Named {
+export interface NamedRecord {
   readonly id: string
   readonly name: string
 }
 
 /** A record with what policies know it by. */
-export type NamedAttributed = Named & Attributed
+export type NamedRoleBearer = NamedRecord & RoleBearer
 
 export type LinkName =
   | 'identity'
@@ -23,7 +23,7 @@ export type LinkName =
 export type Outcome = 'passed' | 'failed' | 'unknown'
 
 /** A policy that makes a link, and the roles by which it does. */
-export interface DecidingPolicy extends Named {
+export interface DecidingPolicy extends NamedRecord {
   readonly subjectRoles: readonly string[]
   /** Absent where the policy leads to many records; they stand beside it. */
   readonly objectRoles?: readonly string[]
@@ -33,7 +33,7 @@ export interface DecidingPolicy extends Named {
 
 /** A policy that comes close to making a link, and the attributes that are missing for it. */
 export interface NearestMiss {
-  readonly policy: Named
+  readonly policy: NamedRecord
   /** By the record that lacks them: its name and the attributes; `null` where the policy would have to name it. */
   readonly lacking: readonly { readonly record: string; readonly attributes: readonly string[] | null }[]
 }
@@ -44,8 +44,8 @@ export interface Link {
   /** One sentence, without a full stop. */
   readonly says: string
   readonly policies?: readonly DecidingPolicy[]
-  readonly postureChecks?: readonly (Named & { readonly evidence: string; readonly reported?: unknown })[]
-  readonly edgeRouters?: readonly (Named & { readonly presence: string })[]
+  readonly postureChecks?: readonly (NamedRecord & { readonly evidence: string; readonly reported?: unknown })[]
+  readonly edgeRouters?: readonly (NamedRecord & { readonly presence: string })[]
   readonly terminators?: readonly { readonly id: string; readonly address: string; readonly health: string }[]
   readonly nearestMiss?: NearestMiss
   /** The words of the one command that mends the link, without the program's name. */
@@ -55,21 +55,21 @@ export interface Link {
 }
 
 export interface Advice {
-  readonly identity: Named
-  readonly service: Named
+  readonly identity: NamedRecord
+  readonly service: NamedRecord
   readonly type: 'Dial' | 'Bind'
   /** `denied` as soon as one link failed; `unknown` where none did, and not all passed. */
   readonly verdict: 'allowed' | 'denied' | 'unknown'
   readonly links: readonly Link[]
 }
 
-export function verdictOf(links: readonly Link[]): Advice['verdict'] {
+export function toVerdict(links: readonly Link[]): Advice['verdict'] {
   if (links.some(({ outcome }) => outcome === 'failed')) return 'denied'
   return links.every(({ outcome }) => outcome === 'passed') ? 'allowed' : 'unknown'
 }
 
 /** "a", "a and b", "a, b and c"; more than a few are counted. */
-export function spokenList(words: readonly string[], most = 5): string {
+export function toSentenceList(words: readonly string[], most = 5): string {
   const shown = words.length > most ? [...words.slice(0, most - 1), `${words.length - most + 1} more`] : words
   return shown.length < 2 ? (shown[0] ?? '') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`
 }

@@ -1,36 +1,36 @@
 // The links that routers make: those that the identity may use, those that carry the service, and one that is both.
-import { costOfMiss, isOneSided, type Miss, nearestMiss } from '../../policy/nearest-miss.ts'
+import { findNearestMiss, isOneSided, type Miss, missCost } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
-import { decidingRoles } from '../../policy/side.ts'
+import { findDecidingRoles } from '../../policy/role-selector.ts'
 import type { AnyResource } from '../../resources/define.ts'
 import { edgeRouterPolicies } from '../../resources/edge-router-policies.ts'
 import { serviceEdgeRouterPolicies } from '../../resources/service-edge-router-policies.ts'
-import { type DecidingPolicy, type Link, type LinkName, type NamedAttributed, spokenList } from './chain.ts'
+import { type DecidingPolicy, type Link, type LinkName, type NamedRoleBearer, toSentenceList } from './chain.ts'
 import {
   type Command,
   closeMiss,
-  edgeRouterPolicyWords,
+  describeMiss,
+  edgeRouterPolicyNouns,
   makePolicy,
-  nameWord,
-  type PolicyWords,
-  plainName,
-  serviceEdgeRouterPolicyWords,
-  told,
-} from './mending.ts'
-import { byName, readRoles } from './service-policy-links.ts'
-import { type AdvisedRouter, freeName, type Question, readRouters } from './subject.ts'
+  type PolicyNouns,
+  serviceEdgeRouterPolicyNouns,
+  toNameArgument,
+  toPlainName,
+} from './remedies.ts'
+import { readRoles, sortByName } from './service-policy-links.ts'
+import { type AdviceQuestion, type AdvisedRouter, findFreeName, readRouters } from './subject.ts'
 
 // Among so many routers a policy is looked for that comes close to one; in larger networks one of the others may be closer.
-const MOST_CANDIDATES = 200
+const MAX_CANDIDATES = 200
 // A new policy names so many routers at the most.
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
 /** One of the two kinds of policy that lead to routers, and the record whose side it decides. */
 interface Kind {
   readonly link: LinkName
   readonly resource: AnyResource
-  readonly words: PolicyWords
-  readonly subject: NamedAttributed
+  readonly words: PolicyNouns
+  readonly subject: NamedRoleBearer
   /** Every policy of the kind that may be changed. */
   readonly policies: readonly IndexedPolicy[]
   /** Those that match the subject. */
@@ -44,13 +44,13 @@ export interface RouterKinds {
   readonly ofService: Kind
 }
 
-export function routerKinds({ context, identity, service }: Question): RouterKinds {
+export function routerKinds({ context, identity, service }: AdviceQuestion): RouterKinds {
   const { index } = context.controller.access
   return {
     ofIdentity: {
       link: 'edge-router-policy',
       resource: edgeRouterPolicies,
-      words: edgeRouterPolicyWords,
+      words: edgeRouterPolicyNouns,
       subject: identity,
       policies: [...index.allEdgeRouterPolicies()].filter(isChangeable),
       matching: index.edgeRouterPoliciesOf(identity),
@@ -59,7 +59,7 @@ export function routerKinds({ context, identity, service }: Question): RouterKin
     ofService: {
       link: 'service-edge-router-policy',
       resource: serviceEdgeRouterPolicies,
-      words: serviceEdgeRouterPolicyWords,
+      words: serviceEdgeRouterPolicyNouns,
       subject: service,
       policies: [...index.allServiceEdgeRouterPolicies()],
       matching: index.serviceEdgeRouterPoliciesOf(service.id),
@@ -74,54 +74,54 @@ function isChangeable({ id, name }: IndexedPolicy): boolean {
 }
 
 /** Whether policies lead from the subject of one kind to any router; `other` says which routers would be of use. */
-export async function routerPolicyLink(question: Question, kind: Kind, other: Kind): Promise<Link> {
+export async function routerPolicyLink(question: AdviceQuestion, kind: Kind, other: Kind): Promise<Link> {
   const { context } = question
   const { link, subject, matching, routerIds } = kind
   if (routerIds.length > 0) {
     const routers = await readRouters(context, routerIds)
     const policies = decidingPolicies(question, matching, subject, routers)
     const words = policies.map(({ name, subjectRoles, edgeRouters = [] }) => {
-      return `${name} (${subjectRoles.join(' ')} → ${spokenList(edgeRouters)})`
+      return `${name} (${subjectRoles.join(' ')} → ${toSentenceList(edgeRouters)})`
     })
-    return { link, outcome: 'passed', says: spokenList(words), policies }
+    return { link, outcome: 'passed', says: toSentenceList(words), policies }
   }
   const useful = await usefulRouters(question, other)
   if (useful.length === 0) return noRouters(question, link)
-  const miss = nearestMiss(kind.policies, subject, useful)
+  const miss = findNearestMiss(kind.policies, subject, useful)
   const says = `no policy leads from ${subject.name} to an edge router`
   return { link, outcome: 'failed', says, ...(await gap(question, kind, miss, useful, other.routerIds.length > 0)) }
 }
 
 function decidingPolicies(
-  { context }: Question,
+  { context }: AdviceQuestion,
   matching: readonly IndexedPolicy[],
-  subject: NamedAttributed,
+  subject: NamedRoleBearer,
   routers: readonly AdvisedRouter[],
 ): DecidingPolicy[] {
   const { index } = context.controller.access
-  return byName(matching).flatMap((policy) => {
+  return sortByName(matching).flatMap((policy) => {
     const granted = new Set(index.edgeRoutersMatching(policy.objects))
     const edgeRouters = routers.flatMap(({ id, name }) => (granted.has(id) ? [name] : []))
     if (edgeRouters.length === 0) return []
     const { id, name } = policy
-    return [{ id, name, subjectRoles: readRoles(decidingRoles(policy.subjects, subject), subject), edgeRouters }]
+    return [{ id, name, subjectRoles: readRoles(findDecidingRoles(policy.subjects, subject), subject), edgeRouters }]
   })
 }
 
 /** The routers that would close a gap: those on the other side of it, else any. */
-async function usefulRouters({ context }: Question, other: Kind): Promise<AdvisedRouter[]> {
-  if (other.routerIds.length > 0) return readRouters(context, other.routerIds.slice(0, MOST_CANDIDATES))
+async function usefulRouters({ context }: AdviceQuestion, other: Kind): Promise<AdvisedRouter[]> {
+  if (other.routerIds.length > 0) return readRouters(context, other.routerIds.slice(0, MAX_CANDIDATES))
   const some = context.db.selectFrom('routers').select('id').where('isEdge', '=', 1).orderBy('name')
-  const rows = await some.limit(MOST_CANDIDATES).execute()
+  const rows = await some.limit(MAX_CANDIDATES).execute()
   return readRouters(
     context,
     rows.map(({ id }) => id),
   )
 }
 
-function noRouters({ identity, service }: Question, link: LinkName): Link {
-  const open: readonly [PolicyWords, NamedAttributed] =
-    link === 'edge-router-policy' ? [edgeRouterPolicyWords, identity] : [serviceEdgeRouterPolicyWords, service]
+function noRouters({ identity, service }: AdviceQuestion, link: LinkName): Link {
+  const open: readonly [PolicyNouns, NamedRoleBearer] =
+    link === 'edge-router-policy' ? [edgeRouterPolicyNouns, identity] : [serviceEdgeRouterPolicyNouns, service]
   const [words, subject] = open
   return {
     link,
@@ -129,14 +129,14 @@ function noRouters({ identity, service }: Question, link: LinkName): Link {
     says: 'there is no edge router',
     next: [
       ['edge-router', 'create', 'edge-1', '--jwt-file', 'edge-1.jwt'],
-      makePolicy(words, `${plainName(subject)}-routers`, [`@${nameWord(subject)}`], ['#all']),
+      makePolicy(words, `${toPlainName(subject)}-routers`, [`@${toNameArgument(subject)}`], ['#all']),
     ],
   }
 }
 
 /** What is nearest to closing a gap between a subject and routers, and the command that closes it. */
 async function gap(
-  { context }: Question,
+  { context }: AdviceQuestion,
   kind: Kind,
   miss: Miss | undefined,
   routers: readonly AdvisedRouter[],
@@ -145,15 +145,18 @@ async function gap(
   const { words, subject, resource } = kind
   const object = miss && routers.find(({ id }) => id === miss.object.id)
   const close = miss && object && closeMiss(words, miss, subject, object)
-  const nearest = miss && object ? { nearestMiss: told(miss, subject, object) } : {}
+  const nearest = miss && object ? { nearestMiss: describeMiss(miss, subject, object) } : {}
   if (close) return { ...nearest, mend: close }
-  const name = await freeName(context, resource, `${plainName(subject)}-routers`)
-  const objects = isBoundToThem ? routers.slice(0, MOST_NAMED).map((router) => `@${nameWord(router)}`) : ['#all']
-  return { ...nearest, mend: makePolicy(words, name, [`@${nameWord(subject)}`], objects) }
+  const name = await findFreeName(context, resource, `${toPlainName(subject)}-routers`)
+  const objects = isBoundToThem ? routers.slice(0, MAX_NAMED).map((router) => `@${toNameArgument(router)}`) : ['#all']
+  return { ...nearest, mend: makePolicy(words, name, [`@${toNameArgument(subject)}`], objects) }
 }
 
 /** A router that both may use, and that is online. */
-export async function commonRouterLink(question: Question, { ofIdentity, ofService }: RouterKinds): Promise<Link> {
+export async function commonRouterLink(
+  question: AdviceQuestion,
+  { ofIdentity, ofService }: RouterKinds,
+): Promise<Link> {
   const { context, identity, service } = question
   const link = { link: 'common-router' } as const
   const isCommon = new Set(ofService.routerIds)
@@ -168,16 +171,16 @@ export async function commonRouterLink(question: Question, { ofIdentity, ofServi
 }
 
 /** The gap may be closed from either side: from that of the service, unless the other one lacks less. */
-async function smallerGap(question: Question, ofIdentity: Kind, ofService: Kind) {
+async function smallerGap(question: AdviceQuestion, ofIdentity: Kind, ofService: Kind) {
   const { context } = question
   const sides = await Promise.all(
     [
       [ofService, ofIdentity],
       [ofIdentity, ofService],
     ].map(async ([kind, other]) => {
-      const routers = await readRouters(context, (other as Kind).routerIds.slice(0, MOST_CANDIDATES))
-      const miss = nearestMiss((kind as Kind).policies, (kind as Kind).subject, routers)
-      const cost = miss && isOneSided(miss) ? costOfMiss(miss) : Number.POSITIVE_INFINITY
+      const routers = await readRouters(context, (other as Kind).routerIds.slice(0, MAX_CANDIDATES))
+      const miss = findNearestMiss((kind as Kind).policies, (kind as Kind).subject, routers)
+      const cost = miss && isOneSided(miss) ? missCost(miss) : Number.POSITIVE_INFINITY
       return { kind: kind as Kind, miss, routers, cost }
     }),
   )
@@ -186,7 +189,7 @@ async function smallerGap(question: Question, ofIdentity: Kind, ofService: Kind)
   return gap(question, kind, miss, routers, true)
 }
 
-function presence({ context }: Question, routers: readonly AdvisedRouter[]): Link {
+function presence({ context }: AdviceQuestion, routers: readonly AdvisedRouter[]): Link {
   const { ports } = context.controller.access
   const edgeRouters = routers.map(({ id, name, isDisabled, isEnrolled }) => ({
     id,
@@ -196,20 +199,20 @@ function presence({ context }: Question, routers: readonly AdvisedRouter[]): Lin
   const named = (wanted: string) => edgeRouters.flatMap((router) => (router.presence === wanted ? [router.name] : []))
   const link = { link: 'common-router', edgeRouters } as const
   const online = named('online')
-  if (online.length > 0) return { ...link, outcome: 'passed', says: `${spokenList(online)} is common and online` }
+  if (online.length > 0) return { ...link, outcome: 'passed', says: `${toSentenceList(online)} is common and online` }
   const unknown = named('unknown')
   if (unknown.length > 0) {
     return {
       ...link,
       outcome: 'unknown',
-      says: `${spokenList(unknown)} is common; nobody can tell whether it is online`,
+      says: `${toSentenceList(unknown)} is common; nobody can tell whether it is online`,
     }
   }
-  const says = `none of the common edge routers is online: ${spokenList(edgeRouters.map((router) => `${router.name} (${router.presence})`))}`
+  const says = `none of the common edge routers is online: ${toSentenceList(edgeRouters.map((router) => `${router.name} (${router.presence})`))}`
   const disabled = routers.find(({ isDisabled, isEnrolled }) => isDisabled && isEnrolled)
   return { ...link, outcome: 'failed', says, ...(disabled ? { mend: enable(disabled) } : {}) }
 }
 
 function enable(router: AdvisedRouter): Command {
-  return ['edge-router', 'update', nameWord(router), '--no-disabled']
+  return ['edge-router', 'update', toNameArgument(router), '--no-disabled']
 }

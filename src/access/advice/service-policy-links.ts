@@ -1,70 +1,70 @@
 // The links that service policies make: the right to dial or host, and what machines must show for it.
-import { nearestMiss } from '../../policy/nearest-miss.ts'
+import { findNearestMiss } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
-import { decidingRoles } from '../../policy/side.ts'
+import { findDecidingRoles } from '../../policy/role-selector.ts'
 import { postureChecks } from '../../resources/posture-checks.ts'
 import { servicePolicies } from '../../resources/service-policies.ts'
-import { allOf, findingsOf } from '../posture.ts'
-import { type Link, type NamedAttributed, spokenList } from './chain.ts'
-import { closeMiss, makePolicy, nameWord, plainName, servicePolicyWords, told } from './mending.ts'
-import { freeName, namesOf, type Question } from './subject.ts'
+import { combineEvidence, judgeChecks } from '../posture.ts'
+import { type Link, type NamedRoleBearer, toSentenceList } from './chain.ts'
+import { closeMiss, describeMiss, makePolicy, servicePolicyNouns, toNameArgument, toPlainName } from './remedies.ts'
+import { type AdviceQuestion, findFreeName, loadNames } from './subject.ts'
 
 /** The policies of the type that link the two, in the order of their names. */
-export function linkingPolicies({ context, identity, service, type }: Question): IndexedPolicy[] {
+export function findLinkingPolicies({ context, identity, service, type }: AdviceQuestion): IndexedPolicy[] {
   const { access } = context.controller
-  return byName(access.granting(access.policiesOf(identity, type), service.id))
+  return sortByName(access.filterGranting(access.findPolicies(identity, type), service.id))
 }
 
 /** The same answer to the same question, whatever happened to the index in between. */
-export function byName<P extends { readonly name: string }>(policies: readonly P[]): P[] {
+export function sortByName<P extends { readonly name: string }>(policies: readonly P[]): P[] {
   return [...policies].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 /** Roles as people read them: a record that is named by its id goes by its name. */
-export function readRoles(roles: readonly string[], { id, name }: NamedAttributed): string[] {
+export function readRoles(roles: readonly string[], { id, name }: NamedRoleBearer): string[] {
   return roles.map((role) => (role === `@${id}` ? `@${name}` : role))
 }
 
-export async function servicePolicyLink(question: Question): Promise<Link> {
+export async function servicePolicyLink(question: AdviceQuestion): Promise<Link> {
   const { context, identity, service, type } = question
-  const linking = linkingPolicies(question)
+  const linking = findLinkingPolicies(question)
   if (linking.length > 0) {
     const policies = linking.map((policy) => ({
       id: policy.id,
       name: policy.name,
-      subjectRoles: readRoles(decidingRoles(policy.subjects, identity), identity),
-      objectRoles: readRoles(decidingRoles(policy.objects, service), service),
+      subjectRoles: readRoles(findDecidingRoles(policy.subjects, identity), identity),
+      objectRoles: readRoles(findDecidingRoles(policy.objects, service), service),
     }))
     const words = policies.map(
       ({ name, subjectRoles, objectRoles }) => `${name} (${subjectRoles.join(' ')} → ${objectRoles.join(' ')})`,
     )
-    return { link: 'service-policy', outcome: 'passed', says: spokenList(words), policies }
+    return { link: 'service-policy', outcome: 'passed', says: toSentenceList(words), policies }
   }
-  const miss = nearestMiss(context.controller.access.index.allServicePolicies(type), identity, [service])
-  const mend = (miss && closeMiss(servicePolicyWords, miss, identity, service)) ?? (await newPolicy(question))
+  const miss = findNearestMiss(context.controller.access.index.allServicePolicies(type), identity, [service])
+  const mend = (miss && closeMiss(servicePolicyNouns, miss, identity, service)) ?? (await newPolicy(question))
   return {
     link: 'service-policy',
     outcome: 'failed',
     says: `no ${type} policy links ${identity.name} with ${service.name}`,
-    ...(miss ? { nearestMiss: told(miss, identity, service) } : {}),
+    ...(miss ? { nearestMiss: describeMiss(miss, identity, service) } : {}),
     mend,
   }
 }
 
 /** A policy for just these two gives nobody else anything. */
-async function newPolicy({ context, identity, service, type }: Question) {
+async function newPolicy({ context, identity, service, type }: AdviceQuestion) {
   const verb = type === 'Dial' ? 'dials' : 'hosts'
-  const name = await freeName(context, servicePolicies, `${plainName(identity)}-${verb}-${plainName(service)}`)
-  const sides = [[`@${nameWord(identity)}`], [`@${nameWord(service)}`]] as const
-  return makePolicy(servicePolicyWords, name, ...sides, ['--type', type])
+  const name = await findFreeName(context, servicePolicies, `${toPlainName(identity)}-${verb}-${toPlainName(service)}`)
+  const sides = [[`@${toNameArgument(identity)}`], [`@${toNameArgument(service)}`]] as const
+  return makePolicy(servicePolicyNouns, name, ...sides, ['--type', type])
 }
 
-export async function postureLink(question: Question): Promise<Link> {
+export async function postureLink(question: AdviceQuestion): Promise<Link> {
   const { context, identity, service } = question
   const { access } = context.controller
-  const judged = linkingPolicies(question).map((policy) => {
-    const findings = findingsOf(access, policy, { identityId: identity.id })
-    return { policy, findings, evidence: allOf(findings) }
+  const judged = findLinkingPolicies(question).map((policy) => {
+    const findings = judgeChecks(access, policy, { identityId: identity.id })
+    return { policy, findings, evidence: combineEvidence(findings) }
   })
   const link = { link: 'posture' } as const
   if (judged.length === 0) {
@@ -76,7 +76,7 @@ export async function postureLink(question: Question): Promise<Link> {
   }
   const free = judged.find(({ findings }) => findings.length === 0)
   if (free) return { ...link, outcome: 'passed', says: `${free.policy.name} asks nothing of the machine` }
-  const names = await namesOf(
+  const names = await loadNames(
     context,
     postureChecks,
     judged.flatMap(({ findings }) => findings.map(({ postureCheckId }) => postureCheckId)),
@@ -87,8 +87,8 @@ export async function postureLink(question: Question): Promise<Link> {
   const open = findings.filter((finding) => finding.evidence !== 'passing').map((one) => nameOf(one.postureCheckId))
   const says = {
     passing: `the machine shows what ${policy.name} asks of it`,
-    failing: `the machine of ${identity.name} does not show what ${policy.name} asks of it for ${service.name}: ${spokenList(open)}`,
-    unknown: `nothing is known of what ${policy.name} asks of the machine: ${spokenList(open)}`,
+    failing: `the machine of ${identity.name} does not show what ${policy.name} asks of it for ${service.name}: ${toSentenceList(open)}`,
+    unknown: `nothing is known of what ${policy.name} asks of the machine: ${toSentenceList(open)}`,
   }[evidence]
   const postureChecksFound = findings.map(({ postureCheckId, ...finding }) => ({
     id: postureCheckId,

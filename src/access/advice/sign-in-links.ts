@@ -1,19 +1,19 @@
 // The links about who asks: the identity may sign in, and its auth policy can be met.
 import { X509Certificate } from 'node:crypto'
 import { isDisabled } from '../../auth/disabling.ts'
-import { isoTime } from '../../clock.ts'
+import { toIsoTime } from '../../clock.ts'
 import { isWithinDates } from '../../pki/certificates.ts'
-import { type Link, spokenList } from './chain.ts'
-import { type Command, flag, nameWord } from './mending.ts'
-import type { Question } from './subject.ts'
+import { type Link, toSentenceList } from './chain.ts'
+import { type Command, flag, toNameArgument } from './remedies.ts'
+import type { AdviceQuestion } from './subject.ts'
 
-export function identityLink({ context, identity }: Question): Link {
+export function identityLink({ context, identity }: AdviceQuestion): Link {
   const { name, disabledUntil } = identity
   if (!isDisabled(identity, context.clock.now())) {
     return { link: 'identity', outcome: 'passed', says: `${name} exists and is enabled` }
   }
-  const until = disabledUntil === null ? '' : ` until ${isoTime(disabledUntil)}`
-  const mend = ['identity', 'enable', nameWord(identity)]
+  const until = disabledUntil === null ? '' : ` until ${toIsoTime(disabledUntil)}`
+  const mend = ['identity', 'enable', toNameArgument(identity)]
   return { link: 'identity', outcome: 'failed', says: `${name} is disabled${until}`, mend }
 }
 
@@ -25,13 +25,13 @@ interface Way {
   readonly flaw?: string
 }
 
-export async function authPolicyLink(question: Question): Promise<Link> {
+export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
   const { context, identity } = question
   const policy = context.controller.authPolicies.get(identity.authPolicyId)
   const ways = [...(await presentWays(question)), ...(await comingWays(question))]
   const admitted = ways.filter(({ method, flaw }) => flaw === undefined && policy.primary[method].allowed)
   if (admitted.length === 0) return unmet(question, policy, ways)
-  const words = spokenList(admitted.map((way) => way.words))
+  const words = toSentenceList(admitted.map((way) => way.words))
   if (policy.secondary.requireTotp) {
     const says = `auth policy ${policy.name} asks for one-time passwords beside ${words}, and ${identity.name} has set up none`
     return { link: 'auth-policy', outcome: 'failed', says }
@@ -39,7 +39,7 @@ export async function authPolicyLink(question: Question): Promise<Link> {
   return { link: 'auth-policy', outcome: 'passed', says: `auth policy ${policy.name} is met by ${words}` }
 }
 
-async function presentWays({ context, identity }: Question): Promise<Way[]> {
+async function presentWays({ context, identity }: AdviceQuestion): Promise<Way[]> {
   const { db, clock, controller } = context
   const { cert } = controller.authPolicies.get(identity.authPolicyId).primary
   const rows = await db
@@ -56,7 +56,7 @@ async function presentWays({ context, identity }: Question): Promise<Way[]> {
 }
 
 /** What outstanding enrollments will give. */
-async function comingWays({ context, identity }: Question): Promise<Way[]> {
+async function comingWays({ context, identity }: AdviceQuestion): Promise<Way[]> {
   const { db, clock } = context
   const rows = await db
     .selectFrom('enrollments')
@@ -65,7 +65,7 @@ async function comingWays({ context, identity }: Question): Promise<Way[]> {
     .orderBy('id')
     .execute()
   return rows.map(({ method, expiresAt }) => {
-    const until = isoTime(expiresAt)
+    const until = toIsoTime(expiresAt)
     const gives = method === 'updb' ? 'password' : 'certificate'
     const way = {
       method: method === 'updb' ? 'updb' : 'cert',
@@ -76,7 +76,7 @@ async function comingWays({ context, identity }: Question): Promise<Way[]> {
 }
 
 async function unmet(
-  question: Question,
+  question: AdviceQuestion,
   policy: { readonly id: string; readonly name: string },
   ways: readonly Way[],
 ): Promise<Link> {
@@ -86,7 +86,11 @@ async function unmet(
   if (closed) {
     const noun = closed.method === 'cert' ? 'certificates' : 'passwords'
     const says = `auth policy ${policy.name} admits no ${noun}, and ${identity.name} has nothing else`
-    return { ...link, says, mend: ['auth-policy', 'update', nameWord(policy), `--primary-${closed.method}-allowed`] }
+    return {
+      ...link,
+      says,
+      mend: ['auth-policy', 'update', toNameArgument(policy), `--primary-${closed.method}-allowed`],
+    }
   }
   const [flawed] = ways
   const says = flawed
@@ -97,7 +101,7 @@ async function unmet(
 }
 
 /** The command by which the identity can enroll, where its auth policy admits what it gets by that. */
-async function newEnrollment({ context, identity }: Question): Promise<Command | undefined> {
+async function newEnrollment({ context, identity }: AdviceQuestion): Promise<Command | undefined> {
   const { db, controller } = context
   if (!controller.authPolicies.get(identity.authPolicyId).primary.cert.allowed) return undefined
   const expired = await db
@@ -115,5 +119,13 @@ async function newEnrollment({ context, identity }: Question): Promise<Command |
     .where('method', '=', 'cert')
     .execute()
   if (length > 0) return undefined
-  return ['enrollment', 'create', ...flag('--identity', nameWord(identity)), '--method', 'ott', '--expires-at', '24h']
+  return [
+    'enrollment',
+    'create',
+    ...flag('--identity', toNameArgument(identity)),
+    '--method',
+    'ott',
+    '--expires-at',
+    '24h',
+  ]
 }

@@ -1,25 +1,25 @@
 // What an answer is about, read once: who asks for what, and as which type.
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
-import { notFound } from '../../errors.ts'
+import { notFoundError } from '../../errors.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
 import type { AnyResource } from '../../resources/define.ts'
-import { rowsOf } from '../../store/kinds.ts'
+import { selectRows } from '../../store/subtypes.ts'
 import { isOneOf, untyped } from '../../store/untyped.ts'
-import type { NamedAttributed } from './chain.ts'
+import type { NamedRoleBearer } from './chain.ts'
 
 /** The identity as far as the links look at it. */
-export interface AdvisedIdentity extends NamedAttributed {
+export interface AdvisedIdentity extends NamedRoleBearer {
   readonly disabledAt: number | null
   readonly disabledUntil: number | null
   readonly authPolicyId: string
 }
 
 /** What every link is worked out from. */
-export interface Question {
+export interface AdviceQuestion {
   readonly context: Context
   readonly identity: AdvisedIdentity
-  readonly service: NamedAttributed
+  readonly service: NamedRoleBearer
   readonly type: PolicyType
 }
 
@@ -29,19 +29,19 @@ export async function readQuestion(
   identityId: string,
   serviceId: string,
   type: PolicyType,
-): Promise<Question> {
+): Promise<AdviceQuestion> {
   const identity = await context.db
     .selectFrom('identities')
     .select(['id', 'name', 'roleAttributes', 'disabledAt', 'disabledUntil', 'authPolicyId'])
     .where('id', '=', identityId)
     .executeTakeFirst()
-  if (!identity) throw notFound('identity', identityId)
+  if (!identity) throw notFoundError('identity', identityId)
   const service = await context.db
     .selectFrom('services')
     .select(['id', 'name', 'roleAttributes'])
     .where('id', '=', serviceId)
     .executeTakeFirst()
-  if (!service) throw notFound('service', serviceId)
+  if (!service) throw notFoundError('service', serviceId)
   return { context, identity: withAttributes(identity), service: withAttributes(service), type }
 }
 
@@ -50,7 +50,7 @@ function withAttributes<R extends { readonly roleAttributes: string }>(row: R): 
 }
 
 /** A router as far as the links look at it. */
-export interface AdvisedRouter extends NamedAttributed {
+export interface AdvisedRouter extends NamedRoleBearer {
   readonly isDisabled: boolean
   readonly isEnrolled: boolean
 }
@@ -71,12 +71,12 @@ export async function readRouters({ db }: Context, ids: readonly string[]): Prom
 }
 
 /** Names by id. */
-export async function namesOf(
+export async function loadNames(
   { db }: Context,
   resource: AnyResource,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const rows = await rowsOf(db, resource)
+  const rows = await selectRows(db, resource)
     .select(['id', 'name'])
     .where(isOneOf(db, 'id', ids))
     .execute()
@@ -84,7 +84,7 @@ export async function namesOf(
 }
 
 /** A name that no record of the resource has yet: the one that is wanted, or that with a number. */
-export async function freeName({ db }: Context, { table }: AnyResource, wanted: string): Promise<string> {
+export async function findFreeName({ db }: Context, { table }: AnyResource, wanted: string): Promise<string> {
   const rows = await untyped(db)
     .selectFrom(table)
     .select('name')

@@ -1,9 +1,9 @@
 // The last link of a dial: somebody hosts the service.
 import type { Evidence } from '../../policy/ports.ts'
-import { type Link, spokenList } from './chain.ts'
-import type { Question } from './subject.ts'
+import { type Link, toSentenceList } from './chain.ts'
+import type { AdviceQuestion } from './subject.ts'
 
-export async function terminatorLink({ context, service }: Question): Promise<Link> {
+export async function terminatorLink({ context, service }: AdviceQuestion): Promise<Link> {
   const { db, controller } = context
   const { ports } = controller.access
   const rows = await db
@@ -24,14 +24,14 @@ export async function terminatorLink({ context, service }: Question): Promise<Li
   const addresses = (health: string) => terminators.flatMap((one) => (one.health === health ? [one.address] : []))
   const healthy = addresses('passing')
   if (healthy.length > 0) {
-    return { ...link, outcome: 'passed', says: `${service.name} is hosted at ${spokenList(healthy)}`, terminators }
+    return { ...link, outcome: 'passed', says: `${service.name} is hosted at ${toSentenceList(healthy)}`, terminators }
   }
   const unknown = addresses('unknown')
   if (unknown.length > 0) {
-    const says = `${service.name} is to be hosted at ${spokenList(unknown)}; nobody can tell whether it is`
+    const says = `${service.name} is to be hosted at ${toSentenceList(unknown)}; nobody can tell whether it is`
     return { ...link, outcome: 'unknown', says, terminators }
   }
-  const says = `every terminator of ${service.name} has failed: ${spokenList(addresses('failing'))}`
+  const says = `every terminator of ${service.name} has failed: ${toSentenceList(addresses('failing'))}`
   const marked = rows.find(({ precedence }) => precedence === 'failed')
   const mend = marked ? { mend: ['terminator', 'update', marked.id, '--precedence', 'default'] } : {}
   return { ...link, outcome: 'failed', says, terminators, ...mend }

@@ -3,7 +3,7 @@
 import type { SqliteDatabase } from './connection.ts'
 
 /** The statement was ended by the guard. */
-export class CostExceeded extends Error {
+export class CostExceededError extends Error {
   constructor() {
     super('the statement cost more than it may')
     this.name = 'CostExceeded'
@@ -18,7 +18,7 @@ export class CostGuard {
   install(connection: SqliteDatabase): void {
     connection.function('spend', (units) => {
       this.#unitsLeft -= units as number
-      if (this.#unitsLeft < 0 || performance.now() > this.#deadline) throw new CostExceeded()
+      if (this.#unitsLeft < 0 || performance.now() > this.#deadline) throw new CostExceededError()
       return 1
     })
   }

@@ -13,7 +13,7 @@ interface FileIdentity {
 }
 
 /** A file of an open database was deleted or replaced: what is written to it from then on is lost with this process. */
-export class DatabaseFileLost extends Error {
+export class DatabaseFileLostError extends Error {
   constructor(path: string) {
     super(`${path} was deleted or replaced while it was open: restore it, then restart the controller`)
     this.name = 'DatabaseFileLost'
@@ -24,7 +24,7 @@ export class DatabaseFiles {
   readonly #known: readonly FileIdentity[]
   /** The lock of the directory, if somebody took one before the database was opened. */
   readonly #lock: FileIdentity | undefined
-  #lost: DatabaseFileLost | undefined
+  #lost: DatabaseFileLostError | undefined
 
   /** @param file of a database that is open */
   constructor(file: string) {
@@ -53,7 +53,7 @@ export class DatabaseFiles {
 
   #require(files: readonly FileIdentity[]): void {
     const lost = files.find((file) => !isPresent(file))
-    if (lost) this.#lost = new DatabaseFileLost(lost.path)
+    if (lost) this.#lost = new DatabaseFileLostError(lost.path)
   }
 }
 

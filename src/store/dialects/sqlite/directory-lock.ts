@@ -1,12 +1,12 @@
 // One process at a time works on a data directory: an exclusive lock that the system lets go of when the process dies.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { closeToOthers, DataDirectoryError, LOCK_FILE, runAsOwner } from '../../../data-directory.ts'
+import { DataDirectoryError, LOCK_FILE, restrictAccess, runAsOwner } from '../../../data-directory.ts'
 import { ensurePrivateFile } from '../../../pki/files.ts'
-import { isBusy } from './faults.ts'
+import { isBusy } from './sqlite-errors.ts'
 
 /** Another process holds the directory. */
-export class DirectoryLocked extends Error {
+export class DirectoryLockedError extends Error {
   constructor(directory: string) {
     super(`another controller, or an offline command, works on ${directory}`)
     this.name = 'DirectoryLocked'
@@ -20,7 +20,7 @@ export class DirectoryLocked extends Error {
  */
 export function lockDirectory(directory: string, onClosed: (path: string) => void = () => {}): () => void {
   return runAsOwner(directory, () => {
-    for (const path of closeToOthers(directory)) onClosed(path)
+    for (const path of restrictAccess(directory)) onClosed(path)
     const file = lockFile(directory)
     return () => file.close()
   })
@@ -39,7 +39,7 @@ function lockFile(directory: string): Sqlite.Database {
     return file
   } catch (error) {
     file?.close()
-    if (isBusy(error)) throw new DirectoryLocked(directory)
+    if (isBusy(error)) throw new DirectoryLockedError(directory)
     const message = `the lock of ${directory} cannot be taken: ${(error as Error).message}`
     throw new DataDirectoryError('LOCK_FAILED', message, `make ${path} readable and writable for this account`, error)
   }

@@ -11,14 +11,14 @@ import {
   SqliteAdapter,
   SqliteQueryCompiler,
 } from 'kysely'
-import { StoreMisuse } from '../../store.ts'
-import type { SpeakingAdapter } from '../dialect.ts'
-import { translate } from './faults.ts'
-import type { Statements } from './statements.ts'
-import { sqliteWords } from './words.ts'
+import { StoreMisuseError } from '../../store.ts'
+import type { SqlDialectAdapter } from '../sql-dialect.ts'
+import { sqliteDialect } from './sql-dialect.ts'
+import { translateSqliteError } from './sqlite-errors.ts'
+import type { PreparedStatements } from './statements.ts'
 
 /** What a handle may do, asked before each statement. */
-export interface Permit {
+export interface WritePermit {
   /** Throws where the statement may not run. */
   check(isReadOnly: boolean): void
   /** Told of each statement that changes something. */
@@ -26,18 +26,18 @@ export interface Permit {
 }
 
 /** Kysely's adapter, which also knows the words of this database. */
-class SpeakingSqliteAdapter extends SqliteAdapter implements SpeakingAdapter {
-  readonly words = sqliteWords
+class SpeakingSqliteAdapter extends SqliteAdapter implements SqlDialectAdapter {
+  readonly sqlDialect = sqliteDialect
 }
 
 const adapter = new SpeakingSqliteAdapter()
 const compiler = new SqliteQueryCompiler()
 
 export class SqliteExecutor implements QueryExecutor {
-  readonly #statements: Statements
-  readonly #permit: Permit
+  readonly #statements: PreparedStatements
+  readonly #permit: WritePermit
 
-  constructor(statements: Statements, permit: Permit) {
+  constructor(statements: PreparedStatements, permit: WritePermit) {
     this.#statements = statements
     this.#permit = permit
   }
@@ -62,7 +62,7 @@ export class SqliteExecutor implements QueryExecutor {
     try {
       return Promise.resolve(this.#run(compiled))
     } catch (error) {
-      return Promise.reject(translate(error))
+      return Promise.reject(translateSqliteError(error))
     }
   }
 
@@ -70,7 +70,7 @@ export class SqliteExecutor implements QueryExecutor {
     const statement = this.#statements.get(compiled.sql)
     const isReadOnly = statement.reader && statement.readonly
     this.#permit.check(isReadOnly)
-    const parameters = bindable(compiled.parameters)
+    const parameters = toBindable(compiled.parameters)
     if (!isReadOnly) this.#permit.changed?.(compiled.query)
     if (statement.reader) return { rows: statement.all(parameters) as R[] }
     const { changes } = statement.run(parameters)
@@ -80,11 +80,11 @@ export class SqliteExecutor implements QueryExecutor {
   // Streams have a connection of their own (`Store.stream`): an iterator here would block every write.
   // biome-ignore lint/correctness/useYield: it refuses
   async *stream<R>(): AsyncIterableIterator<QueryResult<R>> {
-    throw new StoreMisuse('stream through Store.stream, not through the query')
+    throw new StoreMisuseError('stream through Store.stream, not through the query')
   }
 
   provideConnection<T>(_consumer: (connection: DatabaseConnection) => Promise<T>): Promise<T> {
-    return Promise.reject(new StoreMisuse('transactions go through Store.write'))
+    return Promise.reject(new StoreMisuseError('transactions go through Store.write'))
   }
 
   withConnectionProvider(): QueryExecutor {
@@ -108,15 +108,15 @@ export class SqliteExecutor implements QueryExecutor {
   }
 
   #withoutPluginsHere(): never {
-    throw new StoreMisuse('the store runs queries without plugins')
+    throw new StoreMisuseError('the store runs queries without plugins')
   }
 }
 
 /** Parameters as SQLite takes them. What it would silently turn into NULL is a mistake of ours and refused. */
-export function bindable(parameters: readonly unknown[]): unknown[] {
+export function toBindable(parameters: readonly unknown[]): unknown[] {
   return parameters.map((value) => {
     if (typeof value === 'boolean') return value ? 1 : 0
-    if (value === undefined || Number.isNaN(value)) throw new StoreMisuse(`${String(value)} cannot be stored`)
+    if (value === undefined || Number.isNaN(value)) throw new StoreMisuseError(`${String(value)} cannot be stored`)
     return value
   })
 }

@@ -4,21 +4,21 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../../errors.ts'
 import type { Audit } from '../../audit.ts'
 import type { Change } from '../../changes.ts'
-import { ForeignAwait, type Stamp, StoreMisuse, type Writing } from '../../store.ts'
+import { type AuditOrigin, NonQueryAwaitError, StoreMisuseError, type TransactionScope } from '../../store.ts'
 import type { SqliteDatabase } from './connection.ts'
 import type { DatabaseFiles } from './database-files.ts'
-import { isBusy, translate } from './faults.ts'
-import type { Statements } from './statements.ts'
-import { openHandle } from './transaction.ts'
+import { isBusy, translateSqliteError } from './sqlite-errors.ts'
+import type { PreparedStatements } from './statements.ts'
+import { openQueryHandle } from './transaction.ts'
 
 // A group ends at whichever comes first. Larger groups commit more per fsync, but hold up the requests beside them:
 // at 64 bodies the 99th percentile of an event-loop turn stays under 10 ms.
-const MOST_BODIES = 64
-const MOST_MILLISECONDS = 4
+const MAX_TRANSACTIONS = 64
+const MAX_GROUP_MS = 4
 
 // How long a group may wait for more to come. It waits only while every turn of the loop brings some: eight clients that
 // write all the time then share each commit, instead of four or five of them, and one that writes alone waits for nothing.
-const MOST_GATHERING_MILLISECONDS = 1
+const MAX_GATHER_MS = 1
 
 // How often a database locked by another process is asked again, and for how long, before the writers get a 503.
 const BUSY_RETRY_MILLISECONDS = 20
@@ -28,8 +28,8 @@ const RETRY_AFTER_SECONDS = 5
 
 /** A transaction that waits for its turn. */
 interface Job {
-  readonly body: (tx: Writing) => Promise<unknown>
-  readonly stamp: Stamp
+  readonly body: (tx: TransactionScope) => Promise<unknown>
+  readonly stamp: AuditOrigin
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -43,21 +43,21 @@ type Ran =
   | { readonly job: Job; readonly isOk: false; readonly error: unknown }
 
 /** What a group's commit did, for whoever keeps something in memory that follows the tables. */
-export interface Committed {
+export interface CommittedGroup {
   readonly changes: readonly (readonly Change[])[]
   readonly tables: ReadonlySet<string>
 }
 
 /** What the queue tells the store. */
 export interface GroupListener {
-  committed(what: Committed): void
+  committed(what: CommittedGroup): void
   /** Another process wrote to the file: whatever was remembered of it may be wrong. Called inside the next group. */
   foreignWrite(): void
 }
 
 export class GroupCommit {
   readonly #connection: SqliteDatabase
-  readonly #statements: Statements
+  readonly #statements: PreparedStatements
   readonly #control: Control
   readonly #audit: Audit
   readonly #files: DatabaseFiles
@@ -75,7 +75,7 @@ export class GroupCommit {
 
   constructor(
     connection: SqliteDatabase,
-    statements: Statements,
+    statements: PreparedStatements,
     audit: Audit,
     files: DatabaseFiles,
     longestQueue: number,
@@ -104,9 +104,9 @@ export class GroupCommit {
    * Puts a transaction in line. Called inside a body it throws: the inner one could only run after the outer.
    * @throws SERVER_TOO_MANY_REQUESTS where the line is full; for favoured callers it is twice as long
    */
-  add<T>(body: (tx: Writing) => Promise<T>, stamp: Stamp): Promise<T> {
-    if (this.#isInsideBody) throw new StoreMisuse('a transaction was started inside another one')
-    if (this.#waiting.length >= this.#longestQueue * (stamp.isFavoured ? 2 : 1)) {
+  add<T>(body: (tx: TransactionScope) => Promise<T>, stamp: AuditOrigin): Promise<T> {
+    if (this.#isInsideBody) throw new StoreMisuseError('a transaction was started inside another one')
+    if (this.#waiting.length >= this.#longestQueue * (stamp.isPrivileged ? 2 : 1)) {
       const cause = `${this.#waiting.length} transactions wait for their turn`
       return Promise.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: 1 }))
     }
@@ -132,8 +132,8 @@ export class GroupCommit {
 
   #gather(before: number): void {
     const waiting = this.#waiting.length
-    const isGrowing = waiting > before && waiting < MOST_BODIES
-    if (isGrowing && performance.now() - this.#gatheringSince < MOST_GATHERING_MILLISECONDS) {
+    const isGrowing = waiting > before && waiting < MAX_TRANSACTIONS
+    if (isGrowing && performance.now() - this.#gatheringSince < MAX_GATHER_MS) {
       setImmediate(() => this.#gather(waiting))
     } else {
       this.#drain()
@@ -165,7 +165,7 @@ export class GroupCommit {
         return false
       }
       this.#busyRetries = 0
-      for (const job of this.#waiting.splice(0)) job.reject(translate(error))
+      for (const job of this.#waiting.splice(0)) job.reject(translateSqliteError(error))
       return false
     }
   }
@@ -197,8 +197,8 @@ export class GroupCommit {
 
   async #runBodies(group: readonly Job[], ran: Ran[], tables: Set<string>): Promise<void> {
     const started = performance.now()
-    for (const job of group.slice(0, MOST_BODIES)) {
-      if (ran.length > 0 && performance.now() - started > MOST_MILLISECONDS) break
+    for (const job of group.slice(0, MAX_TRANSACTIONS)) {
+      if (ran.length > 0 && performance.now() - started > MAX_GROUP_MS) break
       ran.push(await this.#runBody(job, tables, earlierChanges(ran)))
       // On a full disk and the like SQLite ends the whole transaction, not just this savepoint.
       if (!this.#connection.inTransaction) break
@@ -242,12 +242,16 @@ export class GroupCommit {
   async #runBody(job: Job, tables: Set<string>, earlier: readonly Change[]): Promise<Ran> {
     const mark = this.#audit.mark()
     const changes: Change[] = []
-    const handle = openHandle(this.#statements)
+    const handle = openQueryHandle(this.#statements)
     this.#isInsideBody = true
     try {
       this.#control.savepoint.run()
       const value = await this.#orForeignAwait(async () => {
-        const result = await job.body({ db: handle.db, earlier, record: (change) => changes.push(change) })
+        const result = await job.body({
+          db: handle.db,
+          groupChanges: earlier,
+          record: (change) => changes.push(change),
+        })
         await this.#audit.append(handle.db, changes, job.stamp)
         return result
       })
@@ -257,7 +261,7 @@ export class GroupCommit {
     } catch (error) {
       this.#audit.reset(mark)
       this.#undoBody()
-      return { job, isOk: false, error: translate(error) }
+      return { job, isOk: false, error: translateSqliteError(error) }
     } finally {
       handle.close()
       this.#isInsideBody = false
@@ -296,7 +300,7 @@ export class GroupCommit {
         process.nextTick(() => {
           if (isSettled) return
           this.#refused += 1
-          reject(new ForeignAwait())
+          reject(new NonQueryAwaitError())
         }),
       )
     })

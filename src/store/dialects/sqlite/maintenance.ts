@@ -5,7 +5,7 @@ import type { Clock } from '../../../clock.ts'
 import { DATABASE_ENDINGS, requireDatabase, runAsOwner } from '../../../data-directory.ts'
 import { ensurePrivateFile, KeyFileError, loadKey } from '../../../pki/files.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from '../../audit.ts'
-import { ChainCheck, type ChainedRecord, type ChainReport } from '../../audit-chain.ts'
+import { type ChainedRecord, type ChainReport, ChainVerifier } from '../../audit-chain.ts'
 import { migrate, pendingMigrations } from '../../migrate.ts'
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
 import { lockDirectory } from './directory-lock.ts'
@@ -19,7 +19,7 @@ export interface CheckReport {
 }
 
 // So many findings say enough; a broken file can hold any number.
-const MOST_FINDINGS = 100
+const MAX_FINDINGS = 100
 
 /** The paths of the files that a check reads. */
 export interface CheckedFiles {
@@ -52,14 +52,14 @@ export function checkDatabase(directory: string, files: CheckedFiles): CheckRepo
 }
 
 function brokenPages(connection: SqliteDatabase): string[] {
-  const rows = connection.pragma(`integrity_check(${MOST_FINDINGS})`) as { integrity_check: string }[]
+  const rows = connection.pragma(`integrity_check(${MAX_FINDINGS})`) as { integrity_check: string }[]
   return rows.map(({ integrity_check }) => integrity_check).filter((text) => text !== 'ok')
 }
 
 function danglingReferences(connection: SqliteDatabase): string[] {
   const rows = connection.pragma('foreign_key_check') as { table: string; rowid: number; parent: string }[]
   return rows
-    .slice(0, MOST_FINDINGS)
+    .slice(0, MAX_FINDINGS)
     .map(({ table, rowid, parent }) => `row ${rowid} of ${table} refers to a row of ${parent} that does not exist`)
 }
 
@@ -75,7 +75,7 @@ function checkAudit(connection: SqliteDatabase, keyFile: string): Pick<ChainRepo
 }
 
 function verifyChain(connection: SqliteDatabase, sealer: AuditSealer): ChainReport {
-  const check = new ChainCheck(sealer)
+  const check = new ChainVerifier(sealer)
   const rows = connection.prepare('select * from audit_records order by n').iterate() as Iterable<ChainedRecord>
   for (const record of rows) check.add(record)
   return check.report()

@@ -1,7 +1,7 @@
 // The thread that runs reads which look at many records: whatever they take, nothing else waits for it.
 import { parentPort, workerData } from 'node:worker_threads'
 import { openExistingForReading, type SqliteDatabase } from './connection.ts'
-import { CostExceeded, CostGuard } from './cost-guard.ts'
+import { CostExceededError, CostGuard } from './cost-guard.ts'
 
 /** What the thread is asked for. A cursor keeps one state of the database for all of its rows. */
 export type ScanRequest =
@@ -88,7 +88,7 @@ parentPort?.on('message', (request: ScanRequest) => {
     reply = { rows: answer(request) }
   } catch (error) {
     const { message, code } = error as Error & { readonly code?: unknown }
-    reply = { failure: { message, code, isTooCostly: error instanceof CostExceeded } }
+    reply = { failure: { message, code, isTooCostly: error instanceof CostExceededError } }
   }
   parentPort?.postMessage(reply)
 })

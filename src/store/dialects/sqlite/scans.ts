@@ -5,9 +5,9 @@ import type { CompiledQuery } from 'kysely'
 import { errors } from '../../../errors.ts'
 import type { Reader } from '../../store.ts'
 import type { DatabaseFiles } from './database-files.ts'
-import { bindable } from './executor.ts'
-import { translate } from './faults.ts'
+import { toBindable } from './executor.ts'
 import type { ScanReply, ScanRequest } from './scan-thread.ts'
+import { translateSqliteError } from './sqlite-errors.ts'
 
 const MAX_SCAN_MS = 5_000
 const MAX_WAITING = 64
@@ -54,7 +54,7 @@ export class Scans {
    */
   async rows<Row>({ sql, parameters }: CompiledQuery<Row>, reader: Reader): Promise<Row[]> {
     this.#started += 1
-    const statement = { sql, parameters: bindable(parameters), milliseconds: this.#milliseconds }
+    const statement = { sql, parameters: toBindable(parameters), milliseconds: this.#milliseconds }
     return (await this.#threadOf(reader).ask({ kind: 'rows', ...statement }, reader)) as Row[]
   }
 
@@ -69,7 +69,7 @@ export class Scans {
       async next(count) {
         if (state === 'new') {
           state = 'open'
-          await thread.ask({ kind: 'open', cursor, sql, parameters: bindable(parameters) }, reader)
+          await thread.ask({ kind: 'open', cursor, sql, parameters: toBindable(parameters) }, reader)
         }
         return state === 'closed' ? [] : thread.ask({ kind: 'next', cursor, count, milliseconds }, reader)
       },
@@ -88,7 +88,7 @@ export class Scans {
     try {
       this.#files.requirePresent()
     } catch (error) {
-      throw translate(error)
+      throw translateSqliteError(error)
     }
     return isAdministrator ? this.#administrators : this.#others
   }
@@ -195,5 +195,5 @@ function errorFrom({ message, code, isTooCostly }: Extract<ScanReply, { failure:
     const reason = 'the query looks at more than it can in the time it has: ask for less at a time'
     return errors.INVALID_FILTER({ code: 'INVALID_FILTER', message: reason })
   }
-  return translate(Object.assign(new Error(message), { code }))
+  return translateSqliteError(Object.assign(new Error(message), { code }))
 }

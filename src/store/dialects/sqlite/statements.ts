@@ -7,7 +7,7 @@ const MAX_KEPT_BYTES = 8 * 1024 * 1024
 const MAX_SEEN_ONCE_BYTES = 512 * 1024
 
 /** A statement, and ballast that tells the garbage collector of the memory SQLite holds for it, which it cannot see. */
-interface Kept {
+interface PreparedStatement {
   readonly statement: Statement
   readonly ballast: ArrayBuffer
 }
@@ -16,9 +16,9 @@ interface Kept {
 const STATEMENT_BYTES = 12_288
 const STATEMENT_BYTES_PER_CHARACTER = 8
 
-export class Statements {
+export class PreparedStatements {
   readonly #connection: SqliteDatabase
-  readonly #kept = new BoundedCache<Kept>(MAX_KEPT_BYTES)
+  readonly #kept = new BoundedCache<PreparedStatement>(MAX_KEPT_BYTES)
   readonly #seenOnce = new BoundedCache<true>(MAX_SEEN_ONCE_BYTES)
 
   constructor(connection: SqliteDatabase) {

@@ -4,19 +4,19 @@ import type { SqliteDatabase } from './connection.ts'
 
 // Tables of this many rows are sampled: reading all of each index would hold up everything else. Samples know how many
 // rows share a value; what is read whole also tells how values are spread, which ranges (dates, above all) are planned by.
-const MOST_ROWS_READ = 200_000
+const MAX_ANALYZED_ROWS = 200_000
 const SAMPLE = 1_000
 
 // By far the longest table, and one whose lists follow its own order.
 const SAMPLED = 'audit_records'
 
 /** Refreshes the statistics, a table at a time. False where the store was closed before the end. */
-export async function tendTables(connection: SqliteDatabase, isClosed: () => boolean): Promise<boolean> {
-  for (const table of tablesOf(connection)) {
+export async function analyzeTables(connection: SqliteDatabase, isClosed: () => boolean): Promise<boolean> {
+  for (const table of listTables(connection)) {
     await setImmediate()
     if (isClosed()) return false
-    const some = `select count(*) from (select 1 from "${table}" limit ${MOST_ROWS_READ + 1})`
-    const isLarge = table === SAMPLED || (connection.prepare(some).pluck().get() as number) > MOST_ROWS_READ
+    const some = `select count(*) from (select 1 from "${table}" limit ${MAX_ANALYZED_ROWS + 1})`
+    const isLarge = table === SAMPLED || (connection.prepare(some).pluck().get() as number) > MAX_ANALYZED_ROWS
     connection.pragma(`analysis_limit = ${isLarge ? SAMPLE : 0}`)
     connection.exec(`analyze "${table}"`)
   }
@@ -28,7 +28,7 @@ export function hasStatistics(connection: SqliteDatabase): boolean {
   return connection.prepare("select 1 from sqlite_schema where name = 'sqlite_stat1'").get() !== undefined
 }
 
-function tablesOf(connection: SqliteDatabase): string[] {
+function listTables(connection: SqliteDatabase): string[] {
   const all = "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'"
   return connection.prepare(all).pluck().all() as string[]
 }

@@ -5,51 +5,51 @@ import type { Clock, Instant } from '../../../clock.ts'
 import { Audit, type AuditSealer, CHAIN_START, type ChainHead, type SealedRecord } from '../../audit.ts'
 import type { Database } from '../../database.ts'
 import { migrate } from '../../migrate.ts'
+import { RowCounts } from '../../row-counts.ts'
 import {
+  type AuditOrigin,
   type CommitListener,
   type Reader,
-  type Stamp,
   type Store,
-  StoreMisuse,
+  StoreMisuseError,
   type StoreStats,
   type StreamOptions,
-  type Writing,
+  type TransactionScope,
 } from '../../store.ts'
-import { Totals } from '../../totals.ts'
 import { openForWriting, type SqliteDatabase } from './connection.ts'
-import { CostExceeded, CostGuard } from './cost-guard.ts'
+import { CostExceededError, CostGuard } from './cost-guard.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { SqliteExecutor } from './executor.ts'
-import { translate } from './faults.ts'
-import { type Committed, GroupCommit } from './group-commit.ts'
+import { type CommittedGroup, GroupCommit } from './group-commit.ts'
 import { Scans } from './scans.ts'
-import { Statements } from './statements.ts'
-import { hasStatistics, tendTables } from './statistics.ts'
+import { translateSqliteError } from './sqlite-errors.ts'
+import { PreparedStatements } from './statements.ts'
+import { analyzeTables, hasStatistics } from './statistics.ts'
 import { Streams } from './streams.ts'
-import { unusableDialect, unusableDriver } from './transaction.ts'
+import { unsupportedDialect, unsupportedDriver } from './transaction.ts'
 
-const LONGEST_QUEUE = 1_000
+const MAX_QUEUE_LENGTH = 1_000
 // What a guarded statement may cost on the connection of everybody, in the units of filters: some milliseconds.
 const MAX_COST = 50_000
 const MAX_COSTLY_BYTES = 256 * 1024
-const TEND_AFTER = 1_000
+const ANALYZE_AFTER_CHANGES = 1_000
 // Pages a step of a backup copies before other work gets a turn.
 const BACKUP_PAGES = 200
 
-export interface SqliteOptions {
+export interface SqliteStoreOptions {
   /** Seals the audit records. */
   readonly auditSealer: AuditSealer
   /** Told of what goes wrong where nobody waits for an answer. */
-  report(error: unknown): void
+  reportError(error: unknown): void
   /** How many transactions may wait for their turn; more are refused. */
-  readonly longestQueue?: number
+  readonly maxQueueLength?: number
 }
 
 /**
  * Opens the database in `file`, creating and migrating it as needed.
  * @throws STORAGE_UNAVAILABLE if it cannot be read or written
  */
-export async function openSqliteStore(file: string, clock: Clock, options: SqliteOptions): Promise<Store> {
+export async function openSqliteStore(file: string, clock: Clock, options: SqliteStoreOptions): Promise<Store> {
   let connection: SqliteDatabase | undefined
   try {
     connection = openForWriting(file)
@@ -57,7 +57,7 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
     return new SqliteStore(file, connection, clock, options)
   } catch (error) {
     connection?.close()
-    throw translate(error)
+    throw translateSqliteError(error)
   }
 }
 
@@ -71,22 +71,22 @@ class SqliteStore implements Store {
   readonly #streams: Streams
   readonly #queue: GroupCommit
   readonly #audit: Audit
-  readonly #totals = new Totals()
+  readonly #totals = new RowCounts()
   readonly #listeners = new Set<CommitListener>()
-  readonly #report: SqliteOptions['report']
+  readonly #report: SqliteStoreOptions['reportError']
   #commits = 0
   /** How many records were ever made, about, and how many there had been when the tables were last looked at. */
   #made: number
   #tended: number
   #isClosed = false
 
-  constructor(file: string, connection: SqliteDatabase, clock: Clock, options: SqliteOptions) {
-    const { auditSealer, report, longestQueue = LONGEST_QUEUE } = options
-    const statements = new Statements(connection)
-    const audit = new Audit(auditSealer, clock, chainHead(connection, auditSealer, clock.now()))
+  constructor(file: string, connection: SqliteDatabase, clock: Clock, options: SqliteStoreOptions) {
+    const { auditSealer, reportError: report, maxQueueLength: longestQueue = MAX_QUEUE_LENGTH } = options
+    const statements = new PreparedStatements(connection)
+    const audit = new Audit(auditSealer, clock, readChainHead(connection, auditSealer, clock.now()))
     this.#audit = audit
     this.#connection = connection
-    this.#made = newestAuditRecord(connection)
+    this.#made = readNewestAuditRecord(connection)
     this.#tended = hasStatistics(connection) ? this.#made : 0
     const files = new DatabaseFiles(file)
     this.#guard.install(connection)
@@ -102,20 +102,21 @@ class SqliteStore implements Store {
     })
     const executor = new SqliteExecutor(statements, {
       check: (isReadOnly) => {
-        if (!isReadOnly) throw new StoreMisuse('changes go through Store.write')
-        if (this.#queue.isInsideBody) throw new StoreMisuse('inside a transaction, reads go through its own handle')
+        if (!isReadOnly) throw new StoreMisuseError('changes go through Store.write')
+        if (this.#queue.isInsideBody)
+          throw new StoreMisuseError('inside a transaction, reads go through its own handle')
       },
     })
     this.db = new Kysely<Database>({
-      config: { dialect: unusableDialect },
-      dialect: unusableDialect,
-      driver: unusableDriver,
+      config: { dialect: unsupportedDialect },
+      dialect: unsupportedDialect,
+      driver: unsupportedDriver,
       executor,
     })
   }
 
-  write<T>(body: (tx: Writing) => Promise<T>, stamp: Stamp): Promise<T> {
-    if (this.#isClosed) return Promise.reject(new StoreMisuse('the store is closed'))
+  write<T>(body: (tx: TransactionScope) => Promise<T>, stamp: AuditOrigin): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new StoreMisuseError('the store is closed'))
     return this.#queue.add(body, stamp)
   }
 
@@ -127,8 +128,8 @@ class SqliteStore implements Store {
     return this.#scan(query.compile(), reader)
   }
 
-  total(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number> {
-    return this.#totals.of(query.compile(), tables, (compiled) =>
+  count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number> {
+    return this.#totals.count(query.compile(), tables, (compiled) =>
       reader ? this.#scan(compiled, reader) : this.#read(compiled),
     )
   }
@@ -142,8 +143,8 @@ class SqliteStore implements Store {
     await this.#connection.backup(file, { progress: () => BACKUP_PAGES })
   }
 
-  async tend(): Promise<void> {
-    const isFinished = await tendTables(this.#connection, () => this.#isClosed)
+  async analyze(): Promise<void> {
+    const isFinished = await analyzeTables(this.#connection, () => this.#isClosed)
     if (isFinished) this.#tended = this.#made
   }
 
@@ -177,7 +178,7 @@ class SqliteStore implements Store {
         // The statement runs before the call returns.
         return await this.#guard.withinUnits(MAX_COST, () => this.#read(query))
       } catch (error) {
-        if (!(error instanceof CostExceeded)) throw error
+        if (!(error instanceof CostExceededError)) throw error
         this.#costly.set(query.sql, true, 0)
       }
     }
@@ -188,16 +189,16 @@ class SqliteStore implements Store {
    * After each doubling: a database that was just filled would be read by plans made for an empty one. Only what is made
    * counts, because a change moves no statistics to speak of.
    */
-  #tendWhenGrown(changes: Committed['changes']): void {
+  #tendWhenGrown(changes: CommittedGroup['changes']): void {
     for (const ofOne of changes) for (const { operation } of ofOne) if (operation === 'create') this.#made += 1
-    if (this.#made < Math.max(TEND_AFTER, 2 * this.#tended)) return
+    if (this.#made < Math.max(ANALYZE_AFTER_CHANGES, 2 * this.#tended)) return
     this.#tended = this.#made
-    void this.tend().catch(this.#report)
+    void this.analyze().catch(this.#report)
   }
 
-  #announce({ changes, tables }: Committed): void {
+  #announce({ changes, tables }: CommittedGroup): void {
     this.#commits += 1
-    this.#totals.touched(tables)
+    this.#totals.invalidate(tables)
     this.#tendWhenGrown(changes)
     for (const all of changes) {
       const ofOne = all.filter(({ isAuditOnly }) => !isAuditOnly)
@@ -217,7 +218,7 @@ class SqliteStore implements Store {
 const MAX_CHANGED = 1_000
 
 /** With what the chain goes on: the hash of the newest record, and the age of the newest one that is as it was written. */
-function chainHead(connection: SqliteDatabase, sealer: AuditSealer, now: Instant): ChainHead {
+function readChainHead(connection: SqliteDatabase, sealer: AuditSealer, now: Instant): ChainHead {
   const newest = connection
     .prepare(`select * from audit_records order by n desc limit ${MAX_CHANGED}`)
     .iterate() as Iterable<SealedRecord>
@@ -230,6 +231,6 @@ function chainHead(connection: SqliteDatabase, sealer: AuditSealer, now: Instant
   return { hash: hash ?? CHAIN_START, elapsed: 0 }
 }
 
-function newestAuditRecord(connection: SqliteDatabase): number {
+function readNewestAuditRecord(connection: SqliteDatabase): number {
   return (connection.prepare('select max(n) from audit_records').pluck().get() as number | null) ?? 0
 }

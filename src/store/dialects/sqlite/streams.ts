@@ -5,9 +5,9 @@ import { errors } from '../../../errors.ts'
 import type { Reader, StreamOptions } from '../../store.ts'
 import { openForReading, type SqliteDatabase } from './connection.ts'
 import type { DatabaseFiles } from './database-files.ts'
-import { bindable } from './executor.ts'
-import { translate } from './faults.ts'
+import { toBindable } from './executor.ts'
 import type { Cursor, Scans } from './scans.ts'
+import { translateSqliteError } from './sqlite-errors.ts'
 
 // While a stream is open the log of the database grows, and starts over only once it is closed. Administrators have places
 // of their own, so that nobody else can take them.
@@ -25,7 +25,7 @@ const MAX_IDLE_MS = 10_000
 const MIN_IDLE_BEFORE_EVICTION_MS = 1_000
 
 /** The stream ended before its last row, because its reader took too long. */
-export class StreamTimeout extends Error {
+export class StreamTimeoutError extends Error {
   constructor(what: string) {
     super(`a stream was cut: ${what}`)
     this.name = 'StreamTimeout'
@@ -59,7 +59,7 @@ export class Streams {
       this.#files.requirePresent()
       return openForReading(this.#file)
     } catch (error) {
-      throw translate(error)
+      throw translateSqliteError(error)
     }
   }
 
@@ -113,10 +113,10 @@ export class Streams {
           yield row as Row
           stream.idleSince = undefined
         }
-        if (cutBy !== undefined) throw new StreamTimeout(cutBy)
+        if (cutBy !== undefined) throw new StreamTimeoutError(cutBy)
       }
     } catch (error) {
-      throw translate(error)
+      throw translateSqliteError(error)
     } finally {
       stream.end()
     }
@@ -133,7 +133,7 @@ export class Streams {
     let rows: IterableIterator<unknown> | undefined
     return {
       next(count) {
-        rows ??= connection.prepare(sql).iterate(bindable(parameters))
+        rows ??= connection.prepare(sql).iterate(toBindable(parameters))
         const found: unknown[] = []
         while (found.length < count) {
           const next = rows.next()

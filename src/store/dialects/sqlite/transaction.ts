@@ -1,11 +1,11 @@
 // The handle that a transaction's body works with: Kysely's own kind, which can be closed.
 import { type RootOperationNode, SqliteAdapter, SqliteQueryCompiler, Transaction } from 'kysely'
 import type { Database } from '../../database.ts'
-import { StoreMisuse } from '../../store.ts'
+import { StoreMisuseError } from '../../store.ts'
 import { SqliteExecutor } from './executor.ts'
-import type { Statements } from './statements.ts'
+import type { PreparedStatements } from './statements.ts'
 
-export interface Handle {
+export interface QueryHandle {
   readonly db: Transaction<Database>
   /** The tables that were changed through it. */
   readonly tables: ReadonlySet<string>
@@ -13,22 +13,22 @@ export interface Handle {
   close(): void
 }
 
-export function openHandle(statements: Statements): Handle {
+export function openQueryHandle(statements: PreparedStatements): QueryHandle {
   let isOpen = true
   const tables = new Set<string>()
   const executor = new SqliteExecutor(statements, {
     check: () => {
-      if (!isOpen) throw new StoreMisuse('a transaction was used after its end')
+      if (!isOpen) throw new StoreMisuseError('a transaction was used after its end')
     },
     changed: (query) => {
-      const table = changedTable(query)
+      const table = findChangedTable(query)
       if (table) tables.add(table)
     },
   })
   const db = new Transaction<Database>({
-    config: { dialect: unusableDialect },
-    dialect: unusableDialect,
-    driver: unusableDriver,
+    config: { dialect: unsupportedDialect },
+    dialect: unsupportedDialect,
+    driver: unsupportedDriver,
     executor,
   })
   return {
@@ -40,30 +40,30 @@ export function openHandle(statements: Statements): Handle {
   }
 }
 
-function changedTable(query: RootOperationNode): string | undefined {
+function findChangedTable(query: RootOperationNode): string | undefined {
   switch (query.kind) {
     case 'InsertQueryNode':
       return query.into?.table.identifier.name
     case 'DeleteQueryNode':
-      return firstTable(query.from.froms)
+      return findFirstTable(query.from.froms)
     case 'UpdateQueryNode':
-      return query.table ? firstTable([query.table]) : undefined
+      return query.table ? findFirstTable([query.table]) : undefined
     default:
       return undefined
   }
 }
 
-function firstTable(nodes: readonly unknown[]): string | undefined {
+function findFirstTable(nodes: readonly unknown[]): string | undefined {
   const node = nodes[0] as { kind: string; table?: { identifier: { name: string } } } | undefined
   return node?.kind === 'TableNode' ? node.table?.identifier.name : undefined
 }
 
 const refuse = () => {
-  throw new StoreMisuse('queries run through the executor')
+  throw new StoreMisuseError('queries run through the executor')
 }
 
 /** Kysely asks for a driver and a dialect; with an executor of its own it uses neither. */
-export const unusableDriver = {
+export const unsupportedDriver = {
   init: refuse,
   acquireConnection: refuse,
   beginTransaction: refuse,
@@ -72,8 +72,8 @@ export const unusableDriver = {
   releaseConnection: refuse,
   destroy: async () => {},
 }
-export const unusableDialect = {
-  createDriver: () => unusableDriver,
+export const unsupportedDialect = {
+  createDriver: () => unsupportedDriver,
   createQueryCompiler: () => new SqliteQueryCompiler(),
   createAdapter: () => new SqliteAdapter(),
   createIntrospector: refuse,

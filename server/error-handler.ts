@@ -1,0 +1,57 @@
+// From whatever was thrown to the error envelope: catalogue errors as they are, all else as an internal error.
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { ControllerError, errors, type PublicCause, toPrintable } from '../src/errors.ts'
+import type { Log } from '../src/log.ts'
+import { ENVELOPE_VERSIONS } from './responses.ts'
+
+/** The error handler of the server. */
+export function handleError(log: Log) {
+  return (thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void => {
+    const error = toControllerError(thrown)
+    logError(log, error, thrown, request)
+    if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
+    reply.code(error.status).header('content-type', 'application/json').serializer(String)
+    reply.send(`${JSON.stringify(renderErrorEnvelope(error, request.id))}\n`)
+  }
+}
+
+/** The body of an error answer. */
+export function renderErrorEnvelope({ code, message, publicCause }: ControllerError, requestId: string) {
+  const cause = publicCause && toPublicCause(publicCause)
+  return { error: { code, message, requestId, ...(cause ? { cause } : {}) }, meta: ENVELOPE_VERSIONS }
+}
+
+function toPublicCause(cause: PublicCause) {
+  if ('field' in cause) return { field: cause.field, reason: cause.reason, value: toPrintable(cause.value) }
+  return { code: cause.code ?? 'UNHANDLED', message: cause.message, data: cause.data }
+}
+
+/** What Fastify refuses by itself, in the words of the catalogue. */
+function toControllerError(thrown: FastifyError | Error): ControllerError {
+  if (thrown instanceof ControllerError) return thrown
+  switch ((thrown as FastifyError).code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return errors.REQUEST_ENTITY_TOO_LARGE()
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Type', reason: 'is not one that is taken here' })
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+    case 'FST_ERR_CTP_INVALID_JSON_BODY':
+    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
+      return errors.COULD_NOT_PARSE_BODY({ message: 'the body is not what its headers say' }, { cause: thrown })
+    // Nobody is there any more to be told; it only must not be logged as a fault of ours.
+    case 'ECONNRESET':
+      return errors.REQUEST_TIMEOUT(undefined, { cause: 'the connection closed before the request was complete' })
+    case 'FST_ERR_BAD_URL':
+      return errors.NOT_FOUND({ message: 'the path cannot be decoded' })
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return errors.NOT_FOUND({ message: 'no id is that long' })
+    default:
+      return errors.UNHANDLED(undefined, { cause: thrown })
+  }
+}
+
+function logError(log: Log, error: ControllerError, thrown: unknown, request: FastifyRequest): void {
+  const fields = { requestId: request.id, method: request.method, path: request.url.split('?')[0], code: error.code }
+  if (error.status >= 500) log.error({ ...fields, err: error.cause ?? thrown }, 'a request failed')
+  else if (error.cause !== undefined) log.debug({ ...fields, cause: String(error.cause) }, 'a request was refused')
+}

@@ -1,0 +1,96 @@
+// What operations answer with: the envelope of both APIs, and the few answers that have none.
+import type { Readable } from 'node:stream'
+import { toJsonText } from '../src/records/raw-json.ts'
+import type { Window } from '../src/store/lists.ts'
+
+/** What is sent: a body as text or stream, with a status and a content type. */
+export interface Response {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string | Buffer | Readable
+  readonly headers?: Readonly<Record<string, string>>
+  /** Every caller is sent the same bytes, which stay in memory anyway. */
+  readonly isShared?: boolean
+}
+
+const JSON_TYPE = 'application/json'
+const VERSIONS = '"apiEnrollmentVersion":"0.0.1","apiVersion":"0.0.1"'
+
+/** The versions that stand in the meta of every envelope. */
+export const ENVELOPE_VERSIONS = { apiEnrollmentVersion: '0.0.1', apiVersion: '0.0.1' } as const
+
+const EMPTY_RESPONSE: Response = makeResponse(200, '{}')
+
+function makeResponse(status: number, data: string, headers?: Response['headers']): Response {
+  const body = `{"data":${data},"meta":{${VERSIONS}}}\n`
+  return { status, contentType: JSON_TYPE, body, ...(headers ? { headers } : {}) }
+}
+
+/** The envelope without content, for changes. */
+export function emptyResponse(): Response {
+  return EMPTY_RESPONSE
+}
+
+/** One record or value; text that is JSON already comes as `RawJson`. */
+export function dataResponse(
+  value: unknown,
+  { status = 200, headers }: { status?: number; headers?: Response['headers'] } = {},
+): Response {
+  return makeResponse(status, toJsonText(value), headers)
+}
+
+/** A record was made. */
+export function createdResponse(plural: string, id: string): Response {
+  return makeResponse(201, `{"_links":{"self":{"href":"./${plural}/${id}"}},"id":${JSON.stringify(id)}}`)
+}
+
+/** A page of records, each as JSON text, in one member of `data`. */
+export function listUnder(
+  member: string,
+  records: readonly string[],
+  page: Window,
+  filterableFields: readonly string[],
+): Response {
+  const body = `{"data":{"${member}":[${records.join(',')}]},${renderListMeta(page, filterableFields)}}\n`
+  return { status: 200, contentType: JSON_TYPE, body }
+}
+
+/** A page of values or records, each as JSON text, or all of them as pieces of bytes with their commas. */
+export function listResponse(
+  records: readonly string[] | readonly Buffer[],
+  page: Window,
+  filterableFields: readonly string[],
+): Response {
+  const tail = `],${renderListMeta(page, filterableFields)}}\n`
+  const body = isBytes(records)
+    ? Buffer.concat([LIST_HEAD, ...records, Buffer.from(tail)])
+    : `{"data":[${records.join(',')}${tail}`
+  return { status: 200, contentType: JSON_TYPE, body }
+}
+
+const LIST_HEAD = Buffer.from('{"data":[')
+
+function isBytes(records: readonly string[] | readonly Buffer[]): records is readonly Buffer[] {
+  return typeof records[0] === 'object'
+}
+
+/** The meta of a list; a list without a limit reports −1. */
+export function renderListMeta({ limit, offset, total }: Window, filterableFields: readonly string[]): string {
+  const shown = limit === 'none' ? -1 : limit
+  const pagination = `"pagination":{"limit":${shown},"offset":${offset},"totalCount":${total}}`
+  return `"meta":{${VERSIONS},"filterableFields":${JSON.stringify(filterableFields)},${pagination}}`
+}
+
+/** Something without an envelope. */
+export function rawResponse(
+  contentType: string,
+  body: string | Buffer | Readable,
+  headers?: Response['headers'],
+): Response {
+  return { status: 200, contentType, body, ...(headers ? { headers } : {}) }
+}
+
+/** A document that is the same for every caller. */
+export function document(contentType: string, body: Buffer): Response {
+  return { ...rawResponse(contentType, body), isShared: true }
+}

@@ -1,0 +1,50 @@
+// Which services carry a config, and which identities have it in place of another: whom a change of the config concerns.
+import { SetMap } from '../policy/set-map.ts'
+
+/** That an identity gets a config in place of the service's own. */
+export interface Override {
+  readonly identityId: string
+  readonly configId: string
+}
+
+export class ConfigUsage {
+  readonly #configsByService = new Map<string, readonly string[]>()
+  readonly #servicesByConfig = new SetMap()
+  readonly #overrides = new Map<string, Override>()
+  readonly #overridesByConfig = new SetMap()
+
+  setService(id: string, configIds: readonly string[]): void {
+    this.deleteService(id)
+    if (configIds.length === 0) return
+    this.#configsByService.set(id, configIds)
+    for (const configId of configIds) this.#servicesByConfig.add(configId, id)
+  }
+
+  deleteService(id: string): void {
+    for (const configId of this.#configsByService.get(id) ?? []) this.#servicesByConfig.delete(configId, id)
+    this.#configsByService.delete(id)
+  }
+
+  setOverride(id: string, { identityId, configId }: Override): void {
+    this.deleteOverride(id)
+    this.#overrides.set(id, { identityId, configId })
+    this.#overridesByConfig.add(configId, id)
+  }
+
+  deleteOverride(id: string): void {
+    const override = this.#overrides.get(id)
+    if (override) this.#overridesByConfig.delete(override.configId, id)
+    this.#overrides.delete(id)
+  }
+
+  /** Ids of the services that carry the config. */
+  findServices(configId: string): Iterable<string> {
+    return this.#servicesByConfig.get(configId)
+  }
+
+  /** Ids of the identities that get the config in place of another, for some service. */
+  findIdentities(configId: string): Set<string> {
+    const overrides = [...this.#overridesByConfig.get(configId)]
+    return new Set(overrides.flatMap((id) => this.#overrides.get(id)?.identityId ?? []))
+  }
+}

@@ -1,0 +1,110 @@
+// Dialing and hosting: whether a sign-in may, in the order in which clients know the refusals, and the session it gets.
+import type { Context } from '../context.ts'
+import { errors, invalidError, notFoundError } from '../errors.ts'
+import { newToken } from '../ids.ts'
+import type { PolicyType } from '../policy/policy-index.ts'
+import type { RoleBearer } from '../policy/role-selector.ts'
+import { services } from '../resources/services.ts'
+import { sessions } from '../resources/sessions.ts'
+import type { Tags } from '../schema/fields.ts'
+import { insert, newEntity } from '../store/entities.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
+import { getRecordTable } from '../store/record-tables.ts'
+import { isOneOf, untyped } from '../store/untyped.ts'
+import { combineEvidence, judgeChecks, type PostureSubject } from './posture.ts'
+
+/** Who asks. */
+export interface SessionOwner {
+  readonly identity: RoleBearer
+  readonly isAdmin: boolean
+  readonly apiSessionId: string
+}
+
+export interface SessionRequest {
+  readonly serviceId: string
+  /** `Invalid` is a word that clients may send, and that is refused after everything else. */
+  readonly type: PolicyType | 'Invalid'
+  readonly tags: Tags
+}
+
+const existingSession = prepareQuery<[apiSessionId: string, serviceId: string, type: string], { id: string }>(
+  (db, apiSessionId, serviceId, type) =>
+    db
+      .selectFrom('sessions')
+      .select('id')
+      .where('apiSessionId', '=', apiSessionId)
+      .where('serviceId', '=', serviceId)
+      .where('type', '=', type) as never,
+)
+
+/**
+ * The id of the session by which a sign-in reaches a service: the one that it has already, else a new one.
+ * @throws NOT_FOUND for a service that it does not see, COULD_NOT_VALIDATE where no policy of the type grants it,
+ *   INVALID_POSTURE, NO_EDGE_ROUTERS_AVAILABLE
+ */
+export async function createSession(context: Context, dialer: SessionOwner, request: SessionRequest): Promise<string> {
+  const { apiSessionId, identity } = dialer
+  const { serviceId, type, tags } = request
+  const [present] = await existingSession(context.db, apiSessionId, serviceId, type)
+  if (present) return present.id
+  await requireReachable(context, dialer, request)
+  return context.write(async (tx) => {
+    // Another request of the same client may have come first.
+    const [made] = await existingSession(tx.db, apiSessionId, serviceId, type)
+    if (made) return made.id
+    const values = { apiSessionId, identityId: identity.id, serviceId, type, tags, token: newToken() }
+    return (await insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')).id
+  })
+}
+
+async function requireReachable(
+  context: Context,
+  { identity, isAdmin, apiSessionId }: SessionOwner,
+  { serviceId, type }: SessionRequest,
+): Promise<void> {
+  const { access } = context.controller
+  const isVisible = isAdmin
+    ? await getRecordTable(services).exists(context.db, serviceId)
+    : access.mayReach(identity, serviceId)
+  if (!isVisible) throw notFoundError('service', serviceId)
+  if (type !== 'Invalid') {
+    if (!access.mayReach(identity, serviceId, type)) {
+      throw invalidError('ServiceId', `is no service that this identity may ${type.toLowerCase()}`, serviceId)
+    }
+    await requirePosture(context, { identityId: identity.id, apiSessionId }, identity, { serviceId, type })
+  }
+  if (access.listCommonRouters(identity, serviceId).length === 0) throw errors.NO_EDGE_ROUTERS_AVAILABLE()
+  if (type === 'Invalid') throw invalidError('type', 'must be Dial or Bind', type)
+}
+
+/** One policy whose checks all pass is enough. @throws INVALID_POSTURE with what failed, by policy */
+async function requirePosture(
+  { db, controller: { access } }: Context,
+  subject: PostureSubject,
+  identity: RoleBearer,
+  { serviceId, type }: { readonly serviceId: string; readonly type: PolicyType },
+): Promise<void> {
+  const failed = new Map<string, readonly string[]>()
+  for (const policy of access.filterGranting(access.findPolicies(identity, type), serviceId)) {
+    const findings = judgeChecks(access, policy, subject)
+    if (combineEvidence(findings) === 'passing') return
+    const missing = findings.filter(({ evidence }) => evidence !== 'passing')
+    failed.set(
+      policy.id,
+      missing.map(({ postureCheckId }) => postureCheckId),
+    )
+  }
+  const rows = await untyped(db)
+    .selectFrom('posture_checks')
+    .select(['id', 'typeId'])
+    .where(isOneOf(db, 'id', [...failed.values()].flat()))
+    .execute()
+  const typeOf = new Map(rows.map(({ id, typeId }) => [id, typeId]))
+  const data = Object.fromEntries(
+    [...failed].map(([policyId, ids]) => [
+      policyId,
+      ids.map((id) => ({ id, typeId: typeOf.get(id), isPassing: false })),
+    ]),
+  )
+  throw errors.INVALID_POSTURE({ message: 'posture checks of every policy that grants the service fail', data })
+}

@@ -1,0 +1,25 @@
+// What policies know an identity by.
+import type { Context } from '../context.ts'
+import { notFoundError } from '../errors.ts'
+import type { RoleBearer } from '../policy/role-selector.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
+
+const roleAttributes = prepareQuery<[id: string], { roleAttributes: string }>(
+  (db, id) => db.selectFrom('identities').select('roleAttributes').where('id', '=', id) as never,
+)
+
+/** The id and role attributes of an identity. @throws NOT_FOUND */
+export async function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: string): Promise<RoleBearer> {
+  const [row] = await roleAttributes(db, identityId)
+  if (!row) throw notFoundError('identity', identityId)
+  return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
+}
+
+/** The same of an identity that has signed in, from memory while its session lives. @throws NOT_FOUND */
+export async function roleBearerOfSession(
+  { db, controller }: Pick<Context, 'db' | 'controller'>,
+  { identityId, apiSessionId }: { readonly identityId: string; readonly apiSessionId: string },
+): Promise<RoleBearer> {
+  const session = controller.sessions.get(apiSessionId)
+  return session ? { id: identityId, attributes: session.identity.roleAttributes } : loadRoleBearer({ db }, identityId)
+}

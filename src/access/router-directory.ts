@@ -1,0 +1,45 @@
+// The edge routers in memory: few, and shown with every session and every service that is about to be reached.
+import type { Kysely } from 'kysely'
+import type { Change } from '../store/changes.ts'
+import type { Database } from '../store/database.ts'
+
+/** What clients are told of an edge router, beside whether and where it is connected. */
+export interface RouterEntry {
+  readonly id: string
+  readonly name: string
+  readonly cost: number
+  readonly noTraversal: boolean
+  readonly disabled: boolean
+}
+
+export class RouterDirectory {
+  readonly #byId = new Map<string, RouterEntry>()
+
+  static async load(db: Kysely<Database>): Promise<RouterDirectory> {
+    const known = new RouterDirectory()
+    const rows = await db
+      .selectFrom('routers')
+      .select(['id', 'name', 'cost', 'noTraversal', 'disabled'])
+      .where('isEdge', '=', 1)
+      .execute()
+    for (const { id, name, cost, noTraversal, disabled } of rows) {
+      known.#byId.set(id, { id, name, cost, noTraversal: noTraversal === 1, disabled: disabled === 1 })
+    }
+    return known
+  }
+
+  get(id: string): RouterEntry | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** Follows the changes of a commit. */
+  apply({ resource, id, after }: Change): void {
+    if (resource !== 'edge-routers') return
+    if (!after) {
+      this.#byId.delete(id)
+      return
+    }
+    const { name, cost, noTraversal, disabled } = after as unknown as RouterEntry
+    this.#byId.set(id, { id, name, cost, noTraversal, disabled })
+  }
+}

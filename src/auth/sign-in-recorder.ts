@@ -1,0 +1,65 @@
+// Sign-ins that succeed: how often an identity may, and which of them are audit records of their own.
+import type { Instant } from '../clock.ts'
+import type { Context } from '../context.ts'
+import { errors } from '../errors.ts'
+import { RateLimit } from '../rate-limit.ts'
+import { apiSessions } from '../resources/api-sessions.ts'
+import { sourceFromAddress } from '../sources.ts'
+import { type Admission, EventAggregator } from './event-aggregator.ts'
+import type { Method } from './sign-in-attempt.ts'
+
+/** A sign-in as the audit has it: the context is that of the identity. */
+export interface SignIn extends Pick<Context, 'caller' | 'origin'> {
+  readonly identityId: string
+  readonly method: Method
+  readonly apiSessionId: string
+}
+
+const WINDOW_MS = 60 * 60_000
+// About 300 bytes each. A sign-in beyond them is a record of its own.
+const MAX_KEYS = 100_000
+const BURST_SECONDS = 10
+
+/**
+ * The first sign-in of an identity by one method from one source in an hour is recorded when it happens, the others are counted
+ * into one record at the end of the hour. A kill loses what was counted since the last record, at most an hour of it; after a
+ * start the next sign-in is a first one again.
+ */
+export class SignInRecorder {
+  readonly #rate: RateLimit
+  readonly #events = new EventAggregator<SignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_KEYS })
+
+  /** @param perSecond how many sign-ins of one identity succeed on average; a burst may be ten times as many */
+  constructor(perSecond: number) {
+    this.#rate = new RateLimit({ perSecond, burst: perSecond * BURST_SECONDS })
+  }
+
+  /** Counts a sign-in with a proven credential against the rate of its identity. @throws SERVER_TOO_MANY_REQUESTS */
+  requireRate(identityId: string, now: Instant): void {
+    const retryAfterSeconds = this.#rate.take(identityId, now)
+    if (retryAfterSeconds === 0) return
+    const cause = `identity ${identityId} signs in too often`
+    throw errors.SERVER_TOO_MANY_REQUESTS({ message: 'this identity signs in too often' }, { cause, retryAfterSeconds })
+  }
+
+  /** Counts a sign-in for the audit. Unless it is `counted`, its session is recorded by the caller. */
+  admit(signIn: SignIn, now: Instant): Admission {
+    return this.#events.admit(keyFromSignIn(signIn), signIn, now)
+  }
+
+  /** Takes back a sign-in whose session could not be stored. */
+  undo(signIn: SignIn, admission: Admission): void {
+    this.#events.undo(keyFromSignIn(signIn), admission)
+  }
+
+  /** Records what was counted in hours that are over; in all of them with `isFinal`. */
+  async flush({ clock, controller }: Context, options: { readonly isFinal?: boolean } = {}): Promise<void> {
+    const write = ({ caller, origin, method, apiSessionId: id }: SignIn, count: number) =>
+      controller.recordEvent(caller, origin, { operation: 'create', resource: apiSessions.plural, id, method, count })
+    await this.#events.flush(clock.now(), write, options)
+  }
+}
+
+function keyFromSignIn({ identityId, method, origin }: SignIn): string {
+  return `${identityId} ${method} ${sourceFromAddress(origin.address ?? '')}`
+}

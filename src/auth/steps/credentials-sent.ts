@@ -1,9 +1,0 @@
-// Password: both halves were sent.
-import { errors } from '../../errors.ts'
-import type { Step } from '../attempt.ts'
-
-/** @throws COULD_NOT_VALIDATE: this much a caller is told */
-export const credentialsSent: Step = ({ presented: { username, password } }) => {
-  const missing = username ? 'password' : 'username'
-  if (!username || !password) throw errors.COULD_NOT_VALIDATE({ field: missing, reason: 'is required' })
-}

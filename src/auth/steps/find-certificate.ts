@@ -1,0 +1,19 @@
+// Certificate: whose it is. Only the proven leaf counts, whatever else was sent beside it. Nobody's is no refusal yet: its
+// authority may say whose it is.
+import type { X509Certificate } from 'node:crypto'
+import { computeFingerprint256 } from '../../pki/certificates.ts'
+import { findByCertificate } from '../credentials.ts'
+import type { Step } from '../sign-in-attempt.ts'
+
+export const findCertificate: Step = async (attempt) => {
+  const leaf = attempt.credentials.certificates[0] as X509Certificate
+  const [row] = await findByCertificate(attempt.context.db, computeFingerprint256(leaf))
+  attempt.authenticator = row && {
+    id: row.id,
+    identityId: row.identityId,
+    passwordHash: null,
+    isIssuedByNetwork: row.isIssuedByNetwork === 1,
+    isExtendRequested: row.isExtendRequested === 1,
+    lastAuthResolvedToRoot: row.lastAuthResolvedToRoot === 1,
+  }
+}

@@ -1,9 +1,0 @@
-// Password: compared with the stored hash, or with one that belongs to nobody. What comes of it is judged later.
-import type { Step } from '../attempt.ts'
-
-/** @throws SERVER_TOO_MANY_REQUESTS */
-export const passwordCompared: Step = async (attempt) => {
-  const { context, authenticator, presented } = attempt
-  const hash = authenticator?.passwordHash ?? undefined
-  attempt.isPasswordRight = await context.controller.passwords.verify(hash, presented.password ?? '', context)
-}

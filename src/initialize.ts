@@ -1,0 +1,139 @@
+// The first start of a data directory: keys, certificates, database, settings and the first administrator.
+import { existsSync } from 'node:fs'
+import { endBootstrapTokens } from './auth/bootstrap-tokens.ts'
+import { findFirstAdministrator, recoverAdministrator } from './auth/recovery.ts'
+import { SessionTokens } from './auth/session-tokens.ts'
+import { encodeBootstrap } from './client/bootstrap.ts'
+import type { Clock } from './clock.ts'
+import { getAdvertisedAddress, listCertificateHosts, type Overrides, readConfig, renderConfigFile } from './config.ts'
+import type { Context } from './context.ts'
+import { openController } from './controller.ts'
+import {
+  DataDirectoryError,
+  getDataPaths,
+  hasDatabase,
+  hasOnlyOwnFiles,
+  isPresent,
+  requireDatabase,
+  runAsOwner,
+} from './data-directory.ts'
+import { silentLog } from './log.ts'
+import { Authority } from './pki/authority.ts'
+import { createPrivateDirectory, loadOrCreateKey, writePrivateFile } from './pki/files.ts'
+import { enrollments } from './resources/enrollments.ts'
+import { identities } from './resources/identities.ts'
+import { AUDIT_KEY_BYTES } from './store/audit.ts'
+import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
+import { createDatabase } from './store/dialects/sqlite/maintenance.ts'
+import { insert, newEntity, removeInTransaction } from './store/entities.ts'
+
+// Long enough for somebody who starts a controller to copy it, too short to be found in an old terminal.
+const BOOTSTRAP_LIFETIME_MS = 60 * 60 * 1000
+const DEFAULT_ADMIN = 'Default Admin'
+
+export interface Administrator {
+  readonly username: string
+  readonly password: string
+}
+
+export interface InitializeOptions {
+  readonly directory: string
+  /** Settings that the new `config.yaml` gets in place of the defaults. */
+  readonly settings: Overrides
+  readonly clock: Clock
+  /** Signs in at once with this; without it the first administrator is made by a bootstrap token. */
+  readonly administrator?: Administrator
+}
+
+/**
+ * The settings file is written last: where it is, everything is.
+ * @throws DataDirectoryError if this account cannot enter the directory
+ */
+export function isInitialized(directory: string): boolean {
+  return isPresent(getDataPaths(directory).config)
+}
+
+/**
+ * Makes a data directory. One that was begun and not finished is completed. Returns the files it wrote.
+ * @throws ConfigError, DirectoryLocked, DataDirectoryError
+ */
+export async function initializeDirectory({
+  directory,
+  settings,
+  clock,
+  administrator,
+}: InitializeOptions): Promise<string[]> {
+  const paths = getDataPaths(directory)
+  const config = readConfig(undefined, {}, settings)
+  requireNothingElse(directory)
+  createPrivateDirectory(directory)
+  const unlock = lockDirectory(directory)
+  try {
+    await makeDatabase(directory, clock)
+    const written = runAsOwner(directory, () => {
+      SessionTokens.open(paths.tokenKey)
+      return Authority.exists(paths.pki) ? [] : Authority.make(paths.pki, listCertificateHosts(config), clock.now())
+    })
+    const controller = await openController({ directory, config, clock, log: silentLog })
+    try {
+      await createFirstAdministrator(controller.context({ kind: 'system' }), administrator)
+    } finally {
+      await controller.close()
+    }
+    runAsOwner(directory, () => writePrivateFile(paths.config, renderConfigFile(settings)))
+    return [paths.config, paths.database, paths.tokenKey, paths.auditKey, ...written]
+  } finally {
+    unlock()
+  }
+}
+
+/** A directory that holds other files is not taken over: it would be closed to the accounts that share it. */
+function requireNothingElse(directory: string): void {
+  if (hasOnlyOwnFiles(directory)) return
+  throw new DataDirectoryError('NOT_EMPTY', `${directory} holds other files`, '--data-dir with a new directory')
+}
+
+/** The database comes before the keys, so that keys without a database are those of one that was lost. */
+async function makeDatabase(directory: string, clock: Clock): Promise<void> {
+  const { database, auditKey, pki } = getDataPaths(directory)
+  if (existsSync(pki)) requireDatabase(directory)
+  // Only with a new database: records that an earlier key sealed would look forged under a new one.
+  if (!hasDatabase(directory)) runAsOwner(directory, () => loadOrCreateKey(auditKey, AUDIT_KEY_BYTES))
+  await createDatabase(database, clock)
+}
+
+async function createFirstAdministrator(context: Context, administrator: Administrator | undefined): Promise<void> {
+  await context.write(async (tx) => {
+    const found = await tx.db.selectFrom('identities').select('id').where('isDefaultAdmin', '=', 1).executeTakeFirst()
+    if (!found) await insert(tx, identities, newFirstAdministrator(tx))
+  })
+  if (administrator) await recoverAdministrator(context, administrator)
+}
+
+function newFirstAdministrator(tx: Pick<Context, 'clock'>) {
+  return newEntity(tx, identities, { name: DEFAULT_ADMIN, typeId: 'Default', isAdmin: true, isDefaultAdmin: true })
+}
+
+/** A new bootstrap token for the first administrator; earlier ones end. */
+export async function createBootstrapToken(context: Context): Promise<string> {
+  const { controller, clock } = context
+  const identityId = await findFirstAdministrator(context)
+  const expiresAt = clock.now() + BOOTSTRAP_LIFETIME_MS
+  const { token } = await context.write(async (tx) => {
+    await endBootstrapTokens(tx)
+    // An identity has one outstanding enrollment of a method, and this one must come about.
+    const earlier = await tx.db
+      .selectFrom('enrollments')
+      .select('id')
+      .where('identityId', '=', identityId)
+      .where('method', '=', 'updb')
+      .executeTakeFirst()
+    if (earlier) await removeInTransaction(tx, enrollments, earlier.id)
+    return controller.enrollments.store(tx, { identityId, method: 'updb', expiresAt, isBootstrap: true })
+  })
+  return encodeBootstrap({
+    url: `https://${getAdvertisedAddress(controller.config)}`,
+    fingerprint: controller.authority.rootFingerprint,
+    token,
+  })
+}

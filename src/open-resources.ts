@@ -1,0 +1,34 @@
+// What was opened, one after the other, and is closed in the opposite order: also when opening the next thing fails.
+
+export class OpenResources {
+  readonly #closes: (() => unknown)[] = []
+
+  /** Remembers how to close what was just opened. */
+  add(close: () => unknown): void {
+    this.#closes.push(close)
+  }
+
+  /** Closes everything, the last thing first. What cannot be closed keeps nothing else open. @returns what failed */
+  async close(): Promise<unknown[]> {
+    const failures: unknown[] = []
+    for (const close of this.#closes.splice(0).reverse()) {
+      try {
+        await close()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    return failures
+  }
+}
+
+/** Runs `open`. If it fails, closes what it has opened. */
+export async function openOrCloseAll<T>(open: (opened: OpenResources) => Promise<T>): Promise<T> {
+  const opened = new OpenResources()
+  try {
+    return await open(opened)
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+}

@@ -1,0 +1,106 @@
+// Finishes records for a caller: live members, and whatever the operation wants shown in its own way.
+import type { Context } from '../context.ts'
+import type { AnyResource, AnyRow } from '../resources/define.ts'
+import { type CachedRecord, renderCachedRecords, renderComputedFields } from './render-records.ts'
+
+/** How an operation wants records shown, where it differs from the resource's own way. */
+export interface Presentation {
+  /** What the resource's live members are told. */
+  readonly view?: unknown
+  /** JSON text of `_links` in place of the resource's. */
+  links?(record: CachedRecord): string
+  /** The members to show beside those that every record has, where not all are for this caller. */
+  readonly only?: readonly string[]
+}
+
+/** JSON text of each record, in their order. */
+export async function renderRecords(
+  context: Context,
+  resource: AnyResource,
+  records: readonly CachedRecord[],
+  how: Presentation = {},
+): Promise<string[]> {
+  const tails = await renderComputedTails(context, resource, records, how)
+  return records.map((record, at) => {
+    const text = renderHead(record, how) + tails[at]
+    return how.only ? pickMembers(text, how.only) : text
+  })
+}
+
+/** The same as the elements of a JSON array, in pieces of UTF-8: a long list is copied together instead of built as text. */
+export async function renderRecordBytes(
+  context: Context,
+  resource: AnyResource,
+  records: readonly CachedRecord[],
+  how: Presentation = {},
+): Promise<Buffer[]> {
+  if (how.only) return [Buffer.from((await renderRecords(context, resource, records, how)).join(','))]
+  const tails = await renderComputedTails(context, resource, records, how)
+  // Most records of a list end in the same way.
+  const encoded = new Map<string, Buffer>()
+  const pieces: Buffer[] = []
+  for (const [at, record] of records.entries()) {
+    const tail = tails[at] ?? ''
+    let bytes = encoded.get(tail)
+    if (!bytes) {
+      bytes = Buffer.from(`${tail},`)
+      encoded.set(tail, bytes)
+    }
+    pieces.push(how.links ? Buffer.from(renderHead(record, how)) : record.bytes, bytes)
+  }
+  const last = pieces.pop()
+  return last ? [...pieces, last.subarray(0, -1)] : []
+}
+
+const COMMON_MEMBERS = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']
+
+function pickMembers(text: string, only: readonly string[]): string {
+  const record = JSON.parse(text) as Record<string, unknown>
+  return JSON.stringify(Object.fromEntries([...COMMON_MEMBERS, ...only].map((name) => [name, record[name]])))
+}
+
+/** The same from rows, without remembering anything: for lists that pass over whole tables. */
+export async function renderRows(
+  context: Context,
+  resource: AnyResource,
+  rows: readonly AnyRow[],
+  how: Presentation = {},
+): Promise<string[]> {
+  return renderRecords(context, resource, await renderCachedRecords(context, resource, rows), how)
+}
+
+/** A record up to its live members. */
+function renderHead(record: CachedRecord, { links }: Presentation): string {
+  const { bytes, membersAt } = record
+  return links ? `{"_links":${links(record)}${bytes.toString('utf8', membersAt)}` : bytes.toString('utf8')
+}
+
+/** What ends each record: its live members, and the closing brace. */
+async function renderComputedTails(
+  context: Context,
+  resource: AnyResource,
+  records: readonly CachedRecord[],
+  { view }: Presentation,
+): Promise<string[]> {
+  if (!resource.computeFields) return records.map(() => '}')
+  const facts = records.map((record) => record.facts)
+  const live = await resource.computeFields(context, facts, view)
+  const declared = Object.keys(resource.computed)
+  const unseen = hideOfflineFields(context, resource)
+  // Records that are described by the same object end in the same way.
+  const written = new Map<object | undefined, string>()
+  return live.map((members) => {
+    const known = written.get(members)
+    if (known !== undefined) return known
+    const tail = `${renderComputedFields(declared, { ...members, ...unseen })}}`
+    written.set(members, tail)
+    return tail
+  })
+}
+
+/** What only a running controller could know, as those see it who look at the data of one that does not run. */
+function hideOfflineFields({ caller }: Context, { computed: live }: AnyResource): Record<string, unknown> {
+  if (caller.kind !== 'local-operator') return {}
+  const unseen = Object.entries(live).filter(([, schema]) => 'x-offline' in schema)
+  return Object.fromEntries(unseen.map(([member, schema]) => [member, schema['x-offline']]))
+}

@@ -1,0 +1,95 @@
+// How one record shows another: {_links, entity, id, name}, remembered until the other record changes.
+import type { Kysely } from 'kysely'
+import type { AnyResource, AnyRow } from '../resources/define.ts'
+import { getResource } from '../resources/index.ts'
+import type { Change } from '../store/changes.ts'
+import type { Database } from '../store/database.ts'
+import { type PreparedQuery, prepareQuery } from '../store/prepared-queries.ts'
+import { withParent } from '../store/subtypes.ts'
+import { isElementOf } from '../store/untyped.ts'
+import { buildLinkWriter, type LinkWriter, listLinkColumns, toLinkedPlural } from './links.ts'
+
+export interface Reference {
+  readonly name: string
+  /** JSON text of the entity reference. */
+  readonly text: string
+}
+
+// Enough for the targets of a page and for all records of the small resources; about 1 KB an entry.
+const MAX_CACHED_REFERENCES = 5_000
+
+/** References by resource and id. Fed by commits, so that a remembered name is never an old one. */
+export class ReferenceCache {
+  readonly #byResource = new Map<string, Map<string, Reference>>()
+  readonly #links = new Map<string, LinkWriter>()
+  readonly #statements = new Map<string, PreparedQuery<[ids: string], AnyRow>>()
+
+  /** References to the records of `plural` with these ids; ids without a record are absent in the result. */
+  async find(db: Kysely<Database>, plural: string, ids: Iterable<string>): Promise<ReadonlyMap<string, Reference>> {
+    const known = this.#remembered(plural)
+    const found = new Map<string, Reference>()
+    const missing: string[] = []
+    for (const id of new Set(ids)) {
+      const reference = known.get(id)
+      if (reference) found.set(id, reference)
+      else missing.push(id)
+    }
+    if (missing.length > 0) {
+      for (const [id, reference] of await this.#load(db, getResource(plural), missing)) {
+        found.set(id, reference)
+        if (known.size >= MAX_CACHED_REFERENCES) known.clear()
+        known.set(id, reference)
+      }
+    }
+    return found
+  }
+
+  /** Forgets what a commit changed. */
+  apply(changes: readonly Change[]): void {
+    for (const { resource, id } of changes) {
+      for (const plural of withParent(resource)) this.#byResource.get(plural)?.delete(id)
+    }
+  }
+
+  #remembered(plural: string): Map<string, Reference> {
+    let known = this.#byResource.get(plural)
+    if (!known) {
+      known = new Map()
+      this.#byResource.set(plural, known)
+    }
+    return known
+  }
+
+  async #load(db: Kysely<Database>, resource: AnyResource, ids: readonly string[]): Promise<[string, Reference][]> {
+    const rows = await this.#rowsOf(resource)(db, JSON.stringify(ids))
+    return rows.map((row) => [row.id as string, this.#reference(resource, row as AnyRow)])
+  }
+
+  /** The statement that finds rows of a resource by a JSON array of ids, with the columns that references show. */
+  #rowsOf(resource: AnyResource): PreparedQuery<[ids: string], AnyRow> {
+    let rowsOf = this.#statements.get(resource.plural)
+    if (!rowsOf) {
+      const columns = new Set([...listLinkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
+      rowsOf = prepareQuery(
+        (db, ids) =>
+          db
+            .selectFrom(resource.table)
+            .select([...columns])
+            .where(isElementOf(db, 'id', ids)) as never,
+      )
+      this.#statements.set(resource.plural, rowsOf)
+    }
+    return rowsOf
+  }
+
+  #reference(resource: AnyResource, row: AnyRow): Reference {
+    let links = this.#links.get(resource.plural)
+    if (!links) {
+      links = buildLinkWriter(resource)
+      this.#links.set(resource.plural, links)
+    }
+    const name = (row.name as string | undefined) ?? ''
+    const text = `{"_links":${links(row)},"entity":"${toLinkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
+    return { name, text }
+  }
+}

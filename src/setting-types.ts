@@ -1,0 +1,89 @@
+// The forms that values of settings have: durations, sizes, counts, addresses, and what is said of others.
+import { isIP } from 'node:net'
+
+/** A setting is not of the form it needs. */
+export class ConfigError extends Error {
+  readonly key: string
+
+  constructor(key: string, reason: string) {
+    super(`the setting ${key} ${reason}`)
+    this.name = 'ConfigError'
+    this.key = key
+  }
+}
+
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const SIZES = { B: 1, KiB: 1_024, MiB: 1_048_576 } as const
+
+/** A duration such as `90s` or `1h30m`, in milliseconds; undefined for any other text. */
+export function parseDuration(text: string): number | undefined {
+  if (!/^(\d+(ms|s|m|h|d))+$/.test(text)) return undefined
+  const parts = text.matchAll(/(\d+)(ms|s|m|h|d)/gy)
+  return [...parts].reduce((sum, [, amount, unit]) => sum + Number(amount) * UNITS[unit as keyof typeof UNITS], 0)
+}
+
+export function durationSetting(standard: string, explain: string, least = '1ms') {
+  return {
+    explain: `${explain} At least ${least}.`.replace(' At least 1ms.', ''),
+    default: standard,
+    read: (value: unknown, key: string): number => readDuration(value, key, least),
+  }
+}
+
+export function readDuration(value: unknown, key: string, least: string): number {
+  const milliseconds = typeof value === 'string' ? parseDuration(value) : undefined
+  if (milliseconds === undefined) throw new ConfigError(key, 'must be a duration such as 90s, 30m or 12h')
+  if (milliseconds < (parseDuration(least) ?? 0)) throw new ConfigError(key, `must be at least ${least}`)
+  return milliseconds
+}
+
+export function bytesSetting(standard: string, explain: string) {
+  return {
+    explain,
+    default: standard,
+    read(value: unknown, key: string): number {
+      const [, amount, unit] = /^(\d+)(B|KiB|MiB)$/.exec(String(value)) ?? []
+      if (!amount) throw new ConfigError(key, 'must be a size such as 64KiB or 1MiB')
+      return Number(amount) * SIZES[unit as keyof typeof SIZES]
+    },
+  }
+}
+
+export function countSetting(standard: number, explain: string) {
+  return {
+    explain,
+    default: standard,
+    read(value: unknown, key: string): number {
+      if (!Number.isSafeInteger(value) || (value as number) < 1)
+        throw new ConfigError(key, 'must be a whole number above 0')
+      return value as number
+    },
+  }
+}
+
+export function readList(value: unknown, key: string): unknown[] {
+  if (!Array.isArray(value)) throw new ConfigError(key, 'must be a list')
+  return value
+}
+
+export function readChoice<const C extends string>(choices: readonly C[], value: unknown, key: string): C {
+  const found = choices.find((choice) => choice === value)
+  if (found === undefined) throw new ConfigError(key, `must be one of ${choices.join(', ')}`)
+  return found
+}
+
+export function readHostAndPort(value: unknown, key: string): string {
+  const text = String(value)
+  const { host, port } = splitAddress(text)
+  const isHost = isIP(host) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(host)
+  if (!text.includes(':') || !isHost || !Number.isInteger(port) || port < 0 || port > 65535) {
+    throw new ConfigError(key, `holds ${JSON.stringify(value)}, which is not of the form host:port`)
+  }
+  return text
+}
+
+/** Host and port of `host:port`; an IPv6 host stands in brackets. */
+export function splitAddress(address: string): { host: string; port: number } {
+  const at = address.lastIndexOf(':')
+  return { host: address.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(address.slice(at + 1)) }
+}

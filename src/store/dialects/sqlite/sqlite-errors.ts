@@ -1,0 +1,52 @@
+// What SQLite's errors mean to the rest of the controller.
+import { errors } from '../../../errors.ts'
+import { UniqueViolationError } from '../../store.ts'
+import { DatabaseFileLostError } from './database-files.ts'
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error ? (error as Error & { code?: unknown }).code : undefined
+  return typeof code === 'string' ? code : ''
+}
+
+export function isBusy(error: unknown): boolean {
+  return codeOf(error).startsWith('SQLITE_BUSY')
+}
+
+// What the disk, the file or another process does, and not the statement: by SQLite's primary result codes.
+const STORAGE_FAULTS: ReadonlySet<string> = new Set([
+  'SQLITE_BUSY',
+  'SQLITE_CANTOPEN',
+  'SQLITE_CORRUPT',
+  'SQLITE_FULL',
+  'SQLITE_IOERR',
+  'SQLITE_LOCKED',
+  'SQLITE_NOMEM',
+  'SQLITE_NOTADB',
+  'SQLITE_PERM',
+  'SQLITE_PROTOCOL',
+  'SQLITE_READONLY',
+])
+
+/** Whether an error says that the storage fails: extended codes such as `SQLITE_IOERR_WRITE` included. */
+export function isStorageFault(error: unknown): boolean {
+  if (error instanceof DatabaseFileLostError) return true
+  return STORAGE_FAULTS.has(codeOf(error).split('_').slice(0, 2).join('_'))
+}
+
+/** The same failure in terms that callers know: a unique index by its columns, a disk or file that fails as 503. */
+export function translateSqliteError(error: unknown): unknown {
+  const code = codeOf(error)
+  if (code === 'SQLITE_CONSTRAINT_UNIQUE' || code === 'SQLITE_CONSTRAINT_PRIMARYKEY') return notUnique(error as Error)
+  if (isStorageFault(error)) return errors.STORAGE_UNAVAILABLE(undefined, { cause: error, retryAfterSeconds: 5 })
+  return error
+}
+
+// The message reads "UNIQUE constraint failed: table.column, table.column".
+function notUnique(error: Error): UniqueViolationError {
+  const named = (error.message.split(': ')[1] ?? '').split(', ').map((column) => column.split('.'))
+  return new UniqueViolationError(
+    named[0]?.[0] ?? '',
+    named.map(([, column]) => column ?? ''),
+    error,
+  )
+}
