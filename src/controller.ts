@@ -22,6 +22,7 @@ import { enrollmentRules } from './enrollment/enrollment-rules.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
 import { ControllerMembership } from './membership.ts'
+import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
 import { loadKey } from './pki/files.ts'
 import type { LiveStatePorts } from './policy/ports.ts'
@@ -202,12 +203,14 @@ async function assemble(
         .write(async (tx) => tx.record({ ...event, audit: 'event', at: tx.clock.now(), isAuditOnly: true })),
     async close() {
       const system = controller.context({ kind: 'system' })
-      try {
-        await sessions.flush(system)
-        for (const counted of [controller.refusals, controller.signIns]) await counted.flush(system, { isFinal: true })
-      } finally {
-        await store.close()
+      const resources = new OpenResources()
+      resources.add(() => store.close())
+      for (const counter of [controller.signIns, controller.refusals]) {
+        resources.add(() => counter.flush(system, { isFinal: true }))
       }
+      resources.add(() => sessions.flush(system))
+      const [failure] = await resources.close()
+      if (failure !== undefined) throw failure
     },
   }
   return controller

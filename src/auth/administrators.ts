@@ -1,7 +1,10 @@
 // Administrators who could sign in: whether there is one, and that no change takes away the last.
+import { X509Certificate } from 'node:crypto'
 import { sql } from 'kysely'
+import type { Instant } from '../clock.ts'
 import type { ReadContext, WriteContext } from '../context.ts'
 import { type ControllerError, errors } from '../errors.ts'
+import { isWithinDates } from '../pki/certificates.ts'
 import { authPolicies } from '../resources/auth-policies.ts'
 import type { Change } from '../store/changes.ts'
 import { get } from '../store/entities.ts'
@@ -20,16 +23,17 @@ export async function hasUsableAdministrator(
   const rows = await context.db
     .selectFrom('identities')
     .innerJoin('authenticators', 'authenticators.identityId', 'identities.id')
-    .select(['method', 'authPolicyId'])
+    .select(['method', 'authPolicyId', 'certPem'])
     .distinct()
     // The index of administrators holds no other rows: a parameter in place of the number would not match it.
     .where('isAdmin', '=', sql.lit(1))
     .where('identities.id', '!=', except)
     .where((eb) => eb.or([eb('disabledAt', 'is', null), eb('disabledUntil', '<=', context.clock.now())]))
     .execute()
-  for (const { method, authPolicyId } of rows) {
+  const now = context.clock.now()
+  for (const { method, authPolicyId, certPem } of rows) {
     const policy = await get(context, authPolicies, authPolicyId)
-    if (method === 'updb' ? allowsPasswordAlone(policy) : admitsCertificateAlone(policy)) return true
+    if (method === 'updb' ? allowsPasswordAlone(policy) : allowsCertificateAlone(policy, certPem, now)) return true
   }
   return false
 }
@@ -39,8 +43,11 @@ export function allowsPasswordAlone(policy: AuthPolicy): boolean {
   return policy.primary.updb.allowed && !owesMore(policy)
 }
 
-function admitsCertificateAlone(policy: AuthPolicy): boolean {
-  return policy.primary.cert.allowed && !owesMore(policy)
+/** Whether this certificate is enough to sign in by now. */
+function allowsCertificateAlone(policy: AuthPolicy, certPem: string | null, now: Instant): boolean {
+  const { allowed, allowExpiredCerts } = policy.primary.cert
+  if (!allowed || owesMore(policy) || certPem === null) return false
+  return allowExpiredCerts || isWithinDates(new X509Certificate(certPem), now)
 }
 
 function owesMore(policy: AuthPolicy): boolean {

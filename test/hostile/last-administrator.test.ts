@@ -98,6 +98,14 @@ describe('the last usable administrator', () => {
     'owes a second factor': async () =>
       people.person({ isAdmin: true, authPolicyId: await people.policy({ requireTotp: true }) }),
     'does not administer': () => people.person(),
+    'has a certificate that expired, which its auth policy refuses': async () => {
+      await people.device({
+        isAdmin: true,
+        authPolicyId: await people.policy({ cert: { allowExpiredCerts: false } }),
+      })
+      world.clock.advance(2 * 366 * 24 * 60 * MINUTE)
+      people = await People.in(world, 'administrator of a later year')
+    },
   }
 
   it.each(Object.keys(others))('stays if the other one %s', async (other) => {

@@ -38,8 +38,8 @@ afterEach(async () => {
 })
 
 const compiled = <Row>(text: RawBuilder<Row>) => text.compile(store.db)
-const scansWith = (milliseconds?: number) => {
-  scans = new Scans(file, new DatabaseFiles(file), milliseconds)
+const scansWith = (milliseconds?: number, maxWaitMs?: number) => {
+  scans = new Scans(file, new DatabaseFiles(file), milliseconds, maxWaitMs)
   return scans
 }
 
@@ -55,6 +55,18 @@ const codeOf = (attempt: Promise<unknown>) =>
   )
 
 describe('a thread for reads', () => {
+  it('refuses a read that waited too long for its turn, without running it', async () => {
+    const threads = scansWith(300, 0)
+    const names = compiled(sql<{ name: string }>`select name from identity_types`)
+
+    const codes = await Promise.all([
+      codeOf(threads.rows(compiled(endless(1)), administrator)),
+      codeOf(threads.rows(names, administrator)),
+    ])
+
+    expect(codes).toEqual(['INVALID_FILTER', 'SERVER_TOO_MANY_REQUESTS'])
+  })
+
   it('sees what was written before it was asked, and gives the rows back', async () => {
     const threads = scansWith()
     const names = compiled(sql<{ name: string }>`select name from identity_types where name = ${'new'}`)

@@ -64,8 +64,8 @@ function openCursor(cursor: number, { sql, parameters }: ScanStatement): void {
 
 function nextRows(cursor: number, count: number): readonly unknown[] {
   const { rows } = cursors.get(cursor) ?? {}
-  // A thread that was started anew knows nothing of what the one before had opened.
-  if (!rows) throw new Error('the cursor is not open')
+  // A thread that started after a failure does not have the cursors of the one that failed.
+  if (!rows) throw Object.assign(new Error('the cursor is not open'), { code: 'SQLITE_IOERR' })
   const found: unknown[] = []
   while (found.length < count) {
     const next = rows.next()

@@ -10,6 +10,8 @@ import type { ScanReply, ScanRequest } from './scan-thread.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
 
 const MAX_SCAN_MS = 5_000
+// A request times out by then, so that its result would be of no use.
+const MAX_WAIT_MS = 10_000
 const MAX_WAITING = 64
 const MAX_PER_READER = { administrators: 16, others: 2 } as const
 const RETRY_AFTER_SECONDS = 5
@@ -35,11 +37,12 @@ export class Scans {
   /**
    * @param files those of the connection that writes: a thread must not read from others
    * @param milliseconds how long a read may take before it is refused
+   * @param maxWaitMs how long a read may wait for its turn before it is refused
    */
-  constructor(file: string, files: DatabaseFiles, milliseconds = MAX_SCAN_MS) {
+  constructor(file: string, files: DatabaseFiles, milliseconds = MAX_SCAN_MS, maxWaitMs = MAX_WAIT_MS) {
     this.#files = files
-    this.#administrators = new ScanThread(file, MAX_PER_READER.administrators)
-    this.#others = new ScanThread(file, MAX_PER_READER.others)
+    this.#administrators = new ScanThread(file, MAX_PER_READER.administrators, maxWaitMs)
+    this.#others = new ScanThread(file, MAX_PER_READER.others, maxWaitMs)
     this.#milliseconds = milliseconds
   }
 
@@ -97,6 +100,8 @@ export class Scans {
 interface Waiting {
   readonly request: ScanRequest
   readonly reader: Reader
+  /** Monotonic milliseconds. */
+  readonly since: number
   resolve(rows: readonly unknown[]): void
   reject(error: unknown): void
 }
@@ -105,14 +110,16 @@ interface Waiting {
 class ScanThread {
   readonly #file: string
   readonly #maxPerReader: number
+  readonly #maxWaitMs: number
   /** The thread works on the first. Those of one reader stay in the order of their requests. */
   #waiting: Waiting[] = []
   #worker: Worker | undefined
   #isClosed = false
 
-  constructor(file: string, maxPerReader: number) {
+  constructor(file: string, maxPerReader: number, maxWaitMs: number) {
     this.#file = file
     this.#maxPerReader = maxPerReader
+    this.#maxWaitMs = maxWaitMs
   }
 
   /** @throws SERVER_TOO_MANY_REQUESTS if the reader, or all of them, wait for too much already */
@@ -139,7 +146,7 @@ class ScanThread {
 
   #add(request: ScanRequest, reader: Reader): Promise<readonly unknown[]> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, reader, resolve, reject })
+      this.#waiting.push({ request, reader, since: performance.now(), resolve, reject })
       if (this.#waiting.length === 1) this.#send()
     })
   }
@@ -172,7 +179,20 @@ class ScanThread {
     if ('rows' in reply) first?.resolve(reply.rows)
     else first?.reject(errorFrom(reply.failure))
     if (first) this.#passTurn(first.reader)
+    this.#refuseOverdue()
     this.#send()
+  }
+
+  /** Reads that waited for too long would keep the thread busy for requests that timed out, or whose client is gone. */
+  #refuseOverdue(): void {
+    const overdue = (waiting: Waiting | undefined) =>
+      waiting && waiting.request.kind !== 'close' && performance.now() - waiting.since > this.#maxWaitMs
+    while (overdue(this.#waiting[0])) {
+      const cause = `the read waited for its turn for more than ${this.#maxWaitMs} ms`
+      this.#waiting
+        .shift()
+        ?.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS }))
+    }
   }
 
   /** Readers take turns, so that nobody waits for more than one read of a reader who has many waiting. */
