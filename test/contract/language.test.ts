@@ -1,0 +1,83 @@
+// The language of the code: terms of the glossary and plain English in names, comments, messages and documents.
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = join(import.meta.dirname, '../..')
+
+/** The folders and files that follow the rules. The list only grows. */
+const COVERED = ['src/README.md']
+
+const FILES = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate', ...COVERED], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  // This file quotes the refused words.
+  .filter((file) => /\.(?:ts|js|md|sh|yml)$/.test(file) && file !== 'test/contract/language.test.ts')
+
+/** Refused words → the words that replace them. */
+const REFUSED_WORDS: Readonly<Record<string, string>> = {
+  'whoever|whomever': 'the actor: the client, the caller, an administrator, another process',
+  '(?:some|no|any|every)body': 'the actor: the client, the caller, an administrator, another process',
+  strangers: 'anonymous requests, unauthenticated clients',
+  'at the (?:most|least)': 'at most, at least',
+  'mend(?:s|ed|ing)?': 'repair, or the remedy',
+  'tend(?:s|ed|ing)?': 'analyze',
+  'shel(?:f|ves)': 'partition',
+  unhurried: 'without a timeout',
+  'answer(?:s|ed|ing)?': 'response, respond',
+  'remember(?:s|ed|ing)?': 'cache, store',
+  'forg[eo]t(?:s|ten|ting)?': 'evict, remove, invalidate',
+  'foretells?': 'predict',
+  '(?<!there )is no(?! longer)': 'is not a',
+}
+
+function findMatches(pattern: RegExp): string[] {
+  return FILES.flatMap((file) =>
+    readFileSync(join(root, file), 'utf8')
+      .split('\n')
+      .flatMap((line, at) => (pattern.test(line) ? [`${file}:${at + 1}: ${line.trim().slice(0, 120)}`] : [])),
+  )
+}
+
+describe('the language of the code', () => {
+  it.each(Object.entries(REFUSED_WORDS))('does not say "%s", but "%s"', (words) => {
+    // Not inside of other words, of names in camel case, or of environment variables.
+    const pattern = new RegExp(`(?<![A-Za-z_])(?:${words})(?![a-z_])`, 'i')
+
+    expect(findMatches(pattern)).toEqual([])
+  })
+
+  it('names limits MAX_ and MIN_', () => {
+    const pattern = /\bconst (?:MOST|LONGEST|DEEPEST|LARGEST|FARTHEST|SHORTEST|FEWEST|LEAST|NARROWEST)(?:_|\b)/
+
+    expect(findMatches(pattern)).toEqual([])
+  })
+
+  it('does not use a participle alone as the name of a value or a function', () => {
+    const participles =
+      'found|known|told|shown|wanted|spoken|asked|kept|given|made|gone|taken|seen|sent|held|done|stored|answered|remembered|granted|offered|chosen|lost'
+
+    expect(findMatches(new RegExp(`\\b(?:const|let|function) (?:${participles})\\b`))).toEqual([])
+  })
+
+  it('states the unit in the name of a duration', () => {
+    expect(findMatches(/\bconst [A-Z_]*(?:TIMEOUT|LIFETIME|INTERVAL|MILLISECONDS|DELAY)\b/)).toEqual([])
+  })
+})
+
+describe('the glossary', () => {
+  it('explains each term in one line, once, in alphabetical order', () => {
+    const text = readFileSync(join(root, 'src/README.md'), 'utf8')
+    const section = text.split(/^## /m).find((part) => part.startsWith('Glossary\n')) ?? ''
+    const rows = section.split('\n').filter((line) => line.startsWith('| '))
+    const terms = rows.slice(1).map((row) => row.split('|')[1]?.trim() ?? '')
+    const sorted = [...terms].sort((a, b) => a.localeCompare(b, 'en', { sensitivity: 'base' }))
+
+    expect(terms.length).toBeGreaterThan(30)
+    expect(new Set(terms).size).toBe(terms.length)
+    expect(terms).toEqual(sorted)
+  })
+})
