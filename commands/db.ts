@@ -61,9 +61,9 @@ function sentenceFor(file: string, migrations: readonly string[], isTrial: boole
 async function opened(given: string | undefined) {
   const directory = resolveDataDirectory(given)
   await assertInitialized(directory)
-  const { dataPaths } = await import('../src/controller.ts')
+  const { getDataPaths } = await import('../src/data-directory.ts')
   const maintenance = await import('../src/store/dialects/sqlite/maintenance.ts')
-  const { database, auditKey } = dataPaths(directory)
+  const { database, auditKey } = getDataPaths(directory)
   return { directory, file: database, auditKey, maintenance }
 }
 

@@ -3,7 +3,8 @@ import { encodeBody, type Request, type Transport } from '../src/client/transpor
 import { systemClock } from '../src/clock.ts'
 import { readConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
-import { type Controller, dataPaths, openController } from '../src/controller.ts'
+import { type Controller, openController } from '../src/controller.ts'
+import { getDataPaths } from '../src/data-directory.ts'
 import { silentLog } from '../src/log.ts'
 import { openOrCloseAll } from '../src/open-resources.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
@@ -53,7 +54,7 @@ export async function createInProcessTransport(
 export function openOfflineTransport(directory: string, osUser: string, env: NodeJS.ProcessEnv): Promise<Transport> {
   return openOrCloseAll(async (opened) => {
     opened.add(lockDirectory(directory))
-    const config = readConfig(dataPaths(directory).config, env)
+    const config = readConfig(getDataPaths(directory).config, env)
     const controller = await openController({ directory, config, clock: systemClock, log: silentLog })
     opened.add(() => controller.close())
     const transport = await createInProcessTransport(controller, directory, { kind: 'local-operator', osUser })

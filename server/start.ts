@@ -5,7 +5,8 @@ import { hasUsableAdministrator } from '../src/auth/administrators.ts'
 import { systemClock } from '../src/clock.ts'
 import { reportClockJumps } from '../src/clock-jumps.ts'
 import { getAdvertisedAddress, type Overrides, readConfig } from '../src/config.ts'
-import { type Controller, dataPaths, openController } from '../src/controller.ts'
+import { type Controller, openController } from '../src/controller.ts'
+import { getDataPaths } from '../src/data-directory.ts'
 import { createBootstrapToken, initializeDirectory, isInitialized } from '../src/initialize.ts'
 import type { Log } from '../src/log.ts'
 import { openOrCloseAll } from '../src/open-resources.ts'
@@ -57,7 +58,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
       : await initializeDirectory({ directory, settings, clock: systemClock })
     const closedToOthers: string[] = []
     opened.add(lockDirectory(directory, (path) => closedToOthers.push(path)))
-    const config = readConfig(dataPaths(directory).config, env, settings)
+    const config = readConfig(getDataPaths(directory).config, env, settings)
     const log = openLog(config['log.level'], logTo)
     for (const path of closedToOthers) log.warn({ path }, 'other accounts had rights to this file; it is private now')
     const controller = await openController({ directory, config, clock: systemClock, log })

@@ -22,7 +22,7 @@ export type Caller =
     }
   /** Whoever can read the data directory, working on it while no controller runs. */
   | { readonly kind: 'local-operator'; readonly osUser: string }
-  /** The controller itself: initialisation and background work. */
+  /** The controller itself: initialization and background work. */
   | { readonly kind: 'system' }
 
 /** A caller as the store knows those who read from it. */

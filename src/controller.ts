@@ -46,8 +46,6 @@ import { ApiSessionFields } from './views/session-views.ts'
 import { TerminatorFields } from './views/terminator-views.ts'
 import { WatchedClock } from './watched-clock.ts'
 
-export { getDataPaths as dataPaths } from './data-directory.ts'
-
 export interface Controller {
   readonly config: Config
   readonly clock: WatchedClock
@@ -104,7 +102,7 @@ export interface OpenOptions {
 const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
 /**
- * Opens the controller of a data directory that was initialised. The caller holds the directory's lock.
+ * Opens the controller of a data directory that was initialized. The caller holds the directory's lock.
  * @throws DataDirectoryError, KeyFileError, and STORAGE_UNAVAILABLE if the database cannot be used; then nothing stays open
  */
 export async function openController(options: OpenOptions): Promise<Controller> {

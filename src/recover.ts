@@ -3,7 +3,8 @@ import { type RecoveryResult, recoverAdministrator } from './auth/recovery.ts'
 import type { Clock } from './clock.ts'
 import { readConfig } from './config.ts'
 import type { Context } from './context.ts'
-import { dataPaths, openController } from './controller.ts'
+import { openController } from './controller.ts'
+import { getDataPaths } from './data-directory.ts'
 import { notFoundError } from './errors.ts'
 import type { Administrator } from './initialize.ts'
 import { silentLog } from './log.ts'
@@ -30,7 +31,7 @@ export async function recoverDirectory(options: RecoverOptions): Promise<Recover
   const { directory, env, clock, osUser, administrator, identity } = options
   const unlock = lockDirectory(directory)
   try {
-    const config = readConfig(dataPaths(directory).config, env)
+    const config = readConfig(getDataPaths(directory).config, env)
     const controller = await openController({ directory, config, clock, log: silentLog })
     try {
       const context = controller.context({ kind: 'local-operator', osUser })

@@ -34,11 +34,11 @@ const authenticateFields = {
   }),
   envInfo: f.json(envInfoSchema, {
     summary: 'The machine that the client runs on.',
-    normalise: (info) => pickDeclared(envInfoSchema, info),
+    normalize: (info) => pickDeclared(envInfoSchema, info),
   }),
   sdkInfo: f.json(sdkInfoSchema, {
     summary: 'The client itself.',
-    normalise: (info) => pickDeclared(sdkInfoSchema, info),
+    normalize: (info) => pickDeclared(sdkInfoSchema, info),
   }),
 }
 

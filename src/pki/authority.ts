@@ -24,7 +24,7 @@ const YEAR = 365 * DAY
 const BACKDATE_MS = 60 * 1000
 
 const LIFETIME_MS = { root: 30 * YEAR, intermediate: 15 * YEAR, server: YEAR, client: YEAR } as const
-const ORGANISATION = 'Edge Controller'
+const ORGANIZATION = 'Edge Controller'
 
 /** A certificate with its private key. */
 export interface KeyedCertificate {
@@ -131,7 +131,7 @@ function makeSelfSigned(now: Instant): KeyedCertificate {
     {
       purpose: 'authority',
       // Roots of two controllers must not share a name: clients that trust both find issuers by it.
-      subject: encodeDistinguishedName(ORGANISATION, `Edge Controller Root ${newId()}`),
+      subject: encodeDistinguishedName(ORGANIZATION, `Edge Controller Root ${newId()}`),
       publicKeyInfo: spki(publicKey),
       notBefore: now - BACKDATE_MS,
       notAfter: now + LIFETIME_MS.root,
@@ -157,7 +157,7 @@ function issueKeyed(
   const certificate = issueCertificate(
     {
       purpose,
-      subject: encodeDistinguishedName(ORGANISATION, `${commonName} ${newId()}`),
+      subject: encodeDistinguishedName(ORGANIZATION, `${commonName} ${newId()}`),
       publicKeyInfo: spki(publicKey),
       notBefore: now - BACKDATE_MS,
       notAfter: now + lifetime,
@@ -177,7 +177,7 @@ function issueServerCertificate(
   return issueCertificate(
     {
       purpose: 'server',
-      subject: encodeDistinguishedName(ORGANISATION, hosts[0] ?? 'localhost'),
+      subject: encodeDistinguishedName(ORGANIZATION, hosts[0] ?? 'localhost'),
       publicKeyInfo: spki(createPublicKey(key)),
       notBefore: now - BACKDATE_MS,
       notAfter: now + LIFETIME_MS.server,

@@ -17,10 +17,10 @@ const texts: Readonly<Record<number, (content: Buffer) => boolean>> = {
   30: isBasicPlane, // BMPString
 }
 
-/** DER of a name with one organisation and one common name. */
-export function encodeDistinguishedName(organisation: string, commonName: string): Buffer {
+/** DER of a name with one organization and one common name. */
+export function encodeDistinguishedName(organization: string, commonName: string): Buffer {
   const attribute = (oid: string, value: string) => der.set(der.sequence(der.oid(oid), der.utf8(value)))
-  return der.sequence(attribute('2.5.4.10', organisation), attribute('2.5.4.3', commonName))
+  return der.sequence(attribute('2.5.4.10', organization), attribute('2.5.4.3', commonName))
 }
 
 /** @throws DerError for a name that other software could not read in a certificate */

@@ -1,6 +1,6 @@
 // Who takes part in the network: people, devices, programs and routers, and the administrators among them.
 import { errors, invalidError } from '../errors.ts'
-import { f, sortedSet } from '../schema/fields.ts'
+import { f, toSortedSet } from '../schema/fields.ts'
 import { anyObject, entityReference, flag, listOf, objectOf, text, time, typed, uuid } from '../schema/json-schema.ts'
 import { newUsername } from './authenticators.ts'
 import { defineResource } from './define.ts'
@@ -191,7 +191,7 @@ export const identities = defineResource({
         next.serviceHostingPrecedences === previous?.serviceHostingPrecedences
       if (!isHostingSame) {
         const named = [...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]
-        next.hostedServices = sortedSet(named)
+        next.hostedServices = toSortedSet(named)
       } else if (next.hostedServices !== previous?.hostedServices) {
         // A service is going: what was said about hosting it goes along.
         next.serviceHostingCosts = keysAmong(next.hostedServices, next.serviceHostingCosts)

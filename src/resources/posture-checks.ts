@@ -1,5 +1,5 @@
 // What a machine must prove about itself before a service policy lets its identity dial or bind.
-import { type Fields, f, type Objection, sortedSet } from '../schema/fields.ts'
+import { type Fields, f, type Objection, toSortedSet } from '../schema/fields.ts'
 import { isHexadecimal, toHexDigits } from '../schema/hexadecimal.ts'
 import { typed } from '../schema/json-schema.ts'
 import { COUNT, INT32 } from '../schema/ranges.ts'
@@ -60,10 +60,10 @@ function badHex(processes: readonly ProcessRule[]): Objection | undefined {
 /** One entry a key, the last one of several, in the order of the keys. */
 function byKey<T>(entries: readonly T[], keyOf: (entry: T) => string): T[] {
   const kept = new Map(entries.map((entry) => [keyOf(entry), entry]))
-  return sortedSet([...kept.keys()]).flatMap((key) => kept.get(key) ?? [])
+  return toSortedSet([...kept.keys()]).flatMap((key) => kept.get(key) ?? [])
 }
 
-const hexSet = (values: readonly string[] | null | undefined) => sortedSet((values ?? []).map(toHexDigits))
+const hexSet = (values: readonly string[] | null | undefined) => toSortedSet((values ?? []).map(toHexDigits))
 
 /** By type: what a check of that type is described by beside what all are. */
 const variants = {
@@ -71,9 +71,9 @@ const variants = {
     operatingSystems: f.json(acceptedSystems, {
       required: true,
       objection: badRange,
-      normalise: (systems) =>
+      normalize: (systems) =>
         byKey(
-          systems.map(({ type, versions }) => ({ type, versions: sortedSet(versions ?? []) })),
+          systems.map(({ type, versions }) => ({ type, versions: toSortedSet(versions ?? []) })),
           ({ type }) => type,
         ),
       summary: 'The operating systems that pass, each with ranges of versions such as ">=10.0.0 <11.0.0".',
@@ -95,7 +95,7 @@ const variants = {
     processes: f.json(wantedProcesses, {
       required: true,
       objection: badHex,
-      normalise: (processes) =>
+      normalize: (processes) =>
         byKey(
           processes.map(({ osType, path, hashes, signerFingerprints }) => ({
             osType,
@@ -119,7 +119,7 @@ const variants = {
       ...INT32,
       default: -1,
       acceptsNull: 'patch',
-      normalise: (seconds) => (seconds <= 0 ? -1 : seconds),
+      normalize: (seconds) => (seconds <= 0 ? -1 : seconds),
       summary: 'How long a proof stays good; -1 is as long as the session.',
     }),
     promptOnWake: f.bool({

@@ -1,6 +1,6 @@
 // Request bodies: from the fields of a definition to a schema, and from a body to values that can be stored.
 import { type ControllerError, errors, invalidError } from '../errors.ts'
-import { type AnyField, type FieldOptions, type Fields, memberName } from './fields.ts'
+import { type AnyField, type FieldOptions, type Fields, toMemberName } from './fields.ts'
 import { compact, type JsonSchema } from './json-schema.ts'
 import { withSchemaNames } from './member-names.ts'
 import { findFirstProblem, type Problem, toProblemError } from './validate.ts'
@@ -38,7 +38,7 @@ export const NO_TOLERANCE: BodyTolerance = {
 export function buildBodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<string> = []): BodyShape {
   const writable = Object.fromEntries(Object.entries(fields).filter(([, field]) => isWritable(field)))
   const secrets = Object.entries(writable).flatMap(([name, field]) =>
-    field.options.secret ? [memberName(name, field)] : [],
+    field.options.secret ? [toMemberName(name, field)] : [],
   )
   return {
     purpose,
@@ -73,11 +73,11 @@ function toObjectSchema(fields: Fields, purpose: Purpose): JsonSchema {
   const entries = Object.entries(fields)
   const required = entries
     .filter(([, field]) => isRequired(field, purpose))
-    .map(([name, field]) => memberName(name, field))
+    .map(([name, field]) => toMemberName(name, field))
   return {
     type: 'object',
     properties: Object.fromEntries(
-      entries.map(([name, field]) => [memberName(name, field), toValueSchema(field, purpose)]),
+      entries.map(([name, field]) => [toMemberName(name, field), toValueSchema(field, purpose)]),
     ),
     ...(required.length > 0 ? { required } : {}),
   }
@@ -137,7 +137,7 @@ function readObject(shape: BodyShape, sent: unknown, tolerance: BodyTolerance, p
 
 function bodyError(fields: Fields, problem: Problem, secrets: ReadonlySet<string>): ControllerError {
   const isRule = Object.entries(fields).some(
-    ([name, field]) => field.kind.isTypeRule && memberName(name, field) === problem.field,
+    ([name, field]) => field.kind.isTypeRule && toMemberName(name, field) === problem.field,
   )
   return toProblemError(isRule ? { ...problem, isWrongType: false } : problem, secrets)
 }
@@ -202,7 +202,7 @@ function knownMembers(
 ): Record<string, unknown> {
   const known: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
-    const member = memberName(name, field)
+    const member = toMemberName(name, field)
     const value = Object.hasOwn(body, member) ? body[member] : undefined
     const { members } = field.kind
     if (value === undefined || (value === null && isNullAbsent(field, purpose, tolerance))) continue
@@ -227,7 +227,7 @@ function fieldValues(
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
-    const member = memberName(name, field)
+    const member = toMemberName(name, field)
     const value = Object.hasOwn(sent, member) ? sent[member] : undefined
     if (value === undefined) continue
     if (value !== null) values[name] = fieldValue(field, purpose, value, path + member)
@@ -242,7 +242,7 @@ function fieldValue(field: AnyField, purpose: Purpose, value: unknown, path: str
   if (kind.members) return fieldValues(kind.members, purpose, value as Record<string, unknown>, `${path}.`)
   const objection = kind.objection?.(value)
   if (objection) throw invalidError(path, objection.reason, objection.value)
-  return kind.normalise ? kind.normalise(value, purpose) : value
+  return kind.normalize ? kind.normalize(value, purpose) : value
 }
 
 /** What a field holds that was not sent on create or replace. */

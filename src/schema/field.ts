@@ -78,7 +78,7 @@ export interface Kind {
   /** Column → JSON text of the record. */
   toJson(stored: Stored): string
   /** Brings a value that fits the schema into the form that is stored; throws nothing. */
-  normalise?(value: unknown, purpose: 'create' | 'replace' | 'patch'): unknown
+  normalize?(value: unknown, purpose: 'create' | 'replace' | 'patch'): unknown
   /** A rule beyond the schema. */
   objection?(value: unknown): Objection | undefined
   /** The resource (plural) a reference or a set of references points at. */

@@ -31,10 +31,10 @@ export {
   type Fields,
   type Objection,
   type ReferenceOptions,
-  toMemberName as memberName,
+  toMemberName,
 } from './field.ts'
 export type { CreateInput, StoredValues, Values } from './field-values.ts'
-export { toSortedSet as sortedSet } from './set-fields.ts'
+export { toSortedSet } from './set-fields.ts'
 
 /** The total size of tags, and of app data, as JSON: they are read with every record, and kept in the audit. */
 export const MAX_TAGS_BYTES = 16_384
@@ -56,7 +56,7 @@ export interface IntegerOptions extends FieldOptions<number> {
   readonly min: number
   readonly max: number
   /** Brings a value that broke no rule into the form that is stored. */
-  readonly normalise?: (value: number) => number
+  readonly normalize?: (value: number) => number
 }
 
 export interface TagsOptions extends FieldOptions<Tags> {
@@ -68,7 +68,7 @@ export interface JsonOptions<V> extends FieldOptions<V> {
   /** A rule beyond the schema; see `Kind.objection`. */
   readonly objection?: (value: V) => Objection | undefined
   /** Brings a value that broke no rule into the form that is stored. */
-  readonly normalise?: (value: V) => V
+  readonly normalize?: (value: V) => V
   /** See `Kind.isTypeRule`. */
   readonly isTypeRule?: boolean
 }
@@ -98,7 +98,7 @@ export const f = {
       encode: asStored,
       decode: (stored) => stored,
       toJson: quoteString,
-      normalise: blank === undefined ? undefined : (value) => ((value as string).trim() === '' ? blank : value),
+      normalize: blank === undefined ? undefined : (value) => ((value as string).trim() === '' ? blank : value),
       ...(mustBeVisible ? { objection: invisible } : {}),
       empty: '',
     }
@@ -119,7 +119,7 @@ export const f = {
       encode: asStored,
       decode: (stored) => stored,
       toJson: String,
-      ...(options.normalise ? { normalise: (value) => options.normalise?.(value as number) } : {}),
+      ...(options.normalize ? { normalize: (value) => options.normalize?.(value as number) } : {}),
       empty: 0,
     }
     return field(kind, options)
@@ -149,7 +149,7 @@ export const f = {
       encode: asStored,
       decode: (stored) => stored,
       toJson: (stored) => `"${toIsoTime(stored as number)}"`,
-      normalise: (value) => (typeof value === 'string' ? parseTime(value) : value),
+      normalize: (value) => (typeof value === 'string' ? parseTime(value) : value),
     }
     return field(kind, options)
   },
@@ -185,7 +185,7 @@ export const f = {
       empty: schema.type === 'array' ? [] : {},
       isTypeRule: options.isTypeRule,
       ...(options.objection ? { objection: (value) => options.objection?.(value as V) } : {}),
-      ...(options.normalise ? { normalise: (value) => options.normalise?.(value as V) } : {}),
+      ...(options.normalize ? { normalize: (value) => options.normalize?.(value as V) } : {}),
     }
     return field(kind, options)
   },
@@ -202,7 +202,7 @@ export const f = {
       decode: fromText,
       toJson: rawJson,
       // A patch takes a key away by null; a new value holds it, because null is a value that tags may have.
-      normalise: (value, purpose) => (purpose === 'patch' ? withoutNullTags(value as Tags) : value),
+      normalize: (value, purpose) => (purpose === 'patch' ? withoutNullTags(value as Tags) : value),
       objection: (value) =>
         Buffer.byteLength(JSON.stringify(value)) > maxBytes
           ? { reason: `must be at most ${maxBytes} bytes of JSON` }
@@ -251,7 +251,7 @@ export const f = {
           (value as string).trim() === '' || isHexadecimal(value as string)
             ? undefined
             : { reason: 'is not hexadecimal', value },
-        normalise: (value) => toHexDigits(value as string) || null,
+        normalize: (value) => toHexDigits(value as string) || null,
       },
       options,
     )
@@ -271,7 +271,7 @@ export const f = {
       encode: asStored,
       decode: (stored) => stored,
       toJson: quoteString,
-      normalise: blank === undefined ? undefined : (value) => ((value as string).trim() === '' ? blank : value),
+      normalize: blank === undefined ? undefined : (value) => ((value as string).trim() === '' ? blank : value),
       target,
       reference: options,
     }

@@ -28,7 +28,7 @@ export const setFields = {
         const bad = (value as string[]).find((one) => !isHexadecimal(one))
         return bad === undefined ? undefined : { reason: 'has an entry that is not hexadecimal', value: bad }
       },
-      normalise: (value) => toSortedSet((value as string[]).map(toHexDigits)),
+      normalize: (value) => toSortedSet((value as string[]).map(toHexDigits)),
     })
     return field(kind, options)
   },
@@ -95,7 +95,7 @@ function makeSetKind(more: Partial<Kind> & { minItems?: number; maxItems?: numbe
     encode: toText,
     decode: fromText,
     toJson: rawJson,
-    normalise: (value) => toSortedSet(value as string[]),
+    normalize: (value) => toSortedSet(value as string[]),
     empty: [],
     ...rest,
   }

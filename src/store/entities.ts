@@ -6,7 +6,7 @@ import { newId } from '../ids.ts'
 import type { AnyResource, AnyRow, AuditDetail, Create, Entity } from '../resources/define.ts'
 import { getResource, resources } from '../resources/index.ts'
 import { applyFallbacks, applyPatch } from '../schema/bodies.ts'
-import { type AnyField, memberName } from '../schema/fields.ts'
+import { type AnyField, toMemberName } from '../schema/fields.ts'
 import type { Change } from './changes.ts'
 import { getRecordTable } from './record-tables.ts'
 import { entityFromRow, toChangedColumns, toRow, toSetTableName } from './rows.ts'
@@ -379,7 +379,7 @@ function unknownTargetError(
 ): ControllerError {
   const { kind } = field
   if (kind.roles) return invalidError(name, `names ${target.replaceAll('-', ' ')} that do not exist`, missing)
-  const { unknown: member = memberName(name, field), unknownStatus } = kind.reference ?? {}
+  const { unknown: member = toMemberName(name, field), unknownStatus } = kind.reference ?? {}
   const cause = { field: member, reason: 'does not exist', value: missing[0] }
   return unknownStatus === 404 ? errors.NOT_FOUND(cause) : errors.COULD_NOT_VALIDATE(cause)
 }
@@ -395,7 +395,7 @@ async function releaseReference(tx: WriteContext, mention: Mention, resource: An
   if (ids.length === 0) return
   if (onDelete === 'restrict') {
     const reason = `the ${toResourceNoun(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
-    throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: memberName(name, field), reason, value: ids })
+    throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: toMemberName(name, field), reason, value: ids })
   }
   if (onDelete === 'cascade') await removeAllIn(tx, from, ids)
   else for (const mentioningId of ids) await clearReference(tx, from, mentioningId, name, field, id)
@@ -444,6 +444,6 @@ async function withFieldErrors<T>(resource: AnyResource, entity: AnyEntity, stat
     if (!(error instanceof UniqueViolationError) || error.table !== resource.table) throw error
     const name = error.columns.at(-1) ?? ''
     const field = resource.fields[name]
-    throw invalidError(field ? memberName(name, field) : name, 'is taken', field?.options.secret ? '' : entity[name])
+    throw invalidError(field ? toMemberName(name, field) : name, 'is taken', field?.options.secret ? '' : entity[name])
   }
 }

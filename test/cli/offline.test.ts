@@ -3,7 +3,7 @@ import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { dataPaths } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
 import { cleanEnvironment, controller, type Served, serve } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
@@ -30,7 +30,7 @@ describe('--offline', () => {
     const made = await cli('identity', 'create', 'local-made', '--role', 'staff', '-o', 'json', ...offline)
     const refused = await cli('identity', 'create', 'bad', '--role', '#x', ...offline)
 
-    const audited = onDatabase(dataPaths(directory).database, (database) =>
+    const audited = onDatabase(getDataPaths(directory).database, (database) =>
       database
         .prepare('select actorKind, actorName, address, entityId from audit_records order by n desc limit 1')
         .get(),
@@ -135,7 +135,7 @@ describe('a controller that cannot be reached', () => {
 describe('db', () => {
   const dir = copyOfTemplate()
   const on = (...args: string[]) => cli('db', ...args, '--data-dir', dir)
-  const { database } = dataPaths(dir)
+  const { database } = getDataPaths(dir)
 
   it('check finds a database whole', async () => {
     const { code, stdout } = await on('check', '-o', 'json')

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
-import { type AnyField, memberName } from '../../src/schema/fields.ts'
+import { type AnyField, toMemberName } from '../../src/schema/fields.ts'
 import { contentsOf } from '../world/contents.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
@@ -32,7 +32,7 @@ const changeable = (resources as readonly AnyResource[]).filter(({ verbs }) => v
 function uniqueMembers({ fields }: AnyResource): string[] {
   return Object.entries(fields)
     .filter(([, { kind, options }]) => options.unique && kind.name === 'text' && options.access === undefined)
-    .map(([name, field]) => memberName(name, field))
+    .map(([name, field]) => toMemberName(name, field))
 }
 
 interface Wrong {
@@ -67,7 +67,7 @@ const unknownRecord = (member: string, value: unknown, { kind }: AnyField): Wron
 /** Values that a field refuses, by what its definition says of it. */
 function wrongValues(name: string, field: AnyField, path = ''): Wrong[] {
   const { kind, options } = field
-  const member = path + memberName(name, field)
+  const member = path + toMemberName(name, field)
   if (kind.members) {
     const inside = Object.entries(kind.members).flatMap(([inner, one]) => wrongValues(inner, one, `${member}.`))
     return [ofWrongType(member, 'text'), ofWrongType(member, []), ...inside]

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
-import { type AnyField, memberName } from '../../src/schema/fields.ts'
+import { type AnyField, toMemberName } from '../../src/schema/fields.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { type Management, managementOf } from '../world/management.ts'
@@ -62,7 +62,7 @@ async function fullBody(resource: AnyResource): Promise<Body> {
   for (const [name, field] of fieldsWith(resource, 'write')) {
     if (name === 'name') continue
     const sample = sampleOf(name, field)
-    if (sample !== undefined) body[memberName(name, field)] = sample
+    if (sample !== undefined) body[toMemberName(name, field)] = sample
   }
   return body
 }
@@ -77,7 +77,7 @@ function requiredOf(resource: AnyResource, body: Body, purpose: 'create' | 'repl
   )
   const names = [
     ...(requiredByRules[resource.plural] ?? []),
-    ...required.map(([name, field]) => memberName(name, field)),
+    ...required.map(([name, field]) => toMemberName(name, field)),
     ...(resource.variants ? variantMembers(resource, body) : []),
   ]
   return Object.fromEntries(names.map((name) => [name, body[name]]))
@@ -95,7 +95,7 @@ function acceptsNull({ kind, options }: AnyField, purpose: Purpose): boolean {
 /** The same body, with null for every member that it does not have and that may be null. */
 function withNulls(resource: AnyResource, purpose: Purpose, body: Body): Body {
   const nullable = fieldsWith(resource, 'write').filter(([, field]) => acceptsNull(field, purpose))
-  return { ...Object.fromEntries(nullable.map(([name, field]) => [memberName(name, field), null])), ...body }
+  return { ...Object.fromEntries(nullable.map(([name, field]) => [toMemberName(name, field), null])), ...body }
 }
 
 /** What a record shows of the fields that callers set. */
@@ -121,7 +121,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const record = await manage.get(`/${plural}/${await make(body)}`)
 
     for (const [name, field] of fieldsWith(resource, 'write')) {
-      const sent = body[memberName(name, field)]
+      const sent = body[toMemberName(name, field)]
       if (sent === undefined || field.options.secret) continue
       const stored = field.kind.name === 'set' ? [...(sent as string[])].sort() : sent
       if (field.kind.members) expect(record[name]).toMatchObject(sortedSets(stored as Body))
@@ -175,7 +175,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
 
   const unaccepting = fieldsWith(resource, 'write').filter(([, field]) => !acceptsNull(field, 'patch'))
 
-  it.skipIf(unaccepting.length === 0).each(unaccepting.map(([name, field]) => memberName(name, field)))(
+  it.skipIf(unaccepting.length === 0).each(unaccepting.map(([name, field]) => toMemberName(name, field)))(
     'refuse null in a patch as their %s, and take it for absent from clients of the other dialect',
     async (member) => {
       const id = await make(await fullBody(resource))
@@ -202,7 +202,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     expect(made.status).toBe(201)
     const shown = await shownFields(resource, made.body.data.id)
     for (const [name, field] of fieldsWith(resource, 'write')) {
-      const sent = body[memberName(name, field)]
+      const sent = body[toMemberName(name, field)]
       if (sent === undefined || field.options.secret || field.kind.members || field.kind.name === 'set') continue
       expect(shown[name]).toEqual(sent)
     }
@@ -218,7 +218,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const before = await shownFields(resource, id)
     const sample = sampleOf(name, field, before[name])
 
-    await manage.change('PATCH', `/${plural}/${id}`, { [memberName(name, field)]: sample })
+    await manage.change('PATCH', `/${plural}/${id}`, { [toMemberName(name, field)]: sample })
 
     const after = await shownFields(resource, id)
     expect({ ...after, [name]: null }).toEqual({ ...before, [name]: null })
@@ -247,7 +247,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
 /** Of the required members, those that a record shows under the same name, in the way it shows them. */
 function shownAs(resource: AnyResource, required: Body, shown: Body): Body {
   const names = Object.entries(resource.fields)
-    .filter(([name, field]) => memberName(name, field) in required && name in shown)
+    .filter(([name, field]) => toMemberName(name, field) in required && name in shown)
     .map(([name]) => name)
   const own = Object.keys(required).filter((name) => resource.variants && name in shown)
   return Object.fromEntries([...names, ...own].map((name) => [name, shown[name]]))

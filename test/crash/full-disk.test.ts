@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
-import { dataPaths } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { cleanEnvironment, freePort, type Served, serve } from '../world/binary.ts'
 import { ADMIN, answered, copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
 
 const directory = copyOfTemplate()
-const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
+const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
 
 let served: Served
 let transport: Transport

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
-import { dataPaths } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
@@ -24,7 +24,7 @@ const LATEST_KILL_MILLISECONDS = 1_500
 const seed = Date.now() % 1_000_000
 const dice = random(seed)
 const directory = copyOfTemplate()
-const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
+const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
 
 /** Starts the real controller, lets clients write, and kills it at a random moment. */
 async function killedWhileWriting(round: number): Promise<Tracked[]> {
@@ -53,7 +53,7 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
 
   beforeAll(async () => {
     tracked = await killedWhileWriting(round)
-    findings = checkDatabase(directory, dataPaths(directory)).findings
+    findings = checkDatabase(directory, getDataPaths(directory)).findings
     world = await testController({ directory })
   })
   afterAll(() => world?.stop())

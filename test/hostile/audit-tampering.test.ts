@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import Sqlite, { type Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { dataPaths } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { SEALED_COLUMNS } from '../../src/store/audit.ts'
 import type { ChainedRecord } from '../../src/store/audit-chain.ts'
 import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => world.close())
 
 function tamper(change: (file: Database) => void): void {
-  const file = new Sqlite(dataPaths(world.directory).database)
+  const file = new Sqlite(getDataPaths(world.directory).database)
   change(file)
   file.close()
 }
@@ -30,7 +30,7 @@ function tamper(change: (file: Database) => void): void {
 async function findings(): Promise<{ online: string[]; offline: readonly string[] }> {
   const { findings: online } = await admin.get('/controller/audit/verify')
   await world.stop()
-  const offline = checkDatabase(world.directory, dataPaths(world.directory)).findings
+  const offline = checkDatabase(world.directory, getDataPaths(world.directory)).findings
   world = await testController({ directory: world.directory })
   return { online, offline }
 }
@@ -124,7 +124,7 @@ describe('a malformed audit record', () => {
 
     const { findings: online } = await admin.get('/controller/audit/verify')
     await world.stop()
-    const offline = checkDatabase(world.directory, dataPaths(world.directory)).findings
+    const offline = checkDatabase(world.directory, getDataPaths(world.directory)).findings
 
     expect(online).toContain('the audit record 3 is malformed')
     expect(offline).toEqual(online)
@@ -132,7 +132,7 @@ describe('a malformed audit record', () => {
 })
 
 describe('the key of the audit', () => {
-  const key = () => dataPaths(world.directory).auditKey
+  const key = () => getDataPaths(world.directory).auditKey
 
   it('lies beside the database, for its owner alone', () => {
     expect(statSync(key()).mode & 0o777).toBe(0o600)
@@ -146,7 +146,7 @@ describe('the key of the audit', () => {
     await world.stop()
     change()
 
-    const { findings: found } = checkDatabase(world.directory, dataPaths(world.directory))
+    const { findings: found } = checkDatabase(world.directory, getDataPaths(world.directory))
 
     expect(found).toEqual([expect.stringMatching(/audit\.key/)])
     await expect(testController({ directory: world.directory })).rejects.toThrow(/audit\.key/)
@@ -157,7 +157,7 @@ describe('the key of the audit', () => {
     await world.stop()
     writeFileSync(key(), Buffer.alloc(32, 7))
 
-    expect(checkDatabase(world.directory, dataPaths(world.directory)).findings).toContain(
+    expect(checkDatabase(world.directory, getDataPaths(world.directory)).findings).toContain(
       'the audit record 1 was changed after it was written',
     )
   })

@@ -2,7 +2,7 @@
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { reportClockJumps } from '../../src/clock-jumps.ts'
-import { dataPaths } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { silentLog } from '../../src/log.ts'
 import { pruneAudit } from '../../src/store/audit-records.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
@@ -270,7 +270,7 @@ describe('the audit is cut by age', () => {
     await service('one')
     await service('two')
     await world.stop()
-    const file = new Sqlite(dataPaths(world.directory).database)
+    const file = new Sqlite(getDataPaths(world.directory).database)
     file.exec('update audit_records set elapsed = 9000000000000, at = 1')
     file.close()
     world = await testController({ directory: world.directory, clock: world.clock, log })
@@ -281,7 +281,7 @@ describe('the audit is cut by age', () => {
   it('with a note of what was wrong with what it cuts off', async () => {
     await service('one')
     await service('two')
-    const file = new Sqlite(dataPaths(world.directory).database)
+    const file = new Sqlite(getDataPaths(world.directory).database)
     file.exec("update audit_records set actorName = 'nobody' where n = 2")
     file.close()
     world.clock.advance(RETENTION + DAY)
@@ -301,7 +301,7 @@ describe('the audit is cut by age', () => {
     await service('two')
     world.clock.advance(31 * DAY)
     await pruneAudit(world.system, RETENTION)
-    const file = new Sqlite(dataPaths(world.directory).database)
+    const file = new Sqlite(getDataPaths(world.directory).database)
     file.exec('delete from audit_records where n = (select min(n) from audit_records)')
     file.close()
     world.clock.advance(60 * DAY)

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { operations } from '../../server/operations.ts'
-import { dataPaths } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { MAX_TAGS_BYTES } from '../../src/schema/fields.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
@@ -26,7 +26,7 @@ function changeOwn({ authenticatorId }: Person, token: string, tags: object) {
 
 /** What the database takes on disk, with what waits in its log. */
 function databaseBytes(): number {
-  const { database } = dataPaths(world.directory)
+  const { database } = getDataPaths(world.directory)
   return [database, `${database}-wal`].reduce((sum, file) => sum + statSync(file).size, 0)
 }
 

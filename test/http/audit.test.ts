@@ -1,7 +1,7 @@
 // The audit as administrators read it: who changed what, found by any of its members, and proof against tampering.
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { dataPaths } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { pruneAudit } from '../../src/store/audit-records.ts'
 import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -160,7 +160,7 @@ describe('the chain of audit records', () => {
     'shows that a record was %s, to the controller and to the check of its database',
     async (_what, change, finding) => {
       await service('web')
-      const file = new Sqlite(dataPaths(world.directory).database)
+      const file = new Sqlite(getDataPaths(world.directory).database)
       file.exec(change)
       file.close()
 
@@ -169,7 +169,7 @@ describe('the chain of audit records', () => {
       expect(report.isWhole).toBe(false)
       expect(report.findings).toEqual([expect.stringMatching(finding)])
       await world.stop()
-      const offline = checkDatabase(world.directory, dataPaths(world.directory))
+      const offline = checkDatabase(world.directory, getDataPaths(world.directory))
       world = await testController({ directory: world.directory })
       expect(offline.findings).toEqual(report.findings)
     },
@@ -178,7 +178,7 @@ describe('the chain of audit records', () => {
   it('shows that records were taken off the new end to whoever kept a hash', async () => {
     await service('web')
     const { last } = await verified()
-    const file = new Sqlite(dataPaths(world.directory).database)
+    const file = new Sqlite(getDataPaths(world.directory).database)
     file.prepare('delete from audit_records where n = ?').run(last.id)
     file.close()
 

@@ -11,7 +11,8 @@ import { encodeBody, type Reply, type Request, type Transport } from '../../src/
 import type { Clock } from '../../src/clock.ts'
 import { type Overrides, readConfig } from '../../src/config.ts'
 import type { Caller, Context } from '../../src/context.ts'
-import { type Controller, dataPaths, openController } from '../../src/controller.ts'
+import { type Controller, openController } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { type Log, silentLog } from '../../src/log.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import type { LiveStatePorts } from '../../src/policy/ports.ts'
@@ -98,7 +99,11 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   const { clock = new TestClock(), settings = {}, log = silentLog, operations, trustedCaller, ports } = options
   const directory = options.directory ?? copyOfTemplate()
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
-  const config = readConfig(dataPaths(directory).config, {}, { listeners, advertise: ['127.0.0.1:1280'], ...settings })
+  const config = readConfig(
+    getDataPaths(directory).config,
+    {},
+    { listeners, advertise: ['127.0.0.1:1280'], ...settings },
+  )
   const controller = await openController({ directory, config, clock, log, ...(ports ? { ports } : {}) })
   const app = await buildApp(controller, {
     onSend: checkResponse,

@@ -1,7 +1,7 @@
 // Bodies that make a valid record of each resource, from the examples of the definitions.
 import type { AnyResource } from '../../src/resources/define.ts'
 import { getResource } from '../../src/resources/index.ts'
-import { memberName } from '../../src/schema/fields.ts'
+import { toMemberName } from '../../src/schema/fields.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import { isOneOf, untyped } from '../../src/store/untyped.ts'
 import { MANAGEMENT, type TestController } from './controller.ts'
@@ -18,7 +18,7 @@ export async function exampleBody(
   const body: Record<string, unknown> = { ...resource.example.create }
   if ('name' in resource.fields) body.name = name
   for (const [field, { kind, options }] of Object.entries(resource.fields)) {
-    const member = memberName(field, resource.fields[field] as never)
+    const member = toMemberName(field, resource.fields[field] as never)
     if (options.unique && kind.name === 'text' && field !== 'name' && body[member] !== undefined)
       body[member] = `${body[member]} of ${name}`
     if (kind.name !== 'reference' || !kind.target || options.access === 'read' || body[member] === undefined) continue
