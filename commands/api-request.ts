@@ -1,7 +1,7 @@
 // `controller api`: any request, for what no command does yet.
 import { Flags } from '@oclif/core'
-import { CLIENT_PATH, MANAGEMENT_PATH } from '../src/client/client.ts'
 import { requiredArgument } from './arguments.ts'
+import { CLIENT_PATH, MANAGEMENT_PATH } from './client/client.ts'
 import { defineConnectedCommand } from './connected.ts'
 import { makeUsageError } from './exit-codes.ts'
 import { readJson, readText } from './input.ts'

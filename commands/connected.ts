@@ -1,7 +1,7 @@
 // Makes command classes from plain descriptions: what varies is said, connecting and closing is not.
 import type { Command, Interfaces } from '@oclif/core'
-import type { Client } from '../src/client/client.ts'
 import { PrintingCommand, printingFlags } from './base.ts'
+import type { Client } from './client/client.ts'
 import { type ConnectionFlags, connect, connectionFlags } from './connection.ts'
 import type { Format, Result } from './output/formats.ts'
 

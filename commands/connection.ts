@@ -1,10 +1,10 @@
 // Which controller a command speaks to: one that runs, by a profile, or the data directory itself, only when asked.
 import { hostname, userInfo } from 'node:os'
 import { Flags, type Interfaces } from '@oclif/core'
-import { Client } from '../src/client/client.ts'
 import { createHttpTransport } from '../src/client/http-transport.ts'
-import { type Profile, Profiles } from '../src/client/profiles.ts'
 import type { Transport } from '../src/client/transport.ts'
+import { Client } from './client/client.ts'
+import { type Profile, Profiles } from './client/profiles.ts'
 import { dataDirectoryFlag, openOffline, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { withRequestOutput } from './show-request.ts'

@@ -2,8 +2,8 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Flags } from '@oclif/core'
-import { rememberDirectory } from '../src/client/known-directories.ts'
 import type { Transport } from '../src/client/transport.ts'
+import { rememberDirectory } from './client/known-directories.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 
 export const dataDirectoryFlag = Flags.string({

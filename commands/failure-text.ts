@@ -1,6 +1,15 @@
 // How a failure is written to stderr: sentences for people, one JSON object for programs.
 import { escapeJson, escapeLines } from './output/text.ts'
 
+/** The command that failed. */
+export interface Attempt {
+  /** As people type it, `identity list`. */
+  readonly command: string
+  readonly argv: readonly string[]
+  /** Its flags, for the nearest of one that it has not. */
+  readonly flags: readonly string[]
+}
+
 /** A failure as JSON shows it. */
 export interface Failure {
   readonly code: string

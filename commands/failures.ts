@@ -1,21 +1,12 @@
 // From whatever went wrong to what a person, or a script, is told: what, why, and the command that helps.
 import { Errors } from '@oclif/core'
-import { RequestError } from '../src/client/client.ts'
 import { UnreachableError } from '../src/client/http-transport.ts'
+import { RequestError } from './client/client.ts'
 import { CommandError, EXIT, toExitCode } from './exit-codes.ts'
-import { type Failure, writeFailure } from './failure-text.ts'
+import { type Attempt, type Failure, writeFailure } from './failure-text.ts'
 import { loadManifest, mapCommandIds } from './manifest.ts'
 import { findNearest } from './nearest.ts'
 import { toCommandLine } from './shell-words.ts'
-
-/** The command that failed. */
-export interface Attempt {
-  /** As people type it, `identity list`. */
-  readonly command: string
-  readonly argv: readonly string[]
-  /** Its flags, for the nearest of one that it has not. */
-  readonly flags: readonly string[]
-}
 
 /** Writes what went wrong to stderr, as JSON where that was asked for, and tells the exit code. */
 export async function reportFailure(error: Error, attempt: Attempt): Promise<number> {

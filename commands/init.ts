@@ -1,9 +1,9 @@
 // `controller init`: makes a data directory without starting a controller.
 import { Flags } from '@oclif/core'
-import { rememberDirectory } from '../src/client/known-directories.ts'
 import { systemClock } from '../src/clock.ts'
 import type { Overrides } from '../src/config.ts'
 import { PrintingCommand } from './base.ts'
+import { rememberDirectory } from './client/known-directories.ts'
 import { dataDirectoryFlag, explainOpenError, isInitialised, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { promptPassword } from './prompts.ts'

@@ -1,9 +1,9 @@
 // `controller logout`: ends the session, there and here.
 
-import { Client, RequestError } from '../src/client/client.ts'
 import { createHttpTransport, UnreachableError } from '../src/client/http-transport.ts'
-import { Profiles } from '../src/client/profiles.ts'
 import { PrintingCommand } from './base.ts'
+import { Client, RequestError } from './client/client.ts'
+import { Profiles } from './client/profiles.ts'
 import { chooseProfile, controllerFlag, profileFlag } from './connection.ts'
 
 export class Logout extends PrintingCommand {

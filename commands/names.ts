@@ -1,6 +1,6 @@
 // Names in place of ids: whatever a person types is looked up before it is sent.
 import type { ResourceDescription } from '../src/client/api-description.ts'
-import type { Client } from '../src/client/client.ts'
+import type { Client } from './client/client.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { findNearest } from './nearest.ts'
 

@@ -1,9 +1,9 @@
 // `controller profile …`: the controllers that a person works with.
 
-import { type Profile, Profiles } from '../src/client/profiles.ts'
-import { rootFromPem } from '../src/client/trust.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
+import { type Profile, Profiles } from './client/profiles.ts'
+import { rootFromPem } from './client/trust.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { findNearest } from './nearest.ts'
 

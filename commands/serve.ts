@@ -1,7 +1,7 @@
 // `controller serve`: runs both APIs, making the data directory at the first start.
 
-import { rememberDirectory } from '../src/client/known-directories.ts'
 import { PrintingCommand } from './base.ts'
+import { rememberDirectory } from './client/known-directories.ts'
 import { dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { networkFlags, readNetworkSettings } from './init.ts'

@@ -1,12 +1,11 @@
 // A controller that cannot be reached, or is another than it was: what a person is told, after a look around.
 import type { UnreachableError } from '../src/client/http-transport.ts'
-import { findDirectory } from '../src/client/known-directories.ts'
-import { Profiles } from '../src/client/profiles.ts'
-import { fetchRoot, rootFromPem } from '../src/client/trust.ts'
 import { describeChangedRoot } from './changed-root.ts'
+import { findDirectory } from './client/known-directories.ts'
+import { Profiles } from './client/profiles.ts'
+import { fetchRoot, rootFromPem } from './client/trust.ts'
 import { resolveDataDirectory } from './data-directory.ts'
-import type { Failure } from './failure-text.ts'
-import type { Attempt } from './failures.ts'
+import type { Attempt, Failure } from './failure-text.ts'
 import { toCommandLine } from './shell-words.ts'
 
 export async function describeUnreachable(error: UnreachableError, attempt: Attempt): Promise<Failure> {

@@ -1,4 +1,4 @@
-// The OpenAPI documents of both APIs, made from the operations that are really registered.
+// The OpenAPI documents of both APIs, made from the registered operations.
 import { STATUS_CODES } from 'node:http'
 import type { Api } from '../src/config.ts'
 import { errorCatalogue } from '../src/errors.ts'
@@ -17,21 +17,21 @@ import { SESSION_HEADERS } from './dialects.ts'
 import { BASE_PATHS } from './mount-points.ts'
 import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
 import type { AnyOperation, QueryParameter, Returns } from './operation.ts'
-import { operations } from './operations.ts'
 import { toRecordSchema } from './record-schema.ts'
 import { version } from './version.ts'
 
 const bodies = new Map<Api, Buffer>()
 
 /** The document of an API as JSON text, in one buffer for all who ask for it. */
-export function openApiBody(api: Api): Buffer {
-  const body = bodies.get(api) ?? Buffer.from(`${JSON.stringify(buildOpenApiDocument(api), null, 2)}\n`)
+export function openApiBody(api: Api, operations: readonly AnyOperation[]): Buffer {
+  const body = bodies.get(api) ?? Buffer.from(`${JSON.stringify(buildOpenApiDocument(api, operations), null, 2)}\n`)
   bodies.set(api, body)
   return body
 }
 
-export function buildOpenApiDocument(api: Api) {
-  const components = new SchemaComponents(schemaNames())
+/** @param operations every registered operation, of both APIs */
+export function buildOpenApiDocument(api: Api, operations: readonly AnyOperation[]) {
+  const components = new SchemaComponents(schemaNames(operations))
   const paths: Record<string, Record<string, unknown>> = {}
   for (const operation of operations.filter(({ apis }) => apis.includes(api))) {
     const path = operation.path.replace(/:(\w+)/g, '{$1}')
@@ -235,7 +235,7 @@ const errorSchema = requiredObject({
 })
 
 /** The schemas that the documents refer to by name, so that generated clients have a type for each. */
-function schemaNames(): ReadonlyMap<JsonSchema, string> {
+function schemaNames(operations: readonly AnyOperation[]): ReadonlyMap<JsonSchema, string> {
   const names = new Map<JsonSchema, string>([
     [links, 'links'],
     [entityReference, 'entityReference'],

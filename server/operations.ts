@@ -13,7 +13,7 @@ import { authenticationOperations } from './both-apis/authentication.ts'
 import { controllerOperations } from './both-apis/controllers.ts'
 import { currentApiSessionOperations } from './both-apis/current-api-session.ts'
 import { currentIdentityOperations } from './both-apis/current-identity.ts'
-import { informationalOperations } from './both-apis/informational.ts'
+import { makeInformationalOperations } from './both-apis/informational.ts'
 import { networkTrustOperations } from './both-apis/network-trust.ts'
 import { ownAuthenticatorOperations } from './both-apis/own-authenticators.ts'
 import { sessionOperations } from './both-apis/sessions.ts'
@@ -54,7 +54,8 @@ const differences: Readonly<Record<string, OperationOverrides>> = {
 }
 
 export const operations: readonly AnyOperation[] = [
-  ...informationalOperations,
+  // The documents describe all operations, these included; they are loaded on the first request for one.
+  ...makeInformationalOperations(async (api) => (await import('./openapi.ts')).openApiBody(api, operations)),
   ...authenticationOperations,
   ...currentApiSessionOperations,
   ...currentIdentityOperations,

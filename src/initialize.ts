@@ -1,9 +1,9 @@
 // The first start of a data directory: keys, certificates, database, settings and the first administrator.
 import { existsSync } from 'node:fs'
+import { encodeBootstrap } from './auth/bootstrap-codec.ts'
 import { endBootstrapTokens } from './auth/bootstrap-tokens.ts'
 import { findFirstAdministrator, recoverAdministrator } from './auth/recovery.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
-import { encodeBootstrap } from './client/bootstrap.ts'
 import type { Clock } from './clock.ts'
 import { getAdvertisedAddress, listCertificateHosts, type Overrides, readConfig, renderConfigFile } from './config.ts'
 import type { Context } from './context.ts'

@@ -1,6 +1,6 @@
 // What a record is linked with, so that a person sees before deleting it what would lose it.
 import type { ApiDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import type { Client } from '../../src/client/client.ts'
+import type { Client } from '../client/client.ts'
 import { toNoun } from '../names.ts'
 import { splitPath, toSingular } from '../naming.ts'
 

@@ -1,11 +1,12 @@
 // Lists: all of it unless a limit is given, while it arrives, and with word of what a limit left out.
-import { type Client, type PageMeta, RequestError } from '../../src/client/client.ts'
+import { type Client, RequestError } from '../client/client.ts'
+import type { PageMeta } from '../client/list-items.ts'
 import type { CommandRun } from '../connected.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
 import { splitPath } from '../naming.ts'
 import { findNearest } from '../nearest.ts'
 import { withProgress } from '../progress.ts'
-import type { CommandTask } from './operation-commands.ts'
+import type { CommandTask } from './task.ts'
 
 // What one request gives at the most.
 const PAGE = 500

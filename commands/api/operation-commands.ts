@@ -5,28 +5,10 @@ import { optionalArgument } from '../arguments.ts'
 import { type CommandClass, defineConnectedCommand } from '../connected.ts'
 import { DONE_ELSEWHERE, hasAlternatePath, splitPath, toCommandId } from '../naming.ts'
 import { listPathArguments, toOclifArguments } from './arguments.ts'
-import { type BodyFlag, listBodyFlags } from './body-flags.ts'
 import { makeExample } from './examples.ts'
 import { toOclifFlags } from './flag-definitions.ts'
 import { runTask } from './perform.ts'
-
-/** An operation with what its command needs to know of it. */
-export interface CommandTask {
-  readonly operation: OperationDescription
-  readonly api: ApiDescription
-  /** Members of its body; none where it takes no JSON. */
-  readonly members: readonly BodyFlag[]
-  /** The body is text, not JSON. */
-  readonly isText: boolean
-  /** The body is a list of such members. */
-  readonly isBatch: boolean
-  /** The new record's name is an argument. */
-  readonly isNamedByArgument: boolean
-  /** The record it makes or changes may carry an enrollment JWT. */
-  readonly carriesJwt: boolean
-  /** `--data` is the whole body, unless a member has that name. */
-  readonly takesData: boolean
-}
+import { type CommandTask, makeTask, toQueryFlag } from './task.ts'
 
 /**
  * A command for each operation, by its id. Each is made when it is looked up, because one start uses one of them.
@@ -72,26 +54,6 @@ function listAliasIds(id: string, { path }: OperationDescription, { resources }:
   return [...names].map((name) => [name, ...verb].join(':'))
 }
 
-export function makeTask(operation: OperationDescription, api: ApiDescription): CommandTask {
-  const { body, path, method, returns } = operation
-  const isText = body !== undefined && !body.contentTypes.includes('application/json')
-  const isBatch = body?.schema.type === 'array'
-  const members = body && !isText ? listBodyFlags(body.schema) : []
-  const isNamedByArgument = method === 'POST' && !path.includes(':') && members.some(({ flag }) => flag === 'name')
-  const resource =
-    returns.kind === 'created' ? api.resources[returns.resource] : api.resources[splitPath(path)[0] ?? '']
-  return {
-    operation,
-    api,
-    members,
-    isText,
-    isBatch,
-    isNamedByArgument,
-    carriesJwt: method !== 'DELETE' && returns.kind !== 'list' && resource?.carriesJwt === true,
-    takesData: body !== undefined && !members.some(({ flag }) => flag === 'data'),
-  }
-}
-
 function argumentsOf({ operation, api, isNamedByArgument }: CommandTask): Interfaces.ArgInput {
   const name = optionalArgument({ description: 'Name of the new record.' })
   return { ...toOclifArguments(listPathArguments(operation, api)), ...(isNamedByArgument ? { name } : {}) }
@@ -126,11 +88,6 @@ const LIST_FLAGS: Interfaces.FlagInput = {
   sort: Flags.string({ description: 'By which fields, such as: name desc, createdAt.' }),
   limit: Flags.integer({ description: 'At most so many; all of them unless said otherwise.', min: 1 }),
   offset: Flags.integer({ description: 'How many to leave out first.', min: 0 }),
-}
-
-/** Query parameters as flags: `policyType` is `--policy-type`. */
-export function toQueryFlag(parameter: string): string {
-  return parameter.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 function queryFlags({ query = {} }: OperationDescription): Interfaces.FlagInput {

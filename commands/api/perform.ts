@@ -10,18 +10,8 @@ import { type FlagValues, listMissingFlags, readBodyFromFlags, setAt } from './b
 import { type BodyFlag, getAt } from './body-flags.ts'
 import { fetchDeletionImpact, listLinkedRecords } from './impact.ts'
 import { printList } from './listing.ts'
-import { type CommandTask, toQueryFlag } from './operation-commands.ts'
 import { printResponse } from './present.ts'
-
-/** A request that waits to be sent. */
-export interface PreparedRequest {
-  readonly path: string
-  /** The ids behind the path's parameters. */
-  readonly ids: Readonly<Record<string, string>>
-  readonly body: unknown
-  /** What was filled in for the person, to be said. */
-  readonly assumed: readonly string[]
-}
+import { type CommandTask, type PreparedRequest, toQueryFlag } from './task.ts'
 
 export async function runTask(task: CommandTask, run: CommandRun): Promise<void> {
   const { operation } = task

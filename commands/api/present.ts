@@ -1,14 +1,13 @@
 // How the answer of an operation is shown: the record it found, made or changed, or a sentence on what is done.
 import type { OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import type { ApiResponse } from '../../src/client/client.ts'
 import { writePrivateFile } from '../../src/pki/files.ts'
+import type { ApiResponse } from '../client/client.ts'
 import type { CommandRun } from '../connected.ts'
 import { toNoun } from '../names.ts'
 import { splitPath, toCommandId } from '../naming.ts'
 import type { Entity } from '../output/cells.ts'
 import { findJwt, noJwtError, type Result } from '../output/formats.ts'
-import type { CommandTask } from './operation-commands.ts'
-import type { PreparedRequest } from './perform.ts'
+import type { CommandTask, PreparedRequest } from './task.ts'
 
 export async function printResponse(
   task: CommandTask,

@@ -1,6 +1,7 @@
 // What may follow the words that were typed so far: asked by the shells, so it must be quick and never complains.
-import { Profiles } from '../../src/client/profiles.ts'
+
 import { loadApiDescription } from '../api/description.ts'
+import { Profiles } from '../client/profiles.ts'
 import { helpPages } from '../help/pages.ts'
 import { loadManifest, type ManifestCommand, type ManifestFlag, mapCommandIds } from '../manifest.ts'
 

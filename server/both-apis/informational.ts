@@ -1,7 +1,7 @@
 // What anyone may know of this controller: its version, its documents, the authorities it is recognised by.
 
 import { toIsoTime } from '../../src/clock.ts'
-import { getAdvertisedAddress } from '../../src/config.ts'
+import { type Api, getAdvertisedAddress } from '../../src/config.ts'
 import type { Controller } from '../../src/controller.ts'
 import { notFoundError } from '../../src/errors.ts'
 import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
@@ -66,7 +66,8 @@ function requireSpecId(id: string | undefined): (typeof SPECS)[number] {
   return found
 }
 
-export const informationalOperations: readonly AnyOperation[] = [
+/** @param getDocument the OpenAPI document of an API, as JSON text */
+export const makeInformationalOperations = (getDocument: (api: Api) => Promise<Buffer>): readonly AnyOperation[] => [
   versionOperation('listVersion', '/version'),
   versionOperation('listRoot', '/'),
   defineOperation({
@@ -124,9 +125,7 @@ export const informationalOperations: readonly AnyOperation[] = [
     returns: { kind: 'raw', contentType: 'application/json', schema: anyObject },
     async run({ params }) {
       const api = requireSpecId(params.id) === 'edge-client' ? 'client' : 'management'
-      // Loaded when it is asked for: it reads the registry of which this file is a part.
-      const { openApiBody } = await import('../openapi.ts')
-      return document('application/json', openApiBody(api))
+      return document('application/json', await getDocument(api))
     },
   }),
   defineOperation({

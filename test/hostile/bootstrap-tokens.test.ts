@@ -1,8 +1,8 @@
 // A bootstrap token that somebody finds later, in a terminal or a log, must not take over a controller that has administrators.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { decodeBootstrap } from '../../src/auth/bootstrap-codec.ts'
 import { disable, enable } from '../../src/auth/disabling.ts'
 import { findFirstAdministrator, recoverAdministrator } from '../../src/auth/recovery.ts'
-import { decodeBootstrap } from '../../src/client/bootstrap.ts'
 import { createBootstrapToken } from '../../src/initialize.ts'
 import { enrollments } from '../../src/resources/enrollments.ts'
 import { identities } from '../../src/resources/identities.ts'

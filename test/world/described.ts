@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { Ajv, ValidateFunction } from 'ajv'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { buildOpenApiDocument } from '../../server/openapi.ts'
+import { operations as registered } from '../../server/operations.ts'
 import { isServed } from '../../server/requests.ts'
 import type { Api } from '../../src/config.ts'
 import { schemaCompiler } from '../../src/schema/validate.ts'
@@ -95,7 +96,7 @@ const validators = new WeakMap<Described, ValidateFunction>()
 function documentOf(api: Api): Document {
   let document = documents.get(api)
   if (!document) {
-    const { paths, components } = buildOpenApiDocument(api)
+    const { paths, components } = buildOpenApiDocument(api, registered)
     const operations = Object.values(paths)
       .flatMap((methods) => Object.values(methods))
       .map(

@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { writePrivateFile } from '../pki/files.ts'
+import { writePrivateFile } from '../../src/pki/files.ts'
 
 function listPath(env: NodeJS.ProcessEnv): string {
   return join(env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'controller', 'data-directories')

@@ -1,5 +1,11 @@
 // Takes the items of a list out of its envelope while it arrives, so that a list of any length needs the memory of one item.
-import type { PageMeta } from './client.ts'
+
+/** What the envelope says about the list. */
+export interface PageMeta {
+  /** What filters of the list may name. */
+  readonly filterableFields?: readonly string[]
+  readonly pagination?: { readonly limit: number; readonly offset: number; readonly totalCount: number }
+}
 
 /** Where the scanner is: before the list, inside of it, or behind it. */
 type Place = 'before' | 'inside' | 'behind'

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { writePrivateFile } from '../pki/files.ts'
+import { writePrivateFile } from '../../src/pki/files.ts'
 
 export interface Profile {
   readonly url: string

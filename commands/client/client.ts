@@ -1,15 +1,10 @@
 // Speaks to a controller through any transport: paths of the management API in, data or a failure out.
-import { readListItems } from './list-items.ts'
-import { collectReply, type Reply, type Request, type Transport } from './transport.ts'
+
+import { collectReply, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
+import { type PageMeta, readListItems } from './list-items.ts'
 
 export const MANAGEMENT_PATH = '/edge/management/v1'
 export const CLIENT_PATH = '/edge/client/v1'
-
-export interface PageMeta {
-  /** What filters of the list may name. */
-  readonly filterableFields?: readonly string[]
-  readonly pagination?: { readonly limit: number; readonly offset: number; readonly totalCount: number }
-}
 
 export interface ApiResponse {
   readonly data: unknown

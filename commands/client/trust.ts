@@ -1,10 +1,10 @@
 // Finds the root of a controller that is not trusted yet, so that it can be compared and pinned.
 import { X509Certificate } from 'node:crypto'
-import { computeFingerprint256, toCertificatePem } from '../pki/certificates.ts'
-import { isSelfSigned } from '../pki/chains.ts'
-import { parsePemBlocks } from '../pki/pem.ts'
-import { decodeCertificates } from '../pki/pkcs7.ts'
-import { createHttpTransport } from './http-transport.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
+import { computeFingerprint256, toCertificatePem } from '../../src/pki/certificates.ts'
+import { isSelfSigned } from '../../src/pki/chains.ts'
+import { parsePemBlocks } from '../../src/pki/pem.ts'
+import { decodeCertificates } from '../../src/pki/pkcs7.ts'
 
 export interface RootCertificate {
   readonly pem: string
