@@ -8,6 +8,7 @@ import type { Transport } from '../../src/client/transport.ts'
 import { getDataPaths } from '../../src/data-directory.ts'
 import { cleanEnvironment, freePort, type Served, serve } from '../world/binary.ts'
 import { ADMIN, answered, copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
+import { expectFaults } from '../world/faults.ts'
 
 const directory = copyOfTemplate()
 const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
@@ -51,6 +52,7 @@ function hasPrlimit(): boolean {
 
 describe.skipIf(!hasPrlimit())('a controller whose disk is full', () => {
   it('refuses changes and goes on reading, and takes changes again once there is room', async () => {
+    expectFaults(/STORAGE_UNAVAILABLE/)
     await create('before')
 
     limitFiles(1)
@@ -86,6 +88,7 @@ describe.skipIf(!hasPrlimit())('a controller whose disk is full', () => {
   })
 
   it('keeps the space it has for what was answered, when it is killed right then', async () => {
+    expectFaults(/STORAGE_UNAVAILABLE/)
     limitFiles(1)
     await create('refused')
     await served.stop('SIGKILL')

@@ -28,6 +28,7 @@ import {
   type TestController,
   testController,
 } from '../world/controller.ts'
+import { expectFaults } from '../world/faults.ts'
 import { recordingLog } from '../world/recording-log.ts'
 
 /** A limit on the size of files is to a database what a full disk is. */
@@ -94,6 +95,7 @@ describe('a database whose file', () => {
     ['is moved away', () => renameSync(database(), `${database()}.away`)],
     ['loses its log', () => rmSync(`${database()}-wal`)],
   ])('%s: changes are refused with 503 and told to the log, and reading goes on', async (_what, happen) => {
+    expectFaults(/STORAGE_UNAVAILABLE/)
     await create('before')
 
     happen()
@@ -110,6 +112,7 @@ describe('a database whose file', () => {
   })
 
   it('comes back is not trusted again: what was written meanwhile is in neither', async () => {
+    expectFaults(/STORAGE_UNAVAILABLE/)
     renameSync(database(), `${database()}.away`)
     await create('meanwhile')
     renameSync(`${database()}.away`, database())
@@ -132,6 +135,7 @@ describe('a database whose file', () => {
   })
 
   it('is replaced: streams do not read from the other one', async () => {
+    expectFaults(/STORAGE_UNAVAILABLE/)
     await create('before')
     replace(database())
 
@@ -155,6 +159,7 @@ describe('a database whose file', () => {
 
 describe('a stop while the database is gone', () => {
   it('closes everything and ends the process', async () => {
+    expectFaults(/STORAGE_UNAVAILABLE/, /a part of the controller did not close/)
     const directory = copyOfTemplate()
     const { served, transport, send } = await start(directory)
     const token = (await send('POST', '/authenticate?method=password', ADMIN)).body.data.token
@@ -170,6 +175,7 @@ describe('a stop while the database is gone', () => {
 
 describe('a directory whose lock file was deleted', () => {
   it('is written by one controller at most: the first one stops when another one has written', async () => {
+    expectFaults(/another process wrote/, /STORAGE_UNAVAILABLE/, /a part of the controller did not close/)
     const directory = copyOfTemplate()
     const first = await start(directory)
     const token = (await first.send('POST', '/authenticate?method=password', ADMIN)).body.data.token

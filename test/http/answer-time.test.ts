@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defineOperation } from '../../server/operation.ts'
 import { dataResponse } from '../../server/responses.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { expectFaults } from '../world/faults.ts'
 
 let world: TestController
 
@@ -45,6 +46,7 @@ describe('an operation', () => {
   })
 
   it('that does not is answered for with 503, and with when to ask again', async () => {
+    expectFaults(/TIMEOUT/)
     const answer = await world.send({ method: 'GET', path: `${CLIENT}/never` })
 
     expect(answer.status).toBe(503)

@@ -3,6 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { requireBuilt } from './built.ts'
+import { recordErrorLines } from './faults.ts'
+
+await requireBuilt()
 
 export const BINARY = join(import.meta.dirname, '../../bin/run.js')
 
@@ -72,8 +76,10 @@ export function serve(args: readonly string[], env: NodeJS.ProcessEnv): Promise<
   return new Promise((resolve, reject) => {
     let announced = ''
     let complaints = ''
+    const recordErrors = recordErrorLines()
     child.stderr.on('data', (chunk: Buffer) => {
       complaints += chunk.toString()
+      recordErrors(chunk.toString())
     })
     child.stdout.on('data', (chunk: Buffer) => {
       announced += chunk.toString()

@@ -2,6 +2,9 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Finished } from './binary.ts'
+import { requireBuilt } from './built.ts'
+
+await requireBuilt()
 
 const MAIN = pathToFileURL(join(import.meta.dirname, '../../dist/cli/main.js')).href
 

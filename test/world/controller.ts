@@ -19,6 +19,7 @@ import type { LiveStatePorts } from '../../src/policy/ports.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import { checkResponse } from './described.ts'
+import { recordErrors } from './faults.ts'
 
 export const ADMIN = { username: 'admin', password: 'correct horse battery' } as const
 export const TEMPLATE_VARIABLE = 'CONTROLLER_TEST_TEMPLATE'
@@ -96,7 +97,8 @@ export interface TestOptions {
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
-  const { clock = new TestClock(), settings = {}, log = silentLog, operations, trustedCaller, ports } = options
+  const { clock = new TestClock(), settings = {}, operations, trustedCaller, ports } = options
+  const log = recordErrors(options.log ?? silentLog)
   const directory = options.directory ?? copyOfTemplate()
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
   const config = readConfig(

@@ -7,6 +7,7 @@ import { operations as registered } from '../../server/operations.ts'
 import { isServed } from '../../server/requests.ts'
 import type { Api } from '../../src/config.ts'
 import { schemaCompiler } from '../../src/schema/validate.ts'
+import { recordFault } from './faults.ts'
 
 type Described = Readonly<Record<string, unknown>>
 
@@ -28,6 +29,9 @@ export function takeContradictions(): string[] {
 
 /** Looks at a response before it is sent; the hook of applications under test. */
 export async function checkResponse(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  if (reply.statusCode >= 500) {
+    recordFault(`${request.method} ${request.url} answered ${reply.statusCode}: ${String(payload).slice(0, 600)}`)
+  }
   // What an offline command is shown is not described by the documents of the APIs.
   if (request.state?.caller.kind === 'local-operator' || !isDescribed(request)) return payload
   if (payload instanceof Readable) return observed(payload, (text) => noteContradictions(request, reply, text))

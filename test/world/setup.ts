@@ -1,7 +1,15 @@
-// Runs in every test file: after each test, no response may have contradicted the documents.
-import { afterEach, expect } from 'vitest'
+// Runs in every test file: after each test, no response may have contradicted the documents, and no server fault may be
+// one that the test did not state.
+import { afterAll, afterEach, expect } from 'vitest'
 import { takeContradictions } from './described.ts'
+import { takeUnexpectedFaults } from './faults.ts'
 
 afterEach(() => {
   expect(takeContradictions()).toEqual([])
+  expect(takeUnexpectedFaults()).toEqual({ unexpected: [], missing: [] })
+})
+
+// What the hooks of a file did after its last test.
+afterAll(() => {
+  expect(takeUnexpectedFaults().unexpected).toEqual([])
 })

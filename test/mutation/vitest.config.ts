@@ -1,0 +1,21 @@
+// The tests that mutation testing runs: those of the mutated code itself, each quick enough to run once for each mutant.
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    root: new URL('../..', import.meta.url).pathname,
+    include: [
+      'test/policy/**/*.test.ts',
+      'test/access/**/*.test.ts',
+      'test/auth/**/*.test.ts',
+      'test/store/engine.test.ts',
+    ],
+    // The one asks every route as every kind of caller; the other runs commands of dist/, which holds no mutants.
+    exclude: ['test/auth/routes.test.ts', 'test/access/advice.test.ts'],
+    globalSetup: ['test/world/template.ts'],
+    setupFiles: ['test/world/setup.ts'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    execArgv: ['--import', './test/world/typescript-in-threads.mjs'],
+  },
+})

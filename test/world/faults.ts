@@ -1,0 +1,62 @@
+// Server faults that no test may pass over: error log lines and 5xx responses, of controllers in this process and in others.
+import type { Log } from '../../src/log.ts'
+
+const LEVEL_OF_ERRORS = 50
+
+const faults: string[] = []
+let expected: { readonly pattern: RegExp; isMet: boolean }[] = []
+
+/** States which faults the running test provokes. Each pattern must match at least one, and each fault a pattern. */
+export function expectFaults(...patterns: readonly RegExp[]): void {
+  expected.push(...patterns.map((pattern) => ({ pattern, isMet: false })))
+}
+
+/** Adds a fault to those that the running test has to account for. */
+export function recordFault(fault: string): void {
+  faults.push(fault)
+}
+
+/** Returns the faults that no test stated, and the patterns that matched none, both since the last call. */
+export function takeUnexpectedFaults(): { readonly unexpected: string[]; readonly missing: string[] } {
+  const unexpected = faults.splice(0).filter((fault) => {
+    const matching = expected.filter(({ pattern }) => pattern.test(fault))
+    for (const each of matching) each.isMet = true
+    return matching.length === 0
+  })
+  const missing = expected.filter(({ isMet }) => !isMet).map(({ pattern }) => String(pattern))
+  expected = []
+  return { unexpected, missing }
+}
+
+/** Returns a log that passes every line on to another one and records each error as a fault. */
+export function recordErrors(log: Log): Log {
+  return {
+    debug: log.debug,
+    info: log.info,
+    warn: log.warn,
+    error(fields, message) {
+      recordFault(`logged: ${message} ${render(fields)}`)
+      log.error(fields, message)
+    },
+  }
+}
+
+/** Records the errors among the log lines of a controller in a process of its own. Takes text in pieces of any size. */
+export function recordErrorLines(): (piece: string) => void {
+  let rest = ''
+  return (piece) => {
+    const lines = (rest + piece).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      if (!line.startsWith('{"level":')) continue
+      const { level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>
+      if (Number(level) >= LEVEL_OF_ERRORS) recordFault(`logged: ${msg} ${render(fields)}`)
+    }
+  }
+}
+
+function render(fields: Readonly<Record<string, unknown>>): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}=${value instanceof Error ? value.stack : JSON.stringify(value)}`)
+    .join(' ')
+}
