@@ -1,9 +1,10 @@
 // What a list can be filtered and sorted by: it follows from what its operation shows, and to whom.
-import { type FilterSource, getFilterSource, limitedSource } from '../src/filter/symbols.ts'
+import { type FilterSource, limitSource } from '../src/model/filter-symbols.ts'
+import { getCompiledResource } from '../src/model/index.ts'
+import { toRecordSchema } from '../src/model/record-schema.ts'
 import type { AnyResource } from '../src/resources/define.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import type { AnyOperation } from './operation.ts'
-import { toRecordSchema } from './record-schema.ts'
 
 const sources = new WeakMap<AnyOperation, FilterSource>()
 
@@ -20,9 +21,9 @@ export function getListSource(operation: AnyOperation, resource: AnyResource): F
 function makeSource({ access, returns }: AnyOperation, resource: AnyResource): FilterSource {
   const only = returns.kind === 'list' ? returns.only : undefined
   const isForAdministrators = 'permission' in access && access.grantedTo === 'administrator'
-  return isForAdministrators && !only
-    ? getFilterSource(resource)
-    : limitedSource(resource, membersOf(toRecordSchema(resource, only)))
+  const { filterSource, recordSchema } = getCompiledResource(resource.plural)
+  if (isForAdministrators && !only) return filterSource
+  return limitSource(filterSource, membersOf(only ? toRecordSchema(resource, only) : recordSchema))
 }
 
 function membersOf(schema: JsonSchema): ReadonlySet<string> {

@@ -2,6 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Api } from '../src/config.ts'
 import { errorCatalogue } from '../src/errors.ts'
+import { toRecordSchema } from '../src/model/record-schema.ts'
 import { getResource, resources } from '../src/resources/index.ts'
 import {
   entityReference,
@@ -17,7 +18,6 @@ import { SESSION_HEADERS } from './dialects.ts'
 import { BASE_PATHS } from './mount-points.ts'
 import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
 import type { AnyOperation, QueryParameter, Returns } from './operation.ts'
-import { toRecordSchema } from './record-schema.ts'
 import { version } from './version.ts'
 
 const bodies = new Map<Api, Buffer>()

@@ -2,14 +2,14 @@
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { notFoundError } from '../src/errors.ts'
-import { type FilterSource, listFilterableFields } from '../src/filter/symbols.ts'
-import { toLinkedPlural } from '../src/records/links.ts'
+import type { FilterSource } from '../src/model/filter-symbols.ts'
+import { inputSchema, readInput } from '../src/model/input.ts'
+import { toLinkedPlural } from '../src/model/links.ts'
 import { type Presentation, renderRecordBytes, renderRecords, renderRows } from '../src/records/presentation.ts'
 import { RawJson, toJsonText } from '../src/records/raw-json.ts'
 import type { CachedRecord } from '../src/records/render-records.ts'
 import type { AlternateName, AnyResource, AnyRow, Relation, ResourceOperation } from '../src/resources/define.ts'
 import { getResource } from '../src/resources/index.ts'
-import { inputSchema, readInput } from '../src/resources/input.ts'
 import type { BodyTolerance, Purpose } from '../src/schema/bodies.ts'
 import { create, findRow, patch, remove, replace, toResourceNoun } from '../src/store/entities.ts'
 import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
@@ -262,10 +262,10 @@ export async function respondWithList(
   if (plan.limit === 'none') {
     const rows = await queryRows(context, resource, plan, restrictions, source)
     const textsOf = (batch: readonly AnyRow[]) => renderRows(context, resource, batch, how)
-    return streamList(context, rows, textsOf, plan, listFilterableFields(source))
+    return streamList(context, rows, textsOf, plan, source.filterableFields)
   }
   const { page, records } = await pageOfRecords(context, resource, plan, restrictions, source)
-  return listAnswer(await renderRecordBytes(context, resource, records, how), page, listFilterableFields(source))
+  return listAnswer(await renderRecordBytes(context, resource, records, how), page, source.filterableFields)
 }
 
 /** The records of a page, without asking the database where what they are is known beforehand. */
@@ -327,7 +327,7 @@ export async function respondWithRows(
   const plan = planList(listParameters(call.query) as ListParameters)
   const texts = (rows: readonly AnyRow[]) => rows.map((row) => toJsonText(show(row)))
   const source = getListSource(call.operation, resource)
-  const fields = listFilterableFields(source)
+  const fields = source.filterableFields
   if (plan.limit === 'none') {
     return streamList(context, await queryRows(context, resource, plan, restrictions, source), texts, plan, fields)
   }

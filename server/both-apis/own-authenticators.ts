@@ -4,9 +4,9 @@ import {
   getOwnAuthenticator,
   type OwnAuthenticatorChange,
 } from '../../src/auth/own-authenticators.ts'
+import { recordMembers } from '../../src/model/body-shapes.ts'
 import type { Presentation } from '../../src/records/presentation.ts'
 import { authenticators, newUsername, passwordLength } from '../../src/resources/authenticators.ts'
-import { recordMembers } from '../../src/resources/input.ts'
 import { f } from '../../src/schema/fields.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'

@@ -3,7 +3,6 @@ import { getViewer, type Viewer } from '../../src/access/viewers.ts'
 import { toIsoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { errors, notFoundError } from '../../src/errors.ts'
-import { listFilterableFields } from '../../src/filter/symbols.ts'
 import { renderRecords } from '../../src/records/presentation.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
@@ -60,7 +59,7 @@ async function serviceRouters(call: Call): Promise<Response> {
   const ids = usableRouterIds(context, viewer.identity, id)
   const { page, records } = await pageOfIds(context, edgeRouters, plan, ids, source)
   const texts = await renderRecords(context, edgeRouters, records, { only: ROUTER_MEMBERS })
-  return listUnder('edgeRouters', texts, page, listFilterableFields(source))
+  return listUnder('edgeRouters', texts, page, source.filterableFields)
 }
 
 /** The token of a session for the service, made by this very sign-in. */

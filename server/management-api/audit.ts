@@ -1,6 +1,6 @@
 // Who changed what: the audit as administrators read it, and the proof that nobody changed it afterwards.
 import { notFoundError } from '../../src/errors.ts'
-import { listFilterableFields } from '../../src/filter/symbols.ts'
+import { fieldsSchema } from '../../src/model/record-schema.ts'
 import { RawJson } from '../../src/records/raw-json.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import {
@@ -16,7 +16,6 @@ import { planList } from '../../src/store/list-plan.ts'
 import { streamList } from '../list-stream.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listParameters, listQuery } from '../query.ts'
-import { fieldsSchema } from '../record-schema.ts'
 import { dataResponse, listResponse } from '../responses.ts'
 
 const COMMON = {
@@ -52,7 +51,7 @@ export const auditOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: { type: 'array', items: recordSchema } },
     async run({ context, query }) {
       const plan = planList(listParameters(query))
-      const names = listFilterableFields(auditSource)
+      const names = auditSource.filterableFields
       if (plan.limit === 'none') {
         const rows = await queryAuditRows(context, plan)
         return streamList(context, rows, (batch) => batch.map(toAuditJson), plan, names)

@@ -1,6 +1,5 @@
 // The role attributes that are in use, by kind of record: what administrators pick from when they write policies.
 
-import { listFilterableFields } from '../../src/filter/symbols.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { identities } from '../../src/resources/identities.ts'
@@ -35,7 +34,7 @@ export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((
       return listResponse(
         values.map((value) => JSON.stringify(value)),
         window,
-        listFilterableFields(valueSource),
+        valueSource.filterableFields,
       )
     },
   }),

@@ -1,8 +1,8 @@
 // Tests of one value against literals, by the type of the symbol: the same for columns, set elements and counts.
 import { type Expression, type SqlBool, sql } from 'kysely'
+import type { FilterSymbol } from '../model/filter-symbols.ts'
 import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
 import { filterError } from './filter-error.ts'
-import type { FilterSymbol } from './symbols.ts'
 import type { Comparison, Literal, Position, Predicate } from './tree.ts'
 
 export type Condition = Expression<SqlBool>

@@ -1,5 +1,6 @@
 // From the tree of a query to SQL conditions, by the types of the symbols it names.
 import { type Kysely, type SqlBool, sql } from 'kysely'
+import type { FilterSource, FilterSymbol } from '../model/filter-symbols.ts'
 import type { Database } from '../store/database.ts'
 import { type SqlDialect, sqlDialect } from '../store/dialects/sql-dialect.ts'
 import {
@@ -12,8 +13,8 @@ import {
   type Test,
 } from './comparisons.ts'
 import { filterError } from './filter-error.ts'
+import { linkedSource } from './linked-source.ts'
 import { compileSet, type SetSql, type SetSymbol } from './sets.ts'
-import { type FilterSource, type FilterSymbol, linkedSource } from './symbols.ts'
 import { compileTagCondition, parseTagKey } from './tags.ts'
 import type { Operand, Position, Predicate, Query, SetArgument, SortKey, SymbolNode } from './tree.ts'
 

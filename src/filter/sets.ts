@@ -1,11 +1,11 @@
 // Sets as SQL: members that a record stores, and records that match the roles of a policy.
 import { type SqlBool, sql } from 'kysely'
+import { toSetTableName } from '../model/columns.ts'
+import type { FilterSource, FilterSymbol } from '../model/filter-symbols.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { getResource } from '../resources/index.ts'
 import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
-import { toSetTableName } from '../store/rows.ts'
 import type { Column, Condition, Test } from './comparisons.ts'
-import type { FilterSource, FilterSymbol } from './symbols.ts'
 
 /** A set symbol, which has a `set`. */
 export type SetSymbol = FilterSymbol & { readonly set: NonNullable<FilterSymbol['set']> }

@@ -1,11 +1,11 @@
 // Records made ready once and remembered: most reads then cost a look-up and a paste.
 import type { ReadContext } from '../context.ts'
+import { listLinkColumns } from '../model/links.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { getResource, resources } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
 import { getRecordTable } from '../store/record-tables.ts'
 import { withParent } from '../store/subtypes.ts'
-import { listLinkColumns } from './links.ts'
 import { type CachedRecord, renderCachedRecords } from './render-records.ts'
 
 // About what 15,000 identities take.

@@ -1,5 +1,8 @@
 // How one record shows another: {_links, entity, id, name}, remembered until the other record changes.
 import type { Kysely } from 'kysely'
+import { getCompiledResource } from '../model/index.ts'
+import { listLinkColumns, toLinkedPlural } from '../model/links.ts'
+import type { Reference } from '../model/record-plan.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { getResource } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
@@ -7,13 +10,6 @@ import type { Database } from '../store/database.ts'
 import { type PreparedQuery, prepareQuery } from '../store/prepared-queries.ts'
 import { withParent } from '../store/subtypes.ts'
 import { isElementOf } from '../store/untyped.ts'
-import { buildLinkWriter, type LinkWriter, listLinkColumns, toLinkedPlural } from './links.ts'
-
-export interface Reference {
-  readonly name: string
-  /** JSON text of the entity reference. */
-  readonly text: string
-}
 
 // Enough for the targets of a page and for all records of the small resources; about 1 KB an entry.
 const MAX_CACHED_REFERENCES = 5_000
@@ -21,7 +17,6 @@ const MAX_CACHED_REFERENCES = 5_000
 /** References by resource and id. Fed by commits, so that a remembered name is never an old one. */
 export class ReferenceCache {
   readonly #byResource = new Map<string, Map<string, Reference>>()
-  readonly #links = new Map<string, LinkWriter>()
   readonly #statements = new Map<string, PreparedQuery<[ids: string], AnyRow>>()
 
   /** References to the records of `plural` with these ids; ids without a record are absent in the result. */
@@ -83,11 +78,7 @@ export class ReferenceCache {
   }
 
   #reference(resource: AnyResource, row: AnyRow): Reference {
-    let links = this.#links.get(resource.plural)
-    if (!links) {
-      links = buildLinkWriter(resource)
-      this.#links.set(resource.plural, links)
-    }
+    const { links } = getCompiledResource(resource.plural).recordPlan
     const name = (row.name as string | undefined) ?? ''
     const text = `{"_links":${links(row)},"entity":"${toLinkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
     return { name, text }

@@ -1,10 +1,9 @@
 // From rows to the JSON that leaves: declared fields only, JSON columns pasted as they are stored.
 import type { ReadContext } from '../context.ts'
+import { getCompiledResource } from '../model/index.ts'
+import type { RecordPlan, Reference, ReferencesById } from '../model/record-plan.ts'
 import type { AnyResource, AnyRow, ComputedInput } from '../resources/define.ts'
-import type { AnyField, ReferenceOptions } from '../schema/fields.ts'
-import { buildLinkWriter } from './links.ts'
 import { toJsonText } from './raw-json.ts'
-import type { Reference } from './reference-cache.ts'
 
 /**
  * A record as far as it looks the same to everyone and at any time: what is left are its live members, and the closing
@@ -28,7 +27,7 @@ export async function renderCachedRecords(
   rows: readonly AnyRow[],
 ): Promise<CachedRecord[]> {
   if (rows.length === 0) return []
-  const plan = getRecordPlan(resource)
+  const plan = getCompiledResource(resource.plural).recordPlan
   const named = await loadReferences(context, plan, rows)
   const derived = await resource.derive?.(context, rows)
   return rows.map((row, at) => {
@@ -42,104 +41,6 @@ function toComputedInput(resource: AnyResource, row: AnyRow): ComputedInput {
   const facts: Record<string, string | number | null> = {}
   for (const name of resource.computedFrom) facts[name] = row[name] ?? null
   return { id: row.id, ...facts }
-}
-
-/** How the members of a resource's records are written, made once. */
-interface RecordPlan {
-  readonly links: (row: AnyRow) => string
-  readonly members: readonly Member[]
-  readonly targets: readonly ReferencedResource[]
-  readonly derived: readonly string[]
-  readonly variants: AnyResource['variants']
-}
-
-type Member = (row: AnyRow, named: ReferencesById) => string
-
-/** A field whose values name records of another resource. */
-interface ReferencedResource {
-  readonly resource: string
-  idsOf(row: AnyRow): readonly string[]
-}
-
-/** The referenced records by resource and id. */
-type ReferencesById = ReadonlyMap<string, ReadonlyMap<string, Reference>>
-
-const plans = new WeakMap<AnyResource, RecordPlan>()
-
-function getRecordPlan(resource: AnyResource): RecordPlan {
-  let plan = plans.get(resource)
-  if (!plan) {
-    plan = buildRecordPlan(resource)
-    plans.set(resource, plan)
-  }
-  return plan
-}
-
-function buildRecordPlan(resource: AnyResource): RecordPlan {
-  const members: Member[] = []
-  const targets: ReferencedResource[] = []
-  for (const [name, field] of Object.entries(resource.fields)) {
-    if (field.options.access === 'internal' || field.options.secret) continue
-    members.push(fieldMember(name, field))
-    const { target, reference, roles } = field.kind
-    if (target && reference?.as && field.kind.name === 'reference') {
-      members.push(referenceMember(name, target, reference, field.options.omitNull === true))
-      targets.push({ resource: target, idsOf: (row) => (row[name] === null ? [] : [row[name] as string]) })
-    }
-    if (target && roles) {
-      members.push(rolesDisplayMember(name, target))
-      targets.push({ resource: target, idsOf: (row) => parseRoleIds(row[name] as string) })
-    }
-  }
-  return {
-    links: buildLinkWriter(resource),
-    members,
-    targets,
-    derived: Object.keys(resource.derived),
-    variants: resource.variants,
-  }
-}
-
-function fieldMember(name: string, field: AnyField): Member {
-  const { kind, options } = field
-  const key = `,"${name}":`
-  const absent = options.omitNull ? '' : `${key}null`
-  return (row) => {
-    const stored = row[name]
-    return stored === null || stored === undefined ? absent : key + kind.toJson(stored)
-  }
-}
-
-function referenceMember(
-  name: string,
-  target: string,
-  { as, withUrlName }: ReferenceOptions,
-  isOmittable: boolean,
-): Member {
-  const key = `,"${as}":`
-  const urlName = `,"urlName":"${target}"}`
-  return (row, named) => {
-    if (isOmittable && row[name] === null) return ''
-    const text = named.get(target)?.get(row[name] as string)?.text ?? 'null'
-    return key + (withUrlName && text !== 'null' ? text.slice(0, -1) + urlName : text)
-  }
-}
-
-/** `…RolesDisplay`: each role with a name for people; an `@id` whose record is gone is left out. */
-function rolesDisplayMember(name: string, target: string): Member {
-  return (row, named) => {
-    const shown = (JSON.parse(row[name] as string) as string[]).flatMap((role) => {
-      if (role.startsWith('#')) return [{ name: role, role }]
-      const record = named.get(target)?.get(role.slice(1))
-      return record ? [{ name: `@${record.name}`, role }] : []
-    })
-    return `,"${name}Display":${JSON.stringify(shown)}`
-  }
-}
-
-function parseRoleIds(stored: string): string[] {
-  if (!stored.includes('"@')) return []
-  return (JSON.parse(stored) as string[]).flatMap((role) => (role.startsWith('@') ? [role.slice(1)] : []))
 }
 
 async function loadReferences(
@@ -171,7 +72,6 @@ function renderMembers(
 ): string {
   let text = ''
   for (const member of plan.members) text += member(row, named)
-  if (plan.variants) text += renderVariantFields(plan.variants, row)
   return derived ? text + renderComputedFields(plan.derived, derived) : text
 }
 
@@ -181,19 +81,6 @@ export function renderComputedFields(declared: readonly string[], values: Readon
   for (const name of declared) {
     const value = values[name]
     if (value !== undefined) text += `,"${name}":${toJsonText(value)}`
-  }
-  return text
-}
-
-function renderVariantFields(variants: NonNullable<AnyResource['variants']>, row: AnyRow): string {
-  const fields = variants[row.typeId as string] ?? {}
-  const details = JSON.parse(row.details as string) as Record<string, unknown>
-  let text = ''
-  for (const [name, field] of Object.entries(fields)) {
-    if (field.options.secret || field.options.access === 'internal') continue
-    const value = details[name]
-    if (value === undefined || (value === null && field.options.omitNull)) continue
-    text += `,"${name}":${value === null ? 'null' : field.kind.toJson(field.kind.encode(value))}`
   }
   return text
 }

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { MAX_INSTANT, MIN_INSTANT } from '../clock.ts'
 import { type Context, readerOf, type WriteContext } from '../context.ts'
-import { type FilterSource, toFilterSymbols } from '../filter/symbols.ts'
+import { type FilterSource, toFilterSource, toFilterSymbols } from '../model/filter-symbols.ts'
 import type { Kind, Stored } from '../schema/field.ts'
 import { f } from '../schema/fields.ts'
 import { anyObject } from '../schema/json-schema.ts'
@@ -53,14 +53,14 @@ export const auditFields = {
 }
 
 /** The audit as filters see it: numbered in the order in which it was written, the newest first. */
-export const auditSource: FilterSource = {
+export const auditSource: FilterSource = toFilterSource({
   table: 'audit_records',
   symbols: new Map([
     ['id', { name: 'id', type: 'integer', column: 'n', member: 'id', isNullable: false }],
     ...toFilterSymbols(auditFields),
   ]),
   key: { column: 'n', isDescending: true },
-}
+})
 
 const members = Object.entries(auditFields)
 

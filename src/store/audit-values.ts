@@ -1,6 +1,6 @@
 // What an audit record keeps of the record before and after a change: what changed, without secrets, and little of what is large.
 import { createHash } from 'node:crypto'
-import type { Values } from './audit-masks.ts'
+import type { Values } from '../model/audit-mask.ts'
 import type { Change } from './changes.ts'
 
 /** JSON texts; null if there is no record on that side. */

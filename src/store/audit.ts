@@ -2,8 +2,8 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Clock } from '../clock.ts'
-import { getResource } from '../resources/index.ts'
-import { getAuditMask, type Values } from './audit-masks.ts'
+import type { Values } from '../model/audit-mask.ts'
+import { getCompiledResource } from '../model/index.ts'
 import { toAuditName, toAuditValues } from './audit-values.ts'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
@@ -179,5 +179,5 @@ function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrig
 /** What must not be shown of the records that a change is about. */
 function maskFor({ resource }: Change): (values: Values) => Values {
   const isOfRecord = resource !== PRUNE.resource && resource !== CLOCK_JUMP.resource
-  return isOfRecord ? getAuditMask(getResource(resource)) : (values) => values
+  return isOfRecord ? getCompiledResource(resource).auditMask : (values) => values
 }

@@ -3,13 +3,15 @@
 import type { Context, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalidError, notFoundError } from '../errors.ts'
 import { newId } from '../ids.ts'
+import { type Mention, toSetTableName } from '../model/columns.ts'
+import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow, AuditDetail, Create, Entity } from '../resources/define.ts'
-import { getResource, resources } from '../resources/index.ts'
+import { getResource } from '../resources/index.ts'
 import { applyFallbacks, applyPatch } from '../schema/bodies.ts'
 import { type AnyField, toMemberName } from '../schema/fields.ts'
 import type { Change } from './changes.ts'
 import { getRecordTable } from './record-tables.ts'
-import { entityFromRow, toChangedColumns, toRow, toSetTableName } from './rows.ts'
+import { entityFromRow, toChangedColumns, toRow } from './rows.ts'
 import { UniqueViolationError } from './store.ts'
 import { resolveSubtype, selectRows, withParent } from './subtypes.ts'
 import { isOneOf, untyped } from './untyped.ts'
@@ -222,7 +224,7 @@ export async function removeInTransaction(
   const entity = entityFromRow(resource, row) as AnyEntity
   await resource.rules.beforeDelete?.(tx, entity as never)
   for (const plural of withParent(resource.plural)) {
-    for (const mention of findMentions(plural)) await releaseReference(tx, mention, resource, id)
+    for (const mention of getCompiledResource(plural).mentions) await releaseReference(tx, mention, resource, id)
   }
   const table = getRecordTable(resource)
   for (const set of table.sets) await table.writeMembers(tx.db, set, row.n, entity[set.field] as string[], [])
@@ -246,7 +248,7 @@ export async function removeAllIn(
     for (const id of ids) await removeInTransaction(tx, resource, id, audit)
     return ids.length
   }
-  for (const { from, name } of findMentions(resource.plural))
+  for (const { from, name } of getCompiledResource(resource.plural).mentions)
     await removeAllIn(tx, from, await referring(tx, from, name, ids))
   const removal = untyped(tx.db)
     .deleteFrom(resource.table)
@@ -275,7 +277,7 @@ function isRemovableAtOnce(resource: AnyResource): boolean {
   const isPlain = !kindOf && !rules.beforeDelete && !rules.deleted && getRecordTable(resource).sets.length === 0
   return (
     isPlain &&
-    findMentions(resource.plural).every(
+    getCompiledResource(resource.plural).mentions.every(
       ({ from, field }) => field.kind.reference?.onDelete === 'cascade' && isRemovableAtOnce(from),
     )
   )
@@ -297,29 +299,6 @@ async function referring(
 }
 
 // ---- references ------------------------------------------------------------------------------------------------------
-
-/** A field through which records of one resource mention records of another. */
-interface Mention {
-  readonly from: AnyResource
-  readonly name: string
-  readonly field: AnyField
-}
-
-const mentions = new Map<string, readonly Mention[]>()
-
-/** All fields, of all resources, that mention records of `plural`. */
-function findMentions(plural: string): readonly Mention[] {
-  let found = mentions.get(plural)
-  if (!found) {
-    found = (resources as readonly AnyResource[]).flatMap((from) =>
-      Object.entries(from.fields)
-        .filter(([, field]) => field.kind.target === plural)
-        .map(([name, field]) => ({ from, name, field })),
-    )
-    mentions.set(plural, found)
-  }
-  return found
-}
 
 /** Lets the rules of the resource refuse or complete a record; what it refers to, by then, must exist. */
 async function checkRecord(
@@ -343,7 +322,7 @@ async function checkTargets(
   next: AnyEntity,
   previous: AnyEntity | undefined,
 ): Promise<void> {
-  for (const { name, field, target } of getRecordTable(resource).referenceFields) {
+  for (const { name, field, target } of getCompiledResource(resource.plural).references) {
     const value = next[name]
     if (value === null || value === undefined || value === previous?.[name]) continue
     const ids = collectTargetIds(field, value)

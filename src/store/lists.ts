@@ -2,13 +2,13 @@
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import { type Context, readerOf } from '../context.ts'
 import { type CompiledFilter, FilterCompiler, type OrderTerm } from '../filter/compile.ts'
-import { type FilterSource, getFilterSource } from '../filter/symbols.ts'
 import type { Predicate } from '../filter/tree.ts'
+import { toSetTableName } from '../model/columns.ts'
+import type { FilterSource } from '../model/filter-symbols.ts'
+import { compiledResources, getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow, Scope } from '../resources/define.ts'
-import { resources } from '../resources/index.ts'
 import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
 import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } from './role-conditions.ts'
-import { toSetTableName } from './rows.ts'
 import { subtypeConditions } from './subtypes.ts'
 import { isOneOf } from './untyped.ts'
 
@@ -48,7 +48,7 @@ export async function list(
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
-  source: FilterSource = getFilterSource(resource),
+  source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Promise<Page> {
   const tables = new Set<string>()
   const conditions: Conditions = (wanted) => buildConditions(context, resource, plan, restrictions, tables, wanted)
@@ -72,7 +72,7 @@ export async function queryRows(
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
-  source: FilterSource = getFilterSource(resource),
+  source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Promise<RowQuery> {
   const tables = new Set<string>()
   const conditions: Conditions = (wanted) => buildConditions(context, resource, plan, restrictions, tables, wanted)
@@ -182,7 +182,10 @@ async function mayBeCostly(
 }
 
 /** Tables with a record in each row, whose keys (`n`) grow with their number. */
-const recordTables: ReadonlySet<string> = new Set([...resources.map(({ table }) => table), 'audit_records'])
+const recordTables: ReadonlySet<string> = new Set([
+  ...compiledResources.map(({ definition }) => definition.table),
+  'audit_records',
+])
 
 const EMPTY_SQL = sql``
 const AND = sql` and `

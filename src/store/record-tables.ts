@@ -1,33 +1,20 @@
 // The tables of a resource and the statements that every request runs on them, made once for each resource.
 import { type Kysely, sql } from 'kysely'
+import type { SetTableInfo } from '../model/columns.ts'
+import type { CompiledResource } from '../model/compiled-resource.ts'
+import { compiledResources } from '../model/index.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
-import type { AnyField } from '../schema/fields.ts'
 import type { Database } from './database.ts'
 import { sqlDialect } from './dialects/sql-dialect.ts'
 import { type Parameter, type PreparedQuery, prepareQuery } from './prepared-queries.ts'
-import { listIndexedSets, toSetTableName } from './rows.ts'
 import { subtypeConditions } from './subtypes.ts'
 import { isElementOf, type UntypedRow } from './untyped.ts'
-
-/** A set field with a table of its own. */
-export interface SetTableInfo {
-  readonly field: string
-  readonly table: string
-}
-
-/** A field through which records of this resource name others. */
-export interface ReferenceField {
-  readonly name: string
-  readonly field: AnyField
-  readonly target: string
-}
 
 // Callers change the same few groups of columns again and again; whoever tries them all fills no memory.
 const MAX_UPDATE_STATEMENTS = 64
 
 export class RecordTable {
   readonly sets: readonly SetTableInfo[]
-  readonly referenceFields: readonly ReferenceField[]
   readonly #table: string
   readonly #byId: PreparedQuery<[string], AnyRow>
   readonly #byIds: PreparedQuery<[ids: string], AnyRow>
@@ -39,15 +26,12 @@ export class RecordTable {
   readonly #updates = new Map<string, PreparedQuery<Parameter[], { n: number }>>()
   readonly #members = new Map<string, MemberStatements>()
 
-  constructor(resource: AnyResource) {
-    const { table, fields } = resource
+  constructor({ definition, columns, sets }: CompiledResource) {
+    const { table } = definition
     this.#table = table
-    this.#columns = Object.keys(fields)
-    this.sets = listIndexedSets(resource).map((field) => ({ field, table: toSetTableName(resource, field) }))
-    this.referenceFields = Object.entries(fields).flatMap(([name, field]) =>
-      field.kind.target ? [{ name, field, target: field.kind.target }] : [],
-    )
-    const marks = subtypeConditions(resource)
+    this.#columns = columns
+    this.sets = sets
+    const marks = subtypeConditions(definition)
     this.#byId = prepareQuery((db, id) => {
       const found = db.selectFrom(table).selectAll().where('id', '=', id)
       return marks.reduce((query, mark) => query.where(mark), found) as never
@@ -167,13 +151,13 @@ function prepareMemberStatements(table: string): MemberStatements {
   }
 }
 
-const tables = new WeakMap<AnyResource, RecordTable>()
+const tables: ReadonlyMap<string, RecordTable> = new Map(
+  compiledResources.map((compiled) => [compiled.definition.plural, new RecordTable(compiled)]),
+)
 
-export function getRecordTable(resource: AnyResource): RecordTable {
-  let table = tables.get(resource)
-  if (!table) {
-    table = new RecordTable(resource)
-    tables.set(resource, table)
-  }
+/** The table of a resource. */
+export function getRecordTable({ plural }: AnyResource): RecordTable {
+  const table = tables.get(plural)
+  if (!table) throw new Error(`no resource is called ${plural}`)
   return table
 }

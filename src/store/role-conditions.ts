@@ -1,11 +1,11 @@
 // Conditions over role attributes: who a role filter, or a side of a policy, is about.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
+import { toSetTableName } from '../model/columns.ts'
 import type { RoleSelector } from '../policy/role-selector.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { sqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
-import { toSetTableName } from './rows.ts'
 import { isOneOf, untyped } from './untyped.ts'
 
 type Reading = Pick<Context, 'db' | 'controller'>

@@ -1,15 +1,14 @@
 // The built-in records of a new database, as the resource definitions list them.
 import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
-import type { AnyResource } from '../resources/define.ts'
-import { resources } from '../resources/index.ts'
+import { compiledResources } from '../model/index.ts'
 import { applyFallbacks } from '../schema/bodies.ts'
-import { listIndexedSets, toRow, toSetTableName } from './rows.ts'
+import { toRow } from './rows.ts'
 import type { UntypedDatabase } from './untyped.ts'
 
 export async function seed(handle: Kysely<unknown>, now: Instant): Promise<void> {
   const db = handle as unknown as Kysely<UntypedDatabase>
-  for (const resource of resources as readonly AnyResource[]) {
+  for (const { definition: resource, sets } of compiledResources) {
     for (const record of resource.builtIn) {
       const entity = { ...applyFallbacks(resource.fields, record), createdAt: now, updatedAt: now }
       const { n } = await db
@@ -17,12 +16,12 @@ export async function seed(handle: Kysely<unknown>, now: Instant): Promise<void>
         .values(toRow(resource, entity))
         .returning('n')
         .executeTakeFirstOrThrow()
-      for (const field of listIndexedSets(resource)) {
+      for (const { field, table } of sets) {
         const rows = ((entity as Record<string, unknown>)[field] as string[]).map((value) => ({
           value,
           n: n as number,
         }))
-        if (rows.length > 0) await db.insertInto(toSetTableName(resource, field)).values(rows).execute()
+        if (rows.length > 0) await db.insertInto(table).values(rows).execute()
       }
     }
   }

@@ -1,7 +1,7 @@
 // Resources whose records are records of another resource too: one table, told apart by a mark.
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely'
+import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource } from '../resources/define.ts'
-import { getResource, resources } from '../resources/index.ts'
 import type { Database } from './database.ts'
 import { untyped } from './untyped.ts'
 
@@ -16,20 +16,13 @@ export function selectRows(db: Kysely<Database>, resource: AnyResource) {
   return subtypeConditions(resource).reduce((marked, condition) => marked.where(condition), rows)
 }
 
-const kinds = new Map<string, readonly AnyResource[]>()
-
 /** The narrowest resource that a record of `resource` belongs to: its rules hold, and its name stands in events and audit. */
 export function resolveSubtype(resource: AnyResource, record: Readonly<Record<string, unknown>>): AnyResource {
-  let narrower = kinds.get(resource.plural)
-  if (!narrower) {
-    narrower = (resources as readonly AnyResource[]).filter((other) => other.subtypeOf?.resource === resource.plural)
-    kinds.set(resource.plural, narrower)
-  }
-  return narrower.find((kind) => kind.subtypeOf && Boolean(record[kind.subtypeOf.discriminator])) ?? resource
+  const { subtypes } = getCompiledResource(resource.plural)
+  return subtypes.find(({ subtypeOf }) => subtypeOf && Boolean(record[subtypeOf.discriminator])) ?? resource
 }
 
-/** A resource, and the one that its records belong to as well. */
+/** The plural names of a resource, and of the one that its records belong to as well. */
 export function withParent(plural: string): readonly string[] {
-  const { subtypeOf: kindOf } = getResource(plural)
-  return kindOf ? [plural, kindOf.resource] : [plural]
+  return getCompiledResource(plural).withParent
 }

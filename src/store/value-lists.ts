@@ -3,22 +3,22 @@ import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { type Context, readerOf } from '../context.ts'
 import { FilterCompiler } from '../filter/compile.ts'
-import type { FilterSource, FilterSymbol } from '../filter/symbols.ts'
 import type { Predicate } from '../filter/tree.ts'
+import { toSetTableName } from '../model/columns.ts'
+import { type FilterSource, type FilterSymbol, toFilterSource } from '../model/filter-symbols.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { sqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
 import { compileOrder, type Window } from './lists.ts'
-import { toSetTableName } from './rows.ts'
 
 const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', member: 'id', isNullable: false }
 
 /** Values as filters see them: `id` is the value itself, and there is nothing else to ask about. */
-export const valueSource: FilterSource = {
+export const valueSource: FilterSource = toFilterSource({
   table: 'found',
   symbols: new Map([[ID.name, ID]]),
   key: { column: 'value', isDescending: false },
-}
+})
 
 export interface ValuePage extends Window {
   readonly values: readonly string[]

@@ -3,8 +3,8 @@ import { combineEvidence, judgeChecks } from '../access/posture.ts'
 import type { Viewer } from '../access/viewers.ts'
 import { toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
+import { getCompiledResource } from '../model/index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
-import { buildLinkWriter } from '../records/links.ts'
 import { RawJson, toJsonText } from '../records/raw-json.ts'
 import type { AnyRow } from '../resources/define.ts'
 import { postureChecks } from '../resources/posture-checks.ts'
@@ -65,7 +65,7 @@ interface CheckDetails {
   readonly timeoutSeconds?: number
 }
 
-const linksOf = buildLinkWriter(postureChecks)
+const { links: linksOf } = getCompiledResource(postureChecks.plural).recordPlan
 const shownProcess = ({ osType, path }: ProcessDetails) => ({ osType, path })
 
 function postureQuery(check: AnyRow, isPassing: boolean): RawJson {

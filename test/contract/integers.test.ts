@@ -1,9 +1,9 @@
 // Every integer that a body can hold has a range, and whatever lies in it can be stored, read, listed and filtered by.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '../../server/operations.ts'
+import { inputSchema } from '../../src/model/input.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
-import { inputSchema } from '../../src/resources/input.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'

@@ -44,6 +44,11 @@ const rules: readonly { readonly in: string; readonly never: RegExp; readonly be
     never: /^(kysely|better-sqlite3|argon2|jose|ajv|yaml)$/,
     because: 'commands load the definitions, and must start fast',
   },
+  {
+    in: 'src/model',
+    never: /^src\/(?!model|resources|schema|errors)|^(kysely|better-sqlite3|fastify)/,
+    because: 'what is compiled from definitions follows from them alone',
+  },
   { in: 'src/policy', never: /^(?!src\/policy)/, because: 'policy evaluation does no I/O' },
   { in: 'src/pki', never: /^(kysely|better-sqlite3)$|^src\/store/, because: 'certificates do not depend on storage' },
 ]

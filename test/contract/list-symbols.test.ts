@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations.ts'
-import { toRecordSchema } from '../../server/record-schema.ts'
-import { getFilterSource } from '../../src/filter/symbols.ts'
+import { compiledResources } from '../../src/model/index.ts'
+import { toRecordSchema } from '../../src/model/record-schema.ts'
 import { getResource, resources } from '../../src/resources/index.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -26,7 +26,7 @@ const lists = operations
 /** Every name that some list knows. */
 const allSymbols = [
   ...new Set(
-    resources.flatMap((resource) => [...getFilterSource(resource).symbols.keys()].filter((name) => name !== 'tags')),
+    compiledResources.flatMap(({ filterSource }) => [...filterSource.symbols.keys()].filter((name) => name !== 'tags')),
   ),
 ]
 

@@ -5,10 +5,10 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { getDataPaths } from '../../src/data-directory.ts'
+import { listSetTables } from '../../src/model/columns.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
-import { listIndexedSets, toSetTableName } from '../../src/store/rows.ts'
 import { untyped } from '../../src/store/untyped.ts'
 import { cleanEnvironment, freePort, serve } from '../world/binary.ts'
 import { ADMIN, copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -95,8 +95,8 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
 
   it('finds records by just the attributes and roles that they show', async () => {
     for (const resource of resources as readonly AnyResource[]) {
-      for (const field of listIndexedSets(resource)) {
-        const members = `select n, value from ${toSetTableName(resource, field)}`
+      for (const { field, table } of listSetTables(resource)) {
+        const members = `select n, value from ${table}`
         const shown = `select t.n, m.value from ${resource.table} t, json_each(t."${field}") m`
         const difference = `select * from (${members} except ${shown}) union all select * from (${shown} except ${members})`
         const { rows } = await sql.raw(difference).execute(world.controller.store.db)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FilterCompiler } from '../../src/filter/compile.ts'
-import { getFilterSource } from '../../src/filter/symbols.ts'
+import { getCompiledResource } from '../../src/model/index.ts'
 import { DatabaseFiles } from '../../src/store/dialects/sqlite/database-files.ts'
 import { Scans } from '../../src/store/dialects/sqlite/scans.ts'
 import { planList } from '../../src/store/list-plan.ts'
@@ -93,7 +93,7 @@ describe.each([0, 1, 2, 3, 4])('a guarded condition on list %i', (which) => {
   it('finds in a thread what it finds without its guard', async () => {
     const { resource, symbols } = lists[which] as Listed
     const { db } = world.controller.store
-    const source = getFilterSource(resource)
+    const source = getCompiledResource(resource.plural).filterSource
     const file = join(world.directory, 'controller.db')
     const scans = new Scans(file, new DatabaseFiles(file))
     for (let seed = 0; seed < QUERIES / 10; seed++) {

@@ -2,9 +2,9 @@
 
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { listSetTables } from '../../src/model/columns.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
-import { listIndexedSets, toSetTableName } from '../../src/store/rows.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 let world: TestController
@@ -67,8 +67,8 @@ describe.each((resources as readonly AnyResource[]).map((resource) => [resource.
       expect(rows.map(({ column }) => column)).toEqual(expect.arrayContaining(references))
     })
 
-    it.each(listIndexedSets(resource))('has a table for the members of %s', async (field) => {
-      expect(await columnsOf(toSetTableName(resource, field))).toEqual({ value: 'text', n: 'integer' })
+    it.each(listSetTables(resource))('has a table for the members of $field', async ({ table }) => {
+      expect(await columnsOf(table)).toEqual({ value: 'text', n: 'integer' })
     })
   },
 )

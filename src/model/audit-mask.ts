@@ -4,23 +4,13 @@ import type { AnyField, Fields } from '../schema/fields.ts'
 
 /** A record as the code sees it, or a structured member of one. */
 export type Values = Readonly<Record<string, unknown>>
-type Mask = (values: Values) => Values
+/** Returns the values of a record with its secrets masked. */
+export type AuditMask = (values: Values) => Values
 
 const MASKED = '***'
 
-const masks = new WeakMap<AnyResource, Mask>()
-
-/** The values of a record with its secrets masked; the same object where the resource has none. */
-export function getAuditMask(resource: AnyResource): Mask {
-  let mask = masks.get(resource)
-  if (!mask) {
-    mask = makeMask(resource)
-    masks.set(resource, mask)
-  }
-  return mask
-}
-
-function makeMask({ fields, variants }: AnyResource): Mask {
+/** Compiles what masks the secrets of a record; it returns the same object if the resource has none. */
+export function compileAuditMask({ fields, variants }: AnyResource): AuditMask {
   const own = fieldsMask(fields)
   const byType = new Map(Object.entries(variants ?? {}).map(([type, details]) => [type, fieldsMask(details)]))
   const isPlain = !own && [...byType.values()].every((mask) => !mask)
@@ -33,9 +23,9 @@ function makeMask({ fields, variants }: AnyResource): Mask {
 }
 
 /** Undefined where none of the fields is secret. */
-function fieldsMask(fields: Fields): Mask | undefined {
+function fieldsMask(fields: Fields): AuditMask | undefined {
   const secrets: string[] = []
-  const inner = new Map<string, Mask>()
+  const inner = new Map<string, AuditMask>()
   for (const [name, field] of Object.entries(fields)) {
     const mask = field.kind.members && fieldsMask(field.kind.members)
     if (isSecret(field)) secrets.push(name)

@@ -2,7 +2,7 @@
 import type { AnyResource } from '../resources/define.ts'
 import { getResource } from '../resources/index.ts'
 import type { AnyField, Fields } from '../schema/fields.ts'
-import { toSetTableName } from '../store/rows.ts'
+import { toSetTableName } from './columns.ts'
 
 export interface FilterSymbol {
   readonly name: string
@@ -38,56 +38,36 @@ export interface FilterSource {
   readonly key: { readonly column: string; readonly isDescending: boolean }
   /** Only what the list shows is known of its records, and of those that their sets name, the id alone. */
   readonly isLimited?: true
-}
-
-const sources = new WeakMap<AnyResource, FilterSource>()
-
-/** A resource with all of its symbols, as filters of administrators see it. */
-export function getFilterSource(resource: AnyResource): FilterSource {
-  let source = sources.get(resource)
-  if (!source) {
-    source = { table: resource.table, symbols: mapByName(collect(resource)), key: BY_ID }
-    sources.set(resource, source)
-  }
-  return source
+  /** The names of the symbols, in order, as list responses show them; `tags` stands for every `tags.…`. */
+  readonly filterableFields: readonly string[]
 }
 
 const BY_ID = { column: 'id', isDescending: false } as const
 
+/** Compiles a resource with all of its symbols, as filters of administrators see it. */
+export function compileFilterSource(resource: AnyResource): FilterSource {
+  return toFilterSource({ table: resource.table, symbols: mapByName(collect(resource)), key: BY_ID })
+}
+
 /**
- * The symbols of a list that shows only `members` of the resource. A filter or an order by any other member would tell the
+ * The symbols of a list that shows only `members` of its records. A filter or an order by any other member would tell the
  * caller its value.
  */
-export function limitedSource(resource: AnyResource, members: ReadonlySet<string>): FilterSource {
-  const shown = [...getFilterSource(resource).symbols.values()].filter(
+export function limitSource(source: FilterSource, members: ReadonlySet<string>): FilterSource {
+  const shown = [...source.symbols.values()].filter(
     ({ member, constant }) => members.has(member) || constant !== undefined,
   )
-  return { table: resource.table, symbols: mapByName(shown), key: BY_ID, isLimited: true }
+  return toFilterSource({ table: source.table, symbols: mapByName(shown), key: BY_ID, isLimited: true })
 }
 
-/** The records that a set of `source` names, as its sub-queries see them. */
-export function linkedSource(source: FilterSource, plural: string): FilterSource {
-  const resource = getResource(plural)
-  return source.isLimited ? limitedSource(resource, SHOWN_BY_SETS) : getFilterSource(resource)
+/** Completes a source with what follows from its symbols. */
+export function toFilterSource(source: Omit<FilterSource, 'filterableFields'>): FilterSource {
+  return { ...source, filterableFields: [...source.symbols.keys()].sort() }
 }
-
-const SHOWN_BY_SETS: ReadonlySet<string> = new Set(['id'])
 
 /** The symbols of fields that no resource describes. */
 export function toFilterSymbols(fields: Fields): ReadonlyMap<string, FilterSymbol> {
   return mapByName(plainSymbols(undefined, fields))
-}
-
-const nameLists = new WeakMap<FilterSource, readonly string[]>()
-
-/** The names as list answers show them; `tags` stands for every `tags.…`. */
-export function listFilterableFields(source: FilterSource): readonly string[] {
-  let names = nameLists.get(source)
-  if (!names) {
-    names = [...source.symbols.keys()].sort()
-    nameLists.set(source, names)
-  }
-  return names
 }
 
 function mapByName(symbols: readonly FilterSymbol[]): ReadonlyMap<string, FilterSymbol> {

@@ -1,20 +1,17 @@
 // From request bodies to the values of a resource, whatever its fields, inputs and variants are.
 import { errors, invalidError } from '../errors.ts'
+import type { AnyResource } from '../resources/define.ts'
 import {
   applyFallbacks,
   assertObject,
   type BodyShape,
   type BodyTolerance,
-  buildBodyShape,
   type Purpose,
   readBody,
 } from '../schema/bodies.ts'
-import type { Fields } from '../schema/fields.ts'
 import { type JsonSchema, objectOf, text } from '../schema/json-schema.ts'
 import { withSchemaNames } from '../schema/member-names.ts'
-import type { AnyResource } from './define.ts'
-
-const shapes = new WeakMap<AnyResource, Map<string, BodyShape>>()
+import { getCompiledResource } from './index.ts'
 
 /**
  * Reads a body that creates, replaces or patches a record; the result is keyed by field.
@@ -28,10 +25,10 @@ export function readInput(
   tolerance: BodyTolerance,
   storedType?: string,
 ): Record<string, unknown> {
-  if (!resource.variants) return readBody(shapeOf(resource, purpose, undefined), body, tolerance)
+  if (!resource.variants) return readBody(getShape(resource, purpose), body, tolerance)
   const named = tolerance.memberCase === 'any' ? withSchemaNames(discriminated, body) : body
   const typeId = variantOf(resource, purpose, named, storedType)
-  const values = readBody(shapeOf(resource, purpose, typeId), body, tolerance)
+  const values = readBody(getShape(resource, purpose, typeId), body, tolerance)
   return foldVariant(resource, purpose, typeId, values)
 }
 
@@ -40,9 +37,9 @@ export function readInput(
  * fits one alternative; a change may leave it out, and then fits any.
  */
 export function inputSchema(resource: AnyResource, purpose: Purpose): JsonSchema {
-  if (!resource.variants) return shapeOf(resource, purpose, undefined).schema
+  if (!resource.variants) return getShape(resource, purpose).schema
   const alternatives = Object.keys(resource.variants).map((typeId) => {
-    const { schema } = shapeOf(resource, purpose, typeId)
+    const { schema } = getShape(resource, purpose, typeId)
     return { ...schema, properties: { ...schema.properties, typeId: { ...schema.properties?.typeId, enum: [typeId] } } }
   })
   return purpose === 'create'
@@ -50,39 +47,10 @@ export function inputSchema(resource: AnyResource, purpose: Purpose): JsonSchema
     : { anyOf: alternatives }
 }
 
-/** The names of all members that a record of the resource shows. */
-export function recordMembers(resource: AnyResource): string[] {
-  const members = ['_links', ...Object.keys(resource.derived), ...Object.keys(resource.computed)]
-  for (const [name, field] of Object.entries(resource.fields)) {
-    if (field.options.access === 'internal' || field.options.secret) continue
-    members.push(name)
-    if (field.kind.reference?.as && field.kind.name === 'reference') members.push(field.kind.reference.as)
-    if (field.kind.roles) members.push(`${name}Display`)
-  }
-  return members
-}
-
-function shapeOf(resource: AnyResource, purpose: Purpose, typeId: string | undefined): BodyShape {
-  let ofResource = shapes.get(resource)
-  if (!ofResource) {
-    ofResource = new Map()
-    shapes.set(resource, ofResource)
-  }
-  const key = `${purpose} ${typeId}`
-  let shape = ofResource.get(key)
-  if (!shape) {
-    shape = buildBodyShape(purpose, inputFields(resource, purpose, typeId), recordMembers(resource))
-    ofResource.set(key, shape)
-  }
+function getShape(resource: AnyResource, purpose: Purpose, typeId?: string): BodyShape {
+  const shape = getCompiledResource(resource.plural).bodyShapes[purpose].get(typeId)
+  if (!shape) throw new Error(`${resource.plural} has no variant ${typeId}`)
   return shape
-}
-
-function inputFields(resource: AnyResource, purpose: Purpose, typeId: string | undefined): Fields {
-  const inputs = Object.fromEntries(
-    Object.entries(resource.inputs).filter(([, { options }]) => purpose === 'create' || options.access !== 'create'),
-  )
-  const ofVariant = typeId === undefined ? {} : resource.variants?.[typeId]
-  return { ...resource.fields, ...inputs, ...ofVariant }
 }
 
 /** What a body of any variant has. */

@@ -1,24 +1,17 @@
 // The schema of a resource's records, for the documents: what follows from its fields, and what is computed.
-import { type AnyResource, baseFields } from '../src/resources/define.ts'
-import type { AnyField, Fields } from '../src/schema/fields.ts'
-import { compact, entityReference, type JsonSchema, links, listOf, objectOf, text } from '../src/schema/json-schema.ts'
+import { type AnyResource, baseFields } from '../resources/define.ts'
+import type { AnyField, Fields } from '../schema/fields.ts'
+import { compact, entityReference, type JsonSchema, links, listOf, objectOf, text } from '../schema/json-schema.ts'
 
 const referenceWithUrlName = objectOf({ ...entityReference.properties, urlName: text })
 
 /** A role of a policy as people read it: with a name in place of an id. */
 const roleDisplay = objectOf({ name: text, role: text })
 
-const whole = new WeakMap<AnyResource, JsonSchema>()
-
 /** The members that a record of the resource shows; of a resource with variants, those of each. With `only`, some of them. */
 export function toRecordSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
   if (only) return commonSchema(resource, only)
-  let schema = whole.get(resource)
-  if (!schema) {
-    schema = resource.variants ? variantsSchema(resource, resource.variants) : commonSchema(resource)
-    whole.set(resource, schema)
-  }
-  return schema
+  return resource.variants ? variantsSchema(resource, resource.variants) : commonSchema(resource)
 }
 
 function variantsSchema(resource: AnyResource, variants: Readonly<Record<string, Fields>>): JsonSchema {

@@ -1,0 +1,61 @@
+// What follows from the definition of a resource, compiled once: columns, references, filter symbols, masks, render plans, bodies.
+import type { AnyResource } from '../resources/define.ts'
+import type { JsonSchema } from '../schema/json-schema.ts'
+import { type AuditMask, compileAuditMask } from './audit-mask.ts'
+import { type BodyShapes, compileBodyShapes } from './body-shapes.ts'
+import {
+  listFields,
+  listMentions,
+  listReferenceFields,
+  listSetTables,
+  type Mention,
+  type NamedField,
+  type ReferenceField,
+  type SetTableInfo,
+} from './columns.ts'
+import { compileFilterSource, type FilterSource } from './filter-symbols.ts'
+import { compileRecordPlan, type RecordPlan } from './record-plan.ts'
+import { toRecordSchema } from './record-schema.ts'
+
+/** Everything that is derived from a definition and from nothing else; it never changes while the process runs. */
+export interface CompiledResource {
+  readonly definition: AnyResource
+  /** All stored fields in the order of the definition; their names are the columns. */
+  readonly fields: readonly NamedField[]
+  readonly columns: readonly string[]
+  readonly sets: readonly SetTableInfo[]
+  readonly references: readonly ReferenceField[]
+  /** The fields, of any resource, that mention records of this one. */
+  readonly mentions: readonly Mention[]
+  /** The resources whose records are records of this one too. */
+  readonly subtypes: readonly AnyResource[]
+  /** The plural names of the resource and of the one that its records belong to as well. */
+  readonly withParent: readonly string[]
+  /** The symbols that filters and orders of administrators know. */
+  readonly filterSource: FilterSource
+  readonly auditMask: AuditMask
+  readonly recordPlan: RecordPlan
+  readonly recordSchema: JsonSchema
+  readonly bodyShapes: BodyShapes
+}
+
+/** Compiles one of `resources`, which are all that there are. */
+export function compileResource(definition: AnyResource, resources: readonly AnyResource[]): CompiledResource {
+  const { plural, subtypeOf } = definition
+  const fields = listFields(definition)
+  return {
+    definition,
+    fields,
+    columns: fields.map(({ name }) => name),
+    sets: listSetTables(definition),
+    references: listReferenceFields(definition),
+    mentions: listMentions(plural, resources),
+    subtypes: resources.filter((other) => other.subtypeOf?.resource === plural),
+    withParent: subtypeOf ? [plural, subtypeOf.resource] : [plural],
+    filterSource: compileFilterSource(definition),
+    auditMask: compileAuditMask(definition),
+    recordPlan: compileRecordPlan(definition),
+    recordSchema: toRecordSchema(definition),
+    bodyShapes: compileBodyShapes(definition),
+  }
+}

@@ -1,0 +1,115 @@
+// How the records of a resource are written as JSON, compiled from its fields: declared members only.
+import type { AnyResource, AnyRow } from '../resources/define.ts'
+import type { AnyField, Fields, ReferenceOptions } from '../schema/fields.ts'
+import { buildLinkWriter, type LinkWriter } from './links.ts'
+
+/** How one record shows another. */
+export interface Reference {
+  readonly name: string
+  /** JSON text of the entity reference. */
+  readonly text: string
+}
+
+/** The referenced records by resource and id. */
+export type ReferencesById = ReadonlyMap<string, ReadonlyMap<string, Reference>>
+
+/** How the records of a resource are written. */
+export interface RecordPlan {
+  readonly links: LinkWriter
+  /** The members that follow from stored fields, each with a comma before it, or empty text if it is left out. */
+  readonly members: readonly MemberWriter[]
+  readonly targets: readonly ReferencedResource[]
+  /** The names of the members that are computed from other tables. */
+  readonly derived: readonly string[]
+}
+
+type MemberWriter = (row: AnyRow, named: ReferencesById) => string
+
+/** A field whose values name records of another resource. */
+export interface ReferencedResource {
+  readonly resource: string
+  idsOf(row: AnyRow): readonly string[]
+}
+
+/** Compiles how the records of a resource are written. */
+export function compileRecordPlan(resource: AnyResource): RecordPlan {
+  const members: MemberWriter[] = []
+  const targets: ReferencedResource[] = []
+  for (const [name, field] of Object.entries(resource.fields)) {
+    if (field.options.access === 'internal' || field.options.secret) continue
+    members.push(fieldMember(name, field))
+    const { target, reference, roles } = field.kind
+    if (target && reference?.as && field.kind.name === 'reference') {
+      members.push(referenceMember(name, target, reference, field.options.omitNull === true))
+      targets.push({ resource: target, idsOf: (row) => (row[name] === null ? [] : [row[name] as string]) })
+    }
+    if (target && roles) {
+      members.push(rolesDisplayMember(name, target))
+      targets.push({ resource: target, idsOf: (row) => parseRoleIds(row[name] as string) })
+    }
+  }
+  if (resource.variants) members.push(variantMembers(resource.variants))
+  return { links: buildLinkWriter(resource), members, targets, derived: Object.keys(resource.derived) }
+}
+
+function fieldMember(name: string, field: AnyField): MemberWriter {
+  const { kind, options } = field
+  const key = `,"${name}":`
+  const absent = options.omitNull ? '' : `${key}null`
+  return (row) => {
+    const stored = row[name]
+    return stored === null || stored === undefined ? absent : key + kind.toJson(stored)
+  }
+}
+
+function referenceMember(
+  name: string,
+  target: string,
+  { as, withUrlName }: ReferenceOptions,
+  isOmittable: boolean,
+): MemberWriter {
+  const key = `,"${as}":`
+  const urlName = `,"urlName":"${target}"}`
+  return (row, named) => {
+    if (isOmittable && row[name] === null) return ''
+    const text = named.get(target)?.get(row[name] as string)?.text ?? 'null'
+    return key + (withUrlName && text !== 'null' ? text.slice(0, -1) + urlName : text)
+  }
+}
+
+/** `…RolesDisplay`: each role with a name for people; an `@id` whose record is gone is left out. */
+function rolesDisplayMember(name: string, target: string): MemberWriter {
+  return (row, named) => {
+    const shown = (JSON.parse(row[name] as string) as string[]).flatMap((role) => {
+      if (role.startsWith('#')) return [{ name: role, role }]
+      const record = named.get(target)?.get(role.slice(1))
+      return record ? [{ name: `@${record.name}`, role }] : []
+    })
+    return `,"${name}Display":${JSON.stringify(shown)}`
+  }
+}
+
+function parseRoleIds(stored: string): string[] {
+  if (!stored.includes('"@')) return []
+  return (JSON.parse(stored) as string[]).flatMap((role) => (role.startsWith('@') ? [role.slice(1)] : []))
+}
+
+/** The members of a record's variant, which are stored together as `details`. */
+function variantMembers(variants: Readonly<Record<string, Fields>>): MemberWriter {
+  const shownFields = new Map(
+    Object.entries(variants).map(([typeId, fields]) => [
+      typeId,
+      Object.entries(fields).filter(([, { options }]) => !options.secret && options.access !== 'internal'),
+    ]),
+  )
+  return (row) => {
+    const details = JSON.parse(row.details as string) as Record<string, unknown>
+    let text = ''
+    for (const [name, { kind, options }] of shownFields.get(row.typeId as string) ?? []) {
+      const value = details[name]
+      if (value === undefined || (value === null && options.omitNull)) continue
+      text += `,"${name}":${value === null ? 'null' : kind.toJson(kind.encode(value))}`
+    }
+    return text
+  }
+}
