@@ -1,5 +1,6 @@
 // The controller without any face: everything that a request, an offline command or a background job works with.
 import { Access } from './access/access.ts'
+import { type LiveState, unknownLiveState } from './access/live-state.ts'
 import { revokeSessions } from './access/session-revocation.ts'
 import { requireUsableAdministrator } from './auth/administrators.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
@@ -25,11 +26,10 @@ import { ControllerMembership } from './membership.ts'
 import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
 import { loadKey } from './pki/files.ts'
-import type { LiveStatePorts } from './policy/ports.ts'
 import { RecordCache } from './records/record-cache.ts'
 import { ReferenceCache } from './records/reference-cache.ts'
 import type { ComputedFields, Derive, OutsideRules } from './resources/define.ts'
-import { disconnectedNetwork, type LiveNetwork } from './routers/live-network.ts'
+import type { LiveNetwork } from './routers/live-network.ts'
 import { Routers } from './routers/routers.ts'
 import { Traces } from './routers/traces.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
@@ -91,8 +91,8 @@ export interface Controller {
 }
 
 export interface OpenOptions {
-  /** What is known beyond records; nothing, unless somebody is there to ask. */
-  readonly ports?: LiveStatePorts
+  /** Sources of live state (router presence, posture). Defaults to none. */
+  readonly live?: LiveState
   readonly directory: string
   readonly config: Config
   readonly clock: Clock
@@ -138,12 +138,12 @@ interface OpenedFiles {
 }
 
 async function assemble(
-  { config, clock: systemClock, log, ports }: OpenOptions,
+  { config, clock: systemClock, log, live = unknownLiveState }: OpenOptions,
   { startedAt, authority, tokens, auditSealer, store }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
-  const access = await Access.load(store.db, startedAt, ports)
+  const access = await Access.load(store.db, startedAt, live)
   const references = new ReferenceCache()
   const readyRecords = new RecordCache()
   const authPolicies = await AuthPolicyCache.load(store.db)
@@ -180,7 +180,7 @@ async function assemble(
     enrollments: new EnrollmentIssuer(config, authority),
     configSchemas: new ConfigSchemas(),
     membership: await ControllerMembership.load(store.db, config, authority),
-    network: disconnectedNetwork,
+    network: live.network,
     routers: new Routers(config),
     traces: new Traces(),
     serviceViews: new ServiceFields(access),

@@ -43,7 +43,7 @@ const TERMINATOR_MEMBERS = ['serviceId', 'service', 'routerId', 'identity']
 /** Refuses services that the caller may not see: what is not there and what is not granted look the same. */
 async function assertVisible(context: Context, { identity, isAdmin }: Viewer, id = ''): Promise<void> {
   if (isAdmin) await requireRow(context, services, id)
-  else if (!context.controller.access.mayReach(identity, id)) throw notFoundError('service', id)
+  else if (!context.controller.access.isVisible(identity, id)) throw notFoundError('service', id)
 }
 
 async function serviceRouters(call: Call): Promise<Response> {

@@ -1,7 +1,9 @@
 // Questions that administrators ask of policies: why not, who, what, and what if.
+import type { Access } from '../../src/access/access.ts'
 import { advise } from '../../src/access/advice/advise.ts'
 import { readRoles, sortByName } from '../../src/access/advice/service-policy-links.ts'
 import { computeImpact } from '../../src/access/impact.ts'
+import type { Evidence } from '../../src/access/live-state.ts'
 import { readInput } from '../../src/model/input.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import type { IndexedPolicy } from '../../src/policy/policy-table.ts'
@@ -28,6 +30,7 @@ const DECIDING = [
   'identities',
   'services',
   'edge-routers',
+  'posture-checks',
   'service-policies',
   'edge-router-policies',
   'service-edge-router-policies',
@@ -60,7 +63,7 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     id: 'listWhoReachesService',
     method: 'GET',
     path: '/controller/policy/who/:serviceId',
-    summary: 'Lists the identities that may dial or host a service, with the policies that let them.',
+    summary: 'Lists the identities that policies let dial or host a service, and what posture allows.',
     access: READ,
     query: { ...listQuery, type: TYPE },
     returns: {
@@ -69,13 +72,13 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     },
     async run(call) {
       const service = attributed(await requireRow(call.context, services, call.params.serviceId))
-      const { index } = call.context.controller.access
-      const granting = index.servicePoliciesOfService(service.id, call.query.type as PolicyType | undefined)
+      const { access } = call.context.controller
+      const granting = access.index.servicePoliciesOfService(service.id, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
       const sides = mergeSelectors(granting.map(({ subjects }) => subjects))
       return respondWithRows({ ...call, query }, identities, [{ sides }], (row) => {
         const identity = attributed(row)
-        return granted(identity, linking(granting, identity, service))
+        return renderGrants(identity, listGrants(access, granting, identity, service))
       })
     },
   }),
@@ -84,7 +87,7 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     id: 'listWhatIdentityReaches',
     method: 'GET',
     path: '/controller/policy/what/:identityId',
-    summary: 'Lists the services that an identity may dial or host, with the policies that let it.',
+    summary: 'Lists the services that policies let an identity dial or host, and what posture allows.',
     access: READ,
     query: { ...listQuery, type: TYPE },
     returns: {
@@ -100,7 +103,8 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       const ids = access.index.servicesGrantedBy(policies)
       return respondWithRows({ ...call, query }, services, [{ ids }], (row) => {
         const service = attributed(row)
-        return granted(service, linking(access.filterGranting(policies, service.id), identity, service))
+        const granting = access.filterGranting(policies, service.id)
+        return renderGrants(service, listGrants(access, granting, identity, service))
       })
     },
   }),
@@ -127,7 +131,10 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
       if (!changes || Object.keys(changes).length === 0)
         return dataResponse(await computeImpact(context, { resource: plural, id, before }))
-      const after = { ...before, ...readInput(resource, 'patch', changes, NO_TOLERANCE) }
+      const after = {
+        ...before,
+        ...readInput(resource, 'patch', changes, NO_TOLERANCE, before.typeId as string | undefined),
+      }
       return dataResponse(await computeImpact(context, { resource: plural, id, before, after }))
     },
   }),
@@ -139,28 +146,42 @@ function attributed({ id, name, roleAttributes }: AnyRow) {
 
 type Attributed = ReturnType<typeof attributed>
 
-interface Linking {
+/** A policy that links an identity with a service, and whether its posture checks pass. */
+interface Grant {
   readonly policy: IndexedPolicy
-  readonly by: string
+  readonly evidence: Evidence
+  /** The role selectors' entries that decide it, such as `#staff → #web`. */
+  readonly roles: string
 }
 
-/** Those of the policies that match both, each with the roles that decide it. */
-function linking(policies: readonly IndexedPolicy[], identity: Attributed, service: Attributed): Linking[] {
+/** Those of the policies that match both, in the order of their names. */
+function listGrants(
+  access: Access,
+  policies: readonly IndexedPolicy[],
+  identity: Attributed,
+  service: Attributed,
+): Grant[] {
   return sortByName(policies).flatMap((policy) => {
     const subjectRoles = readRoles(findDecidingRoles(policy.subjects, identity), identity)
     if (subjectRoles.length === 0) return []
     const objectRoles = readRoles(findDecidingRoles(policy.objects, service), service)
-    return [{ policy, by: `${subjectRoles.join(' ')} → ${objectRoles.join(' ')}` }]
+    const { evidence } = access.evaluatePolicy(policy, { identityId: identity.id })
+    return [{ policy, evidence, roles: `${subjectRoles.join(' ')} → ${objectRoles.join(' ')}` }]
   })
 }
 
-function granted({ id, name }: Attributed, found: readonly Linking[]) {
-  const types = new Set(found.map(({ policy }) => policy.type))
+/** `permissions` are granted by policies; `allowed` are those of them that open a session now. */
+function renderGrants({ id, name }: Attributed, grants: readonly Grant[]) {
+  const listTypes = (some: readonly Grant[]) => {
+    const types = new Set(some.map(({ policy }) => policy.type))
+    return ['Bind', 'Dial'].filter((type) => types.has(type))
+  }
   return {
     id,
     name,
-    permissions: ['Bind', 'Dial'].filter((type) => types.has(type)),
-    policies: found.map(({ policy }) => ({ id: policy.id, name: policy.name })),
-    by: found.map(({ by }) => by),
+    permissions: listTypes(grants),
+    allowed: listTypes(grants.filter(({ evidence }) => evidence === 'passing')),
+    policies: grants.map(({ policy }) => ({ id: policy.id, name: policy.name })),
+    grantedBy: grants.map(({ roles }) => roles),
   }
 }

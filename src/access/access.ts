@@ -3,14 +3,22 @@ import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import { PolicyIndex, type PolicyType, type ServicePolicyRecord } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
-import { type LiveStatePorts, unknownLiveState } from '../policy/ports.ts'
 import { parseRoleSelector, type RoleBearer, type RoleSelector, type Semantic } from '../policy/role-selector.ts'
 import { UpdateTimes } from '../policy/update-times.ts'
 import type { AnyRow } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import { ConfigUsage } from './config-usage.ts'
+import {
+  type AccessQuestion,
+  type Decision,
+  decide,
+  type EvaluatedPolicy,
+  evaluatePolicy,
+  type PostureSubject,
+} from './decision.ts'
 import { applyToIndex, loadIndex, type RecordChange, withHypothetical } from './index-updates.ts'
+import { type LiveState, unknownLiveState } from './live-state.ts'
 import { PolicyScopes } from './policy-scopes.ts'
 import { RouterDirectory } from './router-directory.ts'
 
@@ -18,26 +26,22 @@ export class Access {
   /** The evaluator itself, for whoever explains or compares what it decides. */
   readonly index = new PolicyIndex()
   /** What is known beyond records. */
-  readonly ports: LiveStatePorts
+  readonly live: LiveState
   readonly routers: RouterDirectory
   /** The sub-lists that policies decide. */
   readonly scopes = new PolicyScopes(this.index)
   readonly #updates: UpdateTimes
   readonly #configs = new ConfigUsage()
 
-  private constructor(startedAt: Instant, ports: LiveStatePorts, routers: RouterDirectory) {
+  private constructor(startedAt: Instant, live: LiveState, routers: RouterDirectory) {
     this.routers = routers
     this.#updates = new UpdateTimes(startedAt)
-    this.ports = ports
+    this.live = live
   }
 
   /** Builds the index from the rows of the store. */
-  static async load(
-    db: Kysely<Database>,
-    startedAt: Instant,
-    ports: LiveStatePorts = unknownLiveState,
-  ): Promise<Access> {
-    const access = new Access(startedAt, ports, await RouterDirectory.load(db))
+  static async load(db: Kysely<Database>, startedAt: Instant, live: LiveState = unknownLiveState): Promise<Access> {
+    const access = new Access(startedAt, live, await RouterDirectory.load(db))
     await loadIndex(db, access.index)
     for (const { id, configs } of await db.selectFrom('services').select(['id', 'configs']).execute()) {
       access.#configs.setService(id, JSON.parse(configs) as string[])
@@ -64,14 +68,19 @@ export class Access {
     return this.index.grantingService(policies, serviceId)
   }
 
-  /** Whether one of the policies grants the service. */
-  grantsService(policies: readonly IndexedPolicy[], serviceId: string): boolean {
-    return this.index.grantsService(policies, serviceId)
+  /** Whether an identity may dial, or host, a service: what opens a session, keeps it, and explains it. */
+  decide(question: AccessQuestion): Decision {
+    return decide(this.index, this.live, question)
   }
 
-  /** Whether a policy lets an identity dial or bind a service; of one type, where it is given. */
-  mayReach(identity: RoleBearer, serviceId: string, type?: PolicyType): boolean {
-    return this.index.mayReach(identity, serviceId, type)
+  /** What the posture checks of a policy find. */
+  evaluatePolicy(policy: IndexedPolicy, subject: PostureSubject): EvaluatedPolicy {
+    return evaluatePolicy(this.index, this.live, policy, subject)
+  }
+
+  /** Whether a policy links an identity with a service, whatever its posture checks find: then the identity sees it. */
+  isVisible(identity: RoleBearer, serviceId: string): boolean {
+    return this.index.grants(identity, serviceId)
   }
 
   /** Ids of the edge routers that an identity may use. */

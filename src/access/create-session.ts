@@ -11,7 +11,7 @@ import { insert, newEntity } from '../store/entities.ts'
 import { prepareQuery } from '../store/prepared-queries.ts'
 import { getRecordTable } from '../store/record-tables.ts'
 import { isOneOf, untyped } from '../store/untyped.ts'
-import { combineEvidence, judgeChecks, type PostureSubject } from './posture.ts'
+import type { EvaluatedPolicy } from './decision.ts'
 
 /** Who asks. */
 export interface SessionOwner {
@@ -65,35 +65,27 @@ async function requireReachable(
   const { access } = context.controller
   const isVisible = isAdmin
     ? await getRecordTable(services).exists(context.db, serviceId)
-    : access.mayReach(identity, serviceId)
+    : access.isVisible(identity, serviceId)
   if (!isVisible) throw notFoundError('service', serviceId)
   if (type !== 'Invalid') {
-    if (!access.mayReach(identity, serviceId, type)) {
+    const decision = access.decide({ identity, serviceId, type, apiSessionId })
+    if (!decision.isGranted) {
       throw invalidError('ServiceId', `is no service that this identity may ${type.toLowerCase()}`, serviceId)
     }
-    await requirePosture(context, { identityId: identity.id, apiSessionId }, identity, { serviceId, type })
+    if (!decision.isAllowed) throw await makePostureError(context, decision.policies)
   }
   if (access.listCommonRouters(identity, serviceId).length === 0) throw errors.NO_EDGE_ROUTERS_AVAILABLE()
   if (type === 'Invalid') throw invalidError('type', 'must be Dial or Bind', type)
 }
 
-/** One policy whose checks all pass is enough. @throws INVALID_POSTURE with what failed, by policy */
-async function requirePosture(
-  { db, controller: { access } }: Context,
-  subject: PostureSubject,
-  identity: RoleBearer,
-  { serviceId, type }: { readonly serviceId: string; readonly type: PolicyType },
-): Promise<void> {
-  const failed = new Map<string, readonly string[]>()
-  for (const policy of access.filterGranting(access.findPolicies(identity, type), serviceId)) {
-    const findings = judgeChecks(access, policy, subject)
-    if (combineEvidence(findings) === 'passing') return
-    const missing = findings.filter(({ evidence }) => evidence !== 'passing')
-    failed.set(
+/** INVALID_POSTURE with the checks that do not pass, by policy. */
+async function makePostureError({ db }: Context, policies: readonly EvaluatedPolicy[]): Promise<Error> {
+  const failed = new Map(
+    policies.map(({ policy, findings }) => [
       policy.id,
-      missing.map(({ postureCheckId }) => postureCheckId),
-    )
-  }
+      findings.flatMap(({ postureCheckId, evidence }) => (evidence === 'passing' ? [] : [postureCheckId])),
+    ]),
+  )
   const rows = await untyped(db)
     .selectFrom('posture_checks')
     .select(['id', 'typeId'])
@@ -106,5 +98,5 @@ async function requirePosture(
       ids.map((id) => ({ id, typeId: typeOf.get(id), isPassing: false })),
     ]),
   )
-  throw errors.INVALID_POSTURE({ message: 'posture checks of every policy that grants the service fail', data })
+  return errors.INVALID_POSTURE({ message: 'posture checks of every policy that grants the service fail', data })
 }

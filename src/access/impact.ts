@@ -14,6 +14,7 @@ import { identities } from '../resources/identities.ts'
 import type { Change } from '../store/changes.ts'
 import { planList } from '../store/list-plan.ts'
 import { queryRows } from '../store/lists.ts'
+import type { Access } from './access.ts'
 import type { RecordChange } from './index-updates.ts'
 import { findRevokedSessions } from './session-revocation.ts'
 
@@ -109,6 +110,8 @@ function findSubjects(index: PolicyIndex, { resource, id, before }: RecordChange
   switch (resource) {
     case 'services':
       return ofServices([id])
+    case 'posture-checks':
+      return sides(index.servicePoliciesOfPostureCheck(id))
     case 'service-policies':
     case 'edge-router-policies':
       return [parseRoleSelector(before.semantic as Semantic, before.identityRoles as string[])]
@@ -141,7 +144,7 @@ async function findMatchingIdentities(context: Context, sides: readonly RoleSele
 
 // ---- before and after -------------------------------------------------------------------------------------------------
 
-/** What an identity may reach, by type, and over which routers. */
+/** What an identity may dial and bind by policies whose posture checks pass, and the routers that it may use. */
 interface Reach {
   readonly rights: ReadonlyMap<PolicyType, Bitset>
   readonly routers: Bitset
@@ -157,9 +160,9 @@ interface Tallies {
 
 function compare({ controller }: Context, change: RecordChange, subjects: readonly Subject[], tallies: Tallies): void {
   const { access } = controller
-  const before = subjects.map((subject) => computeReach(access.index, subject.before))
-  const after = access.withHypothetical([change], (index) =>
-    subjects.map((subject) => (subject.after ? computeReach(index, subject.after) : undefined)),
+  const before = subjects.map((subject) => computeReach(access, subject.before))
+  const after = access.withHypothetical([change], () =>
+    subjects.map((subject) => (subject.after ? computeReach(access, subject.after) : undefined)),
   )
   const carried = mapServiceRouters(access.index)
   const carriedAfter = access.withHypothetical([change], (index) => {
@@ -188,10 +191,15 @@ function compare({ controller }: Context, change: RecordChange, subjects: readon
   }
 }
 
-function computeReach(index: PolicyIndex, identity: RoleBearer): Reach {
+function computeReach(access: Access, identity: RoleBearer): Reach {
+  const passing = access
+    .findPolicies(identity)
+    .filter((policy) => access.evaluatePolicy(policy, { identityId: identity.id }).evidence === 'passing')
+  const rightsByType = (wanted: PolicyType) =>
+    access.index.serviceSlotsGrantedBy(passing.filter(({ type }) => type === wanted))
   return {
-    rights: new Map(TYPES.map((type) => [type, index.reach(identity, type)])),
-    routers: index.routerSlotsOf(identity),
+    rights: new Map(TYPES.map((type) => [type, rightsByType(type)])),
+    routers: access.index.routerSlotsOf(identity),
   }
 }
 
@@ -250,7 +258,7 @@ async function countRevokedSessions(context: Context, change: RecordChange): Pro
   if (resource !== 'identities' || !before || !after) return (await findRevokedSessions(context, [], [change])).length
   // Its row still says what it was.
   const identity = { id, attributes: after.roleAttributes as string[] }
-  const own = context.db.selectFrom('sessions').select(['serviceId', 'type']).where('identityId', '=', id)
-  const rows = await own.execute()
-  return rows.filter(({ serviceId, type }) => !context.controller.access.mayReach(identity, serviceId, type)).length
+  const own = context.db.selectFrom('sessions').select(['serviceId', 'type', 'apiSessionId'])
+  const rows = await own.where('identityId', '=', id).execute()
+  return rows.filter((session) => !context.controller.access.decide({ ...session, identity }).isAllowed).length
 }

@@ -1,4 +1,4 @@
-// Ends the sessions that a change takes the right to, inside the transaction that makes it.
+// Revokes the sessions that a change de-authorizes, in the transaction of that change.
 import type { WriteContext } from '../context.ts'
 import type { PolicyType, ServicePolicyRecord } from '../policy/policy-index.ts'
 import { matchesSelector, parseRoleSelector, type RoleBearer, type RoleSelector } from '../policy/role-selector.ts'
@@ -13,14 +13,15 @@ interface CandidateSession {
   readonly id: string
   readonly serviceId: string
   readonly type: PolicyType
+  readonly apiSessionId: string
   readonly identity: RoleBearer
 }
 
 type Reading = Pick<WriteContext, 'db' | 'controller'>
 
 /**
- * Ends every session whose right the changes of this transaction took away; whoever holds it, administrators included.
- * @param earlier what transactions changed that commit together with this one, and that memory has not heard of
+ * Revokes every session that the changes of this transaction de-authorize; administrators' sessions too.
+ * @param earlier the changes of the transactions that commit together with this one; memory does not hold them yet
  */
 export async function revokeSessions(
   tx: WriteContext,
@@ -42,7 +43,7 @@ export async function revokeSessions(
   }
 }
 
-/** The sessions that changes take the right to. Only those are looked at that one of the changes can concern. */
+/** The sessions that changes de-authorize. Only the sessions that one of the changes can concern are examined. */
 export async function findRevokedSessions(
   context: Reading,
   earlier: readonly RecordChange[],
@@ -50,11 +51,12 @@ export async function findRevokedSessions(
 ): Promise<CandidateSession[]> {
   const concerned = new Map<string, CandidateSession>()
   for (const change of own) {
-    for (const session of await findCandidates(context, earlier, change)) concerned.set(session.id, session)
+    for (const session of await findCandidates(context, earlier, own, change)) concerned.set(session.id, session)
   }
   if (concerned.size === 0) return []
-  return context.controller.access.withHypothetical([...earlier, ...own], (index) =>
-    [...concerned.values()].filter(({ identity, serviceId, type }) => !index.mayReach(identity, serviceId, type)),
+  const { access } = context.controller
+  return access.withHypothetical([...earlier, ...own], () =>
+    [...concerned.values()].filter((session) => !access.decide(session).isAllowed),
   )
 }
 
@@ -62,10 +64,11 @@ const sessionIdsOfIdentity: PreparedQuery<[string], { id: string }> = prepareQue
   db.selectFrom('sessions').select('id').where('identityId', '=', identityId),
 ) as never
 
-/** The sessions that a change may take the right of. */
+/** The sessions that a change may de-authorize. */
 async function findCandidates(
   tx: Reading,
   earlier: readonly RecordChange[],
+  own: readonly RecordChange[],
   change: RecordChange,
 ): Promise<CandidateSession[]> {
   const { resource, id, before, after } = change
@@ -78,7 +81,12 @@ async function findCandidates(
       return after && losesEntries(before, after, 'roleAttributes') ? querySessions(tx, { serviceIds: [id] }) : []
     case 'service-policies':
       return before && !onlyGrows(before, after)
-        ? findPolicyCandidates(tx, earlier, before as unknown as ServicePolicyRecord)
+        ? findPolicyCandidates(tx, earlier, toGrant(before as unknown as ServicePolicyRecord))
+        : []
+    // A policy demands a check that it did not demand before: the check is new, or has a role attribute more.
+    case 'posture-checks':
+      return after && gainsEntries(before, after, 'roleAttributes')
+        ? findCheckCandidates(tx, [...earlier, ...own], id)
         : []
     // The right may have gone since it was asked for.
     case 'sessions':
@@ -96,20 +104,63 @@ function losesEntries(before: Values | undefined, after: Values, field: string):
   return had !== has && had.some((entry) => !has.includes(entry))
 }
 
-/** Whether a policy grants at least what it granted before. */
+/** Also of a record that is new, and has had none. */
+function gainsEntries(before: Values | undefined, after: Values, field: string): boolean {
+  if (!before) return true
+  return losesEntries(after, before, field)
+}
+
+/** Whether a policy grants at least what it granted before, and demands at most what it demanded. */
 function onlyGrows(before: Values, after: Values | undefined): boolean {
   if (!after || before.type !== after.type) return false
   const sides = ['identityRoles', 'serviceRoles']
-  if (after.semantic === 'AnyOf') return sides.every((side) => !losesEntries(before, after, side))
+  if (after.semantic === 'AnyOf') {
+    const demandsMore = before.semantic === 'AllOf' || gainsEntries(before, after, 'postureCheckRoles')
+    const mayDemandMore = demandsMore && (after.postureCheckRoles as readonly string[]).length > 0
+    return !mayDemandMore && sides.every((side) => !losesEntries(before, after, side))
+  }
   const isSame = (side: string) => String(before[side]) === String(after[side])
-  return before.semantic === 'AllOf' && sides.every(isSame)
+  return before.semantic === 'AllOf' && [...sides, 'postureCheckRoles'].every(isSame)
 }
 
-/** The sessions that a policy, as it was, may have granted: found from the side that says most about them. */
-async function findPolicyCandidates(tx: Reading, earlier: readonly RecordChange[], policy: ServicePolicyRecord) {
-  const { semantic, type } = policy
-  const identities = parseRoleSelector(semantic, policy.identityRoles)
-  const services = parseRoleSelector(semantic, policy.serviceRoles)
+/** What a policy grants to whom. */
+interface Grant {
+  readonly type: PolicyType
+  readonly identities: RoleSelector
+  readonly services: RoleSelector
+}
+
+function toGrant({ type, semantic, identityRoles, serviceRoles }: ServicePolicyRecord): Grant {
+  return {
+    type,
+    identities: parseRoleSelector(semantic, identityRoles),
+    services: parseRoleSelector(semantic, serviceRoles),
+  }
+}
+
+/** The sessions that the policies grant that demand a posture check, as they are after the changes. */
+async function findCheckCandidates(
+  tx: Reading,
+  changes: readonly RecordChange[],
+  postureCheckId: string,
+): Promise<CandidateSession[]> {
+  const demanding = tx.controller.access.withHypothetical(changes, (index) =>
+    index.servicePoliciesOfPostureCheck(postureCheckId),
+  )
+  const candidates: CandidateSession[] = []
+  for (const { type, subjects: identities, objects: services } of demanding) {
+    const grant = { type: type as PolicyType, identities, services }
+    candidates.push(...(await findPolicyCandidates(tx, changes, grant)))
+  }
+  return candidates
+}
+
+/** The sessions that a policy may have granted: found from the side that says most about them. */
+async function findPolicyCandidates(
+  tx: Reading,
+  earlier: readonly RecordChange[],
+  { type, identities, services }: Grant,
+): Promise<CandidateSession[]> {
   const areFewIdentities = !identities.isAll && identities.attributes.size === 0
   const candidates = areFewIdentities
     ? await querySessions(tx, { type, identityIds: [...identities.ids] })
@@ -136,7 +187,8 @@ async function querySessions({ db }: Reading, wanted: SessionCriteria): Promise<
   let query = db
     .selectFrom('sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
-    .select(['session.id', 'session.serviceId', 'session.type', 'session.identityId', 'identity.roleAttributes'])
+    .select(['session.id', 'session.serviceId', 'session.type', 'session.apiSessionId'])
+    .select(['session.identityId', 'identity.roleAttributes'])
   const { ids, identityIds, serviceIds, identities, type } = wanted
   if (type) query = query.where('session.type', '=', type)
   if (ids) query = query.where(isOneOf(db, 'session.id', ids))
@@ -158,10 +210,11 @@ async function querySessions({ db }: Reading, wanted: SessionCriteria): Promise<
     )
   }
   const rows = await query.execute()
-  return rows.map(({ id, serviceId, type, identityId, roleAttributes }) => ({
+  return rows.map(({ id, serviceId, type, apiSessionId, identityId, roleAttributes }) => ({
     id,
     serviceId,
     type,
+    apiSessionId,
     identity: { id: identityId, attributes: JSON.parse(roleAttributes) as string[] },
   }))
 }

@@ -125,20 +125,16 @@ export class PolicyIndex {
     return filterByType([...this.#servicePolicies.all()], type)
   }
 
-  /** Whether a policy, of that type where one is given, lets the identity reach the service. */
-  mayReach(identity: RoleBearer, serviceId: string, type?: PolicyType): boolean {
-    return this.grantsService(this.servicePoliciesOf(identity, type), serviceId)
-  }
-
-  /** Whether one of the policies grants the service. */
-  grantsService(policies: readonly IndexedPolicy[], serviceId: string): boolean {
+  /** Whether a policy, of that type if one is given, links the identity with the service; posture is not considered. */
+  grants(identity: RoleBearer, serviceId: string, type?: PolicyType): boolean {
     const slot = this.#services.slotOf(serviceId)
-    return slot !== undefined && policies.some(({ id }) => this.#servicePolicies.grants(id, slot))
+    if (slot === undefined) return false
+    return this.servicePoliciesOf(identity, type).some(({ id }) => this.#servicePolicies.grants(id, slot))
   }
 
-  /** Slots of the services that the identity may reach by policies of that type: sets of them can be compared. */
-  reach(identity: RoleBearer, type: PolicyType): Bitset {
-    return this.#servicePolicies.grantedBy(this.servicePoliciesOf(identity, type))
+  /** Slots of the services that these policies grant together: sets of them can be compared. */
+  serviceSlotsGrantedBy(policies: Iterable<IndexedPolicy>): Bitset {
+    return this.#servicePolicies.grantedBy(policies)
   }
 
   /** Ids of the services in those slots. */
@@ -158,7 +154,10 @@ export class PolicyIndex {
 
   /** Ids of the posture checks that a policy demands, all of which must pass. */
   postureChecksOf({ conditions }: IndexedPolicy): string[] {
-    return conditions ? this.#postureChecks.idsOf(this.#postureChecks.matching(conditions)) : []
+    if (!conditions) return []
+    // Most policies demand nothing, and every decision asks.
+    if (!conditions.isAll && conditions.ids.size === 0 && conditions.attributes.size === 0) return []
+    return this.#postureChecks.idsOf(this.#postureChecks.matching(conditions))
   }
 
   /** The service policies that demand a posture check. */

@@ -24,6 +24,8 @@ export type ConnectionStatus = 'online' | 'offline' | 'unknown'
 export interface LiveNetwork {
   /** A connected router; undefined while it is not. */
   router(id: string): LiveRouter | undefined
+  /** Whether a router is connected; `unknown` if nothing watches the routers. */
+  presenceOf(routerId: string): ConnectionStatus
   /** What the present load adds to the cost of a terminator: 0 to 65535. */
   dynamicCostOf(terminatorId: string): number
   /** Whether an identity is connected to an edge router. */
@@ -35,6 +37,7 @@ export interface LiveNetwork {
 /** A network without a control channel: no router can be connected, so nothing is, and nobody is connected to one. */
 export const disconnectedNetwork: LiveNetwork = {
   router: () => undefined,
+  presenceOf: () => 'unknown',
   dynamicCostOf: () => 0,
   connectionOf: () => 'offline',
   routePathOf: () => [],

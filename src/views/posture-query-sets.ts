@@ -1,5 +1,4 @@
 // What stands between an identity and a service: for each policy that grants it, the posture checks and whether they pass.
-import { combineEvidence, judgeChecks } from '../access/posture.ts'
 import type { Viewer } from '../access/viewers.ts'
 import { toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
@@ -23,19 +22,18 @@ export async function postureQuerySets(
   { identity, apiSessionId }: Viewer,
 ): Promise<PostureQuerySets | undefined> {
   const { access } = context.controller
-  const subject = { identityId: identity.id, ...(apiSessionId === undefined ? {} : { apiSessionId }) }
-  const judged = policies.map((policy) => ({ policy, findings: judgeChecks(access, policy, subject) }))
+  const judged = policies.map((policy) => access.evaluatePolicy(policy, { identityId: identity.id, apiSessionId }))
   const ids = new Set(judged.flatMap(({ findings }) => findings.map(({ postureCheckId }) => postureCheckId)))
   if (ids.size === 0) return undefined
   const rows = await getRecordTable(postureChecks).byIds(context.db, [...ids])
   const checks = new Map(rows.map((row) => [row.id, row]))
   return new Map(
-    judged.map(({ policy, findings }) => {
+    judged.map(({ policy, findings, evidence: ofPolicy }) => {
       const queries = findings.flatMap(({ postureCheckId, evidence }) => {
         const check = checks.get(postureCheckId)
         return check ? [postureQuery(check, evidence === 'passing')] : []
       })
-      return [policy.id, postureQuerySet(policy.id, policy.type, combineEvidence(findings) === 'passing', queries)]
+      return [policy.id, postureQuerySet(policy.id, policy.type, ofPolicy === 'passing', queries)]
     }),
   )
 }

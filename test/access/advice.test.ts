@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { advise } from '../../src/access/advice/advise.ts'
 import type { Advice, Link } from '../../src/access/advice/chain.ts'
-import type { LiveStatePorts } from '../../src/policy/ports.ts'
+import type { LiveState } from '../../src/access/live-state.ts'
+import { disconnectedNetwork } from '../../src/routers/live-network.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -20,14 +21,14 @@ const known = {
   routers: new Map<string, 'online' | 'offline'>(),
   terminators: new Map<string, 'passing' | 'failing'>(),
 }
-const ports: LiveStatePorts = {
+const live: LiveState = {
   posture: { find: (id) => ({ evidence: known.posture.get(id) ?? 'unknown' }) },
-  routers: { presenceOf: (id) => known.routers.get(id) ?? 'unknown' },
+  network: { ...disconnectedNetwork, presenceOf: (id) => known.routers.get(id) ?? 'unknown' },
   terminators: { healthOf: (id) => known.terminators.get(id) ?? 'unknown' },
 }
 
 beforeAll(async () => {
-  world = await testController({ ports })
+  world = await testController({ live })
   network = await smallNetwork(world)
   const { url, rootPem } = await world.listen()
   writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })

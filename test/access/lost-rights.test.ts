@@ -32,6 +32,16 @@ beforeEach(async () => {
   dial = (await network.dial(who, service)).body.data.id
 })
 
+/** A posture check that no machine has reported about, so that it does not pass. */
+const postureCheck = (roleAttributes: string[] = []) =>
+  network.make('posture-checks', { name: `check ${tag}`, typeId: 'DOMAIN', domains: ['a.b'], roleAttributes })
+
+/** Makes the policy demand posture checks that there are none of yet. */
+async function demand(postureCheckRoles: string[]): Promise<void> {
+  await network.change('PATCH', `/service-policies/${policy}`, { postureCheckRoles })
+  expect(await isAlive(dial)).toBe(true)
+}
+
 const isAlive = async (id: string) => (await network.sessionIds()).includes(id)
 
 describe('a session ends when', () => {
@@ -60,6 +70,40 @@ describe('a session ends when', () => {
       () => network.change('PATCH', `/identities/${who.id}`, { roleAttributes: [] }),
     ],
     ['the service loses the attribute', () => network.change('PATCH', `/services/${service}`, { roleAttributes: [] })],
+    [
+      'its policy demands a posture check that does not pass',
+      async () => {
+        const check = await postureCheck()
+        await network.change('PATCH', `/service-policies/${policy}`, { postureCheckRoles: [`@${check}`] })
+      },
+    ],
+    [
+      'a new posture check is one that its policy demands',
+      async () => {
+        await demand([`#guard-${tag}`])
+        await postureCheck([`guard-${tag}`])
+      },
+    ],
+    [
+      'a posture check gets the attribute by which its policy demands it',
+      async () => {
+        const check = await postureCheck()
+        await demand([`#guard-${tag}`])
+        await network.change('PATCH', `/posture-checks/${check}`, { roleAttributes: [`guard-${tag}`] })
+      },
+    ],
+    [
+      'its policy demands any check of several attributes now, the semantic alone being changed',
+      async () => {
+        await postureCheck([`guard-${tag}`])
+        const identityRoles = [`#staff-${tag}`]
+        const postureCheckRoles = [`#guard-${tag}`, '#more']
+        const wide = { semantic: 'AllOf', identityRoles, serviceRoles: [`#web-${tag}`], postureCheckRoles }
+        await network.change('PATCH', `/service-policies/${policy}`, wide)
+        expect(await isAlive(dial)).toBe(true)
+        await network.change('PATCH', `/service-policies/${policy}`, { semantic: 'AnyOf' })
+      },
+    ],
   ])('%s', async (_what, change) => {
     await change()
 
@@ -95,6 +139,21 @@ describe('a session ends when', () => {
 
 describe('a session stays when', () => {
   it.each([
+    [
+      'one policy demands a posture check, and another one that demands none grants it still',
+      async () => {
+        await network.servicePolicy('Dial', ['#all'], [`@${service}`])
+        const check = await postureCheck()
+        await network.change('PATCH', `/service-policies/${policy}`, { postureCheckRoles: [`@${check}`] })
+      },
+    ],
+    [
+      'a posture check begins that its policy does not demand',
+      async () => {
+        await demand([`#guard-${tag}`])
+        await postureCheck(['elsewhere'])
+      },
+    ],
     [
       'another policy grants it still',
       async () => {

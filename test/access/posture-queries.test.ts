@@ -1,13 +1,14 @@
 // What clients are told of the posture checks in the way of a service: without a report nothing passes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { LiveStatePorts } from '../../src/policy/ports.ts'
+import type { LiveState } from '../../src/access/live-state.ts'
+import { disconnectedNetwork } from '../../src/routers/live-network.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
 const passing = new Set<string>()
-const ports: LiveStatePorts = {
+const live: LiveState = {
   posture: { find: (id) => ({ evidence: passing.has(id) ? 'passing' : 'unknown' }) },
-  routers: { presenceOf: () => 'unknown' },
+  network: disconnectedNetwork,
   terminators: { healthOf: () => 'unknown' },
 }
 
@@ -16,7 +17,7 @@ let network: SmallNetwork
 let made = 0
 
 beforeAll(async () => {
-  world = await testController({ ports })
+  world = await testController({ live })
   network = await smallNetwork(world)
 })
 afterAll(() => world.close())

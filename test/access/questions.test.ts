@@ -44,18 +44,20 @@ describe('who may reach a service', () => {
         id: laptop.id,
         name: 'laptop',
         permissions: ['Bind', 'Dial'],
+        allowed: ['Bind', 'Dial'],
         policies: expect.arrayContaining([
           { id: staff, name: 'staff' },
           { id: hosts, name: 'hosts' },
         ]),
-        by: expect.arrayContaining(['#staff → #inner', '@laptop → @web']),
+        grantedBy: expect.arrayContaining(['#staff → #inner', '@laptop → @web']),
       },
       {
         id: phone.id,
         name: 'phone',
         permissions: ['Dial'],
+        allowed: ['Dial'],
         policies: [{ id: staff, name: 'staff' }],
-        by: ['#staff → #inner'],
+        grantedBy: ['#staff → #inner'],
       },
     ])
   })
@@ -79,7 +81,7 @@ describe('who may reach a service', () => {
 describe('what an identity may reach', () => {
   it('is listed with the permissions, the policies and the roles that decide', async () => {
     expect(await network.get(`/controller/policy/what/${laptop.id}?sort=name`)).toMatchObject([
-      { id: mail, permissions: ['Dial'], by: ['#staff → #inner'] },
+      { id: mail, permissions: ['Dial'], grantedBy: ['#staff → #inner'] },
       { id: web, permissions: ['Bind', 'Dial'] },
     ])
   })
@@ -150,6 +152,41 @@ describe('the impact of', () => {
     expect(await network.get(`/identities/${laptop.id}/edge-routers`)).toHaveLength(1)
   })
 
+  it('deleting the only posture check of a policy, or no longer demanding it, is the gate that opens', async () => {
+    const check = await network.make('posture-checks', { name: 'gate', typeId: 'DOMAIN', domains: ['a.b'] })
+    const gated = await network.service('gated', [])
+    const policy = await network.servicePolicy('Dial', [`@${phone.id}`], [`@${gated}`], {
+      postureCheckRoles: [`@${check}`],
+    })
+    const opened = {
+      loses: { pairs: 0 },
+      gains: { pairs: 1, examples: [{ identity: { id: phone.id, name: 'phone' }, serviceId: gated, type: 'Dial' }] },
+      sessions: 0,
+    }
+
+    expect(await impact('posture-checks', check)).toMatchObject(opened)
+    expect(await impact('service-policies', policy, { postureCheckRoles: [] })).toMatchObject(opened)
+    expect(await impact('service-policies', policy)).toMatchObject({ loses: { pairs: 0 }, gains: { pairs: 0 } })
+    expect(await network.get(`/controller/policy/what/${phone.id}?filter=id%3D%22${gated}%22`)).toMatchObject([
+      { permissions: ['Dial'], allowed: [], policies: [{ id: policy }] },
+    ])
+    expect(await network.get(`/controller/policy/who/${gated}`)).toMatchObject([{ id: phone.id, allowed: [] }])
+  })
+
+  it('a posture check that begins to be demanded is the rights behind it, and their sessions', async () => {
+    const check = await network.make('posture-checks', { name: 'new gate', typeId: 'DOMAIN', domains: ['a.b'] })
+    const open = await network.service('open', [])
+    const roles = { postureCheckRoles: ['#guarding'] }
+    await network.servicePolicy('Dial', [`@${phone.id}`], [`@${open}`], roles)
+    await network.dial(phone, open)
+
+    expect(await impact('posture-checks', check, { roleAttributes: ['guarding'] })).toMatchObject({
+      loses: { identities: 1, pairs: 1 },
+      gains: { pairs: 0 },
+      sessions: 1,
+    })
+  })
+
   it.each([
     ['a record that does not exist', { resource: 'services', id: 'nope' }, 404],
     ['a kind of record that decides nothing', { resource: 'configs', id: 'x' }, 400],
@@ -218,7 +255,7 @@ describe('the command line', () => {
   })
 
   it('lists who and what, and tells the impact in sentences', async () => {
-    expect((await run('policy', 'who', 'web')).stdout).toMatch(/phone +Dial +staff +#staff → #inner/)
+    expect((await run('policy', 'who', 'web')).stdout).toMatch(/phone +Dial +Dial +staff +#staff → #inner/)
     expect((await run('policy', 'what', 'phone')).stdout).toMatch(/mail +Dial/)
     expect((await run('policy', 'impact', 'service-policy', 'staff')).stdout).toMatch(
       /^2 identities would lose the right to 2 services \(.*\)\.$/m,

@@ -134,7 +134,7 @@ function answersOf({ index }: Access, plain: PlainNetwork) {
     policies: sorted(index.servicePoliciesOf(identity).map(({ id }) => id)),
     routers: sorted(index.routersOf(identity)),
     common: plain.services.map(({ id }) => sorted(index.commonRouters(identity, id))),
-    may: plain.services.map(({ id }) => TYPES.map((type) => index.mayReach(identity, id, type))),
+    may: plain.services.map(({ id }) => TYPES.map((type) => index.grants(identity, id, type))),
   }))
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { buildApp } from '../../server/app.ts'
 import { type Listening, listen } from '../../server/listen.ts'
 import type { AnyOperation } from '../../server/operation.ts'
+import type { LiveState } from '../../src/access/live-state.ts'
 import type { SessionIdentity } from '../../src/auth/live-sessions.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
@@ -15,7 +16,6 @@ import { type Controller, openController } from '../../src/controller.ts'
 import { getDataPaths } from '../../src/data-directory.ts'
 import { type Log, silentLog } from '../../src/log.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
-import type { LiveStatePorts } from '../../src/policy/ports.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import { checkResponse } from './described.ts'
@@ -89,7 +89,7 @@ export interface TestOptions {
   readonly clock?: TestClock
   readonly log?: Log
   /** What is known beyond records. */
-  readonly ports?: LiveStatePorts
+  readonly live?: LiveState
   /** Works on this directory instead of a copy of the template. */
   readonly directory?: string
   readonly operations?: readonly AnyOperation[]
@@ -97,7 +97,7 @@ export interface TestOptions {
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
-  const { clock = new TestClock(), settings = {}, operations, trustedCaller, ports } = options
+  const { clock = new TestClock(), settings = {}, operations, trustedCaller, live } = options
   const log = recordErrors(options.log ?? silentLog)
   const directory = options.directory ?? copyOfTemplate()
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
@@ -106,7 +106,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     {},
     { listeners, advertise: ['127.0.0.1:1280'], ...settings },
   )
-  const controller = await openController({ directory, config, clock, log, ...(ports ? { ports } : {}) })
+  const controller = await openController({ directory, config, clock, log, ...(live ? { live } : {}) })
   const app = await buildApp(controller, {
     onSend: checkResponse,
     ...(operations ? { operations } : {}),

@@ -190,11 +190,11 @@ async function smallerGap(question: AdviceQuestion, ofIdentity: Kind, ofService:
 }
 
 function presence({ context }: AdviceQuestion, routers: readonly AdvisedRouter[]): Link {
-  const { ports } = context.controller.access
+  const { live } = context.controller.access
   const edgeRouters = routers.map(({ id, name, isDisabled, isEnrolled }) => ({
     id,
     name,
-    presence: isDisabled ? 'disabled' : isEnrolled ? ports.routers.presenceOf(id) : 'not enrolled',
+    presence: isDisabled ? 'disabled' : isEnrolled ? live.network.presenceOf(id) : 'not enrolled',
   }))
   const named = (wanted: string) => edgeRouters.flatMap((router) => (router.presence === wanted ? [router.name] : []))
   const link = { link: 'common-router', edgeRouters } as const

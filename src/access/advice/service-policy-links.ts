@@ -4,7 +4,6 @@ import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { findDecidingRoles } from '../../policy/role-selector.ts'
 import { postureChecks } from '../../resources/posture-checks.ts'
 import { servicePolicies } from '../../resources/service-policies.ts'
-import { combineEvidence, judgeChecks } from '../posture.ts'
 import { type Link, type NamedRoleBearer, toSentenceList } from './chain.ts'
 import { closeMiss, describeMiss, makePolicy, servicePolicyNouns, toNameArgument, toPlainName } from './remedies.ts'
 import { type AdviceQuestion, findFreeName, loadNames } from './subject.ts'
@@ -60,12 +59,10 @@ async function newPolicy({ context, identity, service, type }: AdviceQuestion) {
 }
 
 export async function postureLink(question: AdviceQuestion): Promise<Link> {
-  const { context, identity, service } = question
+  const { context, identity, service, type } = question
   const { access } = context.controller
-  const judged = findLinkingPolicies(question).map((policy) => {
-    const findings = judgeChecks(access, policy, { identityId: identity.id })
-    return { policy, findings, evidence: combineEvidence(findings) }
-  })
+  const { policies } = access.decide({ identity, serviceId: service.id, type })
+  const judged = [...policies].sort((a, b) => (a.policy.name < b.policy.name ? -1 : 1))
   const link = { link: 'posture' } as const
   if (judged.length === 0) {
     return {

@@ -1,11 +1,11 @@
 // The last link of a dial: somebody hosts the service.
-import type { Evidence } from '../../policy/ports.ts'
+import type { Evidence } from '../live-state.ts'
 import { type Link, toSentenceList } from './chain.ts'
 import type { AdviceQuestion } from './subject.ts'
 
 export async function terminatorLink({ context, service }: AdviceQuestion): Promise<Link> {
   const { db, controller } = context
-  const { ports } = controller.access
+  const { live } = controller.access
   const rows = await db
     .selectFrom('terminators')
     .select(['id', 'routerId', 'address', 'precedence'])
@@ -19,7 +19,7 @@ export async function terminatorLink({ context, service }: AdviceQuestion): Prom
   const terminators = rows.map(({ id, routerId, address, precedence }) => ({
     id,
     address,
-    health: precedence === 'failed' ? 'failing' : healthOf(ports.terminators.healthOf(id), routerId),
+    health: precedence === 'failed' ? 'failing' : healthOf(live.terminators.healthOf(id), routerId),
   }))
   const addresses = (health: string) => terminators.flatMap((one) => (one.health === health ? [one.address] : []))
   const healthy = addresses('passing')
@@ -38,7 +38,7 @@ export async function terminatorLink({ context, service }: AdviceQuestion): Prom
 
   /** Nothing is reached behind a router that is not there. */
   function healthOf(known: Evidence, routerId: string): Evidence {
-    const presence = ports.routers.presenceOf(routerId)
+    const presence = live.network.presenceOf(routerId)
     if (presence === 'offline') return 'failing'
     return presence === 'unknown' ? 'unknown' : known
   }

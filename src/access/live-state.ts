@@ -1,4 +1,5 @@
-// What decides about access beyond records: asked of whoever knows, answered "unknown" where nobody does.
+// What decides about access beyond records: the sources of live state, which say "unknown" if no subsystem can tell.
+import { disconnectedNetwork, type LiveNetwork } from '../routers/live-network.ts'
 
 /** What is known of something: `unknown` is never taken for `passing`. */
 export type Evidence = 'passing' | 'failing' | 'unknown'
@@ -6,19 +7,14 @@ export type Evidence = 'passing' | 'failing' | 'unknown'
 /** What a posture check finds on the machine of an identity. */
 export interface PostureFinding {
   readonly evidence: Evidence
-  /** What was reported, for people to read; absent where nothing was. */
+  /** What the machine reported, for people to read; absent if it reported nothing. */
   readonly reported?: unknown
 }
 
 /** What machines have reported about themselves. */
 export interface Posture {
-  /** `apiSessionId` is the sign-in it is about; without one, what holds for every sign-in of the identity. */
+  /** @param apiSessionId the API session it is about; without one, the finding holds for every API session of the identity */
   find(postureCheckId: string, identityId: string, apiSessionId?: string): PostureFinding
-}
-
-/** Which routers are connected. */
-export interface RouterPresence {
-  presenceOf(routerId: string): 'online' | 'offline' | 'unknown'
 }
 
 /** What is known of the hosts behind terminators. */
@@ -26,16 +22,16 @@ export interface TerminatorHealth {
   healthOf(terminatorId: string): Evidence
 }
 
-/** All that is asked beyond records. */
-export interface LiveStatePorts {
+/** The sources of live state. */
+export interface LiveState {
   readonly posture: Posture
-  readonly routers: RouterPresence
+  readonly network: LiveNetwork
   readonly terminators: TerminatorHealth
 }
 
-/** Where no subsystem knows anything: records alone decide, and what they do not hold is unknown. */
-export const unknownLiveState: LiveStatePorts = {
+/** Without any subsystem that watches: records alone decide, and what they do not hold is unknown. */
+export const unknownLiveState: LiveState = {
   posture: { find: () => ({ evidence: 'unknown' }) },
-  routers: { presenceOf: () => 'unknown' },
+  network: disconnectedNetwork,
   terminators: { healthOf: () => 'unknown' },
 }
