@@ -1,9 +1,9 @@
 // The two wordings of one contract: the documents' own (`native`) and that of OpenZiti's clients. All vendor words live here.
 import type { IncomingHttpHeaders } from 'node:http'
+import type { TotpWords } from '../src/auth/api-session-behavior.ts'
 import type { Api, Dialect } from '../src/config.ts'
 import { isUuid } from '../src/ids.ts'
 import type { BodyTolerance } from '../src/schema/bodies.ts'
-import type { TotpWords } from '../src/views/session-views.ts'
 import { version } from './version.ts'
 
 /** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */

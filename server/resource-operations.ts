@@ -1,4 +1,5 @@
 // From a resource to its operations: list, create, detail, replace, patch, delete, and its relations.
+import type { Scope } from '../src/behavior.ts'
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { notFoundError } from '../src/errors.ts'
@@ -170,29 +171,35 @@ function relationOperation(
     returns: { kind: 'list', resource: target.plural },
     async run(call) {
       const row = await requireRow(call.context, resource, call.params.id)
-      return respondWithList(call, target, [await relationRestriction(call, row, relation)], {})
+      return respondWithList(call, target, [await relationRestriction(call, resource, name, row)], {})
     },
   })
 }
 
 function relationQuery(relation: Relation): Record<string, QueryParameter> {
-  if (relation.kind !== 'matched') return {}
+  if (relation.kind !== 'custom') return {}
   return Object.fromEntries(Object.entries(relation.query ?? {}).map(([name, schema]) => [name, { schema }]))
 }
 
-async function relationRestriction(call: Call, row: AnyRow, relation: Relation): Promise<Restriction> {
+async function relationRestriction(call: Call, resource: AnyResource, name: string, row: AnyRow): Promise<Restriction> {
+  const relation = resource.relations[name] as Relation
   switch (relation.kind) {
-    case 'referring':
+    case 'hasMany':
       return { field: relation.field, equals: row.id }
-    case 'containing':
+    case 'inSet':
       return { field: relation.field, contains: row.id }
-    case 'contained':
+    case 'setMembers':
       return { ids: JSON.parse(row[relation.field] as string) as string[] }
-    case 'side':
+    case 'byRoles':
       return { sides: [call.context.controller.access.parsePolicySelector(row, relation.field)] }
-    case 'matched':
-      return relation.find(call.context, row.id, call.query)
+    case 'custom':
+      return findRelated(call, resource, name, row.id)
   }
+}
+
+async function findRelated(call: Call, resource: AnyResource, name: string, id: string): Promise<Scope> {
+  const find = call.context.controller.behaviors.get(resource).relations?.[name]
+  return find ? find(call.context, id, call.query) : { ids: [] }
 }
 
 /** A body of a resource is read in two steps: the variant of a stored record may have to be looked up in between. */

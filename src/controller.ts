@@ -5,45 +5,39 @@ import { revokeSessions } from './access/session-revocation.ts'
 import { requireUsableAdministrator } from './auth/administrators.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
 import { AuthPolicyCache } from './auth/auth-policies.ts'
-import { authenticatorRules } from './auth/authenticator-rules.ts'
 import { requireSameRights, toActor } from './auth/callers.ts'
 import { ClientTrustStore } from './auth/client-trust.ts'
 import { ExtensionRequests } from './auth/extension-requests.ts'
 import { FailedLoginLimiter } from './auth/failed-sign-ins.ts'
 import { PasswordHasher } from './auth/password-hasher.ts'
+import { Passwords } from './auth/passwords.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import { SignInRecorder } from './auth/sign-in-recorder.ts'
 import { WriteLimits } from './auth/write-limits.ts'
+import type { Behaviors } from './behavior.ts'
+import { registerBehaviors } from './behaviors.ts'
 import type { Clock } from './clock.ts'
 import { reportStartInPast } from './clock-jumps.ts'
 import { type Config, listCertificateHosts } from './config.ts'
 import type { Caller, Context, Origin, WriteContext } from './context.ts'
+import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
-import { enrollmentRules } from './enrollment/enrollment-rules.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import type { Log } from './log.ts'
-import { ControllerMembership } from './membership.ts'
 import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
 import { loadKey } from './pki/files.ts'
 import { RecordCache } from './records/record-cache.ts'
 import { ReferenceCache } from './records/reference-cache.ts'
-import type { ComputedFields, Derive, OutsideRules } from './resources/define.ts'
 import type { LiveNetwork } from './routers/live-network.ts'
 import { Routers } from './routers/routers.ts'
 import { Traces } from './routers/traces.ts'
+import { UsableRouters } from './routers/usable-routers.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit.ts'
 import type { AuditEvent, Change } from './store/changes.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import type { AuditOrigin, Store } from './store/store.ts'
-import { deriveEnrollments } from './views/enrollment-views.ts'
-import { deriveIdentities, IdentityFields } from './views/identity-views.ts'
-import { deriveRouters, EdgeRouterFields, RouterFields } from './views/router-views.ts'
-import { ServiceSessionFields } from './views/service-session-views.ts'
-import { ServiceFields } from './views/service-views.ts'
-import { ApiSessionFields } from './views/session-views.ts'
-import { TerminatorFields } from './views/terminator-views.ts'
 import { WatchedClock } from './watched-clock.ts'
 
 export interface Controller {
@@ -56,13 +50,12 @@ export interface Controller {
   readonly access: Access
   readonly sessions: ApiSessions
   readonly authPolicies: AuthPolicyCache
-  readonly passwords: PasswordHasher
+  readonly passwordHasher: PasswordHasher
+  readonly passwords: Passwords
   readonly clientTrust: ClientTrustStore
   readonly refusals: FailedLoginLimiter
   readonly signIns: SignInRecorder
   readonly writeLimits: WriteLimits
-  readonly authenticatorRules: OutsideRules
-  readonly enrollmentRules: OutsideRules
   readonly enrollments: EnrollmentIssuer
   readonly references: ReferenceCache
   readonly readyRecords: RecordCache
@@ -71,16 +64,8 @@ export interface Controller {
   readonly network: LiveNetwork
   readonly routers: Routers
   readonly traces: Traces
-  readonly serviceViews: ComputedFields
-  readonly identityViews: ComputedFields
-  readonly routerViews: ComputedFields
-  readonly edgeRouterViews: ComputedFields
-  readonly terminatorViews: ComputedFields
-  readonly deriveIdentities: Derive
-  readonly deriveRouters: Derive
-  readonly deriveEnrollments: Derive
-  readonly sessionViews: ComputedFields
-  readonly serviceSessionViews: ComputedFields
+  readonly behaviors: Behaviors
+  readonly usableRouters: UsableRouters
   readonly startedAt: number
   /** What code works with on behalf of a caller. */
   context(caller: Caller, origin?: Origin): Context
@@ -158,6 +143,30 @@ async function assemble(
     extensionRequests.apply(changes)
     sessions.apply(changes)
   })
+  const clientTrust = new ClientTrustStore(authority)
+  const passwordHasher = new PasswordHasher(config['limits.passwordQueue'])
+  const passwords = new Passwords({ hasher: passwordHasher, authPolicies, sessions })
+  const enrollments = new EnrollmentIssuer(config, authority)
+  const configSchemas = new ConfigSchemas()
+  const membership = await ControllerMembership.load(store.db, config, authority)
+  const { network } = live
+  const routers = new Routers(config)
+  const usableRouters = new UsableRouters(access, network)
+  const behaviors = registerBehaviors({
+    access,
+    authPolicies,
+    clientTrust,
+    configSchemas,
+    enrollments,
+    extensionRequests,
+    membership,
+    network,
+    passwords,
+    references,
+    routers,
+    sessions,
+    usableRouters,
+  })
   const controller: Controller = {
     config,
     clock,
@@ -168,31 +177,22 @@ async function assemble(
     access,
     sessions,
     authPolicies,
-    clientTrust: new ClientTrustStore(authority),
+    clientTrust,
     refusals: new FailedLoginLimiter(),
     signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
     writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
-    authenticatorRules,
-    enrollmentRules,
     references,
     readyRecords,
-    passwords: new PasswordHasher(config['limits.passwordQueue']),
-    enrollments: new EnrollmentIssuer(config, authority),
-    configSchemas: new ConfigSchemas(),
-    membership: await ControllerMembership.load(store.db, config, authority),
-    network: live.network,
-    routers: new Routers(config),
+    passwordHasher,
+    passwords,
+    enrollments,
+    configSchemas,
+    membership,
+    network,
+    routers,
+    usableRouters,
     traces: new Traces(),
-    serviceViews: new ServiceFields(access),
-    identityViews: new IdentityFields(),
-    routerViews: new RouterFields(),
-    edgeRouterViews: new EdgeRouterFields(),
-    terminatorViews: new TerminatorFields(),
-    deriveIdentities,
-    deriveRouters,
-    deriveEnrollments,
-    sessionViews: new ApiSessionFields(sessions, authPolicies, extensionRequests),
-    serviceSessionViews: new ServiceSessionFields(),
+    behaviors,
     startedAt,
     context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
     recordEvent: (caller, origin, event) =>

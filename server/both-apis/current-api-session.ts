@@ -1,9 +1,10 @@
 // What a caller may do with its own session: look at it, and end it.
+
+import type { OwnSessionView } from '../../src/auth/api-session-behavior.ts'
 import type { Context } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
 import type { RawJson } from '../../src/records/raw-json.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
-import type { OwnSessionView } from '../../src/views/session-views.ts'
 import { TOTP_QUERY_WORDS } from '../dialects.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { renderRecord } from '../resource-operations.ts'

@@ -3,8 +3,8 @@ import type { Viewer } from '../../src/access/viewers.ts'
 import { resolveConfigTypes } from '../../src/auth/create-api-session.ts'
 import type { Context } from '../../src/context.ts'
 import type { Presentation } from '../../src/records/presentation.ts'
+import type { ServiceView } from '../../src/services/service-behavior.ts'
 import type { Restriction } from '../../src/store/lists.ts'
-import type { ServiceView } from '../../src/views/service-views.ts'
 import type { Call, QueryParameter } from '../operation.ts'
 
 /** Config types by id or name; several times over, or apart by commas. */

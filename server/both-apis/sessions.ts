@@ -1,11 +1,11 @@
 // Dialing and hosting: clients make sessions for services, administrators see every one, everybody else their own.
 import { createSession } from '../../src/access/create-session.ts'
+import type { NewSessionView } from '../../src/access/session-behavior.ts'
 import { getViewer } from '../../src/access/viewers.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import { sessions, sessionTypes } from '../../src/resources/sessions.ts'
 import { f, type Tags } from '../../src/schema/fields.ts'
 import { removeInTransaction } from '../../src/store/entities.ts'
-import type { NewSessionView } from '../../src/views/service-session-views.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
 import { renderRecord, respondWithList, respondWithRecord } from '../resource-operations.ts'
@@ -51,7 +51,7 @@ export const sessionOperations: readonly AnyOperation[] = [
     returns: { kind: 'record', resource: 'sessions', isNew: true },
     errorStatuses: [404],
     async run({ context, body }) {
-      const viewer = await getViewer(context)
+      const viewer = await getViewer(context.controller.sessions, context)
       const id = await createSession(
         context,
         { ...viewer, apiSessionId: requireApiSessionId(context) },

@@ -7,9 +7,9 @@ import { renderRecords } from '../../src/records/presentation.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { terminators } from '../../src/resources/terminators.ts'
+import { MAX_ROUTERS } from '../../src/routers/usable-routers.ts'
 import { text } from '../../src/schema/json-schema.ts'
 import { planList } from '../../src/store/list-plan.ts'
-import { MAX_ROUTERS, usableRouterIds } from '../../src/views/usable-routers.ts'
 import { requireApiSessionId } from '../both-apis/current-api-session.ts'
 import { configTypesQuery, presentServices, restrictToVisible } from '../both-apis/service-presentation.ts'
 import { getListSource } from '../list-source.ts'
@@ -49,14 +49,14 @@ async function assertVisible(context: Context, { identity, isAdmin }: Viewer, id
 async function serviceRouters(call: Call): Promise<Response> {
   const { context, params, headers } = call
   const { id = '' } = params
-  const viewer = await getViewer(context)
+  const viewer = await getViewer(context.controller.sessions, context)
   await assertVisible(context, viewer, id)
   const { 'session-token': token } = headers
   if (token !== undefined) await assertSessionToken(context, String(token), id)
   // A client that asks for no page gets as many as it would ever try.
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
   const source = getListSource(call.operation, edgeRouters)
-  const ids = usableRouterIds(context, viewer.identity, id)
+  const ids = context.controller.usableRouters.listIds(viewer.identity, id)
   const { page, records } = await pageOfIds(context, edgeRouters, plan, ids, source)
   const texts = await renderRecords(context, edgeRouters, records, { only: ROUTER_MEMBERS })
   return listUnder('edgeRouters', texts, page, source.filterableFields)
@@ -87,7 +87,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: { ...listQuery, ...roleQuery, ...configTypesQuery },
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
-      const viewer = await getViewer(call.context)
+      const viewer = await getViewer(call.context.controller.sessions, call.context)
       return respondWithList(call, services, restrictToVisible(call.context, viewer), {
         presentation: () => presentServices(call, viewer),
       })
@@ -104,7 +104,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: configTypesQuery,
     returns: { kind: 'record', resource: 'services' },
     async run(call) {
-      const viewer = await getViewer(call.context)
+      const viewer = await getViewer(call.context.controller.sessions, call.context)
       await assertVisible(call.context, viewer, call.params.id)
       return respondWithRecord(call, services, call.params.id, {
         presentation: () => presentServices(call, viewer),
@@ -124,7 +124,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'terminators', only: TERMINATOR_MEMBERS },
     async run(call) {
       const { id = '' } = call.params
-      await assertVisible(call.context, await getViewer(call.context), id)
+      await assertVisible(call.context, await getViewer(call.context.controller.sessions, call.context), id)
       return respondWithList(call, terminators, [{ field: 'serviceId', equals: id }])
     },
   }),
@@ -156,7 +156,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     async run({ context }) {
       const { access, sessions } = context.controller
       const session = sessions.get(requireApiSessionId(context))
-      const { identity } = await getViewer(context)
+      const { identity } = await getViewer(context.controller.sessions, context)
       return dataResponse({ lastChangeAt: toIsoTime(access.lastChangeFor(identity, session?.createdAt ?? 0)) })
     },
   }),
@@ -171,7 +171,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
     async run(call) {
-      const { identity, isAdmin } = await getViewer(call.context)
+      const { identity, isAdmin } = await getViewer(call.context.controller.sessions, call.context)
       const granted = isAdmin ? [] : [{ ids: call.context.controller.access.listRouters(identity) }]
       return respondWithList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...granted])
     },

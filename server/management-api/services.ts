@@ -25,7 +25,7 @@ export const serviceOverrides: OperationOverrides = {
 
 async function viewerOf({ context, query }: Call): Promise<Viewer> {
   const asIdentity = query.asIdentity as string | undefined
-  return asIdentity === undefined ? getViewer(context) : namedViewer(context, asIdentity)
+  return asIdentity === undefined ? getViewer(context.controller.sessions, context) : namedViewer(context, asIdentity)
 }
 
 /** The identity of that id, or else of that name. @throws NOT_FOUND */

@@ -1,9 +1,9 @@
 // The sub-lists that policies decide: for one record, the policies that match it and what they lead to.
-import type { Context } from '../context.ts'
+import type { Scope } from '../behavior.ts'
+import type { ReadContext } from '../context.ts'
 import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { mergeSelectors, type RoleBearer } from '../policy/role-selector.ts'
-import type { Scope } from '../resources/define.ts'
 import { loadRoleBearer } from './role-bearers.ts'
 
 export class PolicyScopes {
@@ -15,12 +15,12 @@ export class PolicyScopes {
 
   // ---- of an identity: @throws NOT_FOUND ----
 
-  async servicePoliciesOfIdentity(context: Context, id: string): Promise<Scope> {
+  async servicePoliciesOfIdentity(context: ReadContext, id: string): Promise<Scope> {
     return toPolicyScope(this.#index.servicePoliciesOf(await loadRoleBearer(context, id)))
   }
 
   /** @param policyType `dial`, `bind` or undefined for both */
-  async servicesOfIdentity(context: Context, id: string, policyType: unknown): Promise<Scope> {
+  async servicesOfIdentity(context: ReadContext, id: string, policyType: unknown): Promise<Scope> {
     return this.servicesOf(await loadRoleBearer(context, id), parsePolicyType(policyType))
   }
 
@@ -30,11 +30,11 @@ export class PolicyScopes {
     return toObjectScope(matching, () => this.#index.servicesGrantedBy(matching))
   }
 
-  async edgeRouterPoliciesOfIdentity(context: Context, id: string): Promise<Scope> {
+  async edgeRouterPoliciesOfIdentity(context: ReadContext, id: string): Promise<Scope> {
     return toPolicyScope(this.#index.edgeRouterPoliciesOf(await loadRoleBearer(context, id)))
   }
 
-  async edgeRoutersOfIdentity(context: Context, id: string): Promise<Scope> {
+  async edgeRoutersOfIdentity(context: ReadContext, id: string): Promise<Scope> {
     const identity = await loadRoleBearer(context, id)
     return toObjectScope(this.#index.edgeRouterPoliciesOf(identity), () => this.#index.routersOf(identity))
   }

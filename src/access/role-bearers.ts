@@ -1,4 +1,5 @@
 // What policies know an identity by.
+import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { Context } from '../context.ts'
 import { notFoundError } from '../errors.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
@@ -17,9 +18,10 @@ export async function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: st
 
 /** The same of an identity that has signed in, from memory while its session lives. @throws NOT_FOUND */
 export async function roleBearerOfSession(
-  { db, controller }: Pick<Context, 'db' | 'controller'>,
+  sessions: ApiSessions,
+  { db }: Pick<Context, 'db'>,
   { identityId, apiSessionId }: { readonly identityId: string; readonly apiSessionId: string },
 ): Promise<RoleBearer> {
-  const session = controller.sessions.get(apiSessionId)
+  const session = sessions.get(apiSessionId)
   return session ? { id: identityId, attributes: session.identity.roleAttributes } : loadRoleBearer({ db }, identityId)
 }

@@ -1,4 +1,5 @@
 // Through whose eyes services are shown: the identity decides permissions, the sign-in what its machine has proved.
+import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { ReadContext } from '../context.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import { roleBearerOfSession } from './role-bearers.ts'
@@ -12,9 +13,9 @@ export interface Viewer {
 }
 
 /** Returns the caller as a viewer. The controller's operator has no identity, and administers. */
-export async function getViewer(context: ReadContext): Promise<Viewer> {
+export async function getViewer(sessions: ApiSessions, context: Pick<ReadContext, 'db' | 'caller'>): Promise<Viewer> {
   const { caller } = context
   if (caller.kind !== 'identity') return { identity: { id: '', attributes: [] }, isAdmin: true }
   const { isAdmin, apiSessionId } = caller
-  return { identity: await roleBearerOfSession(context, caller), isAdmin, apiSessionId }
+  return { identity: await roleBearerOfSession(sessions, context, caller), isAdmin, apiSessionId }
 }

@@ -7,7 +7,7 @@ import { identities } from '../resources/identities.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import { get, update } from '../store/entities.ts'
-import type { Authenticator } from './authenticator-rules.ts'
+import type { Authenticator } from './authenticator-behavior.ts'
 
 /** @throws NOT_FOUND, NOT_EXTENDABLE where it is no certificate */
 export async function requestExtension(context: Context, id: string, rollKeys: boolean): Promise<void> {

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { errors, notFoundError } from '../errors.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { find, patch, replace } from '../store/entities.ts'
-import { type Authenticator, wrongPasswordError } from './authenticator-rules.ts'
+import { type Authenticator, wrongPasswordError } from './authenticator-behavior.ts'
 import { recordWrongPassword } from './failed-sign-ins.ts'
 
 export interface OwnAuthenticatorChange {
@@ -36,7 +36,7 @@ export async function changeOwnAuthenticator(
   if (method !== 'updb') {
     throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
   }
-  if (!(await context.controller.passwords.verify(passwordHash ?? undefined, currentPassword, context))) {
+  if (!(await context.controller.passwordHasher.verify(passwordHash ?? undefined, currentPassword, context))) {
     // Whoever holds a session may guess no more often than whoever signs in.
     await recordWrongPassword(context, id)
     throw wrongPasswordError()

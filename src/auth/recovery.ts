@@ -5,10 +5,8 @@ import { authPolicies, permissivePolicy } from '../resources/auth-policies.ts'
 import { identities } from '../resources/identities.ts'
 import { get, insert, newEntity, update } from '../store/entities.ts'
 import { allowsPasswordAlone } from './administrators.ts'
-import { hashPassword } from './authenticator-rules.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
 import { isDisabled } from './disabling.ts'
-import { setPassword } from './set-password.ts'
 
 const RECOVERY_POLICY = 'Administrator recovery'
 
@@ -31,10 +29,10 @@ export async function recoverAdministrator(
   identityId?: string,
 ): Promise<RecoveryResult> {
   const id = identityId ?? (await findFirstAdministrator(context))
-  const hash = await hashPassword(context, id, password)
+  const hash = await context.controller.passwords.hash(context, id, password)
   return context.write(async (tx) => {
     await endBootstrapTokens(tx)
-    await setPassword(tx, id, username, hash)
+    await tx.controller.passwords.set(tx, id, username, hash)
     const { name } = await get(tx, identities, id)
     return {
       identityId: id,

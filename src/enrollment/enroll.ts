@@ -2,9 +2,8 @@
 
 import type { NotNull } from 'kysely'
 import { hasUsableAdministrator } from '../auth/administrators.ts'
-import { hashPassword, toCertificateFields } from '../auth/authenticator-rules.ts'
+import { toCertificateFields } from '../auth/authenticator-behavior.ts'
 import { restoreAdminAccess } from '../auth/recovery.ts'
-import { setPassword } from '../auth/set-password.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { errors, invalidError } from '../errors.ts'
 import { readSigningRequest } from '../pki/requests.ts'
@@ -109,12 +108,12 @@ async function storePasswordCredential(
   const username = enrollment.username ?? request.username
   if (!username) throw invalidError('username', 'is required')
   if (!request.password) throw invalidError('password', 'is required')
-  const hash = await hashPassword(context, identityId, request.password)
+  const hash = await context.controller.passwords.hash(context, identityId, request.password)
   await context.write(async (tx) => {
     await consumeEnrollment(tx, enrollment)
     const isBootstrap = enrollment.isBootstrap === 1
     if (isBootstrap && (await hasUsableAdministrator(tx))) throw errors.INVALID_ENROLLMENT_TOKEN()
-    await setPassword(tx, identityId, username, hash)
+    await tx.controller.passwords.set(tx, identityId, username, hash)
     if (isBootstrap) await restoreAdminAccess(tx, identityId)
   })
   return { username }

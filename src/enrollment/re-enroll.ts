@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { get, removeInTransaction } from '../store/entities.ts'
-import { assertInFuture } from './enrollment-rules.ts'
+import { assertInFuture } from './enrollment-behavior.ts'
 
 /**
  * Returns the id of the new enrollment; the authenticator and its sessions are gone.

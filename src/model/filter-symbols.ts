@@ -94,7 +94,7 @@ function collect(resource: AnyResource): FilterSymbol[] {
   }
   for (const [name, relation] of Object.entries(resource.relations)) {
     // A name with a dash could not be written in a filter.
-    if (relation.kind !== 'side' || name.includes('-')) continue
+    if (relation.kind !== 'byRoles' || name.includes('-')) continue
     const set = { kind: 'matched', linked: relation.resource } as const
     found.push({ name, type: 'string', column: relation.field, member: relation.field, isNullable: false, set })
   }

@@ -82,9 +82,10 @@ async function renderComputedTails(
   records: readonly CachedRecord[],
   { view }: Presentation,
 ): Promise<string[]> {
-  if (!resource.computeFields) return records.map(() => '}')
+  const behavior = context.controller.behaviors.get(resource)
+  if (!behavior.computeFields) return records.map(() => '}')
   const facts = records.map((record) => record.facts)
-  const live = await resource.computeFields(context, facts, view)
+  const live = await behavior.computeFields(context, facts, view)
   const declared = Object.keys(resource.computed)
   const unseen = hideOfflineFields(context, resource)
   // Records that are described by the same object end in the same way.

@@ -29,7 +29,7 @@ export async function renderCachedRecords(
   if (rows.length === 0) return []
   const plan = getCompiledResource(resource.plural).recordPlan
   const named = await loadReferences(context, plan, rows)
-  const derived = await resource.derive?.(context, rows)
+  const derived = await context.controller.behaviors.get(resource).deriveFields?.(context, rows)
   return rows.map((row, at) => {
     const links = `{"_links":${plan.links(row)}`
     const bytes = Buffer.from(links + renderMembers(plan, row, named, derived?.[at]))

@@ -52,7 +52,6 @@ export const apiSessions = defineResource({
     expiresAt: { type: 'string', format: 'date-time' },
   },
   computedFrom: ['identityId', 'authenticatorId', 'owesTotp', 'isMfaComplete', 'isCertExtendable', 'lastActivityAt'],
-  computeFields: (context, records, view) => context.controller.sessionViews.computeFields(context, records, view),
   verbs: ['list', 'detail', 'delete'],
   links: ['sessions'],
   columns: ['id', 'identityId', 'ipAddress', 'lastActivityAt'],

@@ -1,5 +1,4 @@
 // How identities may sign in: which first factors are open to them, and which second factor they owe.
-import { errors } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { DURATION_MINUTES, INT32 } from '../schema/ranges.ts'
 import { passwordLength } from './authenticators.ts'
@@ -8,7 +7,7 @@ import { defineResource } from './define.ts'
 const demanded = { required: true, acceptsNull: 'patch' } as const
 
 /** The policy of identities that name none. */
-const DEFAULT_POLICY = 'default'
+export const DEFAULT_POLICY = 'default'
 
 /** What the policy of identities that name none says at first: one factor of any kind is enough. */
 export const permissivePolicy = {
@@ -73,29 +72,7 @@ export const authPolicies = defineResource({
       { ...demanded, commandDefault: permissivePolicy.secondary, summary: 'The second factor, if any.' },
     ),
   },
-  rules: {
-    async check(_tx, next) {
-      const { updb, extJwt } = next.primary
-      updb.minPasswordLength = Math.max(updb.minPasswordLength, passwordLength.minLength)
-      updb.maxAttempts = Math.max(updb.maxAttempts, 0)
-      updb.lockoutDurationMinutes = Math.max(updb.lockoutDurationMinutes, 0)
-      // External signers have no records yet, so no id names one.
-      const [allowed] = extJwt.allowedSigners
-      if (allowed !== undefined) throw unknownSigner('primary.extJwt.allowedSigners', allowed)
-      const { requireExtJwtSigner } = next.secondary
-      if (requireExtJwtSigner !== null) throw unknownSigner('secondary.requireExtJwtSigner', requireExtJwtSigner)
-    },
-    // Also where nobody has it now: identities to come will.
-    async deleted(_tx, { id }) {
-      if (id !== DEFAULT_POLICY) return
-      throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ message: 'identities that name no auth policy have this one' })
-    },
-  },
   builtIn: [{ id: DEFAULT_POLICY, name: 'Default', ...permissivePolicy }],
   columns: ['id', 'name'],
   example: { create: { name: 'staff', ...permissivePolicy }, filter: 'primary.updb.allowed = true sort by name' },
 })
-
-function unknownSigner(field: string, id: string) {
-  return errors.NOT_FOUND({ field, reason: 'names an external signer that does not exist', value: id })
-}

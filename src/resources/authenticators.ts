@@ -73,15 +73,6 @@ export const authenticators = defineResource({
       summary: 'Of the method updb; the auth policy of the identity may demand more of it.',
     }),
   },
-  rules: {
-    prepare: (context, change, inputs) => context.controller.authenticatorRules.prepare(context, change, inputs),
-    check: (tx, next, previous, prepared) => tx.controller.authenticatorRules.check(tx, next, previous, prepared),
-    updated: async (tx, next, previous, prepared) =>
-      tx.controller.authenticatorRules.updated?.(tx, next, previous, prepared),
-    async beforeDelete(tx, { id }) {
-      await tx.controller.sessions.revokeAll(tx, { authenticatorId: id })
-    },
-  },
   links: [{ key: 'identities', to: { resource: 'identities', field: 'identityId' } }],
   columns: ['id', 'method', 'identityId', 'username', 'fingerprint'],
   example: {

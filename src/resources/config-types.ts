@@ -1,5 +1,4 @@
 // The kinds of configuration that services can carry, each with the JSON Schema its configs must match.
-import { invalidError } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { anyObject } from '../schema/json-schema.ts'
 import { tunnelerConfigTypes } from './config-type-schemas.ts'
@@ -21,16 +20,10 @@ export const configTypes = defineResource({
   },
   relations: {
     configs: {
-      kind: 'referring',
+      kind: 'hasMany',
       resource: 'configs',
       field: 'configTypeId',
       operationId: 'listConfigsForConfigType',
-    },
-  },
-  rules: {
-    async prepare(context, { next, previous }) {
-      if (next.name === 'all') throw invalidError('name', 'is a word with a meaning of its own here', next.name)
-      if (next.schema && next.schema !== previous?.schema) context.controller.configSchemas.assertUsable(next.schema)
     },
   },
   builtIn: tunnelerConfigTypes,

@@ -21,19 +21,7 @@ export const configs = defineResource({
     data: f.json(anyObject, { required: true, isTypeRule: true, summary: 'What the type describes.' }),
   },
   relations: {
-    services: { kind: 'containing', resource: 'services', field: 'configs' },
-  },
-  rules: {
-    async prepare({ db, controller }, { next, previous }) {
-      // A schema that was tightened later binds new data only: what is stored stays valid until it is sent again.
-      if (previous && next.data === previous.data) return
-      const type = await db
-        .selectFrom('config_types')
-        .select('schema')
-        .where('id', '=', next.configTypeId)
-        .executeTakeFirst()
-      if (type?.schema) controller.configSchemas.assertMatches(type.schema, next.data)
-    },
+    services: { kind: 'inSet', resource: 'services', field: 'configs' },
   },
   columns: ['id', 'name', 'configTypeId'],
   example: {

@@ -1,5 +1,4 @@
 // What controllers are told: settings for all of them, and for single ones what differs.
-import { errors, invalidError } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 
@@ -30,24 +29,6 @@ export const controllerSettings = defineResource({
       },
       { summary: 'Signing in by OpenID Connect.' },
     ),
-  },
-  rules: {
-    async check(tx, next, previous) {
-      if (previous) return
-      const { controllerId } = next
-      const taken = await tx.db
-        .selectFrom('controller_settings')
-        .select('id')
-        .where('controllerId', '=', controllerId)
-        .executeTakeFirst()
-      if (taken) throw invalidError('controllerId', 'has settings already', controllerId)
-      next.id = controllerId ?? next.id
-    },
-    async beforeDelete(_tx, { id }) {
-      if (id === GLOBAL_SETTINGS) {
-        throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ message: 'all controllers have their settings from here' })
-      }
-    },
   },
   builtIn: [{ id: GLOBAL_SETTINGS, controllerId: null as never, oidc: { postLogoutUris: [], redirectUris: [] } }],
   columns: ['id', 'controllerId'],

@@ -29,8 +29,6 @@ export const controllers = defineResource({
     lastJoinedAt: f.time({ access: 'read', default: 0, filter: true }),
   },
   computed: { isOnline: { type: 'boolean', 'x-offline': null } },
-  computeFields: async ({ controller }, records) =>
-    records.map(({ id }) => ({ isOnline: id === controller.membership.ownId })),
   verbs: ['list'],
   columns: ['id', 'name', 'fingerprint', 'lastJoinedAt'],
   example: { create: {}, filter: 'name contains "example"' },

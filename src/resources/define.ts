@@ -1,6 +1,4 @@
 // What a resource is: one value from which types, storage, validation, routes, permissions, filters, CLI and audit follow.
-import type { Context, ReadContext, WriteContext } from '../context.ts'
-import type { RoleSelector } from '../policy/role-selector.ts'
 import type { AnyField, CreateInput, Fields, StoredValues, Values } from '../schema/fields.ts'
 import { f } from '../schema/fields.ts'
 import type { JsonSchema } from '../schema/json-schema.ts'
@@ -30,24 +28,8 @@ export type AnyRow = { n: number; id: string; createdAt: number; updatedAt: numb
   string | number | null
 >
 
-/**
- * Computes members that depend on other tables, for each row of a page, in their order. The result is remembered until the
- * record changes, or a record of `dependsOn` that belongs to it.
- */
-export type Derive = (context: ReadContext, rows: readonly AnyRow[]) => Promise<readonly Record<string, unknown>[]>
-
 /** The columns of a record that its live members are computed from. */
 export type ComputedInput = { readonly id: string } & Readonly<Record<string, string | number | null>>
-
-/** What computes members that depend on who asks, or on the moment: never remembered. */
-export interface ComputedFields {
-  /** For each record, in their order, the members by name; `view` is what the operation asked for. */
-  computeFields(
-    context: ReadContext,
-    records: readonly ComputedInput[],
-    view: unknown,
-  ): Promise<readonly Record<string, unknown>[]>
-}
 
 /** The operations that a resource can have besides its relations; all of them unless said otherwise. */
 export type ResourceOperation = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
@@ -68,19 +50,15 @@ export type Relation = {
 } & (
   | {
       /**
-       * `referring`: records whose reference `field` is this record. `containing`: records whose set `field` contains this
-       * record's id. `contained`: records whose ids stand in this record's set `field`. `side`: records that match the roles
-       * in this record's `field`.
+       * `hasMany`: records whose reference `field` is this record. `inSet`: records whose set `field` contains this
+       * record's id. `setMembers`: records whose ids are in this record's set `field`. `byRoles`: records that match the
+       * roles in this record's `field`.
        */
-      readonly kind: 'referring' | 'containing' | 'contained' | 'side'
+      readonly kind: 'hasMany' | 'inSet' | 'setMembers' | 'byRoles'
       readonly field: string
     }
-  /** Records that something else than the tables decides, policies as a rule. */
-  | {
-      readonly kind: 'matched'
-      readonly query?: Readonly<Record<string, JsonSchema>>
-      find(context: Context, id: string, query: Readonly<Record<string, unknown>>): Promise<Scope>
-    }
+  /** Records that the behavior of the resource finds, by policies as a rule. */
+  | { readonly kind: 'custom'; readonly query?: Readonly<Record<string, JsonSchema>> }
 )
 
 /** That records of a resource are records of another one too. */
@@ -97,44 +75,6 @@ export interface AlternateName {
   readonly plural: string
 }
 
-/** Some records of a resource: those with these ids, or those that match any of these sides of policies. */
-export type Scope = { readonly ids: readonly string[] } | { readonly sides: readonly RoleSelector[] }
-
-export interface Rules<F extends Fields, I extends Fields, P> {
-  /**
-   * Before the transaction: whatever hashes, signs or compiles. `inputs` holds what was sent for the definition's `inputs`.
-   * Its result is handed to the hooks below.
-   */
-  prepare?(context: Context, change: Draft<F>, inputs: Partial<Values<I>>): Promise<P>
-  /** Inside the transaction, before the record is written: refuse it, or complete it by changing `next`. */
-  check?(tx: WriteContext, next: EntityOf<F>, previous: EntityOf<F> | undefined, prepared: P): Promise<void>
-  /** Inside the transaction, after the record is written. */
-  created?(tx: WriteContext, entity: EntityOf<F>, prepared: P): Promise<void>
-  updated?(tx: WriteContext, entity: EntityOf<F>, previous: EntityOf<F>, prepared: P): Promise<void>
-  /** Inside the transaction, before anything is deleted: refuse it, or take along what belongs to the record. */
-  beforeDelete?(tx: WriteContext, entity: EntityOf<F>): Promise<void>
-  /** Inside the transaction, after the record is gone. */
-  deleted?(tx: WriteContext, entity: EntityOf<F>): Promise<void>
-}
-
-/**
- * Rules that need more than a definition may know live with the rest of their subject, and are reached by the controller.
- * Untyped here, because the type of the definition comes from the definition that calls them.
- */
-export interface OutsideRules {
-  // biome-ignore-start lint/suspicious/noExplicitAny: see above
-  prepare(context: Context, change: any, inputs: any): Promise<any>
-  check(tx: WriteContext, next: any, previous: any, prepared: any): Promise<void>
-  updated?(tx: WriteContext, entity: any, previous: any, prepared: any): Promise<void>
-  // biome-ignore-end lint/suspicious/noExplicitAny: see above
-}
-
-/** A change on its way: a new record whose id is already known, or the record as it will be, beside what it was. */
-export interface Draft<F extends Fields> {
-  readonly next: EntityOf<F>
-  readonly previous: EntityOf<F> | undefined
-}
-
 /** The record before and after a change, only that it happened, or nothing. */
 export type AuditDetail = 'values' | 'event' | 'none'
 
@@ -144,7 +84,6 @@ export interface Definition<
   F extends Fields,
   I extends Fields,
   D extends Record<string, JsonSchema>,
-  P,
 > {
   /** Singular, as in permissions and commands: `config-type`. */
   readonly name: Name
@@ -167,14 +106,13 @@ export interface Definition<
    */
   readonly variants?: Readonly<Record<string, Fields>>
   /**
-   * Members a body accepts that are not stored as they come; `rules` act on them. Those with the access `create` are for
+   * Members a body accepts that are not stored as they come; the behavior acts on them. Those with the access `create` are for
    * new records only.
    */
   readonly inputs?: I
-  /** Members of the record that are computed from other tables. */
+  /** Members of the record that its behavior computes from other tables. */
   readonly derived?: D
-  derive?: Derive
-  /** Resources whose records belong to one of these, by the fields that say to which; `derive` reads them. */
+  /** Resources whose records belong to one of these, by the fields that say to which; derived members come from them. */
   readonly dependsOn?: Readonly<Record<string, readonly string[]>>
   /**
    * Members that depend on who asks, or on the moment. `x-offline` in a schema is what is shown where only a running controller
@@ -183,10 +121,8 @@ export interface Definition<
   readonly computed?: Readonly<Record<string, JsonSchema>>
   /** The columns that live members are computed from, beside the id. */
   readonly computedFrom?: readonly string[]
-  computeFields?: ComputedFields['computeFields']
   readonly links?: readonly Link[]
   readonly relations?: Readonly<Record<string, Relation>>
-  readonly rules?: Rules<F, I, P>
   readonly verbs?: readonly ResourceOperation[]
   /** Further symbols for filters: a name that stands for a stored field in another form. */
   readonly symbols?: Readonly<Record<string, SymbolAlias>>
@@ -226,15 +162,11 @@ export interface Resource<
   readonly variants: Readonly<Record<string, Fields>> | undefined
   readonly inputs: I
   readonly derived: Readonly<Record<string, JsonSchema>>
-  derive: Derive | undefined
   readonly dependsOn: Readonly<Record<string, readonly string[]>>
   readonly computed: Readonly<Record<string, JsonSchema>>
   readonly computedFrom: readonly string[]
-  computeFields: ComputedFields['computeFields'] | undefined
   readonly links: readonly Link[]
   readonly relations: Readonly<Record<string, Relation>>
-  // biome-ignore lint/suspicious/noExplicitAny: rules are typed where they are written; here any resource's will do
-  readonly rules: Rules<any, any, any>
   readonly verbs: readonly ResourceOperation[]
   readonly symbols: Readonly<Record<string, SymbolAlias>>
   readonly builtIn: readonly ({ readonly id: string } & Readonly<Record<string, unknown>>)[]
@@ -251,6 +183,9 @@ export type Row<R> = R extends Resource<string, string, infer F, Fields> ? RowOf
 export type Create<R> =
   R extends Resource<string, string, infer F, infer I> ? Partial<EntityOf<F>> & Partial<Values<I>> : never
 
+/** What a body may hold for the definition's `inputs`. */
+export type Inputs<R> = R extends Resource<string, string, Fields, infer I> ? Partial<Values<I>> : never
+
 export function defineResource<
   const Name extends string,
   const Plural extends string,
@@ -258,8 +193,7 @@ export function defineResource<
   // biome-ignore lint/complexity/noBannedTypes: a definition without inputs has no members there
   I extends Fields = {},
   D extends Record<string, JsonSchema> = Record<never, never>,
-  P = undefined,
->(definition: Definition<Name, Plural, F, I, D, P>): Resource<Name, Plural, F, I> {
+>(definition: Definition<Name, Plural, F, I, D>): Resource<Name, Plural, F, I> {
   const { name, plural, summary, fields, columns, example, variants, subtypeOf: kindOf } = definition
   const ownFields = variants ? ({ ...fields, ...variantFields(variants) } as F) : fields
   return {
@@ -275,14 +209,11 @@ export function defineResource<
     variants,
     inputs: definition.inputs ?? ({} as I),
     derived: definition.derived ?? {},
-    derive: definition.derive,
     dependsOn: definition.dependsOn ?? {},
     computed: definition.computed ?? {},
     computedFrom: definition.computedFrom ?? [],
-    computeFields: definition.computeFields,
     links: definition.links ?? [],
     relations: definition.relations ?? {},
-    rules: definition.rules ?? {},
     verbs: definition.verbs ?? allVerbs,
     symbols: definition.symbols ?? {},
     builtIn: (definition.builtIn ?? []) as Resource['builtIn'],

@@ -20,8 +20,8 @@ export const edgeRouterPolicies = defineResource({
   },
   links: ['edge-routers', 'identities'],
   relations: {
-    'edge-routers': { kind: 'side', resource: 'edge-routers', field: 'edgeRouterRoles' },
-    identities: { kind: 'side', resource: 'identities', field: 'identityRoles' },
+    'edge-routers': { kind: 'byRoles', resource: 'edge-routers', field: 'edgeRouterRoles' },
+    identities: { kind: 'byRoles', resource: 'identities', field: 'identityRoles' },
   },
   columns: ['id', 'name', 'semantic', 'identityRoles', 'edgeRouterRoles'],
   example: {

@@ -25,7 +25,6 @@ export const edgeRouters = defineResource({
     certPem: f.text({ access: 'read', nullable: true }),
   },
   derived: routerEnrollmentMembers,
-  derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId'] },
   computed: {
     isOnline: { ...flag, 'x-offline': null },
@@ -35,37 +34,24 @@ export const edgeRouters = defineResource({
     versionInfo: objectOf({ arch: text, buildDate: text, os: text, revision: text, version: text }),
     interfaces: { ...listOf(anyObject), nullable: true },
   },
-  computeFields: (context, records, view) => context.controller.edgeRouterViews.computeFields(context, records, view),
   links: ['edge-router-policies'],
   relations: {
     'edge-router-policies': {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'edge-router-policies',
-      find: async ({ controller }, id) => controller.access.scopes.edgeRouterPoliciesOfRouter(id),
     },
     'service-edge-router-policies': {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'service-edge-router-policies',
-      find: async ({ controller }, id) => controller.access.scopes.serviceEdgeRouterPoliciesOfRouter(id),
     },
     identities: {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'identities',
-      find: async ({ controller }, id) => controller.access.scopes.identitiesOfRouter(id),
     },
     services: {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'services',
-      find: async ({ controller }, id) => controller.access.scopes.servicesOfRouter(id),
     },
-  },
-  rules: {
-    async created(tx, router) {
-      await tx.controller.routers.enroll(tx, 'erott', router.id)
-      await tx.controller.routers.followTunneler(tx, router, undefined)
-    },
-    updated: (tx, router, previous) => tx.controller.routers.followTunneler(tx, router, previous),
-    deleted: (tx, router) => tx.controller.routers.followTunneler(tx, undefined, router),
   },
   columns: ['id', 'name', 'roleAttributes', 'isVerified', 'isOnline'],
   example: {

@@ -55,11 +55,6 @@ export const enrollments = defineResource({
     token: f.text({ access: 'read', unique: true, masked: true, format: 'uuid' }),
   },
   derived: { jwt: { type: 'string' }, ca: { type: ['object', 'null'] } },
-  derive: (context, rows) => context.controller.deriveEnrollments(context, rows),
-  rules: {
-    prepare: (context, change, inputs) => context.controller.enrollmentRules.prepare(context, change, inputs),
-    check: (tx, next, previous, prepared) => tx.controller.enrollmentRules.check(tx, next, previous, prepared),
-  },
   verbs: ['list', 'create', 'detail', 'delete'],
   columns: ['id', 'method', 'identityId', 'expiresAt'],
   example: {

@@ -1,6 +1,5 @@
 // Who takes part in the network: people, devices, programs and routers, and the administrators among them.
-import { errors, invalidError } from '../errors.ts'
-import { f, toSortedSet } from '../schema/fields.ts'
+import { f } from '../schema/fields.ts'
 import { anyObject, entityReference, flag, listOf, objectOf, text, time, typed, uuid } from '../schema/json-schema.ts'
 import { newUsername } from './authenticators.ts'
 import { defineResource } from './define.ts'
@@ -116,7 +115,6 @@ export const identities = defineResource({
     }),
     interfaces: { ...listOf(anyObject), nullable: true },
   },
-  derive: (context, rows) => context.controller.deriveIdentities(context, rows),
   dependsOn: { authenticators: ['identityId'], enrollments: ['identityId'], 'api-sessions': ['identityId'] },
   computed: {
     disabled: flag,
@@ -124,7 +122,6 @@ export const identities = defineResource({
     edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'], 'x-offline': 'unknown' },
   },
   computedFrom: ['disabledAt', 'disabledUntil'],
-  computeFields: (context, records, view) => context.controller.identityViews.computeFields(context, records, view),
   links: [
     { key: 'auth-policies', to: { resource: 'auth-policies', field: 'authPolicyId' } },
     'authenticators',
@@ -139,79 +136,34 @@ export const identities = defineResource({
   ],
   relations: {
     authenticators: {
-      kind: 'referring',
+      kind: 'hasMany',
       resource: 'authenticators',
       field: 'identityId',
       operationId: 'getIdentityAuthenticators',
     },
     enrollments: {
-      kind: 'referring',
+      kind: 'hasMany',
       resource: 'enrollments',
       field: 'identityId',
       operationId: 'getIdentityEnrollments',
     },
     'service-policies': {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'service-policies',
-      find: (context, id) => context.controller.access.scopes.servicePoliciesOfIdentity(context, id),
     },
     services: {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'services',
       query: { policyType: { type: 'string', enum: ['dial', 'bind'] } },
-      find: (context, id, { policyType }) =>
-        context.controller.access.scopes.servicesOfIdentity(context, id, policyType),
     },
     'edge-router-policies': {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'edge-router-policies',
       operationId: 'listIdentitysEdgeRouterPolicies',
-      find: (context, id) => context.controller.access.scopes.edgeRouterPoliciesOfIdentity(context, id),
     },
     'edge-routers': {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'edge-routers',
-      find: (context, id) => context.controller.access.scopes.edgeRoutersOfIdentity(context, id),
-    },
-  },
-  rules: {
-    async prepare(context, { next, previous }, { enrollment }) {
-      if (!previous) return enrollment
-      const { routers } = context.controller
-      const isRouter = previous.typeId === 'Router' && (await routers.isIdentityOfRouter(context, previous.id))
-      if (isRouter && next.typeId !== 'Router')
-        throw invalidError('typeId', 'cannot change: it belongs to an edge router')
-      if (isRouter && next.name !== previous.name)
-        throw invalidError('name', 'cannot change: rename the edge router instead')
-      return undefined
-    },
-    async check(_tx, next, previous) {
-      const isHostingSame =
-        next.serviceHostingCosts === previous?.serviceHostingCosts &&
-        next.serviceHostingPrecedences === previous?.serviceHostingPrecedences
-      if (!isHostingSame) {
-        const named = [...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]
-        next.hostedServices = toSortedSet(named)
-      } else if (next.hostedServices !== previous?.hostedServices) {
-        // A service is going: what was said about hosting it goes along.
-        next.serviceHostingCosts = keysAmong(next.hostedServices, next.serviceHostingCosts)
-        next.serviceHostingPrecedences = keysAmong(next.hostedServices, next.serviceHostingPrecedences)
-      }
-    },
-    async created(tx, identity, enrollment) {
-      if (enrollment) await tx.controller.enrollments.storeRequested(tx, identity.id, enrollment)
-    },
-    async updated(tx, identity, previous) {
-      if (identity.disabledAt !== null && identity.disabledAt !== previous.disabledAt) {
-        await tx.controller.sessions.revokeAll(tx, { identityId: identity.id })
-      }
-    },
-    async beforeDelete(tx, { id, typeId, isDefaultAdmin }) {
-      if (isDefaultAdmin) throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
-      if (typeId === 'Router' && (await tx.controller.routers.isIdentityOfRouter(tx, id))) {
-        throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
-      }
-      await tx.controller.sessions.revokeAll(tx, { identityId: id })
     },
   },
   columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes'],
@@ -220,8 +172,3 @@ export const identities = defineResource({
     filter: 'anyOf(roleAttributes) = "staff" sort by name',
   },
 })
-
-function keysAmong<V>(keys: readonly string[], map: Readonly<Record<string, V>>): Record<string, V> {
-  const kept = new Set(keys)
-  return Object.fromEntries(Object.entries(map).filter(([key]) => kept.has(key)))
-}

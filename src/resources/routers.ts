@@ -51,13 +51,8 @@ export const routers = defineResource({
     certPem: f.text({ access: 'internal', nullable: true }),
   },
   derived: routerEnrollmentMembers,
-  derive: (context, rows) => context.controller.deriveRouters(context, rows),
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
   computed: { isOnline: { ...flag, 'x-offline': null }, interfaces: { ...listOf(anyObject), nullable: true } },
-  computeFields: (context, records, view) => context.controller.routerViews.computeFields(context, records, view),
-  rules: {
-    created: (tx, router) => tx.controller.routers.enroll(tx, 'trott', router.id),
-  },
   columns: ['id', 'name', 'isVerified', 'isOnline', 'cost', 'disabled'],
   example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
 })

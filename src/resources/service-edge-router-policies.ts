@@ -15,8 +15,8 @@ export const serviceEdgeRouterPolicies = defineResource({
   },
   links: ['edge-routers', 'services'],
   relations: {
-    'edge-routers': { kind: 'side', resource: 'edge-routers', field: 'edgeRouterRoles' },
-    services: { kind: 'side', resource: 'services', field: 'serviceRoles' },
+    'edge-routers': { kind: 'byRoles', resource: 'edge-routers', field: 'edgeRouterRoles' },
+    services: { kind: 'byRoles', resource: 'services', field: 'serviceRoles' },
   },
   columns: ['id', 'name', 'semantic', 'serviceRoles', 'edgeRouterRoles'],
   example: {

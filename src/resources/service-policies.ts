@@ -27,9 +27,9 @@ export const servicePolicies = defineResource({
   symbols: { type: { field: 'type', values: { 1: ['Dial'], 2: ['Bind'] } } },
   links: ['identities', 'posture-checks', 'services'],
   relations: {
-    identities: { kind: 'side', resource: 'identities', field: 'identityRoles' },
-    services: { kind: 'side', resource: 'services', field: 'serviceRoles' },
-    'posture-checks': { kind: 'side', resource: 'posture-checks', field: 'postureCheckRoles' },
+    identities: { kind: 'byRoles', resource: 'identities', field: 'identityRoles' },
+    services: { kind: 'byRoles', resource: 'services', field: 'serviceRoles' },
+    'posture-checks': { kind: 'byRoles', resource: 'posture-checks', field: 'postureCheckRoles' },
   },
   columns: ['id', 'name', 'type', 'semantic', 'identityRoles', 'serviceRoles'],
   example: {

@@ -1,5 +1,4 @@
 // What the network offers: a name that clients dial and hosts bind, under the policies that admit them.
-import { invalidError } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { listOf } from '../schema/json-schema.ts'
 import { DURATION_MS } from '../schema/ranges.ts'
@@ -49,48 +48,27 @@ export const services = defineResource({
     postureQueries: listOf(postureQuerySet),
   },
   computedFrom: ['configs'],
-  computeFields: (context, records, view) => context.controller.serviceViews.computeFields(context, records, view),
   links: ['configs', 'service-edge-router-policies', 'service-policies', 'terminators'],
   relations: {
-    configs: { kind: 'contained', resource: 'configs', field: 'configs', operationId: 'listServiceConfig' },
+    configs: { kind: 'setMembers', resource: 'configs', field: 'configs', operationId: 'listServiceConfig' },
     'service-policies': {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'service-policies',
-      find: async ({ controller }, id) => controller.access.scopes.servicePoliciesOfService(id),
     },
     identities: {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'identities',
       query: { policyType: { type: 'string', enum: ['dial', 'bind'] } },
-      find: async ({ controller }, id, query) => controller.access.scopes.identitiesOfService(id, query.policyType),
     },
     'service-edge-router-policies': {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'service-edge-router-policies',
-      find: async ({ controller }, id) => controller.access.scopes.serviceEdgeRouterPoliciesOfService(id),
     },
     'edge-routers': {
-      kind: 'matched',
+      kind: 'custom',
       resource: 'edge-routers',
-      find: async ({ controller }, id) => controller.access.scopes.edgeRoutersOfService(id),
     },
-    terminators: { kind: 'referring', resource: 'terminators', field: 'serviceId' },
-  },
-  rules: {
-    async check(tx, next, previous) {
-      if (next.configs.length < 2 || next.configs === previous?.configs) return
-      const rows = await tx.db
-        .selectFrom('configs')
-        .select(['name', 'configTypeId'])
-        .where('id', 'in', next.configs)
-        .execute()
-      const seen = new Map<string, string>()
-      for (const { name, configTypeId } of rows) {
-        const other = seen.get(configTypeId)
-        if (other) throw invalidError('configs', `holds two configs of one type: ${other} and ${name}`, next.configs)
-        seen.set(configTypeId, name)
-      }
-    },
+    terminators: { kind: 'hasMany', resource: 'terminators', field: 'serviceId' },
   },
   columns: ['id', 'name', 'roleAttributes', 'terminatorStrategy', 'encryptionRequired'],
   example: {

@@ -45,8 +45,6 @@ export const sessions = defineResource({
     servicePolicies: listOf(entityReference),
   },
   computedFrom: ['identityId', 'apiSessionId', 'serviceId', 'type'],
-  computeFields: (context, records, view) =>
-    context.controller.serviceSessionViews.computeFields(context, records, view),
   verbs: ['list', 'detail', 'delete'],
   links: ['route-path'],
   columns: ['id', 'type', 'identityId', 'service', 'createdAt'],

@@ -1,5 +1,4 @@
 // Where a service is hosted: a router, and what that router connects to.
-import { invalidError } from '../errors.ts'
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 import { precedences } from './identities.ts'
@@ -51,14 +50,6 @@ export const terminators = defineResource({
   // Those that routers make for the hosts connected to them: not to be changed, but an administrator may end them.
   areSystemRecordsDeletable: true,
   computed: { dynamicCost: { type: 'integer', minimum: 0, maximum: 65535 } },
-  computeFields: (context, records, view) => context.controller.terminatorViews.computeFields(context, records, view),
-  rules: {
-    async check(_tx, next, previous) {
-      if (previous && next.serviceId !== previous.serviceId)
-        throw invalidError('service', 'cannot change', next.serviceId)
-      if (next.binding === '') next.binding = next.address.startsWith('udp:') ? 'udp' : 'transport'
-    },
-  },
   columns: ['id', 'serviceId', 'routerId', 'binding', 'address', 'precedence'],
   example: {
     create: { service: 'web', router: 'edge-north', binding: 'transport', address: 'tcp:localhost:8080' },

@@ -57,18 +57,16 @@ export async function get<R extends AnyResource>(
 
 // ---- changing, each a transaction of its own ------------------------------------------------------------------------
 
-/** Makes a record; members that are absent get their defaults. @throws what the resource's rules refuse */
+/** Makes a record; members that are absent get their defaults. @throws what the resource's behavior refuses */
 export async function create<R extends AnyResource>(
   context: Context,
   resource: R,
   values: Create<R>,
 ): Promise<Entity<R>> {
   const draft = newEntity(context, resource, values)
-  const prepared = await resource.rules.prepare?.(
-    context,
-    { next: draft as never, previous: undefined },
-    values as never,
-  )
+  const prepared = await context.controller.behaviors
+    .get(resource)
+    .prepare?.(context, { next: draft as never, previous: undefined }, values as never)
   return context.write(async (tx) => (await insert(tx, resource, draft, prepared)) as Entity<R>)
 }
 
@@ -147,9 +145,9 @@ async function changeRecord(
 ): Promise<void> {
   const seen = (await get(context, resource, id)) as AnyEntity
   if (seen.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
-  const { rules } = resolveSubtype(resource, seen)
   const change = { next: apply(seen) as never, previous: seen as never }
-  const prepared = await rules.prepare?.(context, change, values as never)
+  const behavior = context.controller.behaviors.get(resolveSubtype(resource, seen))
+  const prepared = await behavior.prepare?.(context, change, values as never)
   await context.write(async (tx) => {
     // Read again: what was prepared does not depend on it, but another change may have come first.
     const previous = (await get(tx, resource, id)) as AnyEntity
@@ -181,7 +179,7 @@ export async function insert(
     after: entity,
     ...details,
   })
-  await resource.rules.created?.(tx, entity as never, prepared)
+  await tx.controller.behaviors.get(resource).created?.(tx, entity as never, prepared)
   return entity
 }
 
@@ -207,7 +205,7 @@ export async function update(
   }
   const at = next.updatedAt
   tx.record({ operation: 'update', audit, resource: resource.plural, id: next.id, at, before: previous, after: next })
-  await resource.rules.updated?.(tx, next as never, previous as never, prepared)
+  await tx.controller.behaviors.get(resource).updated?.(tx, next as never, previous as never, prepared)
   return next
 }
 
@@ -222,7 +220,7 @@ export async function removeInTransaction(
   if (!row) throw notFoundError(toResourceNoun(named), id)
   const resource = resolveSubtype(named, row)
   const entity = entityFromRow(resource, row) as AnyEntity
-  await resource.rules.beforeDelete?.(tx, entity as never)
+  await tx.controller.behaviors.get(resource).beforeDelete?.(tx, entity as never)
   for (const plural of withParent(resource.plural)) {
     for (const mention of getCompiledResource(plural).mentions) await releaseReference(tx, mention, resource, id)
   }
@@ -230,7 +228,7 @@ export async function removeInTransaction(
   for (const set of table.sets) await table.writeMembers(tx.db, set, row.n, entity[set.field] as string[], [])
   await table.remove(tx.db, row.n)
   tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
-  await resource.rules.deleted?.(tx, entity as never)
+  await tx.controller.behaviors.get(resource).deleted?.(tx, entity as never)
 }
 
 /**
@@ -244,7 +242,7 @@ export async function removeAllIn(
   audit: AuditDetail = resource.audit,
 ): Promise<number> {
   if (ids.length === 0) return 0
-  if (!isRemovableAtOnce(resource)) {
+  if (!isRemovableAtOnce(tx, resource)) {
     for (const id of ids) await removeInTransaction(tx, resource, id, audit)
     return ids.length
   }
@@ -272,13 +270,13 @@ export async function removeAllIn(
 }
 
 /** Whether no rule, set or mention of a record of this resource has to be looked at when the record is deleted. */
-function isRemovableAtOnce(resource: AnyResource): boolean {
-  const { rules, subtypeOf: kindOf } = resource
-  const isPlain = !kindOf && !rules.beforeDelete && !rules.deleted && getRecordTable(resource).sets.length === 0
+function isRemovableAtOnce(tx: WriteContext, resource: AnyResource): boolean {
+  const { beforeDelete, deleted } = tx.controller.behaviors.get(resource)
+  const isPlain = !resource.subtypeOf && !beforeDelete && !deleted && getRecordTable(resource).sets.length === 0
   return (
     isPlain &&
     getCompiledResource(resource.plural).mentions.every(
-      ({ from, field }) => field.kind.reference?.onDelete === 'cascade' && isRemovableAtOnce(from),
+      ({ from, field }) => field.kind.reference?.onDelete === 'cascade' && isRemovableAtOnce(tx, from),
     )
   )
 }
@@ -309,9 +307,10 @@ async function checkRecord(
   prepared: unknown,
 ): Promise<void> {
   await checkTargets(tx, resource, next, previous)
-  if (!resource.rules.check) return
+  const behavior = tx.controller.behaviors.get(resource)
+  if (!behavior.check) return
   const sent = { ...next }
-  await resource.rules.check(tx, next as never, previous as never, prepared)
+  await behavior.check(tx, next as never, previous as never, prepared)
   await checkTargets(tx, resource, next, sent)
 }
 

@@ -118,7 +118,7 @@ describe('a sign-in', () => {
   })
 
   it('costs one comparison at the same price, whoever is asked for and whatever is wrong', async () => {
-    const { passwords } = world.controller
+    const { passwordHasher } = world.controller
     const known = await people.person()
     const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
     const disabled = await people.person()
@@ -139,7 +139,7 @@ describe('a sign-in', () => {
 
     const hashes = compared.mock.calls.map(([hash]) => hash)
     expect(hashes).toHaveLength(attempts.length)
-    for (const hash of hashes) expect(passwords.needsRehash(hash)).toBe(false)
+    for (const hash of hashes) expect(passwordHasher.needsRehash(hash)).toBe(false)
   })
 
   it('is told to come back later where too many wait', async () => {

@@ -36,9 +36,9 @@ function comparedBefore(): number {
 let begunAtArrival = 0
 
 function noteArrival() {
-  const { passwords } = world.controller
-  const verify = passwords.verify.bind(passwords)
-  vi.spyOn(passwords, 'verify').mockImplementation((hash, password, context) => {
+  const { passwordHasher } = world.controller
+  const verify = passwordHasher.verify.bind(passwordHasher)
+  vi.spyOn(passwordHasher, 'verify').mockImplementation((hash, password, context) => {
     if (password === PASSWORD) begunAtArrival = vi.mocked(argon2.verify).mock.calls.length
     return verify(hash, password, context)
   })

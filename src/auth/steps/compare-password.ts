@@ -5,5 +5,5 @@ import type { Step } from '../sign-in-attempt.ts'
 export const comparePassword: Step = async (attempt) => {
   const { context, authenticator, credentials: presented } = attempt
   const hash = authenticator?.passwordHash ?? undefined
-  attempt.isPasswordRight = await context.controller.passwords.verify(hash, presented.password ?? '', context)
+  attempt.isPasswordRight = await context.controller.passwordHasher.verify(hash, presented.password ?? '', context)
 }

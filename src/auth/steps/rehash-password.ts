@@ -4,12 +4,12 @@ import type { Step } from '../sign-in-attempt.ts'
 
 export const rehashPassword: Step = async (attempt) => {
   const { context, authenticator, credentials: presented } = attempt
-  const { passwords } = context.controller
-  if (!authenticator?.passwordHash || !passwords.needsRehash(authenticator.passwordHash)) return
+  const { passwordHasher } = context.controller
+  if (!authenticator?.passwordHash || !passwordHasher.needsRehash(authenticator.passwordHash)) return
   try {
-    attempt.strongerHash = await passwords.hash(presented.password ?? '', context)
+    attempt.strongerHash = await passwordHasher.hash(presented.password ?? '', context)
   } catch (error) {
-    // Where too many passwords wait, the next sign-in will do.
+    // Where too many passwordHasher wait, the next sign-in will do.
     if (!(error instanceof ControllerError)) throw error
   }
 }

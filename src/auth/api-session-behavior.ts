@@ -1,11 +1,13 @@
 // The members of an API session that are not in its row: its token for its owner, what it still owes, how long it lives.
-import type { ApiSessions } from '../auth/api-sessions.ts'
-import type { AuthPolicyCache } from '../auth/auth-policies.ts'
-import type { ExtensionRequests } from '../auth/extension-requests.ts'
-import { findOutstandingFactors, type OutstandingFactors } from '../auth/second-factors.ts'
+import type { Behavior } from '../behavior.ts'
 import { toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
-import type { ComputedFields, ComputedInput } from '../resources/define.ts'
+import type { apiSessions } from '../resources/api-sessions.ts'
+import type { ComputedInput } from '../resources/define.ts'
+import type { ApiSessions } from './api-sessions.ts'
+import type { AuthPolicyCache } from './auth-policies.ts'
+import type { ExtensionRequests } from './extension-requests.ts'
+import { findOutstandingFactors, type OutstandingFactors } from './second-factors.ts'
 
 /** How callers of a dialect call the second factor of this controller's own, and its codes. */
 export interface TotpWords {
@@ -18,7 +20,7 @@ export interface OwnSessionView {
   readonly totpWords: TotpWords
 }
 
-export class ApiSessionFields implements ComputedFields {
+export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
   readonly #sessions: ApiSessions
   readonly #policies: AuthPolicyCache
   readonly #extensions: ExtensionRequests

@@ -1,5 +1,6 @@
 // What holds for every authenticator, whoever makes or changes it: administrators, their owners, enrollments.
 import { X509Certificate } from 'node:crypto'
+import type { Behavior } from '../behavior.ts'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalidError } from '../errors.ts'
 import {
@@ -13,8 +14,10 @@ import {
 import { parseSinglePemBlock } from '../pki/pem.ts'
 import type { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
+import type { ApiSessions } from './api-sessions.ts'
+import type { ClientTrustStore } from './client-trust.ts'
 import { findByCertificate } from './credentials.ts'
-import { assertPasswordPolicy } from './password-rules.ts'
+import type { Passwords } from './passwords.ts'
 import { assertUsernameFree, foldUsername } from './usernames.ts'
 
 export type Authenticator = Entity<typeof authenticators>
@@ -40,7 +43,24 @@ export function toCertificateFields(certificate: EncodedCertificate): Certificat
   }
 }
 
-export const authenticatorRules = {
+/** What the behavior of authenticators works with. */
+interface Collaborators {
+  readonly sessions: ApiSessions
+  readonly passwords: Passwords
+  readonly clientTrust: ClientTrustStore
+}
+
+export class AuthenticatorBehavior implements Behavior<typeof authenticators, PreparedAuthenticator> {
+  readonly #sessions: ApiSessions
+  readonly #passwords: Passwords
+  readonly #clientTrust: ClientTrustStore
+
+  constructor({ sessions, passwords, clientTrust }: Collaborators) {
+    this.#sessions = sessions
+    this.#passwords = passwords
+    this.#clientTrust = clientTrust
+  }
+
   /** @throws COULD_NOT_VALIDATE, MAX_AUTHENTICATOR_METHODS_REACHED, CAN_NOT_UPDATE_AUTHENTICATOR, and by method */
   async prepare(
     context: Context,
@@ -52,12 +72,12 @@ export const authenticatorRules = {
     }
     if (!previous) await assertPossible(context, next, password)
     if (next.method === 'cert' && !previous) {
-      return { isNew: true, certificate: toCertificateFields(ownCertificate(context, next.certPem ?? '')) }
+      return { isNew: true, certificate: toCertificateFields(this.#parseOwnCertificate(next.certPem ?? '')) }
     }
     const common = { isNew: !previous, ...(provenHash === undefined ? {} : { provenHash }) }
     if (!password) return common
-    return { ...common, passwordHash: await hashPassword(context, next.identityId, password) }
-  },
+    return { ...common, passwordHash: await this.#passwords.hash(context, next.identityId, password) }
+  }
 
   /** @throws USERNAME_TAKEN, CERT_IN_USE, MAX_AUTHENTICATOR_METHODS_REACHED, UNAUTHORIZED */
   async check(
@@ -78,7 +98,7 @@ export const authenticatorRules = {
     if (next.fingerprint256 !== null && next.fingerprint256 !== previous?.fingerprint256) {
       await assertCertificateFree(tx, next)
     }
-  },
+  }
 
   /**
    * Ends the sessions of the identity if its password changed, because a stolen one must not outlive the password. The
@@ -91,25 +111,26 @@ export const authenticatorRules = {
     prepared: PreparedAuthenticator | undefined,
   ): Promise<void> {
     if (prepared?.passwordHash === undefined) return
-    const { caller, controller } = tx
+    const { caller } = tx
     const except = caller.kind === 'identity' ? caller.apiSessionId : undefined
-    await controller.sessions.revokeAll(tx, { identityId, except })
-  },
-}
+    await this.#sessions.revokeAll(tx, { identityId, except })
+  }
 
-/**
- * The hash of a password that the identity's auth policy finds good enough.
- * @throws COULD_NOT_VALIDATE, SERVER_TOO_MANY_REQUESTS
- */
-export async function hashPassword(context: Context, identityId: string, password: string): Promise<string> {
-  const identity = await context.db
-    .selectFrom('identities')
-    .select('authPolicyId')
-    .where('id', '=', identityId)
-    .executeTakeFirst()
-  if (!identity) throw invalidError('identityId', 'does not exist', identityId)
-  assertPasswordPolicy(password, context.controller.authPolicies.get(identity.authPolicyId))
-  return context.controller.passwords.hash(password, context)
+  async beforeDelete(tx: WriteContext, { id }: Authenticator): Promise<void> {
+    await this.#sessions.revokeAll(tx, { authenticatorId: id })
+  }
+
+  /** A certificate of the controller's own making, in force when it was issued; its auth policy decides whether it still may be used. */
+  #parseOwnCertificate(pem: string): X509Certificate {
+    const certificate = parseCertificate(pem)
+    if (!this.#clientTrust.isOwn(certificate, readNotBefore(certificate))) {
+      throw errors.CERTIFICATE_FAILED_VALIDATION({
+        field: 'certPem',
+        reason: 'leads to no authority that is trusted here',
+      })
+    }
+    return certificate
+  }
 }
 
 /** What the owner of an authenticator is told whose current password is another one. */
@@ -158,18 +179,6 @@ async function assertMethodFree({ db }: Pick<ReadContext, 'db'>, { identityId, m
 async function assertCertificateFree(tx: WriteContext, { fingerprint256, fingerprint }: Authenticator): Promise<void> {
   const [other] = await findByCertificate(tx.db, fingerprint256 ?? '')
   if (other) throw errors.CERT_IN_USE({ message: 'an authenticator has it already', data: { fingerprint } })
-}
-
-/** One certificate of the controller's own making, in force when it was issued; whether it still is, its policy minds. */
-function ownCertificate({ controller }: Context, pem: string): X509Certificate {
-  const certificate = parseCertificate(pem)
-  if (!controller.clientTrust.isOwn(certificate, readNotBefore(certificate))) {
-    throw errors.CERTIFICATE_FAILED_VALIDATION({
-      field: 'certPem',
-      reason: 'leads to no authority that is trusted here',
-    })
-  }
-  return certificate
 }
 
 function parseCertificate(pem: string): X509Certificate {

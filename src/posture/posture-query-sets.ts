@@ -1,4 +1,5 @@
 // What stands between an identity and a service: for each policy that grants it, the posture checks and whether they pass.
+import type { Access } from '../access/access.ts'
 import type { Viewer } from '../access/viewers.ts'
 import { toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
@@ -17,11 +18,11 @@ const NO_TIMEOUT = -1
 
 /** Evaluates the checks of policies for a viewer. Returns undefined if none of the policies has a check. */
 export async function postureQuerySets(
-  context: ReadContext,
+  access: Access,
+  context: Pick<ReadContext, 'db'>,
   policies: readonly IndexedPolicy[],
   { identity, apiSessionId }: Viewer,
 ): Promise<PostureQuerySets | undefined> {
-  const { access } = context.controller
   const judged = policies.map((policy) => access.evaluatePolicy(policy, { identityId: identity.id, apiSessionId }))
   const ids = new Set(judged.flatMap(({ findings }) => findings.map(({ postureCheckId }) => postureCheckId)))
   if (ids.size === 0) return undefined

@@ -1,14 +1,23 @@
-// What holds for every enrollment, whoever makes it: one of a method outstanding, in the future, for somebody.
+// What holds for every enrollment: an identity has one of a method outstanding, it ends in the future, and has its JWT.
 import { assertUsernameFree } from '../auth/usernames.ts'
+import type { Behavior, Draft } from '../behavior.ts'
 import type { Instant } from '../clock.ts'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { errors } from '../errors.ts'
 import { newToken } from '../ids.ts'
-import type { Enrollment } from './enrollments.ts'
+import type { AnyRow } from '../resources/define.ts'
+import type { enrollments } from '../resources/enrollments.ts'
+import type { Enrollment, EnrollmentIssuer } from './enrollments.ts'
 
-export const enrollmentRules = {
+export class EnrollmentBehavior implements Behavior<typeof enrollments> {
+  readonly #issuer: EnrollmentIssuer
+
+  constructor(issuer: EnrollmentIssuer) {
+    this.#issuer = issuer
+  }
+
   /** Of an enrollment that an administrator asks for. @throws REFERENCED_ENTITY_NOT_FOUND with the member that does not fit */
-  async prepare({ db, clock }: Context, { next }: { readonly next: Enrollment }): Promise<void> {
+  async prepare({ db, clock }: Context, { next }: Draft<typeof enrollments>): Promise<undefined> {
     assertInFuture({ clock }, next.expiresAt)
     const identity = await db.selectFrom('identities').select('id').where('id', '=', next.identityId).executeTakeFirst()
     if (!identity) throw unsuitableFieldError('identityId', 'does not exist', next.identityId)
@@ -18,7 +27,7 @@ export const enrollmentRules = {
     if (next.method === 'ottca' && next.caId === null)
       throw unsuitableFieldError('caId', 'is required for the method ottca')
     if (next.method === 'ottca') throw unsuitableFieldError('caId', 'does not exist', next.caId)
-  },
+  }
 
   /** @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */
   async check(tx: WriteContext, next: Enrollment, previous: Enrollment | undefined): Promise<void> {
@@ -38,7 +47,17 @@ export const enrollmentRules = {
       throw errors.ENROLLMENT_EXISTS({ field: 'method', reason, value: next.method })
     }
     if (next.username !== null) await assertUsernameFree(tx, next.username, next.identityId)
-  },
+  }
+
+  async deriveFields(_context: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
+    return Promise.all(
+      rows.map(async (row) => ({
+        jwt: await this.#issuer.signJwt(row as unknown as Enrollment),
+        // The other authority of an `ottca` enrollment; none has a record yet.
+        ca: null,
+      })),
+    )
+  }
 }
 
 /** @throws REFERENCED_ENTITY_NOT_FOUND: clients know this code for a time that has passed */

@@ -1,13 +1,18 @@
-// What a service looks like to one identity: its permissions, the configuration it asked for, its posture queries.
+// Services: what they refer to, and what one looks like to an identity: permissions, configuration, posture queries.
 import type { Access } from '../access/access.ts'
 import { getViewer, type Viewer } from '../access/viewers.ts'
-import type { ReadContext } from '../context.ts'
+import type { ApiSessions } from '../auth/api-sessions.ts'
+import type { Behavior, FindRelated } from '../behavior.ts'
+import type { ReadContext, WriteContext } from '../context.ts'
+import { invalidError } from '../errors.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
+import { makePassingQuerySet, type PostureQuerySets, postureQuerySets } from '../posture/posture-query-sets.ts'
 import { RawJson } from '../records/raw-json.ts'
-import type { ComputedFields, ComputedInput } from '../resources/define.ts'
+import type { ComputedInput, Entity } from '../resources/define.ts'
+import type { services } from '../resources/services.ts'
 import { isOneOf } from '../store/untyped.ts'
-import { makePassingQuerySet, type PostureQuerySets, postureQuerySets } from './posture-query-sets.ts'
 
+type Service = Entity<typeof services>
 type Permission = 'Bind' | 'Dial'
 
 /** How services are shown; without it through the eyes of the caller, and without configuration. */
@@ -24,11 +29,43 @@ interface ConfigMember {
   readonly member: string
 }
 
-export class ServiceFields implements ComputedFields {
-  readonly #access: Access
+/** What the behavior of services works with. */
+interface Collaborators {
+  readonly access: Access
+  readonly sessions: ApiSessions
+}
 
-  constructor(access: Access) {
+export class ServiceBehavior implements Behavior<typeof services> {
+  readonly #access: Access
+  readonly #sessions: ApiSessions
+  readonly relations: Readonly<Record<string, FindRelated>>
+
+  constructor({ access, sessions }: Collaborators) {
     this.#access = access
+    this.#sessions = sessions
+    const { scopes } = access
+    this.relations = {
+      'service-policies': (_context, id) => scopes.servicePoliciesOfService(id),
+      identities: (_context, id, { policyType }) => scopes.identitiesOfService(id, policyType),
+      'service-edge-router-policies': (_context, id) => scopes.serviceEdgeRouterPoliciesOfService(id),
+      'edge-routers': (_context, id) => scopes.edgeRoutersOfService(id),
+    }
+  }
+
+  /** A service has one config of a type. @throws COULD_NOT_VALIDATE */
+  async check(tx: WriteContext, next: Service, previous: Service | undefined): Promise<void> {
+    if (next.configs.length < 2 || next.configs === previous?.configs) return
+    const rows = await tx.db
+      .selectFrom('configs')
+      .select(['name', 'configTypeId'])
+      .where('id', 'in', next.configs)
+      .execute()
+    const seen = new Map<string, string>()
+    for (const { name, configTypeId } of rows) {
+      const other = seen.get(configTypeId)
+      if (other) throw invalidError('configs', `holds two configs of one type: ${other} and ${name}`, next.configs)
+      seen.set(configTypeId, name)
+    }
   }
 
   async computeFields(
@@ -38,14 +75,14 @@ export class ServiceFields implements ComputedFields {
   ): Promise<Record<string, unknown>[]> {
     const { viewer, configTypes }: ServiceView = isServiceView(view)
       ? view
-      : { viewer: await getViewer(context), configTypes: [] }
+      : { viewer: await getViewer(this.#sessions, context), configTypes: [] }
     const policies = this.#access.findPolicies(viewer.identity)
     const configs =
       configTypes.length === 0 ? undefined : await configsOf(context, rows, viewer.identity.id, configTypes)
-    const rightsOf = new RightsByPolicies(await postureQuerySets(context, policies, viewer))
+    const rightsOf = new RightsByPolicies(await postureQuerySets(this.#access, context, policies, viewer))
     return rows.map(({ id }, at) => {
       const rights = rightsOf.granted(this.#access.filterGranting(policies, id))
-      // One object for all that look the same is written once (`finish`).
+      // One object for all that look the same is written once (`renderComputedTails`).
       return configs ? { config: new RawJson(configs[at] ?? '{}'), ...rights.members } : rights.withoutConfig
     })
   }

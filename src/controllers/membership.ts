@@ -1,13 +1,13 @@
 // This controller as one of the controllers of the network: the record by which clients and administrators know it.
 import type { X509Certificate } from 'node:crypto'
 import type { Kysely } from 'kysely'
-import { type Config, getAdvertisedAddress, splitAddress } from './config.ts'
-import type { Context } from './context.ts'
-import type { Authority } from './pki/authority.ts'
-import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from './pki/certificates.ts'
-import { type ApiAddresses, controllers } from './resources/controllers.ts'
-import type { Database } from './store/database.ts'
-import { get, insert, newEntity, update } from './store/entities.ts'
+import { type Config, getAdvertisedAddress, splitAddress } from '../config.ts'
+import type { Context } from '../context.ts'
+import type { Authority } from '../pki/authority.ts'
+import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from '../pki/certificates.ts'
+import { type ApiAddresses, controllers } from '../resources/controllers.ts'
+import type { Database } from '../store/database.ts'
+import { get, insert, newEntity, update } from '../store/entities.ts'
 
 export class ControllerMembership {
   readonly #config: Config

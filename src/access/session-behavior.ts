@@ -1,0 +1,67 @@
+// The members of a session that are true at the moment it is looked at: its routers, and the policies that grant it.
+import type { ApiSessions } from '../auth/api-sessions.ts'
+import type { Behavior } from '../behavior.ts'
+import type { ReadContext } from '../context.ts'
+import type { PolicyType } from '../policy/policy-index.ts'
+import type { RoleBearer } from '../policy/role-selector.ts'
+import { RawJson } from '../records/raw-json.ts'
+import type { ReferenceCache } from '../records/reference-cache.ts'
+import type { ComputedInput } from '../resources/define.ts'
+import type { sessions } from '../resources/sessions.ts'
+import type { UsableRouters } from '../routers/usable-routers.ts'
+import type { Access } from './access.ts'
+import { roleBearerOfSession } from './role-bearers.ts'
+
+/** The session is shown to the caller that has just made it: clients do not expect policies there. */
+export interface NewSessionView {
+  readonly maker: RoleBearer
+}
+
+/** What the behavior of sessions works with. */
+interface Collaborators {
+  readonly access: Access
+  readonly sessions: ApiSessions
+  readonly references: ReferenceCache
+  readonly usableRouters: UsableRouters
+}
+
+export class SessionBehavior implements Behavior<typeof sessions> {
+  readonly #access: Access
+  readonly #sessions: ApiSessions
+  readonly #references: ReferenceCache
+  readonly #usableRouters: UsableRouters
+
+  constructor({ access, sessions, references, usableRouters }: Collaborators) {
+    this.#access = access
+    this.#sessions = sessions
+    this.#references = references
+    this.#usableRouters = usableRouters
+  }
+
+  async computeFields(
+    context: ReadContext,
+    rows: readonly ComputedInput[],
+    view: unknown,
+  ): Promise<Record<string, unknown>[]> {
+    const maker = (view as NewSessionView | undefined)?.maker
+    if (maker) return rows.map(({ serviceId }) => ({ edgeRouters: this.#renderRouters(maker, serviceId as string) }))
+    return Promise.all(rows.map((row) => this.#describe(context, row)))
+  }
+
+  async #describe(context: ReadContext, row: ComputedInput): Promise<Record<string, unknown>> {
+    const [identityId, apiSessionId] = [row.identityId as string, row.apiSessionId as string]
+    const identity = await roleBearerOfSession(this.#sessions, context, { identityId, apiSessionId })
+    const serviceId = row.serviceId as string
+    const granting = this.#access.filterGranting(this.#access.findPolicies(identity, row.type as PolicyType), serviceId)
+    const ids = granting.map(({ id }) => id)
+    const policies = await this.#references.find(context.db, 'service-policies', ids)
+    return {
+      edgeRouters: this.#renderRouters(identity, serviceId),
+      servicePolicies: ids.flatMap((id) => new RawJson(policies.get(id)?.text ?? 'null')),
+    }
+  }
+
+  #renderRouters(identity: RoleBearer, serviceId: string): RawJson {
+    return new RawJson(this.#usableRouters.render(identity, serviceId))
+  }
+}

@@ -1,0 +1,63 @@
+// The passwords of identities: what their auth policies demand of a new one, and the authenticator that it becomes.
+import type { Context, WriteContext } from '../context.ts'
+import { invalidError } from '../errors.ts'
+import { authenticators } from '../resources/authenticators.ts'
+import { insert, newEntity, removeInTransaction } from '../store/entities.ts'
+import type { ApiSessions } from './api-sessions.ts'
+import type { AuthPolicyCache } from './auth-policies.ts'
+import type { PasswordHasher } from './password-hasher.ts'
+import { assertPasswordPolicy } from './password-rules.ts'
+
+/** What passwords are set with. */
+interface Collaborators {
+  readonly hasher: PasswordHasher
+  readonly authPolicies: AuthPolicyCache
+  readonly sessions: ApiSessions
+}
+
+export class Passwords {
+  readonly #hasher: PasswordHasher
+  readonly #authPolicies: AuthPolicyCache
+  readonly #sessions: ApiSessions
+
+  constructor({ hasher, authPolicies, sessions }: Collaborators) {
+    this.#hasher = hasher
+    this.#authPolicies = authPolicies
+    this.#sessions = sessions
+  }
+
+  /**
+   * Returns the hash of a new password that the identity's auth policy accepts.
+   * @throws COULD_NOT_VALIDATE, SERVER_TOO_MANY_REQUESTS
+   */
+  async hash(context: Context, identityId: string, password: string): Promise<string> {
+    const identity = await context.db
+      .selectFrom('identities')
+      .select('authPolicyId')
+      .where('id', '=', identityId)
+      .executeTakeFirst()
+    if (!identity) throw invalidError('identityId', 'does not exist', identityId)
+    assertPasswordPolicy(password, this.#authPolicies.get(identity.authPolicyId))
+    return this.#hasher.hash(password, context)
+  }
+
+  /**
+   * Stores username and password hash of an identity as its one password authenticator. If it replaces an earlier one, all
+   * sessions of the identity end. @throws USERNAME_TAKEN
+   */
+  async set(tx: WriteContext, identityId: string, username: string, passwordHash: string): Promise<void> {
+    const earlier = await tx.db
+      .selectFrom('authenticators')
+      .select('id')
+      .where('identityId', '=', identityId)
+      .where('method', '=', 'updb')
+      .execute()
+    for (const { id } of earlier) await removeInTransaction(tx, authenticators, id)
+    if (earlier.length > 0) await this.#sessions.revokeAll(tx, { identityId })
+    await insert(
+      tx,
+      authenticators,
+      newEntity(tx, authenticators, { identityId, method: 'updb', username, passwordHash }),
+    )
+  }
+}

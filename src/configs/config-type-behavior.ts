@@ -1,0 +1,19 @@
+// Config types have a usable schema, and no reserved name.
+import type { Behavior, Draft } from '../behavior.ts'
+import type { Context } from '../context.ts'
+import { invalidError } from '../errors.ts'
+import type { configTypes } from '../resources/config-types.ts'
+import type { ConfigSchemas } from '../schema/config-schemas.ts'
+
+export class ConfigTypeBehavior implements Behavior<typeof configTypes> {
+  readonly #schemas: ConfigSchemas
+
+  constructor(schemas: ConfigSchemas) {
+    this.#schemas = schemas
+  }
+
+  async prepare(_context: Context, { next, previous }: Draft<typeof configTypes>): Promise<undefined> {
+    if (next.name === 'all') throw invalidError('name', 'is a word with a meaning of its own here', next.name)
+    if (next.schema && next.schema !== previous?.schema) this.#schemas.assertUsable(next.schema)
+  }
+}

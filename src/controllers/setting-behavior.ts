@@ -1,0 +1,27 @@
+// A controller has settings of its own at most once, and the global ones stay.
+import type { Behavior } from '../behavior.ts'
+import type { WriteContext } from '../context.ts'
+import { errors, invalidError } from '../errors.ts'
+import { type controllerSettings, GLOBAL_SETTINGS } from '../resources/controller-settings.ts'
+import type { Entity } from '../resources/define.ts'
+
+type ControllerSetting = Entity<typeof controllerSettings>
+
+export class ControllerSettingBehavior implements Behavior<typeof controllerSettings> {
+  async check(tx: WriteContext, next: ControllerSetting, previous: ControllerSetting | undefined): Promise<void> {
+    if (previous) return
+    const { controllerId } = next
+    const taken = await tx.db
+      .selectFrom('controller_settings')
+      .select('id')
+      .where('controllerId', '=', controllerId)
+      .executeTakeFirst()
+    if (taken) throw invalidError('controllerId', 'has settings already', controllerId)
+    next.id = controllerId ?? next.id
+  }
+
+  async beforeDelete(_tx: WriteContext, { id }: ControllerSetting): Promise<void> {
+    if (id !== GLOBAL_SETTINGS) return
+    throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ message: 'all controllers have their settings from here' })
+  }
+}

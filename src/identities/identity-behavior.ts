@@ -1,0 +1,176 @@
+// Identities: their enrollments and hosting, the sessions that end with them, and what other tables know of them.
+import type { Kysely } from 'kysely'
+import type { PolicyScopes } from '../access/policy-scopes.ts'
+import type { ApiSessions } from '../auth/api-sessions.ts'
+import { type DisabledState, isDisabled } from '../auth/disabling.ts'
+import type { Behavior, Draft, FindRelated } from '../behavior.ts'
+import { toIsoTime } from '../clock.ts'
+import type { Context, ReadContext, WriteContext } from '../context.ts'
+import type { EnrollmentIssuer, RequestedEnrollment } from '../enrollment/enrollments.ts'
+import { errors, invalidError } from '../errors.ts'
+import type { AnyRow, ComputedInput, Entity, Inputs } from '../resources/define.ts'
+import type { identities } from '../resources/identities.ts'
+import type { LiveNetwork } from '../routers/live-network.ts'
+import type { Routers } from '../routers/routers.ts'
+import { toSortedSet } from '../schema/fields.ts'
+import type { Database } from '../store/database.ts'
+import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { isElementOf } from '../store/untyped.ts'
+
+type Identity = Entity<typeof identities>
+type ByIdentity<V> = ReadonlyMap<string, V>
+
+const authenticatorRows = prepareTypedQuery((db, ids: string) =>
+  db
+    .selectFrom('authenticators')
+    .select(['id', 'identityId', 'method', 'username', 'fingerprint'])
+    .where(isElementOf(db, 'identityId', ids))
+    .orderBy('id'),
+)
+const enrollmentRows = prepareTypedQuery((db, ids: string) =>
+  db
+    .selectFrom('enrollments')
+    .select(['id', 'identityId', 'method', 'token', 'expiresAt'])
+    .where(isElementOf(db, 'identityId', ids)),
+)
+const signedInRows = prepareTypedQuery((db, ids: string) =>
+  db
+    .selectFrom('api_sessions')
+    .select('identityId')
+    .distinct()
+    .where(isElementOf(db, 'identityId', ids)),
+)
+
+/** What the behavior of identities works with. */
+interface Collaborators {
+  readonly sessions: ApiSessions
+  readonly enrollments: EnrollmentIssuer
+  readonly routers: Routers
+  readonly network: LiveNetwork
+  readonly scopes: PolicyScopes
+}
+
+export class IdentityBehavior implements Behavior<typeof identities, RequestedEnrollment | null | undefined> {
+  readonly #sessions: ApiSessions
+  readonly #enrollments: EnrollmentIssuer
+  readonly #routers: Routers
+  readonly #network: LiveNetwork
+  readonly relations: Readonly<Record<string, FindRelated>>
+
+  constructor({ sessions, enrollments, routers, network, scopes }: Collaborators) {
+    this.#sessions = sessions
+    this.#enrollments = enrollments
+    this.#routers = routers
+    this.#network = network
+    this.relations = {
+      'service-policies': (context, id) => scopes.servicePoliciesOfIdentity(context, id),
+      services: (context, id, { policyType }) => scopes.servicesOfIdentity(context, id, policyType),
+      'edge-router-policies': (context, id) => scopes.edgeRouterPoliciesOfIdentity(context, id),
+      'edge-routers': (context, id) => scopes.edgeRoutersOfIdentity(context, id),
+    }
+  }
+
+  async prepare(
+    context: Context,
+    { next, previous }: Draft<typeof identities>,
+    { enrollment }: Inputs<typeof identities>,
+  ): Promise<RequestedEnrollment | null | undefined> {
+    if (!previous) return enrollment
+    const isRouter = previous.typeId === 'Router' && (await this.#routers.isIdentityOfRouter(context, previous.id))
+    if (isRouter && next.typeId !== 'Router')
+      throw invalidError('typeId', 'cannot change: it belongs to an edge router')
+    if (isRouter && next.name !== previous.name)
+      throw invalidError('name', 'cannot change: rename the edge router instead')
+    return undefined
+  }
+
+  async check(_tx: WriteContext, next: Identity, previous: Identity | undefined): Promise<void> {
+    const isHostingSame =
+      next.serviceHostingCosts === previous?.serviceHostingCosts &&
+      next.serviceHostingPrecedences === previous?.serviceHostingPrecedences
+    if (!isHostingSame) {
+      const named = [...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]
+      next.hostedServices = toSortedSet(named)
+    } else if (next.hostedServices !== previous?.hostedServices) {
+      // A service is being deleted: what was said about hosting it goes along.
+      next.serviceHostingCosts = pickKeys(next.hostedServices, next.serviceHostingCosts)
+      next.serviceHostingPrecedences = pickKeys(next.hostedServices, next.serviceHostingPrecedences)
+    }
+  }
+
+  async created(
+    tx: WriteContext,
+    identity: Identity,
+    enrollment: RequestedEnrollment | null | undefined,
+  ): Promise<void> {
+    if (enrollment) await this.#enrollments.storeRequested(tx, identity.id, enrollment)
+  }
+
+  async updated(tx: WriteContext, identity: Identity, previous: Identity): Promise<void> {
+    if (identity.disabledAt !== null && identity.disabledAt !== previous.disabledAt) {
+      await this.#sessions.revokeAll(tx, { identityId: identity.id })
+    }
+  }
+
+  async beforeDelete(tx: WriteContext, { id, typeId, isDefaultAdmin }: Identity): Promise<void> {
+    if (isDefaultAdmin) throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
+    if (typeId === 'Router' && (await this.#routers.isIdentityOfRouter(tx, id))) {
+      throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
+    }
+    await this.#sessions.revokeAll(tx, { identityId: id })
+  }
+
+  /** Credentials, outstanding enrollments and sessions. */
+  async deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
+    const ids = rows.map(({ id }) => id)
+    const idList = JSON.stringify(ids)
+    const authenticators = await loadAuthenticators(db, idList)
+    const enrollments = await this.#loadEnrollments(db, idList)
+    const signedIn = new Set((await signedInRows(db, idList)).map(({ identityId }) => identityId))
+    return ids.map((id) => ({
+      hasApiSession: signedIn.has(id),
+      isMfaEnabled: false,
+      authenticators: authenticators.get(id) ?? {},
+      enrollment: enrollments.get(id) ?? {},
+      interfaces: null,
+    }))
+  }
+
+  async computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
+    const now = clock.now()
+    return records.map((record) => {
+      const status = this.#network.connectionOf(record.id)
+      return {
+        disabled: isDisabled(record as unknown as DisabledState, now),
+        hasEdgeRouterConnection: status === 'online',
+        edgeRouterConnectionStatus: status,
+      }
+    })
+  }
+
+  async #loadEnrollments(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
+    const rows = await enrollmentRows(db, ids)
+    const jwts = await Promise.all(rows.map((row) => this.#enrollments.signJwt(row)))
+    const found = new Map<string, Record<string, unknown>>()
+    for (const [at, { id, identityId, method, token, expiresAt }] of rows.entries()) {
+      const shown = { expiresAt: toIsoTime(expiresAt), id, jwt: jwts[at], token }
+      if (identityId) found.set(identityId, { ...found.get(identityId), [method]: shown })
+    }
+    return found
+  }
+}
+
+async function loadAuthenticators(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
+  const rows = await authenticatorRows(db, ids)
+  const found = new Map<string, Record<string, unknown>>()
+  for (const { id, identityId, method, username, fingerprint } of rows) {
+    const shown = method === 'cert' ? { fingerprint, id } : { id, username }
+    found.set(identityId, { ...found.get(identityId), [method]: shown })
+  }
+  return found
+}
+
+function pickKeys<V>(keys: readonly string[], map: Readonly<Record<string, V>>): Record<string, V> {
+  const kept = new Set(keys)
+  return Object.fromEntries(Object.entries(map).filter(([key]) => kept.has(key)))
+}

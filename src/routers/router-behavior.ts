@@ -1,0 +1,140 @@
+// Routers: what is made and deleted with them, how one that has not enrolled does so, and what is known while one is connected.
+import type { Kysely } from 'kysely'
+import type { PolicyScopes } from '../access/policy-scopes.ts'
+import type { Behavior, FindRelated } from '../behavior.ts'
+import { toIsoTime } from '../clock.ts'
+import type { ReadContext, WriteContext } from '../context.ts'
+import type { EnrollmentIssuer } from '../enrollment/enrollments.ts'
+import type { AnyRow, ComputedInput, Entity } from '../resources/define.ts'
+import type { edgeRouters } from '../resources/edge-routers.ts'
+import type { routers } from '../resources/routers.ts'
+import type { Database } from '../store/database.ts'
+import { isOneOf } from '../store/untyped.ts'
+import type { LiveNetwork, LiveRouter } from './live-network.ts'
+import type { Routers } from './routers.ts'
+
+/** What clients are told of the software of a router that is not connected. */
+const NO_VERSION = { arch: '', buildDate: '', os: '', revision: '', version: '' } as const
+
+/** What the behaviors of routers work with. */
+interface Collaborators {
+  readonly routers: Routers
+  readonly enrollments: EnrollmentIssuer
+  readonly network: LiveNetwork
+}
+
+export class RouterBehavior implements Behavior<typeof routers> {
+  readonly #routers: Routers
+  readonly #enrollments: EnrollmentIssuer
+  readonly #network: LiveNetwork
+
+  constructor({ routers, enrollments, network }: Collaborators) {
+    this.#routers = routers
+    this.#enrollments = enrollments
+    this.#network = network
+  }
+
+  created(tx: WriteContext, router: Entity<typeof routers>): Promise<void> {
+    return this.#routers.enroll(tx, 'trott', router.id)
+  }
+
+  deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
+    return deriveEnrollmentFields(this.#enrollments, db, rows)
+  }
+
+  async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
+    return records.map(({ id }) => {
+      const live = this.#network.router(id)
+      return { isOnline: live !== undefined, interfaces: live?.interfaces ?? null }
+    })
+  }
+}
+
+type EdgeRouter = Entity<typeof edgeRouters>
+
+export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
+  readonly #routers: Routers
+  readonly #enrollments: EnrollmentIssuer
+  readonly #network: LiveNetwork
+  readonly relations: Readonly<Record<string, FindRelated>>
+
+  constructor({ routers, enrollments, network, scopes }: Collaborators & { readonly scopes: PolicyScopes }) {
+    this.#routers = routers
+    this.#enrollments = enrollments
+    this.#network = network
+    this.relations = {
+      'edge-router-policies': (_context, id) => scopes.edgeRouterPoliciesOfRouter(id),
+      'service-edge-router-policies': (_context, id) => scopes.serviceEdgeRouterPoliciesOfRouter(id),
+      identities: (_context, id) => scopes.identitiesOfRouter(id),
+      services: (_context, id) => scopes.servicesOfRouter(id),
+    }
+  }
+
+  async created(tx: WriteContext, router: EdgeRouter): Promise<void> {
+    await this.#routers.enroll(tx, 'erott', router.id)
+    await this.#routers.followTunneler(tx, router, undefined)
+  }
+
+  updated(tx: WriteContext, router: EdgeRouter, previous: EdgeRouter): Promise<void> {
+    return this.#routers.followTunneler(tx, router, previous)
+  }
+
+  deleted(tx: WriteContext, router: EdgeRouter): Promise<void> {
+    return this.#routers.followTunneler(tx, undefined, router)
+  }
+
+  deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
+    return deriveEnrollmentFields(this.#enrollments, db, rows)
+  }
+
+  async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
+    return records.map(({ id }) => {
+      const live = this.#network.router(id)
+      return {
+        ...toClientRouterFields(live),
+        versionInfo: live?.versionInfo ?? NO_VERSION,
+        interfaces: live?.interfaces ?? null,
+      }
+    })
+  }
+}
+
+/** The outstanding enrollment of each router that has not enrolled. */
+async function deriveEnrollmentFields(
+  issuer: EnrollmentIssuer,
+  db: Kysely<Database>,
+  rows: readonly AnyRow[],
+): Promise<Record<string, unknown>[]> {
+  const waiting = rows.filter(({ isVerified }) => isVerified === 0).map(({ id }) => id)
+  const enrollments =
+    waiting.length === 0
+      ? []
+      : await db
+          .selectFrom('enrollments')
+          .select(['edgeRouterId', 'transitRouterId', 'method', 'token', 'expiresAt', 'createdAt'])
+          .where((eb) => eb.or([isOneOf(db, 'edgeRouterId', waiting), isOneOf(db, 'transitRouterId', waiting)]))
+          .execute()
+  const byRouter = new Map(enrollments.map((row) => [row.edgeRouterId ?? row.transitRouterId, row]))
+  return Promise.all(
+    rows.map(async ({ id }) => {
+      const enrollment = byRouter.get(id)
+      if (!enrollment) return {}
+      return {
+        enrollmentToken: enrollment.token,
+        enrollmentJwt: await issuer.signJwt(enrollment),
+        enrollmentCreatedAt: toIsoTime(enrollment.createdAt),
+        enrollmentExpiresAt: toIsoTime(enrollment.expiresAt),
+      }
+    }),
+  )
+}
+
+/** What clients are told of a router's connection. */
+export function toClientRouterFields(live: LiveRouter | undefined) {
+  return {
+    isOnline: live !== undefined,
+    hostname: live?.hostname ?? '',
+    supportedProtocols: live?.supportedProtocols ?? {},
+    syncStatus: live?.syncStatus ?? 'SYNC_UNKNOWN',
+  }
+}
