@@ -4,14 +4,19 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,
-    include: [
+    include: process.env.MUTATION_TESTS?.split(',') ?? [
       'test/policy/**/*.test.ts',
       'test/access/**/*.test.ts',
       'test/auth/**/*.test.ts',
       'test/store/engine.test.ts',
     ],
-    // The one asks every route as every kind of caller; the other runs commands of dist/, which holds no mutants.
-    exclude: ['test/auth/routes.test.ts', 'test/access/advice.test.ts'],
+    exclude: [
+      // Asks every route as every kind of caller.
+      'test/auth/routes.test.ts',
+      // Run commands of dist/, which holds no mutants.
+      'test/access/advice.test.ts',
+      'test/access/questions.test.ts',
+    ],
     globalSetup: ['test/world/template.ts'],
     setupFiles: ['test/world/setup.ts'],
     testTimeout: 30_000,
