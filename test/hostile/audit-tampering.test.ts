@@ -167,11 +167,11 @@ describe('the key of the audit', () => {
 })
 
 it('names that no text can hold do not look like tampering', async () => {
-  const id = await admin.make('services', { name: 'before', encryptionRequired: true })
   await world.system.write(async (tx) => {
-    const before = { id, name: 'before', roleAttributes: [] }
+    const before = { id: 'some-config', name: 'before' }
     const after = { ...before, name: 'broken \ud800 pair' }
-    tx.record({ operation: 'update', audit: 'values', resource: 'services', id, at: tx.clock.now(), before, after })
+    const change = { operation: 'update', audit: 'values', resource: 'configs', id: before.id, before, after } as const
+    tx.record({ ...change, at: tx.clock.now() })
   })
 
   expect((await findings()).online).toEqual([])
