@@ -1,4 +1,5 @@
 // One-time ways in: making the token that a client enrolls with, and the JWTs that carry it.
+import { LRUCache } from 'lru-cache'
 import type { Instant } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Context, WriteContext } from '../context.ts'
@@ -26,13 +27,18 @@ export interface RequestedEnrollment {
 export type NewEnrollment = Pick<Enrollment, 'identityId' | 'method' | 'expiresAt'> &
   Partial<Pick<Enrollment, 'username' | 'caId' | 'isBootstrap'>>
 
-// Signing one costs more than everything else about a request; 20,000 of them take about 10 MB.
-const MAX_CACHED_JWTS = 20_000
+// Signing a JWT costs more than the rest of a request. 20,000 of them fit.
+const MAX_CACHE_BYTES = 20 * 1024 * 1024
+const JWT_BYTES = 1024
 
 export class EnrollmentIssuer {
   readonly #config: Config
   readonly #authority: Authority
-  readonly #jwts = new Map<string, Promise<string>>()
+  /** By token. */
+  readonly #jwts = new LRUCache<string, Promise<string>>({
+    maxSize: MAX_CACHE_BYTES,
+    sizeCalculation: () => JWT_BYTES,
+  })
   #networkJwt: Promise<string> | undefined
 
   constructor(config: Config, authority: Authority) {
@@ -77,7 +83,6 @@ export class EnrollmentIssuer {
     const parts = { config: this.#config, authority: this.#authority }
     const subject = whose.identityId ?? whose.edgeRouterId ?? whose.transitRouterId ?? ''
     const jwt = signEnrollmentJwt(parts, { method, subject, token, expiresAt })
-    if (this.#jwts.size >= MAX_CACHED_JWTS) this.#jwts.delete(this.#jwts.keys().next().value ?? '')
     this.#jwts.set(token, jwt)
     return jwt
   }

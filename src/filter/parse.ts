@@ -1,5 +1,5 @@
 // From the words of a query to its tree: predicate, sort, skip and limit, in this order.
-import { BoundedCache } from '../bounded-cache.ts'
+import { LRUCache } from 'lru-cache'
 import type { ControllerError } from '../errors.ts'
 import { filterError } from './filter-error.ts'
 import { type Token, tokenize } from './tokens.ts'
@@ -12,14 +12,17 @@ const MAX_CACHE_BYTES = 2 * 1024 * 1024
 // The densest text is a list of digits: each of them, with its comma, becomes a literal.
 const TREE_BYTES_PER_CHARACTER = 32
 
-const cache = new BoundedCache<Query>(MAX_CACHE_BYTES)
+const cache = new LRUCache<string, Query>({
+  maxSize: MAX_CACHE_BYTES,
+  sizeCalculation: (_query, text) => (TREE_BYTES_PER_CHARACTER + 2) * text.length,
+})
 
 /** Parses a query. The trees of recent texts are cached. @throws INVALID_FILTER with line and column */
 export function parseQuery(text: string): Query {
   const cached = cache.get(text)
   if (cached) return cached
   const query = new Parser(tokenize(text)).wholeQuery()
-  cache.set(text, query, TREE_BYTES_PER_CHARACTER * text.length)
+  cache.set(text, query)
   return query
 }
 

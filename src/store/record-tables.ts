@@ -1,5 +1,7 @@
 // The tables of a resource and the statements that every request runs on them, made once for each resource.
+
 import { type Kysely, sql } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import type { SetTableInfo } from '../model/columns.ts'
 import type { CompiledResource } from '../model/compiled-resource.ts'
 import { compiledResources } from '../model/index.ts'
@@ -23,7 +25,7 @@ export class RecordTable {
   readonly #remove: PreparedQuery<[number], unknown>
   readonly #insert: PreparedQuery<Parameter[], { n: number }>
   readonly #columns: readonly string[]
-  readonly #updates = new Map<string, PreparedQuery<Parameter[], { n: number }>>()
+  readonly #updates = new LRUCache<string, PreparedQuery<Parameter[], { n: number }>>({ max: MAX_UPDATE_STATEMENTS })
   readonly #members = new Map<string, MemberStatements>()
 
   constructor({ definition, columns, sets }: CompiledResource) {
@@ -97,7 +99,6 @@ export class RecordTable {
           .where('id', '=', values[columns.length] as string)
           .returning('n') as never
       })
-      if (this.#updates.size >= MAX_UPDATE_STATEMENTS) this.#updates.clear()
       this.#updates.set(key, update)
     }
     const [stored] = await update(db, ...Object.values(changed), id)

@@ -1,6 +1,6 @@
 // Counts, remembered until one of the tables they read changes: a client that polls a filtered list pays for it once.
 import type { CompiledQuery } from 'kysely'
-import { BoundedCache } from '../bounded-cache.ts'
+import { LRUCache } from 'lru-cache'
 
 const MAX_BYTES = 1024 * 1024
 // The number, its version, and the map around them.
@@ -12,7 +12,10 @@ interface CachedCount {
 }
 
 export class RowCounts {
-  readonly #remembered = new BoundedCache<CachedCount>(MAX_BYTES)
+  readonly #cached = new LRUCache<string, CachedCount>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: (_count, key) => ENTRY_BYTES + 2 * key.length,
+  })
   /** By table: how many commits have touched it. */
   readonly #versions = new Map<string, number>()
 
@@ -21,7 +24,7 @@ export class RowCounts {
   }
 
   clear(): void {
-    this.#remembered.clear()
+    this.#cached.clear()
   }
 
   /** The count of a query over these tables; `run` runs it. */
@@ -32,11 +35,11 @@ export class RowCounts {
   ): Promise<number> {
     const key = `${query.sql}\0${JSON.stringify(query.parameters)}`
     const version = tables.reduce((sum, table) => sum + (this.#versions.get(table) ?? 0), 0)
-    const remembered = this.#remembered.get(key)
-    if (remembered?.version === version) return remembered.total
+    const cached = this.#cached.get(key)
+    if (cached?.version === version) return cached.total
     const [row] = await run(query)
     const total = row?.n ?? 0
-    this.#remembered.set(key, { total, version }, ENTRY_BYTES)
+    this.#cached.set(key, { total, version })
     return total
   }
 }

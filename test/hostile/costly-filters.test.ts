@@ -1,6 +1,5 @@
 // Filters that are made to cost much: they are refused, or their work is done where it holds up nobody.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { BoundedCache } from '../../src/bounded-cache.ts'
 import { parseQuery } from '../../src/filter/parse.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
@@ -66,26 +65,19 @@ describe('a filter that asks much of each record', () => {
   })
 })
 
-describe('what is kept of filters', () => {
-  it('stays below a number of bytes, whatever is asked', () => {
-    const cache = new BoundedCache<string>(10_000)
+describe('parsed filters', () => {
+  const unused = 'name = "unused"'
+  const used = 'name = "used"'
 
-    for (let at = 0; at < 100; at++) cache.set(`key ${at}`, 'value', 1_000)
-    cache.set('larger than all of it', 'value', 20_000)
+  it('stay cached as long as they are used, and are forgotten before they fill the memory', () => {
+    const trees = [unused, used].map(parseQuery)
 
-    expect(cache.bytes).toBeLessThanOrEqual(10_000)
-    expect(cache.get('key 99')).toBe('value')
-    expect(cache.get('key 0')).toBeUndefined()
-    expect(cache.get('larger than all of it')).toBeUndefined()
-  })
+    for (let at = 0; at < 100; at++) {
+      parseQuery(`name = "${at} ${'x'.repeat(1_000)}"`)
+      parseQuery(used)
+    }
 
-  it('is what was used last', () => {
-    const cache = new BoundedCache<number>(3_000)
-    for (const key of ['a', 'b']) cache.set(key, 1, 1_000)
-
-    cache.get('a')
-    cache.set('c', 1, 1_000)
-
-    expect([cache.get('a'), cache.get('b'), cache.get('c')]).toEqual([1, undefined, 1])
+    expect(parseQuery(used)).toBe(trees[1])
+    expect(parseQuery(unused)).not.toBe(trees[0])
   })
 })

@@ -1,9 +1,9 @@
 // Prepared statements kept for reuse: preparing costs more than most of our queries take to run.
 import type { Statement } from 'better-sqlite3'
-import { BoundedCache } from '../../../bounded-cache.ts'
+import { LRUCache } from 'lru-cache'
 import type { SqliteDatabase } from './connection.ts'
 
-const MAX_KEPT_BYTES = 8 * 1024 * 1024
+const MAX_PREPARED_BYTES = 8 * 1024 * 1024
 const MAX_SEEN_ONCE_BYTES = 512 * 1024
 
 /** A statement, and ballast that tells the garbage collector of the memory SQLite holds for it, which it cannot see. */
@@ -18,8 +18,14 @@ const STATEMENT_BYTES_PER_CHARACTER = 8
 
 export class PreparedStatements {
   readonly #connection: SqliteDatabase
-  readonly #kept = new BoundedCache<PreparedStatement>(MAX_KEPT_BYTES)
-  readonly #seenOnce = new BoundedCache<true>(MAX_SEEN_ONCE_BYTES)
+  readonly #prepared = new LRUCache<string, PreparedStatement>({
+    maxSize: MAX_PREPARED_BYTES,
+    sizeCalculation: ({ ballast }, text) => ballast.byteLength + 2 * text.length,
+  })
+  readonly #seenOnce = new LRUCache<string, true>({
+    maxSize: MAX_SEEN_ONCE_BYTES,
+    sizeCalculation: (_, text) => 2 * text.length,
+  })
 
   constructor(connection: SqliteDatabase) {
     this.#connection = connection
@@ -27,16 +33,16 @@ export class PreparedStatements {
 
   /** The statement of that text. A text is kept from its second use on: one that comes once would only push others out. */
   get(text: string): Statement {
-    const kept = this.#kept.get(text)
-    if (kept) return kept.statement
+    const prepared = this.#prepared.get(text)
+    if (prepared) return prepared.statement
     const statement = this.#connection.prepare(text)
-    if (this.#seenOnce.delete(text)) this.#keep(text, statement)
-    else this.#seenOnce.set(text, true, 0)
+    if (this.#seenOnce.delete(text)) this.#cache(text, statement)
+    else this.#seenOnce.set(text, true)
     return statement
   }
 
-  #keep(text: string, statement: Statement): void {
+  #cache(text: string, statement: Statement): void {
     const bytes = STATEMENT_BYTES + STATEMENT_BYTES_PER_CHARACTER * text.length
-    this.#kept.set(text, { statement, ballast: new ArrayBuffer(bytes) }, bytes)
+    this.#prepared.set(text, { statement, ballast: new ArrayBuffer(bytes) })
   }
 }

@@ -1,6 +1,6 @@
 // The store on one SQLite file: a connection for writes and plain reads, others for streams.
 import { type Compilable, type CompiledQuery, Kysely } from 'kysely'
-import { BoundedCache } from '../../../bounded-cache.ts'
+import { LRUCache } from 'lru-cache'
 import type { Clock, Instant } from '../../../clock.ts'
 import { Audit, type AuditSealer, CHAIN_START, type ChainHead, type SealedRecord } from '../../audit.ts'
 import type { Database } from '../../database.ts'
@@ -67,7 +67,10 @@ class SqliteStore implements Store {
   readonly #guard = new CostGuard()
   readonly #scans: Scans
   /** The texts of statements that turned out to cost too much for this thread. */
-  readonly #costly = new BoundedCache<true>(MAX_COSTLY_BYTES)
+  readonly #costly = new LRUCache<string, true>({
+    maxSize: MAX_COSTLY_BYTES,
+    sizeCalculation: (_, text) => 2 * text.length,
+  })
   readonly #streams: Streams
   readonly #queue: GroupCommit
   readonly #audit: Audit
@@ -179,7 +182,7 @@ class SqliteStore implements Store {
         return await this.#guard.withinUnits(MAX_COST, () => this.#read(query))
       } catch (error) {
         if (!(error instanceof CostExceededError)) throw error
-        this.#costly.set(query.sql, true, 0)
+        this.#costly.set(query.sql, true)
       }
     }
     return this.#scans.rows(query, reader)
