@@ -1,5 +1,7 @@
 // Every setting: its default, its explanation and its check, said once; the commented file and the documents follow.
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import { parse } from 'yaml'
 import {
   bytesSetting,
@@ -176,7 +178,7 @@ export function listCertificateHosts(config: Config): string[] {
 }
 
 function isUnspecified(host: string): boolean {
-  return host === '0.0.0.0' || host === '::'
+  return isIP(host) !== 0 && ipaddr.parse(host).range() === 'unspecified'
 }
 
 function assertAdvertised(config: Config): void {

@@ -1,5 +1,6 @@
 // Who a request comes from, for limits that are fair between sources.
 import { isIPv6 } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import type { Context } from './context.ts'
 
 /**
@@ -7,13 +8,11 @@ import type { Context } from './context.ts'
  * Clients behind one NAT or proxy are one source.
  */
 export function sourceFromAddress(address: string): string {
-  const bare = address.replace(/^::ffff:(?=\d+\.)/i, '')
-  if (!isIPv6(bare)) return bare
-  const [head = '', tail] = (bare.split('%')[0] ?? '').split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? [] : Array.from({ length: 8 - groups.length - after.length }, () => '0')
-  return `${[...groups, ...zeros, ...after].slice(0, 4).join(':')}::/64`
+  if (!isIPv6(address)) return address
+  const parsed = ipaddr.process(address)
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString()
+  const network = parsed.parts.slice(0, 4).map((group) => group.toString(16))
+  return `${network.join(':')}::/64`
 }
 
 /** The source of a request: the identity if the caller is signed in, because others may share its address; else the address. */

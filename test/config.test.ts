@@ -67,6 +67,8 @@ describe('a setting', () => {
     ['that is no list', 'listeners: 127.0.0.1:1280\n', 'listeners'],
     ['that listens nowhere', 'listeners: []\n', 'listeners'],
     ['that nobody can reach', "listeners: [{ address: '0.0.0.0:1280' }]\n", 'advertise'],
+    ['that nobody can reach, of IPv6', "listeners: [{ address: '[::]:1280' }]\n", 'advertise'],
+    ['that nobody can reach, written in full', "listeners: [{ address: '[0:0:0:0:0:0:0:0]:1280' }]\n", 'advertise'],
     ['that keeps the audit for less than a day', 'audit:\n  retention: 1h\n', 'audit.retention'],
     ['in a group that is none', 'session: 5\n', 'session'],
     ['in a file that holds no map', '- 5\n', 'file'],

@@ -1,6 +1,7 @@
 // Issues X.509 certificates (RFC 5280), and reads what others need to know of them.
 import { createHash, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import type { Instant } from '../clock.ts'
 import { toSigningAlgorithm } from './algorithms.ts'
 import { DerReader, der } from './der.ts'
@@ -119,24 +120,11 @@ function entityExtensions(purpose: 'client' | 'server'): Buffer[] {
 // RFC 5280 §4.2.1.6: [2] dNSName, [6] uniformResourceIdentifier, [7] iPAddress.
 function generalNames({ hosts = [], uris = [] }: AlternativeNames): Buffer[] {
   return [
-    ...hosts.map((host) => (isIP(host) ? der.implicit(7, addressBytes(host)) : der.implicit(2, Buffer.from(host)))),
+    ...hosts.map((host) =>
+      isIP(host) ? der.implicit(7, Buffer.from(ipaddr.parse(host).toByteArray())) : der.implicit(2, Buffer.from(host)),
+    ),
     ...uris.map((uri) => der.implicit(6, Buffer.from(uri))),
   ]
-}
-
-function addressBytes(address: string): Buffer {
-  if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number))
-  // The URL parser writes any IPv6 address in its shortest form, with at most one gap.
-  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
-  const before = head === '' ? [] : head.split(':')
-  const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  const gap = tail === undefined ? [] : new Array<string>(8 - before.length - after.length).fill('0')
-  return Buffer.from(
-    [...before, ...gap, ...after].flatMap((group) => [
-      Number.parseInt(group, 16) >> 8,
-      Number.parseInt(group, 16) & 0xff,
-    ]),
-  )
 }
 
 /** RFC 5280 §4.2.1.2, method 1: SHA-1 of the key's bits. */
