@@ -7,6 +7,7 @@ import { type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
 import { handleClientError, noteExchange, refuseTunnel } from './client-errors.ts'
 import { Connections } from './connections.ts'
+import { serveInOrder } from './request-order.ts'
 import { setListener } from './requests.ts'
 import { REQUEST_BYTES, SlowReaders } from './slow-readers.ts'
 
@@ -104,9 +105,11 @@ function createTlsServer(
       const held = slowReaders.hold(request.socket, REQUEST_BYTES)
       if (!held) return
       response.once('close', held.release)
-      noteExchange(request, response)
       setListener(request, listener)
-      app.routing(request, response)
+      serveInOrder(request, response, () => {
+        noteExchange(request, response)
+        app.routing(request, response)
+      })
     },
   )
   // Before the server's own listener, which begins to read requests.

@@ -14,6 +14,9 @@ export interface UnsentLimits {
 // How often connections are looked at: a stall is noticed that much later at most.
 const CHECK_MS = 1_000
 
+// How much of the bound on all connections is left after some were cut: so much that the next request does not cut again.
+const KEPT_SHARE = 0.75
+
 interface Connection {
   readonly socket: Socket
   /** Bytes of requests under way and of response bodies, which stay in memory until the client has taken them. */
@@ -43,6 +46,7 @@ export class SlowReaders {
   /** Of all connections; what their sockets have buffered is as it was when they were last looked at. */
   #heldBytes = 0
   #bufferedBytes = 0
+  #checkedMs = 0
   /** What was cut since the log last told so, by reason. */
   readonly #unreported = new Map<string, { connections: number; bytes: number }>()
   #timer: NodeJS.Timeout | undefined
@@ -77,14 +81,13 @@ export class SlowReaders {
   check(): void {
     const nowMs = this.#now()
     const stalled: Connection[] = []
-    this.#bufferedBytes = 0
     for (const connection of this.#connections.values()) {
       noteProgress(connection, nowMs)
-      this.#bufferedBytes += connection.socket.writableLength
       if (nowMs - connection.lastProgressMs > this.#limits.stallMs) stalled.push(connection)
     }
+    this.#checkedMs = nowMs
     this.#cut(stalled, 'nothing was taken for too long')
-    if (this.#heldBytes + this.#bufferedBytes > this.#limits.maxBytes) this.#cutSlowest()
+    this.#cutSlowest()
   }
 
   /**
@@ -100,7 +103,7 @@ export class SlowReaders {
     }
     connection.heldBytes += bytes
     this.#heldBytes += bytes
-    if (this.#heldBytes + this.#bufferedBytes > this.#limits.maxBytes) this.check()
+    if (this.#heldBytes + this.#bufferedBytes > this.#limits.maxBytes) this.#cutSlowest()
     if (!this.#connections.has(socket)) return undefined
     return {
       release: () => {
@@ -111,13 +114,20 @@ export class SlowReaders {
     }
   }
 
+  /**
+   * If too much waits for all connections, cuts those that have taken nothing for longest, and among equals those for which
+   * most waits. Whether a connection has taken something since the last check is not known: all such are equals.
+   */
   #cutSlowest(): void {
-    const slowestFirst = [...this.#connections.values()]
-      .filter((connection) => unsentBytes(connection) > 0)
-      .sort((a, b) => a.lastProgressMs - b.lastProgressMs || unsentBytes(b) - unsentBytes(a))
-    let excessBytes = this.#heldBytes + this.#bufferedBytes - this.#limits.maxBytes
+    const waiting = [...this.#connections.values()].filter((connection) => unsentBytes(connection) > 0)
+    this.#bufferedBytes = waiting.reduce((sum, { socket }) => sum + socket.writableLength, 0)
+    const allBytes = this.#heldBytes + this.#bufferedBytes
+    if (allBytes <= this.#limits.maxBytes) return
+    const progressMs = ({ lastProgressMs }: Connection) => Math.min(lastProgressMs, this.#checkedMs)
+    waiting.sort((a, b) => progressMs(a) - progressMs(b) || unsentBytes(b) - unsentBytes(a))
+    let excessBytes = allBytes - this.#limits.maxBytes * KEPT_SHARE
     const slowest: Connection[] = []
-    for (const connection of slowestFirst) {
+    for (const connection of waiting) {
       if (excessBytes <= 0) break
       slowest.push(connection)
       excessBytes -= unsentBytes(connection)

@@ -1,10 +1,13 @@
 // Clients that ask for much and read little: they are cut before they cost memory, and slow but honest ones are not.
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defineOperation } from '../../server/operation.ts'
 import { document, rawResponse } from '../../server/responses.ts'
-import type { Log } from '../../src/log.ts'
+import { SlowReaders } from '../../server/slow-readers.ts'
+import { type Log, silentLog } from '../../src/log.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { openTls, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
 
@@ -46,12 +49,13 @@ interface Cut {
   readonly reason: string
 }
 
-let world: TestController
-let sockets: TLSSocket[]
+let world: TestController | undefined
+const sockets: TLSSocket[] = []
 
 afterEach(async () => {
-  for (const socket of sockets) socket.destroy()
-  await world.close()
+  for (const socket of sockets.splice(0)) socket.destroy()
+  await world?.close()
+  world = undefined
 })
 
 async function listen(settings: Record<string, unknown>): Promise<{ target: RawTarget; cuts: Cut[] }> {
@@ -64,7 +68,6 @@ async function listen(settings: Record<string, unknown>): Promise<{ target: RawT
     warn() {},
     error() {},
   }
-  sockets = []
   world = await testController({ operations, settings, log })
   const { url, rootPem } = await world.listen()
   return { target: rawTarget(url, rootPem), cuts }
@@ -76,9 +79,11 @@ async function ask(target: RawTarget, path: string, times = 1): Promise<TLSSocke
   socket.on('error', () => {})
   socket.pause()
   sockets.push(socket)
-  socket.write(`GET ${CLIENT}${path} HTTP/1.1\r\nhost: x\r\n\r\n`.repeat(times))
+  socket.write(request(path).repeat(times))
   return socket
 }
+
+const request = (path: string) => `GET ${CLIENT}${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 
 const countCut = (cuts: readonly Cut[]) => cuts.reduce((sum, { connections }) => sum + connections, 0)
 
@@ -123,9 +128,11 @@ describe('a client that reads nothing', () => {
   })
 
   it('is cut if it asks for more while too much waits for it', async () => {
-    const { target, cuts } = await listen({ 'limits.writeTime': '1h', 'limits.unsentPerConnection': '8MiB' })
+    const { target, cuts } = await listen({ 'limits.writeTime': '1h', 'limits.unsentPerConnection': '1MiB' })
+    const socket = await ask(target, '/page')
+    await expect.poll(() => socket.bytesRead, { timeout: 20_000 }).toBeGreaterThan(0)
 
-    await ask(target, '/page', 40)
+    socket.write(request('/page'))
 
     await expect.poll(() => countCut(cuts), { timeout: 20_000 }).toBe(1)
     expect(cuts[0]?.reason).toBe('more was asked for while too much waits')
@@ -146,7 +153,7 @@ describe('a client that reads nothing', () => {
     const { target, cuts } = await listen({
       'limits.writeTime': '1h',
       'limits.unsentPerConnection': '1024MiB',
-      'limits.unsent': '64MiB',
+      'limits.unsent': '6MiB',
     })
     const first = await ask(target, '/page', 12)
     await expect.poll(() => first.bytesRead, { timeout: 20_000 }).toBeGreaterThan(0)
@@ -157,6 +164,64 @@ describe('a client that reads nothing', () => {
     expect(cuts[0]?.reason).toBe('too much waits for all connections together')
     expect(await readSlowly(second, 12 * PAGE_BYTES, 0)).toBeGreaterThanOrEqual(12 * PAGE_BYTES)
     expect((await readToEnd(first)).length).toBeLessThan(12 * PAGE_BYTES)
+  })
+})
+
+describe('a bound on what waits for all connections', () => {
+  class FakeSocket extends EventEmitter {
+    writableLength = 0
+    bytesWritten = 0
+    destroyed = false
+    destroy() {
+      this.destroyed = true
+    }
+    /** Has a response written to it that nobody has had the time to take. */
+    respond(bytes: number) {
+      this.writableLength += bytes
+      this.bytesWritten += bytes
+    }
+  }
+
+  let nowMs: number
+  let readers: SlowReaders
+  beforeEach(() => {
+    nowMs = 1_000
+    const limits = { stallMs: 60_000, maxBytesPerConnection: MIB, maxBytes: MIB }
+    readers = new SlowReaders(limits, silentLog, () => nowMs)
+  })
+
+  function connect(): FakeSocket {
+    const socket = new FakeSocket()
+    readers.watch(socket as unknown as Socket)
+    return socket
+  }
+  const hold = (socket: FakeSocket, bytes: number) => readers.hold(socket as unknown as Socket, bytes)
+
+  it('does not cut a client that reads all the time for the many that came later and read nothing', () => {
+    const busy = connect()
+    readers.check()
+    nowMs += 400
+    const later = Array.from({ length: 10 }, connect)
+    nowMs += 100
+    hold(busy, 16_384)
+    busy.respond(500)
+
+    for (const socket of later) hold(socket, 200_000)
+
+    expect(busy.destroyed).toBe(false)
+    expect(later.some(({ destroyed }) => destroyed)).toBe(true)
+  })
+
+  it('cuts so much at once that the next request does not cut again', () => {
+    const sockets = Array.from({ length: 100 }, connect)
+    const open = () => sockets.filter(({ destroyed }) => !destroyed)
+    for (const socket of sockets) if (open().length === sockets.length) hold(socket, 20_000)
+    const afterFirst = open().length
+
+    for (const socket of open().slice(0, 5)) hold(socket, 20_000)
+
+    expect(afterFirst).toBeLessThan(sockets.length)
+    expect(open()).toHaveLength(afterFirst)
   })
 })
 
