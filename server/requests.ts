@@ -1,7 +1,7 @@
 // What the server knows of a request beside what Fastify does.
-import type { X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { TLSSocket } from 'node:tls'
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import type { Api, Dialect, ListenerConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import { MAX_PRESENTED_CERTIFICATES } from '../src/pki/chains.ts'
@@ -43,21 +43,21 @@ export function isServed(message: IncomingMessage, api: Api | undefined): boolea
 }
 
 /**
- * The certificates of the TLS peer as they were sent. `issuerCertificate` of a peer's certificate is in fact the next one
- * in its list, whatever its order; that is undocumented, and a test with a shuffled list stands for it.
+ * The certificate of the TLS peer, and above it the path through the others that the peer sent, in whatever order, as far as
+ * their names lead. Nothing is verified.
+ *
+ * Never by `getPeerX509Certificate`: it takes the other certificates from the connection and does not free them, so that
+ * anybody could fill the memory.
  */
 export function readPeerCertificates(message: IncomingMessage): X509Certificate[] {
   const socket = message.socket as TLSSocket
   const found: X509Certificate[] = []
-  let next = socket.getPeerX509Certificate?.()
+  let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate?.(true)
   // One more than is accepted, so that too many are told from as many as are allowed.
-  while (
-    next &&
-    found.length <= MAX_PRESENTED_CERTIFICATES &&
-    !found.some((known) => known.fingerprint256 === next?.fingerprint256)
-  ) {
-    found.push(next)
-    next = next.issuerCertificate
+  while (next?.raw && found.length <= MAX_PRESENTED_CERTIFICATES) {
+    found.push(new X509Certificate(next.raw))
+    // A certificate that names itself as its issuer ends the path.
+    next = next.issuerCertificate === next ? undefined : next.issuerCertificate
   }
   return found
 }

@@ -12,7 +12,7 @@ export interface ChainOptions {
   readonly checks?: SignatureBudget
 }
 
-/** How many certificates a client may present, its own included. No real chain comes near. */
+/** How many certificates the path may have that a client presents, its own included. No real one comes near. */
 export const MAX_PRESENTED_CERTIFICATES = 10
 
 // It ends cycles.

@@ -7,6 +7,7 @@ import {
   webcrypto,
   X509Certificate,
 } from 'node:crypto'
+import { TLSSocket } from 'node:tls'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
 import { issueCertificate, toCertificatePem } from '../../src/pki/certificates.ts'
 import { buildChain, SignatureBudget } from '../../src/pki/chains.ts'
@@ -129,15 +130,36 @@ describe('a bag of certificates', () => {
     expect(verify.mock.calls.length).toBeLessThanOrEqual(20)
   })
 
-  it('of more than ten is refused before any of them is looked at', async () => {
+  it('that leads from one to the next over more than ten is refused before any of them is checked', async () => {
     const device = await people.device()
-    const { bag } = await sameNamed(9, 'CN=noise')
+    const [leaf] = device.chain.split(/(?<=-----END CERTIFICATE-----\n)/)
+    const { bag } = await sameNamed(10, ownName())
 
-    const tooMany = await people.signInBy(at, { ...device, chain: device.chain + pemOf(...bag) })
+    const tooMany = await people.signInBy(at, { ...device, chain: `${leaf}${pemOf(...bag)}` })
     const checks = verify.mock.calls.length
-    const asManyAsAllowed = await people.signInBy(at, { ...device, chain: device.chain + pemOf(...bag.slice(1)) })
+    const asManyAsAllowed = await people.signInBy(at, { ...device, chain: `${leaf}${pemOf(...bag.slice(1))}` })
 
     expect([tooMany.status, checks, asManyAsAllowed.status]).toEqual([401, 0, 200])
+  })
+
+  it('that the certificate of a device does not lead to costs nothing', async () => {
+    const device = await people.device()
+    await people.signInBy(at, device)
+    const checks = verify.mock.calls.length
+    const { bag } = await sameNamed(9, 'CN=noise')
+
+    const answer = await people.signInBy(at, { ...device, chain: device.chain + pemOf(...bag) })
+
+    expect([answer.status, verify.mock.calls.length - checks]).toEqual([200, checks])
+  })
+
+  it('is not taken out of the connection in the way that never frees it', async () => {
+    const leaking = vi.spyOn(TLSSocket.prototype, 'getPeerX509Certificate')
+
+    await people.signInBy(at, await people.device())
+
+    expect(leaking).not.toHaveBeenCalled()
+    leaking.mockRestore()
   })
 
   it('whose members may all have issued each other costs 20 checks at most', async () => {
