@@ -1,5 +1,5 @@
 // The real binary, as a person or a script starts it.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -69,19 +69,31 @@ export interface Served {
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
+export interface ServeOptions {
+  /** The descriptor that the log goes to; it is read and kept for a failed start by default. */
+  readonly stderr?: number
+  /** Whether messages can be sent to the process. */
+  readonly hasChannel?: boolean
+}
+
 /** Starts `controller serve` and waits until it listens. */
-export function serve(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Served> {
-  const child = spawn(process.execPath, [BINARY, 'serve', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+export function serve(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  { stderr, hasChannel = false }: ServeOptions = {},
+): Promise<Served> {
+  const stdio: StdioOptions = ['ignore', 'pipe', stderr ?? 'pipe', ...(hasChannel ? (['ipc'] as const) : [])]
+  const child = spawn(process.execPath, [BINARY, 'serve', ...args], { env, stdio })
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
   return new Promise((resolve, reject) => {
     let announced = ''
     let complaints = ''
     const recordErrors = recordErrorLines()
-    child.stderr.on('data', (chunk: Buffer) => {
+    child.stderr?.on('data', (chunk: Buffer) => {
       complaints += chunk.toString()
       recordErrors(chunk.toString())
     })
-    child.stdout.on('data', (chunk: Buffer) => {
+    child.stdout?.on('data', (chunk: Buffer) => {
       announced += chunk.toString()
       const [, url] = /^Controller\s+(\S+)/m.exec(announced) ?? []
       if (!url || !/^Root SHA-256.*\n/m.test(announced)) return

@@ -1,4 +1,5 @@
 // Requests written byte by byte over TLS, for what no HTTP client would send.
+import type { TcpSocketConnectOpts } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 
 export interface RawTarget {
@@ -14,7 +15,10 @@ export function rawTarget(url: string, rootPem: string): RawTarget {
 }
 
 /** Opens a TLS connection. @throws if the handshake fails */
-export function openTls(target: RawTarget, options: ConnectionOptions = {}): Promise<TLSSocket> {
+export function openTls(
+  target: RawTarget,
+  options: ConnectionOptions & Pick<TcpSocketConnectOpts, 'localAddress'> = {},
+): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ servername: 'localhost', ...target, ...options }, () => resolve(socket))
     socket.once('error', reject)
