@@ -1,6 +1,7 @@
 // A storm: an attack on a controller while an administrator works, and what is left of the controller afterwards.
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { availableParallelism, loadavg } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
@@ -50,6 +51,7 @@ export interface StormOptions extends TargetOptions {
  * and starts it again.
  */
 export async function storm<T>(name: string, options: StormOptions, attack: (target: Target) => Promise<T>) {
+  warnIfBusy()
   const directory = makeDirectory(options.parent)
   const target = await startTarget(directory, options)
   let outcome: Omit<Outcome<T>, 'lost' | 'findings'>
@@ -133,6 +135,12 @@ async function findLost(directory: string, acknowledged: readonly string[]): Pro
   const code = await target.end('SIGTERM')
   expect(code, 'exit code of a stop after the storm').toBe(0)
   return acknowledged.filter((name) => !names.has(name))
+}
+
+/** Times mean little on a machine that has other things to do. */
+function warnIfBusy(): void {
+  const [load = 0] = loadavg()
+  if (load > availableParallelism()) process.stdout.write(`this machine is busy: its load is ${load.toFixed(1)}\n`)
 }
 
 function report(name: string, { work, readP99Ms, residentMb }: Omit<Outcome<unknown>, 'lost' | 'findings'>): void {
