@@ -2,8 +2,8 @@
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { dataPaths } from '../../src/data-directory.ts'
-import { certificatePem, issueCertificate } from '../../src/pki/certificates.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
+import { issueCertificate, toCertificatePem } from '../../src/pki/certificates.ts'
 import { DerReader, der } from '../../src/pki/der.ts'
 
 const DAY_MS = 24 * 60 * 60_000
@@ -27,7 +27,7 @@ export function bagOfStranger(directory: string): Presented {
   }
   const leaf = issueCertificate({ purpose: 'client', ...subject }, authority)
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  return { cert: certificatePem(leaf) + bag(name), key }
+  return { cert: toCertificatePem(leaf) + bag(name), key }
 }
 
 /** The certificate of a device, in such a bag. */
@@ -42,7 +42,7 @@ function bag(name: Buffer): string {
   const authorities = Array.from({ length: BAG_SIZE }, () =>
     issueCertificate({ purpose: 'authority', subject: name, publicKeyInfo: hugeKey(), ...dates() }, { key }),
   )
-  return authorities.map(certificatePem).join('')
+  return authorities.map(toCertificatePem).join('')
 }
 
 function hugeKey(): Buffer {
@@ -59,7 +59,7 @@ function dates() {
 
 /** DER of the name of the authority that issues for clients. */
 function ownName(directory: string): Buffer {
-  const { raw } = new X509Certificate(readFileSync(join(dataPaths(directory).pki, 'intermediate.crt')))
+  const { raw } = new X509Certificate(readFileSync(join(getDataPaths(directory).pki, 'intermediate.crt')))
   const certificate = new DerReader(raw).sequence().sequence()
   // RFC 5280 §4.1: version, serial number, signature, issuer, validity, subject.
   for (let skipped = 0; skipped < 5; skipped++) certificate.next()

@@ -3,8 +3,9 @@ import { closeSync, openSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { dataPaths } from '../../src/data-directory.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { CLIENT } from '../world/controller.ts'
+import { expectFaults } from '../world/faults.ts'
 import { attackFor, shoot } from './attackers.ts'
 import { makeSmallDisk } from './small-disk.ts'
 import { expectAllWritten, expectUnharmed, storm } from './storm.ts'
@@ -60,17 +61,18 @@ it('a log that never takes anything', async () => {
 })
 
 it('a database file that goes away while it is written to', async () => {
+  expectFaults(/was deleted or replaced/)
   const away = (database: string) => `${database}.away`
   const options = {
     beforeRestart(directory: string) {
-      const { database } = dataPaths(directory)
+      const { database } = getDataPaths(directory)
       renameSync(away(database), database)
     },
   }
 
   const outcome = await storm('deleted file', options, async (target) => {
     await wait(2_000)
-    const { database } = dataPaths(target.directory)
+    const { database } = getDataPaths(target.directory)
     renameSync(database, away(database))
     await wait(4_000)
     const refused = await target.send('POST', '/services', { name: 'refused', encryptionRequired: true })
@@ -88,6 +90,7 @@ const DAY_MS = 24 * 60 * 60_000
 const SWEEP_MS = 7_000
 
 it('a clock that jumps forward by a year, back by two, and to where it was', async () => {
+  expectFaults(/clock/)
   const shift = new URL('./clock-shift.mjs', import.meta.url)
   const env = { NODE_OPTIONS: `--import ${shift.href}` }
 

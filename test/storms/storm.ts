@@ -6,7 +6,7 @@ import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { expect } from 'vitest'
-import { dataPaths } from '../../src/data-directory.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
 import { ADMIN, MANAGEMENT } from '../world/controller.ts'
 import { makeDirectory, startTarget, type Target, type TargetOptions } from './target.ts'
@@ -61,7 +61,7 @@ export async function storm<T>(name: string, options: StormOptions, attack: (tar
     await target.end('SIGKILL')
   }
   options.beforeRestart?.(directory)
-  const { findings } = checkDatabase(directory, dataPaths(directory))
+  const { findings } = checkDatabase(directory, getDataPaths(directory))
   const lost = await findLost(directory, outcome.work.acknowledged)
   rmSync(options.parent === undefined ? dirname(directory) : directory, { recursive: true, force: true })
   report(name, outcome)

@@ -1,9 +1,9 @@
 // The controller under attack: the built binary, in a process and a data directory of its own.
 import { cpSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { httpTransport } from '../../src/client/http-transport.ts'
+import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
-import { dataPaths } from '../../src/data-directory.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { cleanEnvironment, freePort, type Served, type ServeOptions, serve } from '../world/binary.ts'
 import { ADMIN, type Answered, answered, copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
 import { type RawTarget, rawTarget } from '../world/raw-requests.ts'
@@ -44,8 +44,8 @@ export async function startTarget(directory: string, { env = {}, ...options }: T
   const home = cleanEnvironment()
   const args = ['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`]
   const served = await serve(args, { ...home, ...env }, options)
-  const rootPem = readFileSync(join(dataPaths(directory).pki, 'root.crt'), 'utf8')
-  const transport = httpTransport({ url: served.url, rootPem })
+  const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
+  const transport = createHttpTransport({ url: served.url, rootPem })
   const token = await signIn(transport)
   const pid = served.child.pid as number
   return {

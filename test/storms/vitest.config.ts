@@ -6,6 +6,7 @@ export default defineConfig({
     root: new URL('../..', import.meta.url).pathname,
     include: ['test/storms/**/*.test.ts'],
     globalSetup: ['test/world/template.ts'],
+    setupFiles: ['test/world/setup.ts'],
     testTimeout: 120_000,
     hookTimeout: 60_000,
     pool: 'forks',
