@@ -134,7 +134,7 @@ const settings = {
 type SettingKey = keyof typeof settings
 export type Config = { readonly [K in SettingKey]: ReturnType<(typeof settings)[K]['read']> }
 
-export const settingKeys = Object.keys(settings) as SettingKey[]
+const settingKeys = Object.keys(settings) as SettingKey[]
 
 /** For each setting: its key, its default as it stands in the file, and its explanation. */
 export const settingDocs: readonly { key: string; default: unknown; explain: string }[] = settingKeys.map((key) => ({

@@ -18,11 +18,7 @@ export function buildLinkWriter(resource: AnyResource): LinkWriter {
     if (typeof link === 'string') {
       return (row: LinkedRow) => `,"${link}":{"href":"${base}${row.id}/${link}"}`
     }
-    if ('to' in link) {
-      return (row: LinkedRow) => `,"${link.key}":{"href":"./${link.to.resource}/${row[link.to.field]}"}`
-    }
-    return (row: LinkedRow) =>
-      link.when(row as Parameters<typeof link.when>[0]) ? `,"${link.key}":{"href":"${base}${row.id}/${link.key}"}` : ''
+    return (row: LinkedRow) => `,"${link.key}":{"href":"./${link.to.resource}/${row[link.to.field]}"}`
   })
   return (row) => {
     let text = `{"self":{"href":"${base}${row.id}"}`
@@ -33,6 +29,6 @@ export function buildLinkWriter(resource: AnyResource): LinkWriter {
 
 /** The columns that the links of a resource are made from. */
 export function listLinkColumns(resource: AnyResource): string[] {
-  const named = resource.links.flatMap((link) => (typeof link !== 'string' && 'to' in link ? [link.to.field] : []))
+  const named = resource.links.flatMap((link) => (typeof link === 'string' ? [] : [link.to.field]))
   return ['id', ...named]
 }

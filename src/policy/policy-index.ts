@@ -147,11 +147,6 @@ export class PolicyIndex {
     return this.#services.idsOf(this.#services.matching(side))
   }
 
-  /** What policies know a service by; undefined for one that does not exist. */
-  service(id: string): RoleBearer | undefined {
-    return this.#services.get(id)
-  }
-
   /** Ids of the posture checks that a policy demands, all of which must pass. */
   postureChecksOf({ conditions }: IndexedPolicy): string[] {
     if (!conditions) return []
@@ -179,11 +174,6 @@ export class PolicyIndex {
   }
 
   // ---- routers ----------------------------------------------------------------------------------------------------------
-
-  /** What policies know an edge router by; undefined for one that does not exist. */
-  edgeRouter(id: string): RoleBearer | undefined {
-    return this.#edgeRouters.get(id)
-  }
 
   /** Every edge router policy. */
   allEdgeRouterPolicies(): Iterable<IndexedPolicy> {

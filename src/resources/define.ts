@@ -33,13 +33,10 @@ export type ComputedInput = { readonly id: string } & Readonly<Record<string, st
 
 /** The operations that a resource can have besides its relations; all of them unless said otherwise. */
 export type ResourceOperation = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
-export const allVerbs: readonly ResourceOperation[] = ['list', 'create', 'detail', 'replace', 'patch', 'delete']
+const allVerbs: readonly ResourceOperation[] = ['list', 'create', 'detail', 'replace', 'patch', 'delete']
 
 /** A key of `_links` beside `self`: a sub-path of the record, or another record that a field names. */
-export type Link =
-  | string
-  | { readonly key: string; readonly to: { readonly resource: string; readonly field: string } }
-  | { readonly key: string; readonly when: (row: AnyRow) => boolean }
+export type Link = string | { readonly key: string; readonly to: { readonly resource: string; readonly field: string } }
 
 /** A sub-list of a record: `GET /{plural}/{id}/{name}`. */
 export type Relation = {

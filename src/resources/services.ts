@@ -5,7 +5,7 @@ import { DURATION_MS } from '../schema/ranges.ts'
 import { defineResource } from './define.ts'
 import { postureQuerySet } from './posture-queries.ts'
 
-export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
+const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
 
 export const services = defineResource({
   name: 'service',

@@ -147,7 +147,7 @@ const MAX_DEPTH = 64
 const LONE_SURROGATE = /\p{Surrogate}/u
 
 /** @throws COULD_NOT_PARSE_BODY for what no field can hold, wherever it stands: excessive depth, U+0000, half surrogate pairs */
-export function assertStorable(body: unknown): void {
+function assertStorable(body: unknown): void {
   const waiting: (readonly [value: unknown, depth: number])[] = [[body, 1]]
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const [value, depth] = next
@@ -246,7 +246,7 @@ function fieldValue(field: AnyField, purpose: Purpose, value: unknown, path: str
 }
 
 /** What a field holds that was not sent on create or replace. */
-export function getFallback(field: AnyField): unknown {
+function getFallback(field: AnyField): unknown {
   const { kind, options } = field
   if (options.default !== undefined) return options.default
   if (kind.members) return applyFallbacks(kind.members, {})

@@ -1,5 +1,6 @@
 // Whether the audit is one unbroken chain, and how its old end is cut off without breaking it.
-import { type AuditSealer, CHAIN_START, isWellFormed, PRUNE, type SealedRecord } from './audit.ts'
+import { PRUNE } from './audit.ts'
+import { type AuditSealer, CHAIN_START, isWellFormed, type SealedRecord } from './audit-seal.ts'
 
 /** A record as it is stored: with its number. */
 export interface ChainedRecord extends SealedRecord {

@@ -3,7 +3,7 @@ import type { Generated } from 'kysely'
 import type { Resource, RowOf } from '../resources/define.ts'
 import type { resources } from '../resources/index.ts'
 import type { Field, Fields } from '../schema/fields.ts'
-import type { SealedFields } from './audit.ts'
+import type { SealedFields } from './audit-seal.ts'
 
 type SnakeFromKebab<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${SnakeFromKebab<B>}` : S
 

@@ -37,7 +37,7 @@ export async function migrate(connection: SqliteDatabase, clock: Clock): Promise
   for (const { name, up } of pending) {
     connection.exec('begin immediate')
     try {
-      await up(db, 'sqlite')
+      await up(db)
       if (isNew && name === pending.at(-1)?.name) await seed(db, clock.now())
       connection.prepare('insert into migrations (name, at) values (?, ?)').run(name, clock.now())
       connection.exec('commit')

@@ -15,7 +15,7 @@ import { isElementOf, type UntypedRow } from './untyped.ts'
 // Callers change the same few groups of columns again and again; whoever tries them all fills no memory.
 const MAX_UPDATE_STATEMENTS = 64
 
-export class RecordTable {
+class RecordTable {
   readonly sets: readonly SetTableInfo[]
   readonly #table: string
   readonly #byId: PreparedQuery<[string], AnyRow>

@@ -45,7 +45,7 @@ export function flag(name: string, value: string): string[] {
 }
 
 /** The command that gives a record the attributes that it lacks beside those that it has. */
-export function giveAttributes(noun: string, record: NamedRoleBearer, lacking: readonly string[]): Command {
+function giveAttributes(noun: string, record: NamedRoleBearer, lacking: readonly string[]): Command {
   const roles = [...record.attributes, ...lacking].flatMap((attribute) => flag('--role', attribute))
   return [noun, 'update', toNameArgument(record), ...roles]
 }

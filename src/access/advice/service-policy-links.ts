@@ -9,7 +9,7 @@ import { closeMiss, describeMiss, makePolicy, servicePolicyNouns, toNameArgument
 import { type AdviceQuestion, findFreeName, loadNames } from './subject.ts'
 
 /** The policies of the type that link the two, in the order of their names. */
-export function findLinkingPolicies({ context, identity, service, type }: AdviceQuestion): IndexedPolicy[] {
+function findLinkingPolicies({ context, identity, service, type }: AdviceQuestion): IndexedPolicy[] {
   const { access } = context.controller
   return sortByName(access.filterGranting(access.findPolicies(identity, type), service.id))
 }

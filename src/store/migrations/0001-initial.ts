@@ -1,7 +1,6 @@
 // The tables of the first release. Migrations are frozen once released: they import nothing from the rest of the code.
 import { type Kysely, sql } from 'kysely'
 
-type Dialect = 'sqlite' | 'postgres'
 type Column = readonly [name: string, type: 'text' | 'integer', nullable?: 'null']
 
 /** What a table of records has beside its columns. */
@@ -18,8 +17,8 @@ interface Extras {
   readonly marks?: readonly string[]
 }
 
-export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  const records = recordTables(db, dialect)
+export async function up(db: Kysely<unknown>): Promise<void> {
+  const records = recordTables(db)
 
   await records(
     'config_types',
@@ -293,32 +292,32 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     ],
     { unique: [['controllerId']], references: { controllerId: 'controllers' } },
   )
-  await auditTable(db, dialect)
+  await auditTable(db)
 }
 
 /** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
-function recordTables(db: Kysely<unknown>, dialect: Dialect) {
+function recordTables(db: Kysely<unknown>) {
   return async (table: string, columns: readonly Column[], extras: Extras): Promise<void> => {
     const { unique = [], references = {}, sets = [], indexes = [], marks = [] } = extras
-    let builder = keyed(db, dialect, table)
-      .addColumn('id', textType(dialect), (column) => column.notNull().unique())
-      .addColumn('createdAt', integerType(dialect), (column) => column.notNull())
-      .addColumn('updatedAt', integerType(dialect), (column) => column.notNull())
-      .addColumn('tags', textType(dialect), (column) => column.notNull())
+    let builder = keyed(db, table)
+      .addColumn('id', 'text', (column) => column.notNull().unique())
+      .addColumn('createdAt', 'integer', (column) => column.notNull())
+      .addColumn('updatedAt', 'integer', (column) => column.notNull())
+      .addColumn('tags', 'text', (column) => column.notNull())
     for (const [name, type, nullable] of columns) {
-      builder = builder.addColumn(name, type === 'text' ? textType(dialect) : integerType(dialect), (column) => {
+      builder = builder.addColumn(name, type, (column) => {
         const target = references[name]
         const referring = target ? column.references(`${target}.id`) : column
         return nullable ? referring : referring.notNull()
       })
     }
-    await strict(builder, dialect).execute()
+    await builder.execute()
     for (const group of unique) await index(db, table, group, true)
     for (const name of ['createdAt', 'updatedAt', ...Object.keys(references), ...indexes]) {
       await index(db, table, [name], false)
     }
     for (const mark of marks) await markIndex(db, table, mark)
-    for (const set of sets) await setTable(db, dialect, table, set)
+    for (const set of sets) await setTable(db, table, set)
   }
 }
 
@@ -326,49 +325,36 @@ function recordTables(db: Kysely<unknown>, dialect: Dialect) {
  * The members of one set field, found by value first. The other direction needs no index: the record itself has them,
  * in a JSON column.
  */
-async function setTable(db: Kysely<unknown>, dialect: Dialect, table: string, set: string): Promise<void> {
-  const builder = db.schema
+async function setTable(db: Kysely<unknown>, table: string, set: string): Promise<void> {
+  await db.schema
     .createTable(`${table}_${set}`)
-    .addColumn('value', textType(dialect), (column) => column.notNull())
-    .addColumn('n', integerType(dialect), (column) => column.notNull())
+    .addColumn('value', 'text', (column) => column.notNull())
+    .addColumn('n', 'integer', (column) => column.notNull())
     .addPrimaryKeyConstraint(`${table}_${set}_key`, ['value', 'n'])
-  await (dialect === 'sqlite' ? builder.modifyEnd(sql`strict, without rowid`) : builder).execute()
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
 }
 
 /** One record a change. No foreign keys: it outlives what it speaks of. */
-async function auditTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  let builder = keyed(db, dialect, 'audit_records').addColumn('at', integerType(dialect), (column) => column.notNull())
+async function auditTable(db: Kysely<unknown>): Promise<void> {
+  let builder = keyed(db, 'audit_records').addColumn('at', 'integer', (column) => column.notNull())
   const texts = ['actorKind', 'requestId', 'operation', 'resource', 'entityId', 'previousHash', 'hash']
-  for (const name of texts) builder = builder.addColumn(name, textType(dialect), (column) => column.notNull())
+  for (const name of texts) builder = builder.addColumn(name, 'text', (column) => column.notNull())
   for (const name of ['actorId', 'actorName', 'address', 'entityName', 'before', 'after', 'method', 'reason']) {
-    builder = builder.addColumn(name, textType(dialect))
+    builder = builder.addColumn(name, 'text')
   }
   for (const name of ['count', 'elapsed']) {
-    builder = builder.addColumn(name, integerType(dialect), (column) => column.notNull())
+    builder = builder.addColumn(name, 'integer', (column) => column.notNull())
   }
-  await strict(builder, dialect).execute()
+  await builder.execute()
   for (const name of ['at', 'actorId', 'entityId', 'requestId']) await index(db, 'audit_records', [name], false)
 }
 
-function keyed(db: Kysely<unknown>, dialect: Dialect, table: string) {
+function keyed(db: Kysely<unknown>, table: string) {
   return db.schema
     .createTable(table)
-    .addColumn('n', dialect === 'sqlite' ? 'integer' : 'bigint', (column) =>
-      dialect === 'sqlite' ? column.primaryKey() : column.primaryKey().generatedByDefaultAsIdentity(),
-    )
-}
-
-function strict<B extends { modifyEnd(raw: ReturnType<typeof sql>): B }>(builder: B, dialect: Dialect): B {
-  return dialect === 'sqlite' ? builder.modifyEnd(sql`strict`) : builder
-}
-
-// Text is compared by bytes in both databases.
-function textType(dialect: Dialect) {
-  return dialect === 'sqlite' ? ('text' as const) : sql`text collate "C"`
-}
-
-function integerType(dialect: Dialect) {
-  return dialect === 'sqlite' ? ('integer' as const) : ('bigint' as const)
+    .addColumn('n', 'integer', (column) => column.primaryKey())
+    .modifyEnd(sql`strict`)
 }
 
 /** An index of the records for which a boolean holds, and of no others. */

@@ -28,7 +28,7 @@ const STORAGE_FAULTS: ReadonlySet<string> = new Set([
 ])
 
 /** Whether an error says that the storage fails: extended codes such as `SQLITE_IOERR_WRITE` included. */
-export function isStorageFault(error: unknown): boolean {
+function isStorageFault(error: unknown): boolean {
   if (error instanceof DatabaseFileLostError) return true
   return STORAGE_FAULTS.has(codeOf(error).split('_').slice(0, 2).join('_'))
 }
