@@ -1,6 +1,6 @@
 // Starts a controller on a data directory: lock, first-time work, sockets, background work.
 import { hostname } from 'node:os'
-import { type DestinationStream, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 import { hasUsableAdministrator } from '../src/auth/administrators.ts'
 import { systemClock } from '../src/clock.ts'
 import { reportClockJumps } from '../src/clock-jumps.ts'
@@ -8,7 +8,6 @@ import { getAdvertisedAddress, type Overrides, readConfig } from '../src/config.
 import { type Controller, openController } from '../src/controller.ts'
 import { getDataPaths } from '../src/data-directory.ts'
 import { createBootstrapToken, initializeDirectory, isInitialized } from '../src/initialize.ts'
-import type { Log } from '../src/log.ts'
 import { openOrCloseAll } from '../src/open-resources.ts'
 import { pruneAudit } from '../src/store/audit-records.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
@@ -61,7 +60,17 @@ export function startController({ directory, settings, env, logTo }: StartOption
     const config = readConfig(getDataPaths(directory).config, env, settings)
     const log = openLog(config['log.level'], logTo)
     for (const path of closedToOthers) log.warn({ path }, 'other accounts had rights to this file; it is private now')
-    const controller = await openController({ directory, config, clock: systemClock, log })
+    const controller = await openController({
+      directory,
+      config,
+      clock: systemClock,
+      log,
+      // Started again, it reads everything from the database.
+      fail(error) {
+        log.fatal({ err: error }, 'the controller stops: memory no longer holds what the database holds')
+        process.exit(1)
+      },
+    })
     opened.add(() => controller.close())
     const load = new EventLoopDelay()
     const app = await buildApp(controller, { load })
@@ -89,7 +98,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
   })
 }
 
-function openLog(level: string, logTo: DestinationStream | undefined): Log {
+function openLog(level: string, logTo: DestinationStream | undefined): Logger {
   const options = { level, base: { host: hostname(), pid: process.pid } }
   const onRecovered = (lines: number) =>
     log.error({ lines }, 'log lines were dropped because they could not be written')

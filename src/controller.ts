@@ -37,6 +37,7 @@ import { ConfigSchemas } from './schema/config-schemas.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit-seal.ts'
 import type { AuditEvent, Change } from './store/changes.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
+import type { ProjectionError } from './store/projection.ts'
 import type { AuditOrigin, Store } from './store/store.ts'
 import { WatchedClock } from './watched-clock.ts'
 
@@ -78,6 +79,8 @@ export interface Controller {
 export interface OpenOptions {
   /** Sources of live state (router presence, posture). Defaults to none. */
   readonly live?: LiveState
+  /** Stops the process, because memory no longer holds what the database holds. By default an uncaught exception does. */
+  readonly fail?: (error: ProjectionError) => void
   readonly directory: string
   readonly config: Config
   readonly clock: Clock
@@ -91,7 +94,7 @@ const BACKGROUND: Origin = { requestId: 'background', address: undefined }
  * @throws DataDirectoryError, KeyFileError, and STORAGE_UNAVAILABLE if the database cannot be used; then nothing stays open
  */
 export async function openController(options: OpenOptions): Promise<Controller> {
-  const { directory, config, clock, log } = options
+  const { directory, config, clock, log, fail } = options
   const paths = getDataPaths(directory)
   const startedAt = clock.now()
   requireDatabase(directory)
@@ -103,6 +106,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
     reportError: (error) => log.error({ err: error }, 'the store met a problem'),
+    ...(fail ? { fail } : {}),
     maxQueueLength: config['limits.writeQueue'],
   })
   try {
@@ -128,21 +132,15 @@ async function assemble(
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
-  const access = await Access.load(store.db, startedAt, live)
+  const access = new Access(startedAt, live)
   const references = new ReferenceCache()
   const readyRecords = new RecordCache()
-  const authPolicies = await AuthPolicyCache.load(store.db)
-  const extensionRequests = await ExtensionRequests.load(store.db)
-  const sessions = await ApiSessions.load(store.db, tokens, config['session.timeout'], startedAt)
+  const authPolicies = new AuthPolicyCache()
+  const extensionRequests = new ExtensionRequests()
+  const sessions = new ApiSessions(tokens, config['session.timeout'], clock)
   clock.onStep((milliseconds) => sessions.followClock(milliseconds))
-  store.onCommit((changes) => {
-    references.apply(changes)
-    readyRecords.apply(changes)
-    access.apply(changes)
-    authPolicies.apply(changes)
-    extensionRequests.apply(changes)
-    sessions.apply(changes)
-  })
+  // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
+  await store.projections.start(access, sessions, authPolicies, extensionRequests, references, readyRecords)
   const clientTrust = new ClientTrustStore(authority)
   const passwordHasher = new PasswordHasher(config['limits.passwordQueue'])
   const passwords = new Passwords({ hasher: passwordHasher, authPolicies, sessions })

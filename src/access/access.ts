@@ -1,13 +1,14 @@
 // Who may reach what: the policy index, fed from the store, behind listing, enforcement and the policies' own sub-lists.
 import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
-import { PolicyIndex, type PolicyType, type ServicePolicyRecord } from '../policy/policy-index.ts'
+import { PolicyIndex, type PolicyReader, type PolicyType, type ServicePolicyRecord } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { parseRoleSelector, type RoleBearer, type RoleSelector, type Semantic } from '../policy/role-selector.ts'
 import { UpdateTimes } from '../policy/update-times.ts'
 import type { AnyRow } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
+import type { Projection } from '../store/projection.ts'
 import { ConfigUsage } from './config-usage.ts'
 import {
   type AccessQuestion,
@@ -22,75 +23,71 @@ import { type LiveState, unknownLiveState } from './live-state.ts'
 import { PolicyScopes } from './policy-scopes.ts'
 import { RouterDirectory } from './router-directory.ts'
 
-export class Access {
-  /** The evaluator itself, for whoever explains or compares what it decides. */
-  readonly index = new PolicyIndex()
+export class Access implements Projection {
+  readonly name = 'access'
   /** What is known beyond records. */
   readonly live: LiveState
-  readonly routers: RouterDirectory
-  /** The sub-lists that policies decide. */
-  readonly scopes = new PolicyScopes(this.index)
+  readonly routers = new RouterDirectory()
   readonly #updates: UpdateTimes
-  readonly #configs = new ConfigUsage()
+  #index = new PolicyIndex()
+  #scopes = new PolicyScopes(this.#index)
+  #configs = new ConfigUsage()
 
-  private constructor(startedAt: Instant, live: LiveState, routers: RouterDirectory) {
-    this.routers = routers
+  constructor(startedAt: Instant, live: LiveState = unknownLiveState) {
     this.#updates = new UpdateTimes(startedAt)
     this.live = live
   }
 
-  /** Builds the index from the rows of the store. */
-  static async load(db: Kysely<Database>, startedAt: Instant, live: LiveState = unknownLiveState): Promise<Access> {
-    const access = new Access(startedAt, live, await RouterDirectory.load(db))
-    await loadIndex(db, access.index)
-    for (const { id, configs } of await db.selectFrom('services').select(['id', 'configs']).execute()) {
-      access.#configs.setService(id, JSON.parse(configs) as string[])
-    }
-    const overrides = db.selectFrom('service_configs').select(['id', 'identityId', 'configId'])
-    for (const row of await overrides.execute()) access.#configs.setOverride(row.id, row)
-    return access
+  /** The policy index itself, for what explains or compares decisions. */
+  get index(): PolicyReader {
+    return this.#index
+  }
+
+  /** The sub-lists that policies decide. */
+  get scopes(): PolicyScopes {
+    return this.#scopes
   }
 
   // ---- questions ------------------------------------------------------------------------------------------------------
 
   /** The service policies that match an identity. */
   findPolicies(identity: RoleBearer, type?: PolicyType): IndexedPolicy[] {
-    return this.index.servicePoliciesOf(identity, type)
+    return this.#index.servicePoliciesOf(identity, type)
   }
 
   /** Ids of the services that an identity may dial or bind. */
   listServices(identity: RoleBearer, type?: PolicyType): string[] {
-    return this.index.servicesGrantedBy(this.findPolicies(identity, type))
+    return this.#index.servicesGrantedBy(this.findPolicies(identity, type))
   }
 
   /** Those of the policies that grant the service. */
   filterGranting(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
-    return this.index.grantingService(policies, serviceId)
+    return this.#index.grantingService(policies, serviceId)
   }
 
   /** Whether an identity may dial, or host, a service: what opens a session, keeps it, and explains it. */
   decide(question: AccessQuestion): Decision {
-    return decide(this.index, this.live, question)
+    return decide(this.#index, this.live, question)
   }
 
   /** What the posture checks of a policy find. */
   evaluatePolicy(policy: IndexedPolicy, subject: PostureSubject): EvaluatedPolicy {
-    return evaluatePolicy(this.index, this.live, policy, subject)
+    return evaluatePolicy(this.#index, this.live, policy, subject)
   }
 
   /** Whether a policy links an identity with a service, whatever its posture checks find: then the identity sees it. */
   isVisible(identity: RoleBearer, serviceId: string): boolean {
-    return this.index.grants(identity, serviceId)
+    return this.#index.grants(identity, serviceId)
   }
 
   /** Ids of the edge routers that an identity may use. */
   listRouters(identity: RoleBearer): string[] {
-    return this.index.routersOf(identity)
+    return this.#index.routersOf(identity)
   }
 
   /** Ids of the edge routers over which an identity may reach a service. */
   listCommonRouters(identity: RoleBearer, serviceId: string): string[] {
-    return this.index.commonRouters(identity, serviceId)
+    return this.#index.commonRouters(identity, serviceId)
   }
 
   /** When something last changed that the identity may reach; never later than it is told, maybe for nothing. */
@@ -104,18 +101,35 @@ export class Access {
   }
 
   /** What `ask`, which must not wait for anything, finds as if these changes had been made. */
-  withHypothetical<T>(changes: readonly RecordChange[], ask: (index: PolicyIndex) => T): T {
-    return withHypothetical(this.index, changes, () => ask(this.index))
+  withHypothetical<T>(changes: readonly RecordChange[], ask: (index: PolicyReader) => T): T {
+    return withHypothetical(this.#index, changes, () => ask(this.#index))
   }
 
   // ---- changes --------------------------------------------------------------------------------------------------------
+
+  /** Builds everything from rows. Clients are told that something may have changed. */
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const index = new PolicyIndex()
+    await loadIndex(db, index)
+    const configs = new ConfigUsage()
+    for (const { id, configs: ids } of await db.selectFrom('services').select(['id', 'configs']).execute()) {
+      configs.setService(id, JSON.parse(ids) as string[])
+    }
+    const overrides = db.selectFrom('service_configs').select(['id', 'identityId', 'configId'])
+    for (const row of await overrides.execute()) configs.setOverride(row.id, row)
+    await this.routers.rebuild(db)
+    this.#index = index
+    this.#scopes = new PolicyScopes(index)
+    this.#configs = configs
+    this.#updates.restart()
+  }
 
   /** Follows the changes of a commit, in their order. */
   apply(changes: readonly Change[]): void {
     for (const change of changes) {
       // Those whom a change takes something from must learn of it as well as those whom it gives something.
       this.#stamp(change)
-      applyToIndex(this.index, change)
+      applyToIndex(this.#index, change)
       this.#configsChanged(change)
       this.routers.apply(change)
       if (change.resource === 'services' || change.resource === 'posture-checks') this.#stamp(change)
@@ -129,7 +143,7 @@ export class Access {
         this.#stampService(id, at)
         break
       case 'posture-checks':
-        this.#stampSubjects(this.index.servicePoliciesOfPostureCheck(id), at)
+        this.#stampSubjects(this.#index.servicePoliciesOfPostureCheck(id), at)
         break
       case 'service-policies':
         for (const policy of [before, after] as unknown as (ServicePolicyRecord | undefined)[]) {
@@ -152,7 +166,7 @@ export class Access {
 
   /** Tells everyone who may reach a service. */
   #stampService(serviceId: string, at: Instant): void {
-    this.#stampSubjects(this.index.servicePoliciesOfService(serviceId), at)
+    this.#stampSubjects(this.#index.servicePoliciesOfService(serviceId), at)
   }
 
   #stampSubjects(policies: readonly IndexedPolicy[], at: Instant): void {

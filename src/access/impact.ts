@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../context.ts'
 import type { Bitset } from '../policy/bitset.ts'
-import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
+import type { PolicyReader, PolicyType } from '../policy/policy-index.ts'
 import {
   mergeSelectors,
   parseRoleSelector,
@@ -102,7 +102,7 @@ async function findAffectedIdentities(
 }
 
 /** The identities' sides of the policies that a record is, or by which it is reached. */
-function findSubjects(index: PolicyIndex, { resource, id, before }: RecordChange): RoleSelector[] {
+function findSubjects(index: PolicyReader, { resource, id, before }: RecordChange): RoleSelector[] {
   if (!before) return []
   const sides = (policies: Iterable<{ readonly subjects: RoleSelector }>) =>
     [...policies].map(({ subjects }) => subjects)
@@ -203,12 +203,12 @@ function computeReach(access: Access, identity: RoleBearer): Reach {
   }
 }
 
-function listReachedServices(index: PolicyIndex, { rights }: Reach): string[] {
+function listReachedServices(index: PolicyReader, { rights }: Reach): string[] {
   return TYPES.flatMap((type) => index.servicesIn(rights.get(type) as Bitset))
 }
 
 /** The routers that carry each service, worked out once. */
-function mapServiceRouters(index: PolicyIndex): (serviceId: string) => Bitset {
+function mapServiceRouters(index: PolicyReader): (serviceId: string) => Bitset {
   const known = new Map<string, Bitset>()
   return (serviceId) => {
     let found = known.get(serviceId)

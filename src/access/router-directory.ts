@@ -13,19 +13,20 @@ export interface RouterEntry {
 }
 
 export class RouterDirectory {
-  readonly #byId = new Map<string, RouterEntry>()
+  #byId = new Map<string, RouterEntry>()
 
-  static async load(db: Kysely<Database>): Promise<RouterDirectory> {
-    const known = new RouterDirectory()
+  async rebuild(db: Kysely<Database>): Promise<void> {
     const rows = await db
       .selectFrom('routers')
       .select(['id', 'name', 'cost', 'noTraversal', 'disabled'])
       .where('isEdge', '=', 1)
       .execute()
-    for (const { id, name, cost, noTraversal, disabled } of rows) {
-      known.#byId.set(id, { id, name, cost, noTraversal: noTraversal === 1, disabled: disabled === 1 })
-    }
-    return known
+    this.#byId = new Map(
+      rows.map(({ id, name, cost, noTraversal, disabled }) => [
+        id,
+        { id, name, cost, noTraversal: noTraversal === 1, disabled: disabled === 1 },
+      ]),
+    )
   }
 
   get(id: string): RouterEntry | undefined {

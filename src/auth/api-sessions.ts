@@ -1,6 +1,6 @@
 // Who is signed in: every live session in memory, beside the table that outlives the process.
 import type { Kysely } from 'kysely'
-import type { Instant } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { notFoundError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -11,6 +11,7 @@ import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import { insert, newEntity, removeAllIn, toResourceNoun } from '../store/entities.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import type { Projection } from '../store/projection.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { internConfigTypes, type LiveSession, LiveSessions, type SessionIdentity } from './live-sessions.ts'
 import { hashToken, type SessionTokens } from './session-tokens.ts'
@@ -56,30 +57,47 @@ const MAX_OPENED = 2_000
 // How many are read at once when the process starts: rows take more memory than what becomes of them.
 const PAGE = 5_000
 
-export class ApiSessions {
+export class ApiSessions implements Projection {
+  readonly name = 'API sessions'
   readonly #tokens: SessionTokens
   readonly #timeout: number
-  readonly #live = new LiveSessions()
+  readonly #clock: Clock
+  #live = new LiveSessions()
   /** Those whose activity is not written yet. */
-  readonly #used = new Set<LiveSession>()
+  #used = new Set<LiveSession>()
   /** The identities of new sessions until their commit, by the record that the commit announces. */
   readonly #made = new WeakMap<object, SessionIdentity>()
 
-  private constructor(tokens: SessionTokens, timeout: number) {
+  /** @param timeout how long a session stays alive without being used, in milliseconds */
+  constructor(tokens: SessionTokens, timeout: number, clock: Clock) {
     this.#tokens = tokens
     this.#timeout = timeout
+    this.#clock = clock
   }
 
-  /** All sessions that were used within `timeout` milliseconds before `now`. */
-  static async load(db: Kysely<Database>, tokens: SessionTokens, timeout: number, now: Instant): Promise<ApiSessions> {
-    const sessions = new ApiSessions(tokens, timeout)
+  /** Takes up every session that was used within the timeout. Memory knows of later uses than the rows do. */
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const now = this.#clock.now()
+    const live = new LiveSessions()
+    const used = new Set<LiveSession>()
+    const isInMemory = this.#live.size > 0
     let last = 0
     for (;;) {
-      const rows = await queryLiveRows(db, now - timeout, last)
-      for (const row of rows) sessions.#add(liveSessionFromRow(row), now)
-      if (rows.length < PAGE) return sessions
+      const rows = await queryLiveRows(db, isInMemory ? 0 : now - this.#timeout, last)
+      for (const row of rows) {
+        const session = liveSessionFromRow(row)
+        const known = this.#live.get(session.id)
+        // If the clock was set back since, a session of an earlier process was used later than now.
+        const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, known?.lastActivityAt ?? 0))
+        if (lastActivityAt + this.#timeout <= now) continue
+        const added = live.add({ ...session, lastActivityAt })
+        if (lastActivityAt !== session.lastActivityAt) used.add(added)
+      }
+      if (rows.length < PAGE) break
       last = rows.at(-1)?.n ?? last
     }
+    this.#live = live
+    this.#used = used
   }
 
   /** How long a session stays alive without being used, in milliseconds. */
@@ -261,14 +279,6 @@ export class ApiSessions {
       if (operation === 'create') this.#begin(after as unknown as Entity<typeof apiSessions>)
       if (operation === 'delete') this.#remove(id)
     }
-  }
-
-  /** Takes up a session of an earlier process. If the clock was set back since, it was used later than now. */
-  #add(session: LiveSession, now: Instant): void {
-    const live = this.#live.add(session)
-    if (live.lastActivityAt <= now) return
-    live.lastActivityAt = now
-    this.#used.add(live)
   }
 
   #begin(entity: Entity<typeof apiSessions>): void {

@@ -4,20 +4,19 @@ import { authPolicies } from '../resources/auth-policies.ts'
 import type { AnyRow, Entity } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
+import type { Projection } from '../store/projection.ts'
 import { entityFromRow } from '../store/rows.ts'
 
 export type AuthPolicy = Entity<typeof authPolicies>
 
-export class AuthPolicyCache {
-  readonly #byId: Map<string, AuthPolicy>
+export class AuthPolicyCache implements Projection {
+  readonly name = 'auth policies'
+  #byId = new Map<string, AuthPolicy>()
 
-  private constructor(policies: readonly AuthPolicy[]) {
-    this.#byId = new Map(policies.map((policy) => [policy.id, policy]))
-  }
-
-  static async load(db: Kysely<Database>): Promise<AuthPolicyCache> {
+  async rebuild(db: Kysely<Database>): Promise<void> {
     const rows = await db.selectFrom('auth_policies').selectAll().execute()
-    return new AuthPolicyCache(rows.map((row) => entityFromRow(authPolicies, row as AnyRow) as AuthPolicy))
+    const policies = rows.map((row) => entityFromRow(authPolicies, row as AnyRow) as AuthPolicy)
+    this.#byId = new Map(policies.map((policy) => [policy.id, policy]))
   }
 
   /** The policy of that id. An identity always has one that exists: a policy in use cannot be deleted. */

@@ -7,6 +7,7 @@ import { identities } from '../resources/identities.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import { get, update } from '../store/entities.ts'
+import type { Projection } from '../store/projection.ts'
 import type { Authenticator } from './authenticator-behavior.ts'
 
 /** @throws NOT_FOUND, NOT_EXTENDABLE where it is no certificate */
@@ -46,21 +47,18 @@ async function flagAuthenticator(tx: WriteContext, authenticator: Authenticator,
 }
 
 /** The certificates whose holders are asked, in memory: every look of a session at itself wants to know. */
-export class ExtensionRequests {
+export class ExtensionRequests implements Projection {
+  readonly name = 'extension requests'
   /** By authenticator: whether a new key is asked for, too. */
-  readonly #rollKeys: Map<string, boolean>
+  #rollKeys = new Map<string, boolean>()
 
-  private constructor(rollKeys: Map<string, boolean>) {
-    this.#rollKeys = rollKeys
-  }
-
-  static async load(db: Kysely<Database>): Promise<ExtensionRequests> {
+  async rebuild(db: Kysely<Database>): Promise<void> {
     const rows = await db
       .selectFrom('authenticators')
       .select(['id', 'isKeyRollRequested'])
       .where('isExtendRequested', '=', 1)
       .execute()
-    return new ExtensionRequests(new Map(rows.map(({ id, isKeyRollRequested }) => [id, isKeyRollRequested === 1])))
+    this.#rollKeys = new Map(rows.map(({ id, isKeyRollRequested }) => [id, isKeyRollRequested === 1]))
   }
 
   /** What the holder of a certificate is asked to do. */

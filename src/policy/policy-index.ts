@@ -32,6 +32,9 @@ export interface ServiceEdgeRouterPolicyRecord extends PolicyRecord {
 
 export type PolicyType = 'Dial' | 'Bind'
 
+/** The index for those who only ask. */
+export type PolicyReader = Omit<PolicyIndex, `set${string}` | `delete${string}`>
+
 export class PolicyIndex {
   readonly #services = new RoleBearerDirectory()
   readonly #edgeRouters = new RoleBearerDirectory()

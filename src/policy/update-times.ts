@@ -21,6 +21,13 @@ export class UpdateTimes {
     this.#startedAt = startedAt
   }
 
+  /** What changed is unknown: every identity is told a later time than before. */
+  restart(): void {
+    this.#byAttribute.clear()
+    this.#byIdentity.clear()
+    if (this.#told > 0) this.#ofAll = this.#told + 1
+  }
+
   /** Something about a policy with these subjects changed. */
   stamp(subjects: RoleSelector, at: Instant): void {
     const time = this.#untold(at)

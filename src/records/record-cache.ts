@@ -5,6 +5,7 @@ import { listLinkColumns } from '../model/links.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { getResource, resources } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
+import type { Projection } from '../store/projection.ts'
 import { getRecordTable } from '../store/record-tables.ts'
 import { withParent } from '../store/subtypes.ts'
 import { type CachedRecord, renderCachedRecords } from './render-records.ts'
@@ -18,7 +19,8 @@ interface Partition {
   readonly byKey: Map<number, CachedRecord>
 }
 
-export class RecordCache {
+export class RecordCache implements Projection {
+  readonly name = 'record cache'
   readonly #partitions = new Map<string, Partition>()
   readonly #dependants = mapDependants()
   readonly #referring = mapReferrers()
@@ -48,6 +50,12 @@ export class RecordCache {
   async byKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<CachedRecord[]> {
     const load = (missing: readonly number[]) => getRecordTable(resource).byKeys(context.db, missing)
     return this.#gather(context, resource, keys, this.#partition(resource).byKey, load, ({ n }) => n)
+  }
+
+  /** Forgets everything: records are rendered when they are read. */
+  async rebuild(): Promise<void> {
+    this.#commits += 1
+    this.#partitions.clear()
   }
 
   /** Forgets what a commit changed, and what depends on it. */

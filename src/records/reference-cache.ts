@@ -9,6 +9,7 @@ import { getResource } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import { type PreparedQuery, prepareQuery } from '../store/prepared-queries.ts'
+import type { Projection } from '../store/projection.ts'
 import { withParent } from '../store/subtypes.ts'
 import { isElementOf } from '../store/untyped.ts'
 
@@ -18,7 +19,8 @@ const MAX_BYTES_PER_RESOURCE = 5 * 1024 * 1024
 const ENTRY_BYTES = 200
 
 /** References by resource and id. Fed by commits, so that a remembered name is never an old one. */
-export class ReferenceCache {
+export class ReferenceCache implements Projection {
+  readonly name = 'reference cache'
   readonly #byResource = new Map<string, LRUCache<string, Reference>>()
   readonly #statements = new Map<string, PreparedQuery<[ids: string], AnyRow>>()
 
@@ -39,6 +41,11 @@ export class ReferenceCache {
       }
     }
     return found
+  }
+
+  /** Forgets everything: references are read from rows when they are needed. */
+  async rebuild(): Promise<void> {
+    this.#byResource.clear()
   }
 
   /** Forgets what a commit changed. */

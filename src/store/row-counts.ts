@@ -1,6 +1,8 @@
-// Counts, remembered until one of the tables they read changes: a client that polls a filtered list pays for it once.
+// Counts, cached until one of the tables they read changes: a client that polls a filtered list pays for it once.
 import type { CompiledQuery } from 'kysely'
 import { LRUCache } from 'lru-cache'
+import type { Change } from './changes.ts'
+import type { Projection } from './projection.ts'
 
 const MAX_BYTES = 1024 * 1024
 // The number, its version, and the map around them.
@@ -11,7 +13,8 @@ interface CachedCount {
   readonly version: number
 }
 
-export class RowCounts {
+export class RowCounts implements Projection {
+  readonly name = 'row counts'
   readonly #cached = new LRUCache<string, CachedCount>({
     maxSize: MAX_BYTES,
     sizeCalculation: (_count, key) => ENTRY_BYTES + 2 * key.length,
@@ -19,7 +22,11 @@ export class RowCounts {
   /** By table: how many commits have touched it. */
   readonly #versions = new Map<string, number>()
 
-  invalidate(tables: Iterable<string>): void {
+  async rebuild(): Promise<void> {
+    this.clear()
+  }
+
+  apply(_changes: readonly Change[], tables: ReadonlySet<string>): void {
     for (const table of tables) this.#versions.set(table, (this.#versions.get(table) ?? 0) + 1)
   }
 

@@ -2,18 +2,16 @@
 import type { Compilable, Kysely, Transaction } from 'kysely'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
+import type { Projections } from './projection.ts'
 
 /** A transaction body's view of the store. */
 export interface TransactionScope {
   readonly db: Transaction<Database>
-  /** What transactions before this one changed that commit with it: listeners have not heard of it yet. */
+  /** What transactions before this one changed that commit with it: projections do not hold it yet. */
   readonly groupChanges: readonly Change[]
   /** Notes what this body changed: audited with it, announced after its commit. */
   record(change: Change): void
 }
-
-/** Called synchronously after a commit, before the callers of its transactions resume, in the order of commits. */
-export type CommitListener = (changes: readonly Change[], commit: number) => void
 
 export interface Store {
   /** For reading; any statement that would change something is refused. */
@@ -37,8 +35,8 @@ export interface Store {
   scan<Row>(query: Compilable<Row>, reader: Reader): Promise<readonly Row[]>
   /** A count, remembered until a commit touches one of the tables it reads. With a reader it is counted as by `scan`. */
   count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
-  /** Returns what ends the listening. */
-  onCommit(listener: CommitListener): () => void
+  /** What memory derives from commits: follows each of them before the callers of its transactions resume. */
+  readonly projections: Projections
   /** Writes a consistent copy to `file`, beside running writes. */
   backup(file: string): Promise<void>
   /** Refreshes what the database knows of its tables; worth a moment every few hours. */

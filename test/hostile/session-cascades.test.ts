@@ -9,6 +9,7 @@ import { SqliteExecutor } from '../../src/store/dialects/sqlite/executor.ts'
 import { insert, newEntity, remove } from '../../src/store/entities.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { followCommits } from '../world/projections.ts'
 
 let world: TestController
 let people: People
@@ -232,7 +233,7 @@ describe('ending many sessions', () => {
       }
     })
     const ended: number[] = []
-    world.controller.store.onCommit((changes) => {
+    await followCommits(world.controller.store, (changes) => {
       ended.push(changes.filter(({ operation }) => operation === 'delete').length)
     })
 

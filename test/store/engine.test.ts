@@ -14,6 +14,7 @@ import { openForWriting } from '../../src/store/dialects/sqlite/connection.ts'
 import { DirectoryLockedError, lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
 import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
 import { type AuditOrigin, type Store, StoreMisuseError, type TransactionScope } from '../../src/store/store.ts'
+import { followCommits } from '../world/projections.ts'
 
 const auditSealer = new AuditSealer(Buffer.alloc(32, 1))
 const STAMP: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
@@ -151,7 +152,7 @@ describe('transactions that wait together', () => {
 
   it('announce what they changed in the order of their commits, and only that', async () => {
     const seen: string[] = []
-    store.onCommit((changes) => seen.push(...changes.map(({ id }) => id)))
+    await followCommits(store, (changes) => seen.push(...changes.map(({ id }) => id)))
     const change = (id: string): Change => ({
       operation: 'create',
       audit: 'none',
@@ -170,14 +171,16 @@ describe('transactions that wait together', () => {
     expect(seen).toEqual(['1', '3'])
   })
 
-  it('tell their callers after the listeners', async () => {
+  it('tell their callers after the projections', async () => {
     const order: string[] = []
-    store.onCommit(() => order.push('listener'))
+    await followCommits(store, () => {
+      order.push('projection')
+    })
     const change: Change = { operation: 'create', audit: 'none', resource: 'identity-types', id: 'x', at: 1 }
 
     await store.write(async (tx) => tx.record(change), STAMP).then(() => order.push('caller'))
 
-    expect(order).toEqual(['listener', 'caller'])
+    expect(order).toEqual(['projection', 'caller'])
   })
 })
 
@@ -254,7 +257,7 @@ describe('a transaction', () => {
 describe('a group whose commit fails', () => {
   it('fails as a whole, leaves no trace, and the next one succeeds', async () => {
     const announced: unknown[] = []
-    store.onCommit((changes) => announced.push(changes))
+    await followCommits(store, (changes) => announced.push(...changes))
     const change: Change = { operation: 'create', audit: 'event', resource: 'identity-types', id: 'x', at: 1 }
     const results = await Promise.allSettled([
       store.write(addType('lost'), STAMP),
@@ -276,7 +279,7 @@ describe('a group whose commit fails', () => {
 
   it('on the way to the disk fails as a whole too, and the audit goes on where it was', async () => {
     const announced: string[] = []
-    store.onCommit((changes) => announced.push(...changes.map(({ id }) => id)))
+    await followCommits(store, (changes) => announced.push(...changes.map(({ id }) => id)))
     await store.write(addAudited('first'), STAMP)
 
     const results = await Promise.allSettled([

@@ -42,15 +42,17 @@ type Ran =
   | { readonly job: Job; readonly isOk: true; readonly value: unknown; readonly changes: readonly Change[] }
   | { readonly job: Job; readonly isOk: false; readonly error: unknown }
 
-/** What a group's commit did, for whoever keeps something in memory that follows the tables. */
+/** What a group's commit did, for the projections that follow it. */
 export interface CommittedGroup {
-  readonly changes: readonly (readonly Change[])[]
+  /** In the order of the transactions. */
+  readonly changes: readonly Change[]
   readonly tables: ReadonlySet<string>
 }
 
 /** What the queue tells the store. */
 export interface GroupListener {
-  committed(what: CommittedGroup): void
+  /** @returns undefined, or what settles before the callers of the group resume */
+  committed(what: CommittedGroup): Promise<void> | undefined
   /** Another process wrote to the file: whatever was remembered of it may be wrong. Called inside the next group. */
   foreignWrite(): void
 }
@@ -187,7 +189,7 @@ export class GroupCommit {
       for (const job of group.slice(ran.length)) job.reject(failure)
     }
     if (failure !== undefined) this.#audit.reset(mark)
-    else this.#announce(ran, tables)
+    else failure = await this.#announce(ran, tables)
     for (const outcome of ran) {
       if (!outcome.isOk) outcome.job.reject(outcome.error)
       else if (failure !== undefined) outcome.job.reject(failure)
@@ -232,10 +234,13 @@ export class GroupCommit {
     if (this.#connection.inTransaction) this.#control.rollback.run()
   }
 
-  #announce(ran: readonly Ran[], tables: ReadonlySet<string>): void {
-    const changes = ran.flatMap((outcome) => (outcome.isOk ? [outcome.changes] : []))
-    this.#transactions += changes.length
-    this.#listener.committed({ changes, tables })
+  /**
+   * Lets projections follow the commit. One that has to be rebuilt reads rows, so the event loop gets no turn.
+   * @returns what the callers are told if a projection cannot be rebuilt: what they stored is on disk, but not served
+   */
+  #announce(ran: readonly Ran[], tables: ReadonlySet<string>): Promise<unknown> | undefined {
+    for (const { isOk } of ran) if (isOk) this.#transactions += 1
+    return this.#listener.committed({ changes: earlierChanges(ran), tables })?.then(() => undefined, unavailable)
   }
 
   /** Runs one body in its savepoint. */

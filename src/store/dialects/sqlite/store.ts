@@ -2,14 +2,15 @@
 import { type Compilable, type CompiledQuery, Kysely } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { Clock, Instant } from '../../../clock.ts'
+import { errors } from '../../../errors.ts'
 import { Audit, type ChainHead } from '../../audit.ts'
 import { type AuditSealer, CHAIN_START, type SealedRecord } from '../../audit-seal.ts'
 import type { Database } from '../../database.ts'
 import { migrate } from '../../migrate.ts'
+import { type ProjectionError, Projections } from '../../projection.ts'
 import { RowCounts } from '../../row-counts.ts'
 import {
   type AuditOrigin,
-  type CommitListener,
   type Reader,
   type Store,
   StoreMisuseError,
@@ -42,6 +43,8 @@ export interface SqliteStoreOptions {
   readonly auditSealer: AuditSealer
   /** Told of what goes wrong where nobody waits for an answer. */
   reportError(error: unknown): void
+  /** Stops the process, because memory no longer holds what the rows hold. By default an uncaught exception does. */
+  readonly fail?: (error: ProjectionError) => void
   /** How many transactions may wait for their turn; more are refused. */
   readonly maxQueueLength?: number
 }
@@ -64,6 +67,7 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
 
 class SqliteStore implements Store {
   readonly db: Kysely<Database>
+  readonly projections: Projections
   readonly #connection: SqliteDatabase
   readonly #guard = new CostGuard()
   readonly #scans: Scans
@@ -76,7 +80,6 @@ class SqliteStore implements Store {
   readonly #queue: GroupCommit
   readonly #audit: Audit
   readonly #totals = new RowCounts()
-  readonly #listeners = new Set<CommitListener>()
   readonly #report: SqliteStoreOptions['reportError']
   #commits = 0
   /** How many records were ever made, about, and how many there had been when the tables were last looked at. */
@@ -85,7 +88,7 @@ class SqliteStore implements Store {
   #isClosed = false
 
   constructor(file: string, connection: SqliteDatabase, clock: Clock, options: SqliteStoreOptions) {
-    const { auditSealer, reportError: report, maxQueueLength: longestQueue = MAX_QUEUE_LENGTH } = options
+    const { auditSealer, reportError: report, fail = crash, maxQueueLength: longestQueue = MAX_QUEUE_LENGTH } = options
     const statements = new PreparedStatements(connection)
     const audit = new Audit(auditSealer, clock, readChainHead(connection, auditSealer, clock.now()))
     this.#audit = audit
@@ -117,10 +120,13 @@ class SqliteStore implements Store {
       driver: unsupportedDriver,
       executor,
     })
+    this.projections = new Projections({ db: this.db, own: [this.#totals], reportError: report, fail })
   }
 
   write<T>(body: (tx: TransactionScope) => Promise<T>, stamp: AuditOrigin): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StoreMisuseError('the store is closed'))
+    const { failure } = this.projections
+    if (failure) return Promise.reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: failure }))
     return this.#queue.add(body, stamp)
   }
 
@@ -136,11 +142,6 @@ class SqliteStore implements Store {
     return this.#totals.count(query.compile(), tables, (compiled) =>
       reader ? this.#scan(compiled, reader) : this.#read(compiled),
     )
-  }
-
-  onCommit(listener: CommitListener): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
   }
 
   async backup(file: string): Promise<void> {
@@ -193,29 +194,27 @@ class SqliteStore implements Store {
    * After each doubling: a database that was just filled would be read by plans made for an empty one. Only what is made
    * counts, because a change moves no statistics to speak of.
    */
-  #tendWhenGrown(changes: CommittedGroup['changes']): void {
-    for (const ofOne of changes) for (const { operation } of ofOne) if (operation === 'create') this.#made += 1
+  #analyzeIfGrown(changes: CommittedGroup['changes']): void {
+    for (const { operation } of changes) if (operation === 'create') this.#made += 1
     if (this.#made < Math.max(ANALYZE_AFTER_CHANGES, 2 * this.#tended)) return
     this.#tended = this.#made
     void this.analyze().catch(this.#report)
   }
 
-  #announce({ changes, tables }: CommittedGroup): void {
+  #announce({ changes, tables }: CommittedGroup): Promise<void> | undefined {
     this.#commits += 1
-    this.#totals.invalidate(tables)
-    this.#tendWhenGrown(changes)
-    for (const all of changes) {
-      const ofOne = all.filter(({ isAuditOnly }) => !isAuditOnly)
-      if (ofOne.length === 0) continue
-      for (const listener of this.#listeners) {
-        try {
-          listener(ofOne, this.#commits)
-        } catch (error) {
-          this.#report(error)
-        }
-      }
-    }
+    this.#analyzeIfGrown(changes)
+    return this.projections.apply(
+      changes.filter(({ isAuditOnly }) => !isAuditOnly),
+      tables,
+    )
   }
+}
+
+function crash(error: ProjectionError): void {
+  setImmediate(() => {
+    throw error
+  })
 }
 
 // So many records at the new end may have been changed by another process before their ages are lost.
