@@ -47,12 +47,12 @@ export async function createSession(context: Context, dialer: SessionOwner, requ
   const { serviceId, type, tags } = request
   const [present] = await existingSession(context.db, apiSessionId, serviceId, type)
   if (present) return present.id
-  await requireReachable(context, dialer, request)
+  const grantedType = await requireReachable(context, dialer, request)
   return context.write(async (tx) => {
     // Another request of the same client may have come first.
     const [made] = await existingSession(tx.db, apiSessionId, serviceId, type)
     if (made) return made.id
-    const values = { apiSessionId, identityId: identity.id, serviceId, type, tags, token: newToken() }
+    const values = { apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, token: newToken() }
     return (await insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')).id
   })
 }
@@ -61,7 +61,7 @@ async function requireReachable(
   context: Context,
   { identity, isAdmin, apiSessionId }: SessionOwner,
   { serviceId, type }: SessionRequest,
-): Promise<void> {
+): Promise<PolicyType> {
   const { access } = context.controller
   const isVisible = isAdmin
     ? await getRecordTable(services).exists(context.db, serviceId)
@@ -76,6 +76,7 @@ async function requireReachable(
   }
   if (access.listCommonRouters(identity, serviceId).length === 0) throw errors.NO_EDGE_ROUTERS_AVAILABLE()
   if (type === 'Invalid') throw invalidError('type', 'must be Dial or Bind', type)
+  return type
 }
 
 /** INVALID_POSTURE with the checks that do not pass, by policy. */

@@ -13,6 +13,7 @@ import {
   type ReferenceField,
   type SetTableInfo,
 } from './columns.ts'
+import { compileUndeclaredSearch, type UndeclaredSearch } from './declared-fields.ts'
 import { compileFilterSource, type FilterSource } from './filter-symbols.ts'
 import { compileRecordPlan, type RecordPlan } from './record-plan.ts'
 import { toRecordSchema } from './record-schema.ts'
@@ -25,6 +26,7 @@ export interface CompiledResource {
   readonly columns: readonly string[]
   readonly sets: readonly SetTableInfo[]
   readonly references: readonly ReferenceField[]
+  readonly findUndeclared: UndeclaredSearch
   /** The fields, of any resource, that mention records of this one. */
   readonly mentions: readonly Mention[]
   /** The resources whose records are records of this one too. */
@@ -49,6 +51,7 @@ export function compileResource(definition: AnyResource, resources: readonly Any
     columns: fields.map(({ name }) => name),
     sets: listSetTables(definition),
     references: listReferenceFields(definition),
+    findUndeclared: compileUndeclaredSearch(definition),
     mentions: listMentions(plural, resources),
     subtypes: resources.filter((other) => other.subtypeOf?.resource === plural),
     withParent: subtypeOf ? [plural, subtypeOf.resource] : [plural],

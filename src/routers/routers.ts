@@ -82,7 +82,7 @@ export class Routers {
 async function makeIdentity(tx: WriteContext, { id, name }: Tunneler): Promise<void> {
   await insert(tx, identities, newEntity(tx, identities, { id, name, typeId: 'Router', isAdmin: false }))
   const itself = [`@${id}`]
-  const policy = { semantic: 'AnyOf', edgeRouterRoles: itself, identityRoles: itself, isSystem: true }
+  const policy = { semantic: 'AnyOf' as const, edgeRouterRoles: itself, identityRoles: itself, isSystem: true }
   const named = { id, name: `edge-router-${id}-system`, ...policy }
   await insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, named))
 }

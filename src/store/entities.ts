@@ -10,6 +10,7 @@ import { getResource } from '../resources/index.ts'
 import { applyFallbacks, applyPatch } from '../schema/bodies.ts'
 import { type AnyField, toMemberName } from '../schema/fields.ts'
 import type { Change } from './changes.ts'
+import { omitInputs, requireDeclaredFields } from './declared-fields.ts'
 import { getRecordTable } from './record-tables.ts'
 import { entityFromRow, toChangedColumns, toRow } from './rows.ts'
 import { UniqueViolationError } from './store.ts'
@@ -63,7 +64,7 @@ export async function create<R extends AnyResource>(
   resource: R,
   values: Create<R>,
 ): Promise<Entity<R>> {
-  const draft = newEntity(context, resource, values)
+  const draft = newEntity(context, resource, omitInputs(resource, values) as Partial<Entity<R>>)
   const prepared = await context.controller.behaviors
     .get(resource)
     .prepare?.(context, { next: draft as never, previous: undefined }, values as never)
@@ -103,15 +104,17 @@ export async function remove(context: Context, resource: AnyResource, id: string
   })
 }
 
-/** A record that is not stored yet, complete, with an id. */
-export function newEntity(
+/** A record that is not stored yet, complete, with an id. @throws StoreMisuseError if a value is not of a field */
+export function newEntity<R extends AnyResource>(
   { clock }: Pick<Context, 'clock'>,
-  resource: AnyResource,
-  values: Readonly<Record<string, unknown>>,
-): AnyEntity {
+  resource: R,
+  values: Readonly<Partial<Entity<R>>>,
+): Entity<R> & AnyEntity {
+  const { id, ...given } = values as Readonly<Record<string, unknown>>
+  requireDeclaredFields(resource, given)
   const now = clock.now()
-  const given = { ...applyFallbacks(resource.fields, values), createdAt: now, updatedAt: now }
-  return { ...given, id: typeof values.id === 'string' ? values.id : newId() }
+  const complete = { ...applyFallbacks(resource.fields, given), createdAt: now, updatedAt: now }
+  return { ...complete, id: typeof id === 'string' ? id : newId() } as Entity<R> & AnyEntity
 }
 
 /** The fields that a caller may change later, with their defaults where they were not sent. */
@@ -143,6 +146,7 @@ async function changeRecord(
   values: Readonly<Record<string, unknown>>,
   apply: (previous: AnyEntity) => Record<string, unknown>,
 ): Promise<void> {
+  requireDeclaredFields(resource, omitInputs(resource, values))
   const seen = (await get(context, resource, id)) as AnyEntity
   if (seen.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
   const change = { next: apply(seen) as never, previous: seen as never }
@@ -167,6 +171,7 @@ export async function insert(
   details: Pick<Change, 'method'> = {},
 ): Promise<AnyEntity> {
   await checkRecord(tx, resource, entity, undefined, prepared)
+  requireDeclaredFields(resource, entity)
   const table = getRecordTable(resource)
   const n = await withFieldErrors(resource, entity, () => table.insert(tx.db, toRow(resource, entity)))
   for (const set of table.sets) await table.writeMembers(tx.db, set, n, [], entity[set.field] as string[])
@@ -183,18 +188,22 @@ export async function insert(
   return entity
 }
 
-/** Stores what a record has become. `updatedAt` moves even where nothing else does. */
-export async function update(
+/**
+ * Stores what a record has become. `updatedAt` moves even if nothing else does. @throws StoreMisuseError if a changed value
+ * is not of a field
+ */
+export async function update<R extends AnyResource>(
   tx: WriteContext,
-  named: AnyResource,
+  named: R,
   previous: AnyEntity,
-  changed: Readonly<Record<string, unknown>>,
+  changed: Readonly<Partial<Entity<R>>>,
   prepared?: unknown,
   audit: AuditDetail = named.audit,
 ): Promise<AnyEntity> {
   const resource = resolveSubtype(named, previous)
   const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
   await checkRecord(tx, resource, next, previous, prepared)
+  requireDeclaredFields(resource, next)
   const table = getRecordTable(resource)
   const n = await withFieldErrors(resource, next, () =>
     table.update(tx.db, next.id, toChangedColumns(resource, previous, next)),

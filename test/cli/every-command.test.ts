@@ -119,8 +119,8 @@ function dialled({ system }: TestController): Promise<void> {
     const serviceValues = { name: 'dialled', encryptionRequired: true }
     const { id: serviceId } = await insert(tx, services, newEntity(tx, services, serviceValues))
     const policy = {
-      type: 'Dial',
-      semantic: 'AnyOf',
+      type: 'Dial' as const,
+      semantic: 'AnyOf' as const,
       name: 'everything',
       identityRoles: ['#all'],
       serviceRoles: ['#all'],
@@ -128,7 +128,7 @@ function dialled({ system }: TestController): Promise<void> {
     await insert(tx, servicePolicies, newEntity(tx, servicePolicies, policy))
     const apiSession = await tx.db.selectFrom('api_sessions').select(['id', 'identityId']).executeTakeFirstOrThrow()
     const { id: apiSessionId, identityId } = apiSession
-    const values = { apiSessionId, identityId, serviceId, type: 'Dial', token: newToken() }
+    const values = { apiSessionId, identityId, serviceId, type: 'Dial' as const, token: newToken() }
     await insert(tx, sessions, newEntity(tx, sessions, values))
   })
 }

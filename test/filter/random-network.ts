@@ -2,6 +2,7 @@
 import { parseRoleSelector, matchesSelector as sideMatches } from '../../src/policy/role-selector.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { getResource } from '../../src/resources/index.ts'
+import type { Tags } from '../../src/schema/fields.ts'
 import { insert, newEntity } from '../../src/store/entities.ts'
 import type { TestController } from '../world/controller.ts'
 import type { Random } from '../world/random.ts'
@@ -214,7 +215,7 @@ function matchedIds(policy: Seen, field: string, records: readonly Seen[]): stri
     .map(({ id }) => id as string)
 }
 
-function randomTags(random: Random): Record<string, unknown> {
+function randomTags(random: Random): Tags {
   const values = ['north', 'South', 5, 2.5, 0, true, false, null, 'true', '5']
   return Object.fromEntries(
     random.some(['site', 'floor', 'on', 'a.b', 'room-1']).map((key) => [key, random.pick(values)]),

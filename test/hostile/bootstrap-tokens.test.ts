@@ -129,7 +129,7 @@ describe('an enrollment that is no bootstrap token', () => {
     const { id } = await world.signIn({ name: 'ordinary' })
     const { token } = await world.system.write(async (tx) => {
       const expiresAt = tx.clock.now() + 60_000
-      const values = { identityId: id, method: 'updb', expiresAt, username: null }
+      const values = { identityId: id, method: 'updb' as const, expiresAt, username: null }
       return (await insert(tx, enrollments, newEntity(tx, enrollments, values))) as unknown as { token: string }
     })
 

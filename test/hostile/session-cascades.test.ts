@@ -61,7 +61,7 @@ function dial(apiSessionId: string, identityId: string, times = 1): Promise<stri
           apiSessionId,
           identityId,
           serviceId,
-          type: made === 0 ? 'Dial' : 'Bind',
+          type: made === 0 ? ('Dial' as const) : ('Bind' as const),
           token: newToken(),
         }
         await insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')

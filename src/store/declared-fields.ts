@@ -1,0 +1,18 @@
+// Refuses values that no field takes: a misspelt field is an error of the code that names it, and no value is lost.
+import { getCompiledResource } from '../model/index.ts'
+import type { AnyResource } from '../resources/define.ts'
+import { StoreMisuseError } from './store.ts'
+
+type AnyValues = Readonly<Record<string, unknown>>
+
+/** Checks that every member of a record, or of values for it, is a field. @throws StoreMisuseError if one is not */
+export function requireDeclaredFields({ plural }: AnyResource, values: AnyValues): void {
+  const undeclared = getCompiledResource(plural).findUndeclared(values)
+  if (undeclared === undefined) return
+  throw new StoreMisuseError(`${plural.replaceAll('-', ' ')} have no field "${undeclared}"`)
+}
+
+/** What was sent for a record without the definition's `inputs`, which are not stored as they come. */
+export function omitInputs({ inputs }: AnyResource, values: AnyValues): AnyValues {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(inputs, name)))
+}

@@ -1,0 +1,114 @@
+// Values that no field of a resource takes are refused: code that misspells a field learns it, instead of losing the value.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AnyResource } from '../../src/resources/define.ts'
+import { identities } from '../../src/resources/identities.ts'
+import { postureChecks } from '../../src/resources/posture-checks.ts'
+import { services } from '../../src/resources/services.ts'
+import { create, find, get, insert, newEntity, patch, replace, update } from '../../src/store/entities.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { newName } from '../world/names.ts'
+
+let world: TestController
+
+beforeAll(async () => {
+  world = await testController()
+})
+afterAll(() => world.close())
+
+const misspelled: Readonly<Record<string, unknown>> = { encryptionIsRequired: true }
+const refusal = 'services have no field "encryptionIsRequired"'
+
+/** A service as code sees that works on any resource, so that no type tells which fields there are. */
+const anyService: AnyResource = services
+
+async function makeService(): Promise<string> {
+  return (await create(world.system, services, { name: newName('service') })).id
+}
+
+describe('a value that no field takes', () => {
+  it('is refused in a new record', () => {
+    const make = () => newEntity(world.system, anyService, { name: newName('service'), ...misspelled })
+
+    expect(make).toThrow(refusal)
+  })
+
+  it('is refused by the type of the resource, if that is known', () => {
+    // @ts-expect-error: services have no such field
+    expect(() => newEntity(world.system, services, { name: 'x', encryptionIsRequired: true })).toThrow(refusal)
+  })
+
+  it('is refused when a record is created, before anything is written', async () => {
+    const name = newName('service')
+
+    await expect(create(world.system, anyService, { name, ...misspelled })).rejects.toThrow(refusal)
+    expect(
+      await world.controller.store.db.selectFrom('services').select('id').where('name', '=', name).execute(),
+    ).toEqual([])
+  })
+
+  it('is refused when a complete record is stored', async () => {
+    const service = newEntity(world.system, services, { name: newName('service') })
+    const storing = world.system.write((tx) => insert(tx, anyService, { ...service, ...misspelled }))
+
+    await expect(storing).rejects.toThrow(refusal)
+    expect(await find(world.system, services, service.id)).toBeUndefined()
+  })
+
+  it('is refused in an update, and the record stays as it was', async () => {
+    const id = await makeService()
+    const before = await get(world.system, services, id)
+    const updating = world.system.write((tx) => update(tx, anyService, before, { name: 'another', ...misspelled }))
+
+    await expect(updating).rejects.toThrow(refusal)
+    expect(await get(world.system, services, id)).toEqual(before)
+  })
+
+  it('is refused in an update by the type of the resource, if that is known', async () => {
+    const before = await get(world.system, services, await makeService())
+    const updating = world.system.write(async (tx) => {
+      // @ts-expect-error: services have no such field
+      await update(tx, services, before, { encryptionIsRequired: true })
+    })
+
+    await expect(updating).rejects.toThrow(refusal)
+  })
+
+  it.each([
+    ['replacement', replace],
+    ['patch', patch],
+  ])('is refused in a %s, and the record stays as it was', async (_what, change) => {
+    const id = await makeService()
+    const before = await get(world.system, services, id)
+
+    await expect(change(world.system, services, id, { name: 'another', ...misspelled })).rejects.toThrow(refusal)
+    expect(await get(world.system, services, id)).toEqual(before)
+  })
+
+  it('is refused inside a structured field', () => {
+    const make = () =>
+      newEntity(world.system, postureChecks as AnyResource, {
+        name: newName('check'),
+        typeId: 'MFA',
+        details: { timeoutMinutes: 5 },
+      })
+
+    expect(make).toThrow('posture checks have no field "details.timeoutMinutes"')
+  })
+})
+
+describe('inputs of a definition', () => {
+  it('are no part of the record, and are accepted where it is created', async () => {
+    const values = {
+      name: newName('identity'),
+      typeId: 'User',
+      isAdmin: false,
+      enrollment: { ott: true, ottca: '', updb: '' },
+    }
+    const { id } = await create(world.system, identities, values)
+
+    expect(await find(world.system, identities, id)).not.toHaveProperty('enrollment')
+    expect(
+      await world.controller.store.db.selectFrom('enrollments').select('method').where('identityId', '=', id).execute(),
+    ).toEqual([{ method: 'ott' }])
+  })
+})
