@@ -72,6 +72,8 @@ export const authenticators = defineResource({
       secret: true,
       summary: 'Of the method updb; the auth policy of the identity may demand more of it.',
     }),
+    // The stored hash that the owner has proven to know the password of.
+    provenHash: f.text({ access: 'internal', nullable: true, secret: true }),
   },
   links: [{ key: 'identities', to: { resource: 'identities', field: 'identityId' } }],
   columns: ['id', 'method', 'identityId', 'username', 'fingerprint'],

@@ -104,7 +104,7 @@ export interface Definition<
   readonly variants?: Readonly<Record<string, Fields>>
   /**
    * Members a body accepts that are not stored as they come; the behavior acts on them. Those with the access `create` are for
-   * new records only.
+   * new records only; those with the access `internal` are given by code, and no body has them.
    */
   readonly inputs?: I
   /** Members of the record that its behavior computes from other tables. */

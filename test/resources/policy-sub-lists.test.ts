@@ -112,7 +112,7 @@ describe('what an identity may reach, where it is much', () => {
       newEntity(world.system, resource, {
         name: `${resource.name} ${String(at).padStart(3, '0')} ${attributes[0]}`,
         roleAttributes: at % 3 === 0 ? attributes : [attributes[0]],
-        isEdge: true,
+        ...('isEdge' in resource.fields ? { isEdge: true } : {}),
       }),
     )
     await world.system.write(async (tx) => {
