@@ -6,6 +6,8 @@ import type { AnyResource } from '../src/resources/define.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import type { AnyOperation } from './operation.ts'
 
+// Follows from the operation and its resource, neither of which changes. Built at the first request, because commands load
+// every operation at their start and list nothing by them.
 const sources = new WeakMap<AnyOperation, FilterSource>()
 
 /** The symbols of a list: the declared ones for administrators, and for others those of members that they are shown. */

@@ -140,6 +140,7 @@ interface IssuerFields {
   readonly keyIdentifier: Buffer
 }
 
+// A certificate never changes, and its parser is slow: the fields live as long as the parsed certificate does.
 const issuerFieldsCache = new WeakMap<X509Certificate, IssuerFields>()
 
 /** What every certificate says of its issuer. */

@@ -79,6 +79,7 @@ interface AuthorityFields {
   readonly issued: WeakMap<X509Certificate, boolean>
 }
 
+// A certificate never changes, and one authority is in the chain of many requests: its fields live as long as it does.
 const authorityFieldsCache = new WeakMap<X509Certificate, AuthorityFields>()
 
 /** Undefined for a certificate that is no authority. */

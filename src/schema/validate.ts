@@ -26,6 +26,7 @@ export function schemaCompiler(): Ajv {
 }
 
 const compiler = schemaCompiler()
+// Compiled at first use, because commands load all schemas and validate few bodies. A schema never changes.
 const compiled = new WeakMap<JsonSchema, ValidateFunction>()
 
 /** The first problem of `value` against `schema`, or undefined. Schemas are compiled at their first use. */
