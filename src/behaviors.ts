@@ -1,6 +1,5 @@
 // Which behavior each resource has: the one list of them, read once when the controller is put together.
 import type { Access } from './access/access.ts'
-import { SessionBehavior } from './access/session-behavior.ts'
 import { ApiSessionBehavior } from './auth/api-session-behavior.ts'
 import type { ApiSessions } from './auth/api-sessions.ts'
 import type { AuthPolicyCache } from './auth/auth-policies.ts'
@@ -41,6 +40,7 @@ import { TerminatorBehavior } from './routers/terminator-behavior.ts'
 import type { UsableRouters } from './routers/usable-routers.ts'
 import type { ConfigSchemas } from './schema/config-schemas.ts'
 import { ServiceBehavior } from './services/service-behavior.ts'
+import { SessionBehavior } from './sessions/session-behavior.ts'
 
 /** What behaviors work with. */
 export interface BehaviorCollaborators {

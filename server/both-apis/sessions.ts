@@ -1,10 +1,10 @@
 // Dialing and hosting: clients make sessions for services, administrators see every one, everybody else their own.
 import { createSession } from '../../src/access/create-session.ts'
-import type { NewSessionView } from '../../src/access/session-behavior.ts'
 import { getViewer } from '../../src/access/viewers.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import { sessions, sessionTypes } from '../../src/resources/sessions.ts'
 import { f, type Tags } from '../../src/schema/fields.ts'
+import type { NewSessionView } from '../../src/sessions/session-behavior.ts'
 import { removeInTransaction } from '../../src/store/entities.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'

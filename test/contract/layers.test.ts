@@ -1,5 +1,5 @@
 // The direction in which the parts may know each other: bin → commands → server → src.
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
@@ -11,11 +11,11 @@ function filesBelow(folder: string): string[] {
     .filter((name) => name.endsWith('.ts'))
 }
 
-/** What a file imports to use it, not only for its types; own files as paths from the root. */
+/** What a file imports, types included; own files as paths from the root. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8')
   const statements = text.matchAll(
-    /^(?:import|export)\s+(?!type\b)[^'"]*?from\s+'([^']+)'|^import\s+'([^']+)'|import\('([^']+)'\)/gm,
+    /^(?:import|export)\s[^'"]*?\bfrom\s+'([^']+)'|^import\s+'([^']+)'|import\('([^']+)'\)/gm,
   )
   return [...statements].map(([, from, bare, dynamic]) => {
     const name = from ?? bare ?? dynamic ?? ''
@@ -33,25 +33,91 @@ const rules: readonly { readonly in: string; readonly never: RegExp; readonly be
   { in: 'server', never: /^(commands|bin)\//, because: 'the server knows no terminal' },
   { in: 'server', never: /^@oclif\//, because: 'the server knows no terminal' },
   { in: 'commands', never: /^fastify/, because: 'commands speak through transports' },
-  { in: 'src/schema', never: /^src\/(?!schema|errors|clock|ids)/, because: 'field kinds stand below everything' },
-  {
-    in: 'src/resources',
-    never: /^src\/(?!resources|schema|errors|clock|ids)/,
-    because: 'definitions stand below what follows from them',
-  },
   {
     in: 'src/resources',
     never: /^(kysely|better-sqlite3|argon2|jose|ajv|yaml)$/,
     because: 'commands load the definitions, and must start fast',
   },
-  {
-    in: 'src/model',
-    never: /^src\/(?!model|resources|schema|errors)|^(kysely|better-sqlite3|fastify)/,
-    because: 'what is compiled from definitions follows from them alone',
-  },
-  { in: 'src/policy', never: /^(?!src\/policy)/, because: 'policy evaluation does no I/O' },
-  { in: 'src/pki', never: /^(kysely|better-sqlite3)$|^src\/store/, because: 'certificates do not depend on storage' },
+  { in: 'src/policy', never: /^(?!src\/)/, because: 'policy evaluation does no I/O' },
+  { in: 'src/pki', never: /^(kysely|better-sqlite3)$/, because: 'certificates do not depend on storage' },
 ]
+
+// ---- the table in src/README.md ------------------------------------------------------------------------------------
+
+interface Row {
+  /** Folders, with a slash at their end, and files: below src/. */
+  readonly parts: readonly string[]
+  /** What they may import beside themselves: parts, or all parts of the rows above. */
+  readonly imports: readonly string[] | 'everything above'
+}
+
+function readTable(): Row[] {
+  const readme = readFileSync(join(root, 'src/README.md'), 'utf8')
+  const [, table = ''] = /^\| Part \| Purpose \| Imports \|\n\|[-|]+\n((?:\|.*\n)+)/m.exec(readme) ?? []
+  return table
+    .trimEnd()
+    .split('\n')
+    .map((line) => {
+      const [, parts = '', , imports = ''] = line.split('|').map((cell) => cell.trim())
+      return {
+        parts: namesIn(parts),
+        imports: imports === 'everything above' ? imports : namesIn(imports),
+      }
+    })
+}
+
+function namesIn(cell: string): string[] {
+  return [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+}
+
+const table = readTable()
+
+/** The place in the table of a file below src/: of the part with the longest name that contains it. */
+function rowOf(file: string): number {
+  const name = file.replace(/^src\//, '')
+  const [best] = table
+    .flatMap(({ parts }, at) => parts.map((part) => ({ part, at })))
+    .filter(({ part }) => (part.endsWith('/') ? name.startsWith(part) : name === part))
+    .sort((a, b) => b.part.length - a.part.length)
+  return best?.at ?? -1
+}
+
+function mayImport(from: number, to: number): boolean {
+  if (from === to) return true
+  const { imports } = table[from] as Row
+  const isNamed = imports === 'everything above' || imports.some((part) => rowOf(`src/${part}`) === to)
+  return isNamed && to < from
+}
+
+// ---- circles -------------------------------------------------------------------------------------------------------
+
+/** Imports that are still to vanish from circles. The list only shrinks. */
+const STILL_CIRCULAR: readonly string[] = ['src/context.ts → src/controller.ts']
+
+type Graph = ReadonlyMap<string, readonly string[]>
+
+/** Groups of files that reach each other (the strongly connected components of more than one file, by Tarjan). */
+function findCircles(graph: Graph): string[][] {
+  const circles: string[][] = []
+  const order = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const stack: string[] = []
+  const visit = (file: string) => {
+    order.set(file, order.size)
+    lowest.set(file, order.get(file) as number)
+    stack.push(file)
+    for (const next of graph.get(file) ?? []) {
+      if (!graph.has(next)) continue
+      if (!order.has(next)) visit(next)
+      if (stack.includes(next)) lowest.set(file, Math.min(lowest.get(file) as number, lowest.get(next) as number))
+    }
+    if (lowest.get(file) !== order.get(file)) return
+    const circle = stack.splice(stack.indexOf(file))
+    if (circle.length > 1) circles.push(circle.sort())
+  }
+  for (const file of graph.keys()) if (!order.has(file)) visit(file)
+  return circles
+}
 
 describe('the layers', () => {
   it.each(rules.map((rule) => [`${rule.in} never imports ${rule.never}: ${rule.because}`, rule]))(
@@ -66,6 +132,51 @@ describe('the layers', () => {
       expect(offences).toEqual([])
     },
   )
+
+  it('are read from a table that has a row for each part of src, and names no part twice', () => {
+    const files = filesBelow('src')
+    const parts = table.flatMap((row) => row.parts)
+
+    expect(files.filter((file) => rowOf(file) === -1)).toEqual([])
+    expect(parts.filter((part) => !existsSync(join(root, 'src', part)))).toEqual([])
+    expect(parts.filter((part, at) => parts.indexOf(part) !== at)).toEqual([])
+  })
+
+  it('name as imports only parts above', () => {
+    const below = table.flatMap(({ parts, imports }, at) =>
+      imports === 'everything above'
+        ? []
+        : imports.filter((part) => !(rowOf(`src/${part}`) < at)).map((part) => `${parts.join(', ')}: ${part}`),
+    )
+
+    expect(below).toEqual([])
+  })
+
+  it('hold for every import in src, of types too', () => {
+    const offences = filesBelow('src').flatMap((file) =>
+      importsOf(file)
+        .filter((name) => name.startsWith('src/') && !mayImport(rowOf(file), rowOf(name)))
+        .map((name) => `${file} → ${name}`)
+        .filter((edge) => !STILL_CIRCULAR.includes(edge)),
+    )
+
+    expect(offences).toEqual([])
+  })
+
+  it('have no circle of imports, of types too', () => {
+    const files = ['src', 'server', 'commands'].flatMap(filesBelow)
+    const graph = new Map(
+      files.map((file) => [file, importsOf(file).filter((name) => !STILL_CIRCULAR.includes(`${file} → ${name}`))]),
+    )
+
+    expect(findCircles(graph)).toEqual([])
+  })
+
+  it('have no exception that nothing needs', () => {
+    const edges = new Set(filesBelow('src').flatMap((file) => importsOf(file).map((name) => `${file} → ${name}`)))
+
+    expect(STILL_CIRCULAR.filter((edge) => !edges.has(edge))).toEqual([])
+  })
 
   it('knows SQLite in its dialect only', () => {
     const users = filesBelow('src').filter((file) => importsOf(file).includes('better-sqlite3'))

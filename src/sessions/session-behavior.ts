@@ -1,4 +1,7 @@
 // The members of a session that are true at the moment it is looked at: its routers, and the policies that grant it.
+
+import type { Access } from '../access/access.ts'
+import { roleBearerOfSession } from '../access/role-bearers.ts'
 import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { Behavior } from '../behavior.ts'
 import type { ReadContext } from '../context.ts'
@@ -9,8 +12,6 @@ import type { ReferenceCache } from '../records/reference-cache.ts'
 import type { ComputedInput } from '../resources/define.ts'
 import type { sessions } from '../resources/sessions.ts'
 import type { UsableRouters } from '../routers/usable-routers.ts'
-import type { Access } from './access.ts'
-import { roleBearerOfSession } from './role-bearers.ts'
 
 /** The session is shown to the caller that has just made it: clients do not expect policies there. */
 export interface NewSessionView {
