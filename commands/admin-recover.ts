@@ -1,4 +1,4 @@
-// `controller admin recover`: lets an administrator in again, for whoever can read the data directory.
+// `controller admin recover`: restores the access of an administrator, on the data directory.
 import { Args, Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
 import { PrintingCommand } from './base.ts'
@@ -10,18 +10,18 @@ import { promptPassword, promptText } from './prompts.ts'
 
 export class AdminRecover extends PrintingCommand {
   static override summary =
-    'Let an administrator in again who is locked out: new username and password, enabled, under an auth policy they meet.'
+    'Restores the access of an administrator: new username and password, enabled, under an auth policy that allows them.'
   static override description =
-    'Works on the data directory while no controller runs on it, and is audited with the name of the user of this machine.'
+    'Works on the data directory while no controller runs on it. The audit records the user name of the operating system.'
   static override args = {
     identity: Args.string({
-      description: 'Name or id of the identity; the first administrator unless said otherwise.',
+      description: 'Name or id of the identity. Default: the first administrator.',
       name: 'NAME',
     }),
   }
   static override flags = {
     'data-dir': dataDirectoryFlag,
-    username: Flags.string({ char: 'u', description: 'Username to sign in with from now on.' }),
+    username: Flags.string({ char: 'u', description: 'The new username.' }),
     'password-file': Flags.string({ description: 'File with the new password; - is stdin.' }),
   }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data --username admin']
@@ -42,21 +42,21 @@ export class AdminRecover extends PrintingCommand {
       administrator,
       ...(args.identity === undefined ? {} : { identity: args.identity }),
     }).catch(explain(directory))
-    const sentence = [`${identityName} can administer again:`, ...done.map((one) => `  ${one}`)].join('\n')
+    const sentence = [`Restored the access of ${identityName}:`, ...done.map((change) => `  ${change}`)].join('\n')
     const facts = { identityId, identityName, username, done }
     await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
 }
 
-interface Refused extends Error {
+interface RecoveryError extends Error {
   readonly code?: string
   readonly status?: number
   readonly publicCause?: { readonly field?: string; readonly reason?: string; readonly message?: string }
 }
 
-/** What was refused, by name and status: the classes behind them need not be loaded to be recognised. */
+/** Reports a failure by its name and status, so that the classes of the controller need not be loaded. */
 function explain(directory: string) {
-  return (error: Refused): never => {
+  return (error: RecoveryError): never => {
     if (error.name !== 'ControllerError') explainOpenError(directory, 'stop the controller first')(error)
     const { field, reason, message } = error.publicCause ?? {}
     const exitCode = { 404: EXIT.notFound, 409: EXIT.conflict }[error.status ?? 0] ?? EXIT.usage

@@ -1,4 +1,4 @@
-// `controller api`: any request, for what no command does yet.
+// `controller api`: sends any request, for operations without a command.
 import { Flags } from '@oclif/core'
 import { requiredArgument } from './arguments.ts'
 import { CLIENT_PATH, MANAGEMENT_PATH } from './client/client.ts'
@@ -9,11 +9,11 @@ import { readJson, readText } from './input.ts'
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 export const apiRequest = defineConnectedCommand({
-  summary: 'Sends any request to the API, and prints what it answers.',
+  summary: 'Sends any request to the API, and prints the response.',
   args: {
     method: requiredArgument({ description: `One of ${METHODS.join(', ')}.` }),
     path: requiredArgument({
-      description: `Path and query, below ${MANAGEMENT_PATH}; one that begins with /edge is taken as it is.`,
+      description: `Path and query, below ${MANAGEMENT_PATH}; a path that begins with /edge is sent unchanged.`,
     }),
   },
   flags: {
@@ -21,26 +21,31 @@ export const apiRequest = defineConnectedCommand({
       description: 'The body as JSON; @FILE reads it from a file, - from stdin.',
       helpValue: 'JSON|@FILE',
     }),
-    'content-type': Flags.string({ description: 'Type of a body that is no JSON.' }),
-    header: Flags.string({ description: 'A further header, NAME: VALUE.', multiple: true, multipleNonGreedy: true }),
+    'content-type': Flags.string({ description: 'Content type of a body that is not JSON.' }),
+    header: Flags.string({
+      description: 'An additional header, NAME: VALUE.',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
   },
   example: "GET '/identities?limit=1'",
   async run({ client, args, flags, print }) {
     const method = (args.method ?? '').toUpperCase()
-    if (!METHODS.includes(method)) throw makeUsageError(`${args.method} is none of ${METHODS.join(', ')}`)
+    if (!METHODS.includes(method))
+      throw makeUsageError(`unknown method ${args.method}: must be one of ${METHODS.join(', ')}`)
     const path = args.path ?? ''
-    if (!path.startsWith('/')) throw makeUsageError('a path begins with /', { hint: `/${path}` })
+    if (!path.startsWith('/')) throw makeUsageError('the path must begin with /', { hint: `/${path}` })
     const type = flags['content-type'] as string | undefined
     const data = flags.data as string | undefined
     const body =
       data === undefined ? undefined : await (type === undefined ? readJson('data', data) : readText('data', data))
-    const headers = Object.fromEntries(((flags.header as string[] | undefined) ?? []).map(headerFrom))
-    const typed = type === undefined ? headers : { ...headers, 'content-type': type }
-    const { reply } = await client.call(method, isWhole(path) ? path : MANAGEMENT_PATH + path, body, typed)
+    const headers = Object.fromEntries(((flags.header as string[] | undefined) ?? []).map(parseHeader))
+    const allHeaders = type === undefined ? headers : { ...headers, 'content-type': type }
+    const { reply } = await client.call(method, isAbsolutePath(path) ? path : MANAGEMENT_PATH + path, body, allHeaders)
     const isJson = String(reply.headers['content-type'] ?? '').startsWith('application/json')
     const record = isJson ? (JSON.parse(reply.text) as Record<string, unknown>) : undefined
     if (!record) return print({ kind: 'text', text: reply.text })
-    // What the API answers is JSON, so that is what is printed unless something else is asked for.
+    // The API responds with JSON, so JSON is the default output.
     if (flags.output === undefined) return print({ kind: 'text', text: JSON.stringify(record, null, 2) })
     await print({ kind: 'record', record })
   },
@@ -48,13 +53,13 @@ export const apiRequest = defineConnectedCommand({
   base: '',
 })
 
-/** Whether the path begins at the root of the server. */
-function isWhole(path: string): boolean {
+/** Whether the path begins at the root of the server, not below the management API. */
+function isAbsolutePath(path: string): boolean {
   return path.startsWith('/edge/') || path.startsWith('/.well-known/') || path.startsWith(CLIENT_PATH)
 }
 
-function headerFrom(given: string): [string, string] {
-  const at = given.indexOf(':')
-  if (at < 1) throw makeUsageError(`--header takes NAME: VALUE, not ${given}`, { field: 'header' })
-  return [given.slice(0, at).trim().toLowerCase(), given.slice(at + 1).trim()]
+function parseHeader(text: string): [string, string] {
+  const at = text.indexOf(':')
+  if (at < 1) throw makeUsageError(`--header must be NAME: VALUE, not ${text}`, { field: 'header' })
+  return [text.slice(0, at).trim().toLowerCase(), text.slice(at + 1).trim()]
 }

@@ -1,4 +1,4 @@
-// Arguments of commands: only ever from the command line.
+// Arguments of commands, which are read from the command line only.
 import { Args, type Interfaces } from '@oclif/core'
 
 interface ArgumentOptions {
@@ -6,12 +6,12 @@ interface ArgumentOptions {
   readonly options?: readonly string[]
 }
 
-/** An argument. oclif would read one that is missing from stdin, which belongs to `--data -` and the like. */
+/** An optional argument. By default oclif reads a missing argument from stdin, but stdin belongs to flags such as `--data -`. */
 export function optionalArgument({ options, ...common }: ArgumentOptions): Interfaces.Arg<string | undefined> {
   return Args.string({ ...common, ignoreStdin: true, ...(options ? { options: [...options] } : {}) })
 }
 
-/** An argument that has to be there. */
+/** A required argument, which is not read from stdin either. */
 export function requiredArgument({ options, ...common }: ArgumentOptions): Interfaces.Arg<string> {
   return Args.string({ ...common, required: true, ignoreStdin: true, ...(options ? { options: [...options] } : {}) })
 }

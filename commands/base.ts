@@ -1,4 +1,4 @@
-// What every command has: how it prints, how it asks, and how it fails.
+// The base class of commands: printing, confirmation and failure.
 import { Command, Config, Flags, type Interfaces } from '@oclif/core'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { reportFailure } from './failures.ts'
@@ -12,46 +12,46 @@ import { confirm } from './prompts.ts'
 const outputFlag = Flags.option({
   char: 'o',
   options: formats,
-  description: 'Form of the output; a table unless said otherwise.',
+  description: 'Output format. Default: table.',
   helpGroup: 'GLOBAL',
 })({})
 
 export const printingFlags: Interfaces.FlagInput = { output: outputFlag }
 
-/** This program as oclif knows it: no plugins and no hooks, so there is nothing to load; loading takes longer than most commands. */
-class OwnConfig extends Config {
+/** The configuration of oclif without plugins and hooks, because loading it takes longer than most commands. */
+class StaticConfig extends Config {
   override version = loadManifest().version
   override runHook = async () => ({ successes: [], failures: [] })
 }
 
-/** A command whose result can be printed in any form. */
+/** A command whose result can be printed in any output format. */
 export abstract class PrintingCommand extends Command {
   static override baseFlags = printingFlags
 
-  /** Runs the command to its end. @throws ExitError with the exit code where it failed */
+  /** Runs the command. @throws ExitError with the exit code if it failed */
   static start(this: new (argv: string[], config: Config) => PrintingCommand, argv: readonly string[]): Promise<void> {
-    return new this([...argv], new OwnConfig({ root: '' }))._run()
+    return new this([...argv], new StaticConfig({ root: '' }))._run()
   }
 
-  /** Prints a result to stdout: in the form asked for, else as a table. */
+  /** Prints a result to stdout, as a table unless `output` is another format. */
   protected print(result: Result, output: unknown): Promise<void> {
     return printResult(result, (output as Format | undefined) ?? 'table', openStdout())
   }
 
-  /** Asks before something is destroyed, unless `--yes` answered already. @throws CommandError where the answer is no */
+  /** Asks for confirmation of a destructive change, unless `--yes` is set. @throws CommandError if the user declines */
   protected async confirm(flags: { yes?: unknown }, question: string): Promise<void> {
     if (flags.yes === true || (await confirm(question, '--yes'))) return
     throw new CommandError(EXIT.interrupted, 'INTERRUPTED', 'nothing was changed')
   }
 
-  /** Says something to the person in front of the terminal, beside the result. */
+  /** Writes a message for the user to stderr. */
   protected notice(text: string): void {
     process.stderr.write(`${escapeLines(text)}\n`)
   }
 
   override async catch(error: Error): Promise<void> {
     const { id = '', flags, baseFlags } = this.ctor
-    const known = [...Object.keys(flags ?? {}), ...Object.keys(baseFlags ?? {})]
-    this.exit(await reportFailure(error, { command: toTypedCommand(id), argv: this.argv, flags: known }))
+    const flagNames = [...Object.keys(flags ?? {}), ...Object.keys(baseFlags ?? {})]
+    this.exit(await reportFailure(error, { command: toTypedCommand(id), argv: this.argv, flags: flagNames }))
   }
 }

@@ -1,7 +1,7 @@
-// What a person is told of a controller whose root certificate is not the pinned one.
+// The failure for a controller whose root certificate is not the pinned one.
 import type { Failure } from './failure-text.ts'
 
-/** The fingerprint to compare with must come from elsewhere, so the hint does not repeat the offered one. */
+/** The hint does not repeat the offered fingerprint, because the user must obtain it from a trusted place. */
 export function describeChangedRoot(
   url: string,
   offered: string,
@@ -9,7 +9,7 @@ export function describeChangedRoot(
 ): Failure & { hint: string } {
   return {
     code: 'ROOT_CHANGED',
-    message: `${url} is another controller than before: its root certificate has the SHA-256 ${offered}, expected was ${pinned.join(' or ')}`,
-    hint: `if it was made anew: controller login ${url} --fingerprint SHA-256, as "controller serve" prints it there`,
+    message: `the root certificate of ${url} has changed: its SHA-256 is ${offered}, expected ${pinned.join(' or ')}`,
+    hint: `if the controller was created again: controller login ${url} --fingerprint SHA-256, which "controller serve" prints`,
   }
 }

@@ -1,4 +1,4 @@
-// Makes command classes from plain descriptions: what varies is said, connecting and closing is not.
+// Makes command classes from descriptions, with one implementation of connecting and closing.
 import type { Command, Interfaces } from '@oclif/core'
 import { PrintingCommand, printingFlags } from './base.ts'
 import type { Client } from './client/client.ts'
@@ -7,18 +7,18 @@ import type { Format, Result } from './output/formats.ts'
 
 export type CommandClass = Command.Class
 
-export type GivenFlags = Readonly<Record<string, unknown>> &
+export type ParsedFlags = Readonly<Record<string, unknown>> &
   ConnectionFlags & { readonly output?: Format; readonly yes?: boolean }
 
-/** What the body of a command works with. */
+/** The input and output of one run of a command. */
 export interface CommandRun {
   readonly client: Client
   readonly args: Readonly<Record<string, string | undefined>>
-  readonly flags: GivenFlags
+  readonly flags: ParsedFlags
   print(result: Result): Promise<void>
-  /** Says something to the person, beside the result. */
+  /** Writes a message for the user to stderr. */
   notice(text: string): void
-  /** Asks before something is destroyed. @throws CommandError where the answer is no */
+  /** Asks for confirmation of a destructive change. @throws CommandError if the user declines */
   confirm(question: string): Promise<void>
 }
 
@@ -27,24 +27,24 @@ export interface CommandDescription {
   readonly aliases?: string[]
   readonly args?: Interfaces.ArgInput
   readonly flags?: Interfaces.FlagInput
-  /** The rest of a command line that works. */
+  /** The arguments and flags of a command line that works. */
   readonly example: string
-  /** Whether it needs no session. */
+  /** Whether it works without an API session. */
   readonly isPublic?: boolean
-  /** What its paths stand below; the management API unless said otherwise. */
+  /** The prefix of its paths. Default: the management API. */
   readonly base?: string
-  /** Settles with the exit code, where that is another than 0. */
-  // biome-ignore lint/suspicious/noConfusingVoidType: most commands have nothing to tell
+  /** Settles with the exit code, if that is not 0. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing
   run(run: CommandRun): Promise<number | void>
 }
 
-/** A command that talks to a controller, over HTTPS or offline. */
+/** A command that sends requests to a controller, over HTTPS or offline. */
 export function defineConnectedCommand(description: CommandDescription): CommandClass {
   const { summary, aliases = [], args = {}, flags = {}, example, isPublic = false, base } = description
-  const both = Object.keys(flags).find((flag) => flag in connectionFlags || flag in printingFlags)
-  if (both !== undefined)
-    throw new Error(`--${both} is a flag of all commands, and cannot mean anything else: ${summary}`)
-  const made = class extends PrintingCommand {
+  const duplicate = Object.keys(flags).find((flag) => flag in connectionFlags || flag in printingFlags)
+  if (duplicate !== undefined)
+    throw new Error(`--${duplicate} is a flag of all commands and cannot be defined again: ${summary}`)
+  const command = class extends PrintingCommand {
     static override summary = summary
     static override aliases = aliases
     static override args = args
@@ -53,19 +53,19 @@ export function defineConnectedCommand(description: CommandDescription): Command
     static override examples = [`<%= config.bin %> <%= command.id %> ${example}`.trim()]
 
     async run(): Promise<void> {
-      const parsed = await this.parse(made)
-      const given = parsed.flags as unknown as GivenFlags
+      const parsed = await this.parse(command)
+      const parsedFlags = parsed.flags as unknown as ParsedFlags
       const notice = (text: string) => this.notice(text)
-      const client = await connect(given, { version: this.config.version, isPublic, base, notice })
+      const client = await connect(parsedFlags, { version: this.config.version, isPublic, base, notice })
       let code: number | undefined
       try {
         code = (await description.run({
           client,
           args: parsed.args as Record<string, string | undefined>,
-          flags: given,
-          print: (result) => this.print(result, given.output),
+          flags: parsedFlags,
+          print: (result) => this.print(result, parsedFlags.output),
           notice,
-          confirm: (question) => this.confirm(given, question),
+          confirm: (question) => this.confirm(parsedFlags, question),
         })) as number | undefined
       } finally {
         await client.close()
@@ -73,5 +73,5 @@ export function defineConnectedCommand(description: CommandDescription): Command
       if (code) this.exit(code)
     }
   }
-  return made as unknown as CommandClass
+  return command as unknown as CommandClass
 }

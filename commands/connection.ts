@@ -1,4 +1,4 @@
-// Which controller a command speaks to: one that runs, by a profile, or the data directory itself, only when asked.
+// Chooses the controller of a command: a running one by its profile, or with `--offline` the data directory.
 import { hostname, userInfo } from 'node:os'
 import { Flags, type Interfaces } from '@oclif/core'
 import { createHttpTransport } from '../src/client/http-transport.ts'
@@ -9,7 +9,7 @@ import { dataDirectoryFlag, openOffline, resolveDataDirectory } from './data-dir
 import { CommandError, EXIT } from './exit-codes.ts'
 import { withRequestOutput } from './show-request.ts'
 
-/** The flags by which a controller is chosen. */
+/** The flags that choose a controller. */
 export interface ConnectionFlags {
   readonly controller?: string | undefined
   readonly profile?: string | undefined
@@ -19,13 +19,13 @@ export interface ConnectionFlags {
 }
 
 export const profileFlag = Flags.string({
-  description: 'The profile to use; the current one unless said otherwise.',
+  description: 'The profile to use. Default: the current one.',
   env: 'CONTROLLER_PROFILE',
   helpGroup: 'GLOBAL',
 })
 
 export const controllerFlag = Flags.string({
-  description: 'URL of the controller, in place of a profile.',
+  description: 'URL of the controller, instead of a profile.',
   helpGroup: 'GLOBAL',
 })
 
@@ -33,52 +33,47 @@ export const connectionFlags: Interfaces.FlagInput = {
   controller: controllerFlag,
   profile: profileFlag,
   offline: Flags.boolean({
-    description: 'Work on the data directory itself, while no controller runs on it.',
+    description: 'Work on the data directory, while no controller runs on it.',
     helpGroup: 'GLOBAL',
   }),
   'data-dir': { ...dataDirectoryFlag, helpGroup: 'GLOBAL' },
   'show-request': Flags.boolean({
-    description: 'Show on stderr what is sent, without its secrets.',
+    description: 'Print each request to stderr, with secrets masked.',
     helpGroup: 'GLOBAL',
   }),
 }
 
 export interface ConnectOptions {
-  /** Of this command line, for the controller's log. */
+  /** The version of this command line, for the controller's log. */
   readonly version: string
-  /** Whether the request needs no session. */
+  /** Whether requests work without an API session. */
   readonly isPublic: boolean
-  /** What paths stand below; the management API unless said otherwise. */
+  /** The prefix of paths. Default: the management API. */
   readonly base: string | undefined
-  /** Where `--show-request` writes. */
+  /** Writes the output of `--show-request`. */
   notice(text: string): void
 }
 
-/** A client of the controller that the flags choose. @throws CommandError where there is none, or it is not free */
+/** A client of the controller that the flags choose. @throws CommandError if there is none, or its data directory is locked */
 export async function connect(flags: ConnectionFlags, options: ConnectOptions): Promise<Client> {
   const { version, isPublic, base } = options
-  const show = (transport: Transport) =>
+  const wrap = (transport: Transport) =>
     flags['show-request'] ? withRequestOutput(transport, options.notice) : transport
   if (flags.offline) {
-    return new Client(show(await openOffline(resolveDataDirectory(flags['data-dir']), getUserName())), { base })
+    return new Client(wrap(await openOffline(resolveDataDirectory(flags['data-dir']), getUserName())), { base })
   }
   const { name, profile } = chooseProfile(flags)
   if (profile.token === undefined && !isPublic) {
-    throw new CommandError(
-      EXIT.signInFirst,
-      'NOT_SIGNED_IN',
-      `${profile.url}: nobody is signed in with the profile ${name}`,
-      {
-        hint: `controller login ${profile.url} --profile ${name}`,
-      },
-    )
+    throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `${profile.url}: the profile ${name} is not signed in`, {
+      hint: `controller login ${profile.url} --profile ${name}`,
+    })
   }
   const { url, rootPem, token } = profile
   const headers = { 'user-agent': `controller/${version} (${hostname()})` }
-  return new Client(show(createHttpTransport({ url, rootPem, headers })), { base, token })
+  return new Client(wrap(createHttpTransport({ url, rootPem, headers })), { base, token })
 }
 
-/** Who works on this machine, for the audit. */
+/** The user name of the operating system, for the audit. */
 export function getUserName(): string {
   try {
     return userInfo().username
@@ -87,38 +82,42 @@ export function getUserName(): string {
   }
 }
 
-/** The profile that the flags name, else the current one. @throws CommandError with exit code 4 */
+/** The profile that the flags choose, else the current one. @throws CommandError with exit code 4 if there is none */
 export function chooseProfile({ controller, profile }: ConnectionFlags): { name: string; profile: Profile } {
   const profiles = Profiles.open(process.env)
-  if (controller !== undefined) return profileOfUrl(profiles, controller, profile)
+  if (controller !== undefined) return findProfileOfUrl(profiles, controller, profile)
   const name = profile ?? profiles.currentName
-  const found = name === undefined ? undefined : profiles.get(name)
-  if (name !== undefined && found) return { name, profile: found }
-  const message = name === undefined ? 'no controller is known yet' : `there is no profile ${name}`
+  const chosenProfile = name === undefined ? undefined : profiles.get(name)
+  if (name !== undefined && chosenProfile) return { name, profile: chosenProfile }
+  const message = name === undefined ? 'there is no profile yet' : `there is no profile ${name}`
   const hint = name === undefined ? 'controller login https://HOST:PORT' : 'controller profile list'
   throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', message, { hint })
 }
 
-/** Several profiles may lead to one controller: the one that is named, else the current one, else the first. */
-function profileOfUrl(profiles: Profiles, url: string, named: string | undefined): { name: string; profile: Profile } {
-  const wanted = normalizeUrl(url)
+/** Several profiles may have the same URL: the profile of the flag comes first, then the current one, then all others. */
+function findProfileOfUrl(
+  profiles: Profiles,
+  url: string,
+  preferred: string | undefined,
+): { name: string; profile: Profile } {
+  const normalizedUrl = normalizeUrl(url)
   const names = [
-    ...(named === undefined ? [] : [named]),
+    ...(preferred === undefined ? [] : [preferred]),
     ...(profiles.currentName === undefined ? [] : [profiles.currentName]),
     ...profiles.names,
   ]
   for (const name of names) {
     const profile = profiles.get(name)
-    if (profile?.url === wanted) return { name, profile }
+    if (profile?.url === normalizedUrl) return { name, profile }
   }
-  throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `there is no profile for ${wanted}`, {
-    hint: `controller login ${wanted}`,
+  throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `there is no profile for ${normalizedUrl}`, {
+    hint: `controller login ${normalizedUrl}`,
   })
 }
 
-/** `https://host:port` from what a person typed. @throws CommandError with exit code 2 */
-export function normalizeUrl(given: string): string {
-  const text = given.includes('://') ? given : `https://${given}`
-  if (URL.canParse(text) && text.startsWith('https://')) return new URL(text).origin
-  throw new CommandError(EXIT.usage, 'USAGE', `${given} is not the URL of a controller`, { hint: 'https://HOST:PORT' })
+/** Returns `https://host:port`; the scheme may be missing. @throws CommandError with exit code 2 if the text is not such a URL */
+export function normalizeUrl(text: string): string {
+  const url = text.includes('://') ? text : `https://${text}`
+  if (URL.canParse(url) && url.startsWith('https://')) return new URL(url).origin
+  throw new CommandError(EXIT.usage, 'USAGE', `${text} is not the URL of a controller`, { hint: 'https://HOST:PORT' })
 }

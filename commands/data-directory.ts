@@ -1,4 +1,4 @@
-// Which data directory a command works on, and how it is opened while no controller runs.
+// Resolves the data directory of a command, and opens it while no controller runs on it.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Flags } from '@oclif/core'
@@ -8,26 +8,26 @@ import { CommandError, EXIT } from './exit-codes.ts'
 
 export const dataDirectoryFlag = Flags.string({
   description:
-    'Data directory of the controller; CONTROLLER_DATA_DIR, or "controller" in the data home, unless said otherwise.',
+    'Data directory of the controller. Default: CONTROLLER_DATA_DIR, else "controller" in the data home of the user.',
   env: 'CONTROLLER_DATA_DIR',
 })
 
-/** The directory that a flag or the environment names, else the one of this user. */
-export function resolveDataDirectory(given: string | undefined, env: NodeJS.ProcessEnv = process.env): string {
-  return resolve(given ?? join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'controller'))
+/** The directory of the flag, else the default directory of the user. */
+export function resolveDataDirectory(flag: string | undefined, env: NodeJS.ProcessEnv = process.env): string {
+  return resolve(flag ?? join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'controller'))
 }
 
-/** A way into the directory without a controller. @throws CommandError where it is none, or somebody works on it */
+/** Opens a data directory without a running controller. @throws CommandError if it is not a data directory, or another process has it open */
 export async function openOffline(directory: string, osUser: string): Promise<Transport> {
   await assertInitialized(directory)
-  const { openOfflineTransport: offlineTransport } = await import('../server/in-process.ts')
-  const transport = await offlineTransport(directory, osUser, process.env).catch(explainOpenError(directory))
+  const { openOfflineTransport } = await import('../server/in-process.ts')
+  const transport = await openOfflineTransport(directory, osUser, process.env).catch(explainOpenError(directory))
   rememberDirectory(directory, process.env)
   return transport
 }
 
-/** Whether a controller was made in the directory. @throws CommandError if this account cannot enter it */
-export async function isInitialised(directory: string): Promise<boolean> {
+/** Whether the directory is initialized. @throws CommandError if this account cannot read it */
+export async function isDirectoryInitialized(directory: string): Promise<boolean> {
   const { isInitialized } = await import('../src/initialize.ts')
   try {
     return isInitialized(directory)
@@ -36,17 +36,17 @@ export async function isInitialised(directory: string): Promise<boolean> {
   }
 }
 
-/** @throws CommandError with exit code 5 where no controller was made yet */
+/** @throws CommandError with exit code 5 if the directory is not initialized */
 export async function assertInitialized(directory: string): Promise<void> {
-  if (await isInitialised(directory)) return
+  if (await isDirectoryInitialized(directory)) return
   throw new CommandError(EXIT.notFound, 'NO_DATA_DIRECTORY', `${directory} is not the data directory of a controller`, {
     hint: `--data-dir with another directory, or controller init --data-dir ${directory}`,
   })
 }
 
-const LOCKED_HINT = 'leave out --offline to speak to the controller that runs, or stop it first'
+const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'
 
-/** The exit code for each thing that can be wrong with a directory. */
+/** Exit codes by the code of a DataDirectoryError. */
 const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   NOT_EMPTY: EXIT.conflict,
   NOT_PRIVATE: EXIT.notPermitted,
@@ -55,10 +55,10 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   DATABASE_MISSING: EXIT.notFound,
 }
 
-/** What it means when a directory cannot be opened. */
+/** Returns a handler that reports why a directory could not be opened. @throws CommandError with the reason and a hint */
 export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
   return (error: Error): never => {
-    // By name: the server's modules are not those of this command line.
+    // By name, because the server is bundled separately: its classes are not those of the command line.
     if (error.name === 'DirectoryLocked') {
       throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, {
         hint: whenLocked,
@@ -72,7 +72,7 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
     if ((error as { code?: unknown }).code === 'STORAGE_UNAVAILABLE') {
       const message = `the database of ${directory} cannot be used: ${(error.cause as Error).message}`
       throw new CommandError(EXIT.failed, 'STORAGE_UNAVAILABLE', message, {
-        hint: `see that its disk has room and can be written, then: controller db check --data-dir ${directory}`,
+        hint: `make sure that its disk has space and is writable, then: controller db check --data-dir ${directory}`,
       })
     }
     if (error.name === 'ConfigError') {

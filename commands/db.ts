@@ -6,21 +6,22 @@ import { assertInitialized, dataDirectoryFlag, explainOpenError, resolveDataDire
 import { EXIT } from './exit-codes.ts'
 
 export class DbCheck extends PrintingCommand {
-  static override summary = 'Looks whether a database is whole: its pages, its references, the chain of its audit.'
+  static override summary =
+    'Checks the integrity of the database: its pages, its references, and the hash chain of its audit.'
   static override flags = { 'data-dir': dataDirectoryFlag }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
 
   async run(): Promise<void> {
     const { flags } = await this.parse(DbCheck)
-    const { directory, file, auditKey, maintenance } = await opened(flags['data-dir'])
-    if (process.stderr.isTTY) this.notice(`Reading ${file}: this takes a while where it is large.`)
-    const report = await attempt(directory, async () =>
+    const { directory, file, auditKey, maintenance } = await openDirectory(flags['data-dir'])
+    if (process.stderr.isTTY) this.notice(`Reading ${file}; a large database takes some time.`)
+    const report = await runMaintenance(directory, async () =>
       maintenance.checkDatabase(directory, { database: file, auditKey }),
     )
     const { findings, auditRecords, pendingMigrations } = report
     const sentence =
       findings.length === 0
-        ? `${file} is whole; its audit is an unbroken chain of ${auditRecords} records.`
+        ? `${file} is intact; its audit is an unbroken chain of ${auditRecords} records.`
         : [`${file} is damaged:`, ...findings.map((finding) => `  ${finding}`)].join('\n')
     const facts = { file, isWhole: findings.length === 0, findings, auditRecords, pendingMigrations }
     await this.print({ kind: 'done', sentence, facts }, flags.output)
@@ -29,11 +30,11 @@ export class DbCheck extends PrintingCommand {
 }
 
 export class DbMigrate extends PrintingCommand {
-  static override summary = 'Brings a database to the newest schema; starting the controller does the same.'
+  static override summary = 'Migrates the database to the newest schema, as the start of a controller does.'
   static override flags = {
     'data-dir': dataDirectoryFlag,
     'dry-run': Flags.boolean({
-      description: 'Try it on a copy, and change nothing. Exit code 3 where there is something to do.',
+      description: 'Run the migrations on a copy, without any change. Exit code 3 if there are migrations to run.',
     }),
   }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data --dry-run']
@@ -41,25 +42,25 @@ export class DbMigrate extends PrintingCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(DbMigrate)
     const isTrial = flags['dry-run'] === true
-    const { directory, file, maintenance } = await opened(flags['data-dir'])
-    const migrations = await attempt(directory, () =>
+    const { directory, file, maintenance } = await openDirectory(flags['data-dir'])
+    const migrations = await runMaintenance(directory, () =>
       maintenance.migrateDatabase(directory, file, systemClock, { isTrial }),
     )
-    const sentence = sentenceFor(file, migrations, isTrial)
+    const sentence = toSentence(file, migrations, isTrial)
     await this.print({ kind: 'done', sentence, facts: { file, isTrial, migrations } }, flags.output)
     if (isTrial && migrations.length > 0) this.exit(EXIT.denied)
   }
 }
 
-function sentenceFor(file: string, migrations: readonly string[], isTrial: boolean): string {
+function toSentence(file: string, migrations: readonly string[], isTrial: boolean): string {
   if (migrations.length === 0) return `${file} has the newest schema.`
   return isTrial
-    ? `${file} needs ${migrations.join(', ')}; on a copy they ran without failure.`
-    : `${file} now has the newest schema: ran ${migrations.join(', ')}.`
+    ? `${file} needs ${migrations.join(', ')}; they succeed on a copy.`
+    : `${file} was migrated to the newest schema: ${migrations.join(', ')}.`
 }
 
-async function opened(given: string | undefined) {
-  const directory = resolveDataDirectory(given)
+async function openDirectory(flag: string | undefined) {
+  const directory = resolveDataDirectory(flag)
   await assertInitialized(directory)
   const { getDataPaths } = await import('../src/data-directory.ts')
   const maintenance = await import('../src/store/dialects/sqlite/maintenance.ts')
@@ -67,6 +68,6 @@ async function opened(given: string | undefined) {
   return { directory, file: database, auditKey, maintenance }
 }
 
-function attempt<T>(directory: string, work: () => Promise<T>): Promise<T> {
+function runMaintenance<T>(directory: string, work: () => Promise<T>): Promise<T> {
   return work().catch(explainOpenError(directory, 'stop it first'))
 }

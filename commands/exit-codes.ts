@@ -1,4 +1,4 @@
-// What the exit code of a command says; the same for every command.
+// The exit codes of all commands, and the errors that carry them.
 
 export const EXIT = {
   done: 0,
@@ -13,11 +13,11 @@ export const EXIT = {
   interrupted: 130,
 } as const
 
-/** For `help exit-codes`. */
+/** The texts of `controller help exit-codes`. */
 export const exitCodeMeanings: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.done, 'done'],
   [EXIT.failed, 'failed'],
-  [EXIT.usage, 'wrong usage, or refused as invalid'],
+  [EXIT.usage, 'wrong usage, or rejected as invalid'],
   [EXIT.denied, 'differences found, or access denied'],
   [EXIT.signInFirst, 'sign in first, or the session expired'],
   [EXIT.notFound, 'not found'],
@@ -27,7 +27,7 @@ export const exitCodeMeanings: readonly (readonly [code: number, meaning: string
   [EXIT.interrupted, 'interrupted'],
 ]
 
-/** A failure that a command itself finds: what is wrong, and what helps. */
+/** A failure that a command detects itself: what is wrong, and what to do. */
 export class CommandError extends Error {
   readonly exitCode: number
   readonly code: string
@@ -49,12 +49,12 @@ export class CommandError extends Error {
   }
 }
 
-/** The command line itself is wrong: exit code 2. */
+/** An error in the command line: exit code 2. */
 export function makeUsageError(message: string, more: { hint?: string; field?: string } = {}): CommandError {
   return new CommandError(EXIT.usage, 'USAGE', message, more)
 }
 
-/** What an answer of the API says of a request that was refused. */
+/** The members of an error response that determine the exit code. */
 interface ErrorResponse {
   readonly status: number
   readonly causeCode: string | undefined
@@ -62,7 +62,7 @@ interface ErrorResponse {
   readonly reason: string | undefined
 }
 
-/** The exit code for a request that the controller refused. */
+/** The exit code for an error response of the controller. */
 export function toExitCode({ status, causeCode, field, reason }: ErrorResponse): number {
   switch (status) {
     case 401:
@@ -78,7 +78,7 @@ export function toExitCode({ status, causeCode, field, reason }: ErrorResponse):
     case 503:
       return EXIT.tryLater
     default:
-      // A name that is taken is a conflict for a script, although the API calls it invalid.
+      // The API reports a duplicate name as an invalid value; for scripts it is a conflict.
       if (status === 400 && field !== undefined && reason === 'is taken') return EXIT.conflict
       return status >= 400 && status < 500 ? EXIT.usage : EXIT.failed
   }

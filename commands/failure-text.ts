@@ -1,16 +1,16 @@
-// How a failure is written to stderr: sentences for people, one JSON object for programs.
+// Writes failures to stderr: as text for people, as one JSON object for programs.
 import { escapeJson, escapeLines } from './output/text.ts'
 
 /** The command that failed. */
 export interface Attempt {
-  /** As people type it, `identity list`. */
+  /** As it is typed: `identity list`. */
   readonly command: string
   readonly argv: readonly string[]
-  /** Its flags, for the nearest of one that it has not. */
+  /** Names of its flags, to suggest one for an unknown flag. */
   readonly flags: readonly string[]
 }
 
-/** A failure as JSON shows it. */
+/** A failure, with the members of its JSON. */
 export interface Failure {
   readonly code: string
   readonly message: string
@@ -19,19 +19,19 @@ export interface Failure {
   readonly requestId?: string
 }
 
-/** @param argv decides the form */
+/** @param argv selects JSON if its output format is one for programs */
 export function writeFailure(failure: Failure, argv: readonly string[]): void {
-  process.stderr.write(wantsJson(argv) ? `${escapeJson(JSON.stringify(failure))}\n` : text(failure))
+  process.stderr.write(wantsJson(argv) ? `${escapeJson(JSON.stringify(failure))}\n` : toText(failure))
 }
 
-function text({ message, hint, requestId }: Failure): string {
+function toText({ message, hint, requestId }: Failure): string {
   const lines = [message]
   if (hint) lines.push(`Try: ${hint}`)
   if (requestId) lines.push(`Request: ${requestId}`)
   return `${escapeLines(lines.join('\n'))}\n`
 }
 
-/** Whether the result was asked for in a form that programs read; JSON is YAML, too. */
+/** Whether the output format is one for programs. JSON is also valid YAML. */
 function wantsJson(argv: readonly string[]): boolean {
   return argv.some((word, at) => {
     const value = word === '-o' || word === '--output' ? argv[at + 1] : /^(?:-o=?|--output=)(\w+)$/.exec(word)?.[1]

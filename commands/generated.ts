@@ -1,3 +1,3 @@
-// What the build needs of the command line to write the manifest and the reference.
+// The exports with which the build writes the manifest and the reference.
 export { renderReference } from './help/reference.ts'
 export { listTopics } from './topics.ts'

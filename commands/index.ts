@@ -1,4 +1,4 @@
-// Every command by its id: those that people need more of are written by hand, all others follow from the API.
+// Every command by its id: some are written by hand, all others are generated from the API.
 import { AdminRecover } from './admin-recover.ts'
 import { loadApiDescription } from './api/description.ts'
 import { makeOperationCommands } from './api/operation-commands.ts'
@@ -15,7 +15,7 @@ import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
 import { Serve } from './serve.ts'
 import { whoami } from './whoami.ts'
 
-const written = {
+const HAND_WRITTEN = {
   serve: Serve,
   init: Init,
   login: Login,
@@ -33,8 +33,8 @@ const written = {
   'db:migrate': DbMigrate,
 }
 
-// Defined one by one: the commands of operations are made when they are looked up.
+// Property descriptors are copied, because the commands of operations are getters that create them at the first use.
 export const COMMANDS: Readonly<Record<string, CommandClass>> = Object.defineProperties(
   makeOperationCommands(loadApiDescription()),
-  Object.getOwnPropertyDescriptors(written as unknown as Record<string, CommandClass>),
+  Object.getOwnPropertyDescriptors(HAND_WRITTEN as unknown as Record<string, CommandClass>),
 )

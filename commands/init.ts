@@ -1,24 +1,24 @@
-// `controller init`: makes a data directory without starting a controller.
+// `controller init`: creates a data directory without starting a controller.
 import { Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
 import type { Overrides } from '../src/config.ts'
 import { PrintingCommand } from './base.ts'
 import { rememberDirectory } from './client/known-directories.ts'
-import { dataDirectoryFlag, explainOpenError, isInitialised, resolveDataDirectory } from './data-directory.ts'
+import { dataDirectoryFlag, explainOpenError, isDirectoryInitialized, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { promptPassword } from './prompts.ts'
 
 export const networkFlags = {
   listen: Flags.string({ description: 'Address to listen on, as host:port.', helpValue: 'HOST:PORT' }),
   advertise: Flags.string({
-    description: 'Name under which clients reach the controller; may be given several times.',
+    description: 'Address under which clients reach the controller. Can be repeated.',
     helpValue: 'NAME:PORT',
     multiple: true,
     multipleNonGreedy: true,
   }),
 }
 
-/** Settings that these flags stand for. */
+/** The settings that the flags override. */
 export function readNetworkSettings({ listen, advertise }: { listen?: string; advertise?: string[] }): Overrides {
   return {
     ...(listen === undefined
@@ -29,7 +29,7 @@ export function readNetworkSettings({ listen, advertise }: { listen?: string; ad
 }
 
 export class Init extends PrintingCommand {
-  static override summary = 'Makes the data directory of a new controller: keys, certificates, database and settings.'
+  static override summary = 'Creates the data directory of a new controller: keys, certificates, database and settings.'
   static override flags = {
     'data-dir': dataDirectoryFlag,
     ...networkFlags,
@@ -50,8 +50,8 @@ export class Init extends PrintingCommand {
     const { flags } = await this.parse(Init)
     const directory = resolveDataDirectory(flags['data-dir'])
     const { initializeDirectory } = await import('../src/initialize.ts')
-    if (await isInitialised(directory)) {
-      const message = `${directory} is a controller's data directory already`
+    if (await isDirectoryInitialized(directory)) {
+      const message = `${directory} is already the data directory of a controller`
       const hint = `controller serve --data-dir ${directory}`
       throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint })
     }
@@ -66,9 +66,9 @@ export class Init extends PrintingCommand {
       settings: readNetworkSettings(flags),
       clock: systemClock,
       ...(administrator ? { administrator } : {}),
-    }).catch(explainOpenError(directory, 'wait until it is done'))
+    }).catch(explainOpenError(directory, 'wait until it has finished'))
     const sentence = [
-      `Made a controller in ${directory}:`,
+      `Created a controller in ${directory}:`,
       ...files.map((file) => `  ${file}`),
       '',
       `Next: controller serve --data-dir ${directory}`,
@@ -78,14 +78,14 @@ export class Init extends PrintingCommand {
   }
 }
 
-/** The bounds of every username and password. */
+/** @throws CommandError with exit code 2 if the username or the password has too few or too many characters */
 export function assertCredentials(credentials: { username: string; password: string } | undefined): void {
   if (!credentials) return
   const { username, password: secret } = credentials
   if (username.length < 4 || username.length > 100) {
-    throw makeUsageError('a username has 4 to 100 characters', { field: 'username' })
+    throw makeUsageError('the username must have 4 to 100 characters', { field: 'username' })
   }
   if (secret.length < 5 || secret.length > 100) {
-    throw makeUsageError('a password has 5 to 100 characters', { field: 'password' })
+    throw makeUsageError('the password must have 5 to 100 characters', { field: 'password' })
   }
 }

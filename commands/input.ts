@@ -1,16 +1,16 @@
-// Text that comes from elsewhere than the command line: files and stdin.
+// Reads the values of flags from files and from stdin.
 import { readFile } from 'node:fs/promises'
 import { makeUsageError } from './exit-codes.ts'
 
-/** Text as it is typed, from a file by `@FILE`, or from stdin by `-`. @throws CommandError with exit code 2 */
-export async function readText(flag: string, given: string): Promise<string> {
-  if (given === '-') return stdinText(flag)
-  return given.startsWith('@') ? fileText(flag, given.slice(1)) : given
+/** The value of a flag: as it is typed, from a file by `@FILE`, or from stdin by `-`. @throws CommandError with exit code 2 if it cannot be read */
+export async function readText(flag: string, value: string): Promise<string> {
+  if (value === '-') return readStdin(flag)
+  return value.startsWith('@') ? readTextFile(flag, value.slice(1)) : value
 }
 
-/** The same, as JSON. */
-export async function readJson(flag: string, given: string): Promise<unknown> {
-  const text = await readText(flag, given)
+/** Like `readText`, parsed as JSON. @throws CommandError with exit code 2 if it is not JSON */
+export async function readJson(flag: string, value: string): Promise<unknown> {
+  const text = await readText(flag, value)
   try {
     return JSON.parse(text)
   } catch (error) {
@@ -18,13 +18,13 @@ export async function readJson(flag: string, given: string): Promise<unknown> {
   }
 }
 
-/** A secret from a file, or from stdin by `-`, without the line end that editors and `echo` put there. */
+/** A secret from a file, or from stdin by `-`, without the line end that editors and `echo` append. */
 export async function readSecret(flag: string, file: string): Promise<string> {
-  const text = file === '-' ? await stdinText(flag) : await fileText(flag, file)
+  const text = file === '-' ? await readStdin(flag) : await readTextFile(flag, file)
   return text.replace(/\r?\n$/, '')
 }
 
-async function fileText(flag: string, path: string): Promise<string> {
+async function readTextFile(flag: string, path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
@@ -32,8 +32,8 @@ async function fileText(flag: string, path: string): Promise<string> {
   }
 }
 
-async function stdinText(flag: string): Promise<string> {
-  if (process.stdin.isTTY) process.stderr.write(`Type what --${flag} takes, then Ctrl-D on a line of its own.\n`)
+async function readStdin(flag: string): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write(`Enter the value of --${flag}, then press Ctrl-D on a new line.\n`)
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
   return Buffer.concat(chunks).toString('utf8')

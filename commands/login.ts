@@ -1,4 +1,4 @@
-// `controller login`: signs in, pins the controller's root, and remembers both in a profile.
+// `controller login`: signs in, pins the controller's root certificate, and stores both in a profile.
 import { readFileSync } from 'node:fs'
 import { Flags } from '@oclif/core'
 import { type Bootstrap, decodeBootstrap } from '../src/auth/bootstrap-codec.ts'
@@ -22,20 +22,20 @@ interface LoginFlags {
 }
 
 export class Login extends PrintingCommand {
-  static override summary = 'Signs in to a controller and makes it the current one.'
+  static override summary = 'Signs in to a controller, and makes its profile the current one.'
   static override args = {
-    url: optionalArgument({ description: 'URL of the controller; the current one unless said otherwise.' }),
+    url: optionalArgument({ description: 'URL of the controller. Default: the current one.' }),
   }
   static override flags = {
     bootstrap: Flags.string({
-      description: 'The token that a new controller printed: makes the first administrator.',
+      description: 'The bootstrap token that a new controller printed; creates the first administrator.',
       helpValue: 'TOKEN',
     }),
     controller: Flags.string({ description: 'The same as the argument URL.' }),
-    profile: { ...profileFlag, description: 'Name of the profile; host and port unless said otherwise.' },
+    profile: { ...profileFlag, description: 'Name of the profile. Default: host and port.' },
     username: Flags.string({ char: 'u', description: 'Username.' }),
     'password-file': Flags.string({ description: 'File with the password; - is stdin.', helpValue: 'FILE' }),
-    'mfa-code': Flags.string({ description: 'Code of the second factor, where one is owed.', helpValue: 'CODE' }),
+    'mfa-code': Flags.string({ description: 'Code of the second factor, if one is required.', helpValue: 'CODE' }),
     'ca-file': Flags.string({
       description: 'File with the root certificate of the controller, as PEM.',
       helpValue: 'FILE',
@@ -43,8 +43,7 @@ export class Login extends PrintingCommand {
     fingerprint: Flags.string({ description: 'SHA-256 of the root certificate.', helpValue: 'SHA-256' }),
     yes: Flags.boolean({
       char: 'y',
-      description:
-        'Trust the root certificate of a controller that is not known yet. One that changed needs --fingerprint.',
+      description: 'Trust the root certificate of a new controller. A changed root certificate requires --fingerprint.',
     }),
   }
   static override examples = [
@@ -56,17 +55,17 @@ export class Login extends PrintingCommand {
     const { args, flags } = await this.parse(Login)
     const bootstrap = flags.bootstrap === undefined ? undefined : parseBootstrap(flags.bootstrap)
     const profiles = Profiles.open(process.env)
-    const url = normalizeUrl(bootstrap?.url ?? args.url ?? flags.controller ?? currentUrl(profiles, flags.profile))
-    const root = await this.#trustedRoot(url, flags, bootstrap?.fingerprint)
-    const known = flags.profile === undefined ? undefined : profiles.get(flags.profile)?.username
+    const url = normalizeUrl(bootstrap?.url ?? args.url ?? flags.controller ?? getProfileUrl(profiles, flags.profile))
+    const root = await this.#resolveTrustedRoot(url, flags, bootstrap?.fingerprint)
+    const profileUsername = flags.profile === undefined ? undefined : profiles.get(flags.profile)?.username
     const username =
       flags.username ??
-      known ??
+      profileUsername ??
       (await promptText(bootstrap ? 'Username of the new administrator' : 'Username', '--username'))
-    const secret = await promptPassword('Password', flags['password-file'])
-    assertCredentials({ username, password: secret })
-    if (bootstrap) await redeem(url, root, bootstrap, username, secret)
-    const session = await signIn(url, root, username, secret, flags['mfa-code'])
+    const password = await promptPassword('Password', flags['password-file'])
+    assertCredentials({ username, password })
+    if (bootstrap) await redeemBootstrapToken(url, root, bootstrap, username, password)
+    const session = await signIn(url, root, username, password, flags['mfa-code'])
     const name = flags.profile ?? toProfileName(url)
     const signedInAt = new Date().toISOString()
     profiles.save(name, { url, rootPem: root.pem, username, token: session.token, signedInAt })
@@ -79,72 +78,74 @@ export class Login extends PrintingCommand {
       identityName: identity.name,
       expiresAt,
     }
-    const sentence = `Signed in to ${url} as ${identity.name} (profile ${name}). Unused, the session ends ${toTimeText(expiresAt)}, at ${expiresAt}.`
+    const sentence = `Signed in to ${url} as ${identity.name} (profile ${name}). If it is not used, the session expires ${toTimeText(expiresAt)}, at ${expiresAt}.`
     await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
 
-  /** The root by which this controller is recognised from now on. */
-  async #trustedRoot(url: string, flags: LoginFlags, expected: string | undefined): Promise<RootCertificate> {
-    if (flags['ca-file'] !== undefined) return rootOfFile(flags['ca-file'])
+  /** The root certificate to pin for this controller. */
+  async #resolveTrustedRoot(url: string, flags: LoginFlags, expected: string | undefined): Promise<RootCertificate> {
+    if (flags['ca-file'] !== undefined) return readRootFile(flags['ca-file'])
     const offered = await fetchRoot(url)
     if (!offered) {
       throw new CommandError(
         EXIT.failed,
         'NO_CONTROLLER',
-        `${url} is not a controller: it offers no root certificate`,
+        `${url} is not a controller: it does not offer a root certificate`,
         {
-          hint: 'controller login with another URL',
+          hint: 'check the URL',
         },
       )
     }
-    const wanted = (expected ?? flags.fingerprint)?.replaceAll(':', '').toLowerCase()
-    if (wanted !== undefined) return assertExpected(url, offered, wanted)
-    const pinned = pinnedFingerprints(url)
+    const expectedFingerprint = (expected ?? flags.fingerprint)?.replaceAll(':', '').toLowerCase()
+    if (expectedFingerprint !== undefined) return assertFingerprint(url, offered, expectedFingerprint)
+    const pinned = listPinnedFingerprints(url)
     if (pinned.includes(offered.fingerprint)) return offered
-    if (pinned.length > 0) throw rootChanged(url, offered, pinned)
+    if (pinned.length > 0) throw rootChangedError(url, offered, pinned)
     this.notice(`The root certificate of ${url} has the SHA-256 ${offered.fingerprint}`)
     if (flags.yes === true) return offered
     if (!canPrompt()) {
-      throw makeUsageError(`the root certificate of ${url} is not known`, {
+      throw makeUsageError(`the root certificate of ${url} is not trusted yet`, {
         hint: '--fingerprint SHA-256, --ca-file FILE, or --yes',
       })
     }
-    if (await confirm('Is that the one you expect?', '--yes')) return offered
+    if (await confirm('Is this the fingerprint that you expect?', '--yes')) return offered
     throw new CommandError(EXIT.interrupted, 'INTERRUPTED', 'the root certificate was not accepted')
   }
 }
 
 /**
- * Another root than the one that is pinned is a controller that was made anew, or an attacker who waits for the password.
- * Only a fingerprint from elsewhere can tell, so neither a question nor `--yes` is enough.
+ * A root certificate that differs from the pinned one belongs to a controller that was created again, or to an attacker.
+ * Only a fingerprint from a trusted place can tell which, so neither a prompt nor `--yes` is enough.
  */
-function rootChanged(url: string, offered: RootCertificate, pinned: readonly string[]): CommandError {
+function rootChangedError(url: string, offered: RootCertificate, pinned: readonly string[]): CommandError {
   const { code, message, hint } = describeChangedRoot(url, offered.fingerprint, pinned)
   return new CommandError(EXIT.failed, code, message, { hint })
 }
 
-function assertExpected(url: string, offered: RootCertificate, wanted: string): RootCertificate {
-  if (offered.fingerprint === wanted) return offered
-  const message = `${url} has another root certificate than expected: ${offered.fingerprint}, not ${wanted}`
-  throw new CommandError(EXIT.failed, 'UNTRUSTED', message, { hint: 'compare with what "controller serve" printed' })
+function assertFingerprint(url: string, offered: RootCertificate, expected: string): RootCertificate {
+  if (offered.fingerprint === expected) return offered
+  const message = `unexpected root certificate of ${url}: its SHA-256 is ${offered.fingerprint}, expected ${expected}`
+  throw new CommandError(EXIT.failed, 'UNTRUSTED', message, {
+    hint: 'compare it with the fingerprint that "controller serve" prints',
+  })
 }
 
 function parseBootstrap(text: string): Bootstrap {
   const bootstrap = decodeBootstrap(text)
-  if (!bootstrap) throw makeUsageError('that is not a bootstrap token', { field: 'bootstrap' })
+  if (!bootstrap) throw makeUsageError('--bootstrap is not a bootstrap token', { field: 'bootstrap' })
   return bootstrap
 }
 
-function currentUrl(profiles: Profiles, profile: string | undefined): string {
+function getProfileUrl(profiles: Profiles, profile: string | undefined): string {
   const name = profile ?? profiles.currentName
   const url = name === undefined ? undefined : profiles.get(name)?.url
   if (url) return url
-  throw makeUsageError('say which controller', { hint: 'controller login https://HOST:PORT' })
+  throw makeUsageError('missing argument: URL', { hint: 'controller login https://HOST:PORT' })
 }
 
-function rootOfFile(file: string): RootCertificate {
+function readRootFile(file: string): RootCertificate {
   const root = rootFromPem(readText(file))
-  if (!root) throw makeUsageError(`${file} holds no root certificate`, { field: 'ca-file' })
+  if (!root) throw makeUsageError(`${file} does not contain a root certificate`, { field: 'ca-file' })
   return root
 }
 
@@ -156,8 +157,8 @@ function readText(file: string): string {
   }
 }
 
-/** The roots by which earlier sign-ins know this URL. */
-function pinnedFingerprints(url: string): string[] {
+/** The fingerprints that profiles pin for this URL. */
+function listPinnedFingerprints(url: string): string[] {
   const profiles = Profiles.open(process.env)
   return profiles.names.flatMap((name) => {
     const profile = profiles.get(name)
@@ -165,16 +166,16 @@ function pinnedFingerprints(url: string): string[] {
   })
 }
 
-async function redeem(
+async function redeemBootstrapToken(
   url: string,
   root: RootCertificate,
   { token }: Bootstrap,
   username: string,
-  secret: string,
+  password: string,
 ): Promise<void> {
   const client = new Client(createHttpTransport({ url, rootPem: root.pem }), { base: CLIENT_PATH })
   try {
-    await client.call('POST', `/enroll?method=updb&token=${token}`, { username, password: secret })
+    await client.call('POST', `/enroll?method=updb&token=${token}`, { username, password })
   } finally {
     await client.close()
   }
@@ -191,26 +192,26 @@ async function signIn(
   url: string,
   root: RootCertificate,
   username: string,
-  secret: string,
+  password: string,
   code: string | undefined,
 ): Promise<Session> {
   const transport = createHttpTransport({ url, rootPem: root.pem })
   try {
     const { data } = await new Client(transport).call('POST', '/authenticate?method=password', {
       username,
-      password: secret,
+      password,
     })
     const session = data as Session
-    if (!owesCode(session)) return session
-    const given = code ?? (await promptText('Code of the second factor', '--mfa-code'))
+    if (!requiresCode(session)) return session
+    const factorCode = code ?? (await promptText('Code of the second factor', '--mfa-code'))
     const client = new Client(transport, { token: session.token })
-    await client.call('POST', '/authenticate/mfa', { code: given.trim() })
+    await client.call('POST', '/authenticate/mfa', { code: factorCode.trim() })
     return (await client.call('GET', '/current-api-session')).data as Session
   } finally {
     await transport.close()
   }
 }
 
-function owesCode({ authQueries = [] }: Session): boolean {
+function requiresCode({ authQueries = [] }: Session): boolean {
   return authQueries.some(({ typeId }) => typeId === 'MFA' || typeId === 'TOTP')
 }

@@ -1,5 +1,4 @@
-// `controller logout`: ends the session, there and here.
-
+// `controller logout`: ends the session, and removes it from the profile.
 import { createHttpTransport, UnreachableError } from '../src/client/http-transport.ts'
 import { PrintingCommand } from './base.ts'
 import { Client, RequestError } from './client/client.ts'
@@ -7,7 +6,7 @@ import { Profiles } from './client/profiles.ts'
 import { chooseProfile, controllerFlag, profileFlag } from './connection.ts'
 
 export class Logout extends PrintingCommand {
-  static override summary = 'Signs out: ends the session, and forgets it here.'
+  static override summary = 'Signs out: ends the session, and removes it from the profile.'
   static override flags = { controller: controllerFlag, profile: profileFlag }
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
@@ -23,11 +22,11 @@ export class Logout extends PrintingCommand {
       try {
         await client.call('DELETE', '/current-api-session')
       } catch (error) {
-        // A session that has ended there already, or ends by itself because nobody can reach it, is forgotten here all the same.
+        // The profile is signed out in any case: a session on an unreachable controller expires.
         if (!(error instanceof UnreachableError) && !(error instanceof RequestError && error.status === 401))
           throw error
         if (error instanceof UnreachableError)
-          this.notice(`${error.message}; the session there ends when it is not used`)
+          this.notice(`${error.message}; the session expires there if it is not used`)
       } finally {
         await client.close()
       }

@@ -1,15 +1,15 @@
-// Finds the command that was typed. Help, and what is wrong before there is a command, need nothing that is slow to load.
+// Finds the command of a command line. Help, and errors before a command is found, load no slow modules.
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { writeFailure } from './failure-text.ts'
 import { loadManifest, mapCommandIds } from './manifest.ts'
 import { findNearest } from './nearest.ts'
 
-/** Runs a command line to its end; the result is the exit code. */
+/** Runs a command line, and returns the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
-  // Whatever a command writes may hold a secret.
+  // Files that a command writes may contain secrets.
   process.umask(0o077)
-  if (!process.stdout.listeners('error').includes(endQuietly)) process.stdout.on('error', endQuietly)
-  if (!process.stderr.listeners('error').includes(ignoreError)) process.stderr.on('error', ignoreError)
+  if (!process.stdout.listeners('error').includes(exitOnClosedPipe)) process.stdout.on('error', exitOnClosedPipe)
+  if (!process.stderr.listeners('error').includes(ignoreWriteError)) process.stderr.on('error', ignoreWriteError)
   if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
   const words = moveFlagsLast(argv)
   try {
@@ -22,48 +22,48 @@ export async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-const UNEXPECTED_FAILURE = { code: 'FAILED', hint: 'npm run build, where this is a clone of the sources' }
+const UNEXPECTED_FAILURE = { code: 'FAILED', hint: 'npm run build, if this is a clone of the repository' }
 
 async function runWords(words: readonly string[]): Promise<number> {
   const ids = mapCommandIds(loadManifest())
-  const named = findNames(words)
-  if (named[0] === 'help') return showHelp(named.slice(1), ids)
-  if (hasHelpFlag(words)) return showHelp(named, ids)
-  const count = findLongestCommand(named, ids)
-  const id = ids.get(named.slice(0, count).join(':'))
-  const [flag] = words.slice(named.length).filter((word) => word !== '--')
-  if (id === undefined) return showHelp(named, ids, flag)
+  const names = takeNames(words)
+  if (names[0] === 'help') return showHelp(names.slice(1), ids)
+  if (hasHelpFlag(words)) return showHelp(names, ids)
+  const count = findLongestCommand(names, ids)
+  const id = ids.get(names.slice(0, count).join(':'))
+  const [flag] = words.slice(names.length).filter((word) => word !== '--')
+  if (id === undefined) return showHelp(names, ids, flag)
   const { runCommand } = await import('./run.ts')
   return runCommand(id, words.slice(count))
 }
 
-/** For the shells; see `controller completion`. */
+/** Called by the shells; see `controller completion`. */
 async function writeCompletions(argv: readonly string[]): Promise<number> {
   const { complete } = await import('./completion/complete.ts')
   process.stdout.write(await complete(argv))
   return EXIT.done
 }
 
-/** Whoever reads has seen enough, `| head` as a rule: no reason to complain. */
-function endQuietly(error: Error & { code?: string }): void {
+/** A reader that closes the pipe early, such as `head`, is not a failure. */
+function exitOnClosedPipe(error: Error & { code?: string }): void {
   if (error.code === 'EPIPE') process.exit(EXIT.done)
   throw error
 }
 
-/** A command does its work, and ends with its exit code, also if what it says beside the result cannot be written. */
-function ignoreError(): void {}
+/** A command completes with its exit code even if its messages cannot be written to stderr. */
+function ignoreWriteError(): void {}
 
-const WITH_VALUE = new Set(['-o', '--output', '--controller', '--profile', '--data-dir'])
+const FLAGS_WITH_VALUE = new Set(['-o', '--output', '--controller', '--profile', '--data-dir'])
 
-/** Flags before the command are taken as if they stood behind it. */
+/** Moves flags before the command behind it. */
 function moveFlagsLast(argv: readonly string[]): string[] {
   let at = 0
-  while (argv[at]?.startsWith('-') && argv[at] !== '--') at += WITH_VALUE.has(argv[at] ?? '') ? 2 : 1
+  while (argv[at]?.startsWith('-') && argv[at] !== '--') at += FLAGS_WITH_VALUE.has(argv[at] ?? '') ? 2 : 1
   return [...argv.slice(at), ...argv.slice(0, at)]
 }
 
 /** The words before the first flag. */
-function findNames(words: readonly string[]): string[] {
+function takeNames(words: readonly string[]): string[] {
   const end = words.findIndex((word) => word.startsWith('-'))
   return end === -1 ? [...words] : words.slice(0, end)
 }
@@ -73,44 +73,44 @@ function hasHelpFlag(words: readonly string[]): boolean {
   return (end === -1 ? words : words.slice(0, end)).some((word) => word === '--help' || word === '-h')
 }
 
-/** How many words name a command. */
-function findLongestCommand(named: readonly string[], ids: ReadonlyMap<string, string>): number {
-  for (let count = named.length; count > 0; count--) if (ids.has(named.slice(0, count).join(':'))) return count
+/** How many of the first words name a command. */
+function findLongestCommand(names: readonly string[], ids: ReadonlyMap<string, string>): number {
+  for (let count = names.length; count > 0; count--) if (ids.has(names.slice(0, count).join(':'))) return count
   return 0
 }
 
 /**
- * The page that the words name; nothing named is the whole program.
- * @param flag what stands behind the words, where a command was meant
- * @throws CommandError where there is no such page, or a command is missing
+ * Prints the help page that the words name; without words, that of the whole program.
+ * @param flag the flag after the words, if the words should have named a command
+ * @throws CommandError if there is no such page, or a flag has no command
  */
-async function showHelp(named: readonly string[], ids: ReadonlyMap<string, string>, flag?: string): Promise<number> {
-  const { renderHelp: helpText } = await import('./help/help.ts')
-  const count = findLongestCommand(named, ids)
-  const text = count > 0 ? helpText([ids.get(named.slice(0, count).join(':')) ?? '']) : helpText(named)
-  if (text === undefined) throw unknownCommandError(named, ids)
-  if (flag !== undefined) throw noCommandError(named, flag)
+async function showHelp(names: readonly string[], ids: ReadonlyMap<string, string>, flag?: string): Promise<number> {
+  const { renderHelp } = await import('./help/help.ts')
+  const count = findLongestCommand(names, ids)
+  const text = count > 0 ? renderHelp([ids.get(names.slice(0, count).join(':')) ?? '']) : renderHelp(names)
+  if (text === undefined) throw unknownCommandError(names, ids)
+  if (flag !== undefined) throw missingCommandError(names, flag)
   process.stdout.write(text)
   return EXIT.done
 }
 
-function noCommandError(named: readonly string[], flag: string): CommandError {
+function missingCommandError(names: readonly string[], flag: string): CommandError {
   const near = findNearest(flag.replace(/^-+/, ''), ['help', 'version']).map((word) => `controller --${word}`)
-  const page = ['controller', ...named, '--help'].join(' ')
-  return makeUsageError(`${flag} stands there without a command`, { hint: near.length > 0 ? near.join(', ') : page })
+  const page = ['controller', ...names, '--help'].join(' ')
+  return makeUsageError(`missing command before ${flag}`, { hint: near.length > 0 ? near.join(', ') : page })
 }
 
-function unknownCommandError(named: readonly string[], ids: ReadonlyMap<string, string>): CommandError {
-  const [noun = '', verb = ''] = named
-  const known = [...ids.keys()]
-  const verbs = known.flatMap((id) => (id.startsWith(`${noun}:`) ? id.slice(noun.length + 1) : []))
-  const nouns = known.map((id) => id.split(':')[0] ?? '')
+function unknownCommandError(names: readonly string[], ids: ReadonlyMap<string, string>): CommandError {
+  const [noun = '', verb = ''] = names
+  const commandIds = [...ids.keys()]
+  const verbs = commandIds.flatMap((id) => (id.startsWith(`${noun}:`) ? id.slice(noun.length + 1) : []))
+  const nouns = commandIds.map((id) => id.split(':')[0] ?? '')
   const near =
     verbs.length > 0 && verb !== ''
       ? findNearest(verb, verbs).map((word) => `controller ${noun} ${word}`)
-      : findNearest(noun, nouns).map((word) => ['controller', word, ...named.slice(1)].join(' '))
+      : findNearest(noun, nouns).map((word) => ['controller', word, ...names.slice(1)].join(' '))
   const fallback = verbs.length > 0 ? `controller ${noun} --help` : 'controller --help'
-  return makeUsageError(`there is no command "${named.join(' ')}"`, {
+  return makeUsageError(`unknown command: ${names.join(' ')}`, {
     hint: near.length > 0 ? near.join(', ') : fallback,
   })
 }

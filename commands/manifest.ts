@@ -1,4 +1,4 @@
-// The commands as the build wrote them down: enough to find one, to show help and to complete words, without loading any.
+// The manifest of commands that the build writes, so that help and completion need not load the commands.
 import { readFileSync } from 'node:fs'
 
 export interface ManifestFlag {
@@ -38,25 +38,25 @@ export interface ManifestCommand {
 export interface Manifest {
   readonly version: string
   readonly commands: Readonly<Record<string, ManifestCommand>>
-  /** What each topic is about, and the topics that are resources. */
+  /** The summary of each topic, and whether it is a resource. */
   readonly topics: Readonly<Record<string, { readonly summary: string; readonly isResource: boolean }>>
 }
 
-let read: Manifest | undefined
+let manifest: Manifest | undefined
 
 export function loadManifest(): Manifest {
-  read ??= JSON.parse(readFileSync(new URL('../../oclif.manifest.json', import.meta.url), 'utf8')) as Manifest
-  return read
+  manifest ??= JSON.parse(readFileSync(new URL('../../oclif.manifest.json', import.meta.url), 'utf8')) as Manifest
+  return manifest
 }
 
-/** The id of the command that an id or an alias means. */
+/** The ids of commands, by id and by alias. */
 export function mapCommandIds({ commands }: Manifest): Map<string, string> {
   const ids = new Map(Object.keys(commands).map((id) => [id, id]))
   for (const { id, aliases } of Object.values(commands)) for (const alias of aliases) ids.set(alias, id)
   return ids
 }
 
-/** An example as it is typed. */
+/** An example with its placeholders replaced, as it is typed. */
 export function toExampleText(example: string, id: string): string {
   return example.replace('<%= config.bin %>', 'controller').replace('<%= command.id %>', id.replaceAll(':', ' '))
 }

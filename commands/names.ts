@@ -1,44 +1,46 @@
-// Names in place of ids: whatever a person types is looked up before it is sent.
+// Resolves the names that a user types to ids.
 import type { ResourceDescription } from '../src/client/api-description.ts'
 import type { Client } from './client/client.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { findNearest } from './nearest.ts'
 
-/** `id:` and `name:` say which of the two a value is. */
-const FORCED = /^(id|name):([\s\S]*)$/
+/** The prefixes `id:` and `name:` state which of the two a value is. */
+const PREFIXED = /^(id|name):([\s\S]*)$/
 
 /**
- * The id of the record that `given` means: an exact id first, then an exact name.
- * @param list the path of the list that it is looked for in; that of all records unless said otherwise
- * @throws CommandError with exit code 5 where there is none, or where it is one record's id and another's name
+ * The id of the record that has `text` as its id or name.
+ * @param list the path of the list to search. Default: the list of all records
+ * @throws CommandError with exit code 5 if there is no such record, or more than one
  */
 export async function resolveId(
   client: Client,
   resource: ResourceDescription,
-  given: string,
+  text: string,
   list = `/${resource.plural}`,
 ): Promise<string> {
   const { name, isNamed } = resource
-  const [, forced, rest = given] = FORCED.exec(given) ?? []
+  const [, prefix, rest = text] = PREFIXED.exec(text) ?? []
   const conditions = [
-    ...(forced === 'name' ? [] : [`id = ${quoteText(rest)}`]),
-    ...(forced === 'id' || !isNamed ? [] : [`name = ${quoteText(rest)}`]),
+    ...(prefix === 'name' ? [] : [`id = ${quoteText(rest)}`]),
+    ...(prefix === 'id' || !isNamed ? [] : [`name = ${quoteText(rest)}`]),
   ]
-  const found = await search(client, list, conditions.join(' or '), 2)
-  if (found.length === 1) return found[0]?.id as string
+  const records = await searchRecords(client, list, conditions.join(' or '), 2)
+  if (records.length === 1) return records[0]?.id as string
   const noun = toNoun(name)
-  if (found.length > 1) {
-    const isIdOfOne = found.some(({ id }) => id === rest)
-    const what = isIdOfOne ? `is the id of one ${noun} and the name of another` : `is the name of more than one ${noun}`
-    const hint = isIdOfOne ? `id:${rest} or name:${rest}` : `one of the ids ${found.map(({ id }) => id).join(', ')}`
-    throw new CommandError(EXIT.notFound, 'AMBIGUOUS', `${client.target}: "${given}" ${what}`, { hint })
+  if (records.length > 1) {
+    const isIdOfOne = records.some(({ id }) => id === rest)
+    const problem = isIdOfOne
+      ? `is the id of one ${noun} and the name of another`
+      : `is the name of more than one ${noun}`
+    const hint = isIdOfOne ? `id:${rest} or name:${rest}` : `one of the ids ${records.map(({ id }) => id).join(', ')}`
+    throw new CommandError(EXIT.notFound, 'AMBIGUOUS', `${client.target}: "${text}" ${problem}`, { hint })
   }
-  const near = isNamed ? await nearestNames(client, list, rest) : []
+  const near = isNamed ? await findNearestNames(client, list, rest) : []
   const hint = near.length > 0 ? near.join(', ') : `controller ${name} list`
-  throw new CommandError(EXIT.notFound, 'NOT_FOUND', `${client.target}: there is no ${noun} "${given}"`, { hint })
+  throw new CommandError(EXIT.notFound, 'NOT_FOUND', `${client.target}: there is no ${noun} "${text}"`, { hint })
 }
 
-/** Replaces the name behind the `@` of a role by an id; attributes stay as they are. */
+/** Replaces the name after the `@` of a role by an id; role attributes are returned unchanged. */
 export async function resolveRole(client: Client, resource: ResourceDescription, role: string): Promise<string> {
   return role.startsWith('@') ? `@${await resolveId(client, resource, role.slice(1))}` : role
 }
@@ -53,22 +55,27 @@ interface NamedRecord {
   readonly name?: string
 }
 
-async function search(client: Client, list: string, filter: string, limit: number): Promise<readonly NamedRecord[]> {
+async function searchRecords(
+  client: Client,
+  list: string,
+  filter: string,
+  limit: number,
+): Promise<readonly NamedRecord[]> {
   const { data } = await client.call('GET', `${list}?limit=${limit}&filter=${encodeURIComponent(filter)}`)
   return data as NamedRecord[]
 }
 
 const MAX_CANDIDATES = 200
 
-/** Names that share a half with the one that was typed, nearest first: one slip leaves the other half as it was. */
-async function nearestNames(client: Client, list: string, given: string): Promise<string[]> {
-  const middle = Math.ceil(given.length / 2)
-  const halves = [given.slice(0, middle), given.slice(middle)].filter((half) => half !== '')
+/** Names that contain one half of the text, nearest first: a single typing error leaves the other half intact. */
+async function findNearestNames(client: Client, list: string, text: string): Promise<string[]> {
+  const middle = Math.ceil(text.length / 2)
+  const halves = [text.slice(0, middle), text.slice(middle)].filter((half) => half !== '')
   const condition = halves.map((half) => `name icontains ${quoteText(half)}`).join(' or ')
-  const found = await search(client, list, `${condition} sort by name`, MAX_CANDIDATES)
+  const records = await searchRecords(client, list, `${condition} sort by name`, MAX_CANDIDATES)
   return findNearest(
-    given,
-    found.flatMap(({ name }) => name ?? []),
+    text,
+    records.flatMap(({ name }) => name ?? []),
   )
 }
 

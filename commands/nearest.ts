@@ -1,24 +1,24 @@
-// What a person may have meant: the known words nearest to the one that was typed.
+// Suggestions for a mistyped word.
 
-/** At most three of `known`, the nearest first; none that is another word altogether. */
-export function findNearest(given: string, known: Iterable<string>): string[] {
-  const wanted = given.toLowerCase()
-  const farthest = Math.max(1, Math.ceil(given.length / 3))
-  return [...new Set(known)]
-    .map((word) => ({ word, distance: distanceTo(wanted, word.toLowerCase()) }))
-    .filter(({ distance }) => distance <= farthest)
-    .sort((a, b) => a.distance - b.distance || (a.word < b.word ? -1 : 1))
+/** At most three candidates that are similar to the word, the most similar first. */
+export function findNearest(word: string, candidates: Iterable<string>): string[] {
+  const lowerCaseWord = word.toLowerCase()
+  const maxDistance = Math.max(1, Math.ceil(word.length / 3))
+  return [...new Set(candidates)]
+    .map((candidate) => ({ candidate, distance: computeDistance(lowerCaseWord, candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= maxDistance)
+    .sort((a, b) => a.distance - b.distance || (a.candidate < b.candidate ? -1 : 1))
     .slice(0, 3)
-    .map(({ word }) => word)
+    .map(({ candidate }) => candidate)
 }
 
-/** A word that goes on is near; else as many letters as have to be changed, added, left out or swapped (Damerau). */
-function distanceTo(given: string, word: string): number {
-  if (given.length >= 2 && word.startsWith(given)) return 1
-  return editDistance(given, word)
+/** The Damerau-Levenshtein distance, but 1 if the candidate begins with the word. */
+function computeDistance(word: string, candidate: string): number {
+  if (word.length >= 2 && candidate.startsWith(word)) return 1
+  return computeEditDistance(word, candidate)
 }
 
-function editDistance(a: string, b: string): number {
+function computeEditDistance(a: string, b: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, at) => at)
   for (let i = 1; i <= a.length; i++) {

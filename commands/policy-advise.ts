@@ -1,4 +1,4 @@
-// `controller policy advise`: why an identity can reach a service, or why not, as a picture of every link between them.
+// `controller policy advise`: explains why an identity can reach a service, or why not, link by link.
 import { Flags } from '@oclif/core'
 import { loadApiDescription } from './api/description.ts'
 import { requiredArgument } from './arguments.ts'
@@ -30,51 +30,51 @@ interface Advice {
 }
 
 export const policyAdvise = defineConnectedCommand({
-  summary: 'Explains why an identity can reach a service, or why not, link by link, and what would help.',
+  summary: 'Explains why an identity can reach a service, or why not, link by link, with the remedy.',
   args: {
     identity: requiredArgument({ description: 'Name or id of the identity.' }),
     service: requiredArgument({ description: 'Name or id of the service.' }),
   },
-  flags: { bind: Flags.boolean({ description: 'About hosting the service instead of dialing it.' }) },
+  flags: { bind: Flags.boolean({ description: 'Explain hosting the service instead of dialing it.' }) },
   example: 'laptop web',
   async run({ client, args, flags, print }) {
     const { resources } = loadApiDescription()
-    const idOf = async (plural: string, given = '') => {
+    const resolvePathId = async (plural: string, nameOrId = '') => {
       const resource = resources[plural]
-      return resource ? encodeURIComponent(await resolveId(client, resource, given)) : given
+      return resource ? encodeURIComponent(await resolveId(client, resource, nameOrId)) : nameOrId
     }
-    const identity = await idOf('identities', args.identity)
-    const service = await idOf('services', args.service)
+    const identity = await resolvePathId('identities', args.identity)
+    const service = await resolvePathId('services', args.service)
     const type = flags.bind ? 'Bind' : 'Dial'
     const { data } = await client.call('GET', `/controller/policy/advise/${identity}/${service}?type=${type}`)
     const advice = data as Advice
-    await print({ kind: 'done', sentence: escapeLines(picture(advice)), facts: data as Entity })
+    await print({ kind: 'done', sentence: escapeLines(renderAdvice(advice)), facts: data as Entity })
     return advice.verdict === 'denied' ? EXIT.denied : EXIT.done
   },
 })
 
 const MARKS = { passed: '✓', failed: '✗', unknown: '?' } as const
 
-/** What the verdict says to a person. */
-const VERDICTS = {
+/** The texts of the verdicts. */
+const VERDICT_TEXTS = {
   allowed: 'allowed',
   denied: 'denied',
-  unknown: 'allowed as far as anybody can tell',
+  unknown: 'unknown: nothing denies access, but not every link can be checked',
 } as const
 
-function picture({ identity, service, type, verdict, links }: Advice): string {
+function renderAdvice({ identity, service, type, verdict, links }: Advice): string {
   const verb = type === 'Dial' ? 'dials' : 'hosts'
-  const width = Math.max(...links.map(({ link }) => spoken(link).length))
+  const width = Math.max(...links.map(({ link }) => toLinkText(link).length))
   const indent = ' '.repeat(width + 6)
   const lines = links.flatMap((link) => [
-    `  ${MARKS[link.outcome]} ${spoken(link.link).padEnd(width)}  ${link.says}`,
-    ...missLines(link).map((line) => indent + line),
-    ...commandLines(link).map((line) => indent + line),
+    `  ${MARKS[link.outcome]} ${toLinkText(link.link).padEnd(width)}  ${link.says}`,
+    ...renderMiss(link).map((line) => indent + line),
+    ...renderRemedy(link).map((line) => indent + line),
   ])
-  return [`${identity.name} ${verb} ${service.name}: ${VERDICTS[verdict]}`, '', ...lines].join('\n')
+  return [`${identity.name} ${verb} ${service.name}: ${VERDICT_TEXTS[verdict]}`, '', ...lines].join('\n')
 }
 
-function missLines({ nearestMiss }: Link): string[] {
+function renderMiss({ nearestMiss }: Link): string[] {
   if (!nearestMiss) return []
   const lacking = nearestMiss.lacking.map(({ record, attributes }) =>
     attributes
@@ -84,15 +84,15 @@ function missLines({ nearestMiss }: Link): string[] {
   return [`nearest: ${nearestMiss.policy.name}, but ${lacking.join(' and ')}`]
 }
 
-function commandLines({ mend, next = [] }: Link): string[] {
-  if (mend) return [`mend it: ${typedLine(mend)}`]
-  return next.map((words, at) => `${at === 0 ? 'go on:   ' : '         '}${typedLine(words)}`)
+function renderRemedy({ mend, next = [] }: Link): string[] {
+  if (mend) return [`mend it: ${toCommandText(mend)}`]
+  return next.map((words, at) => `${at === 0 ? 'go on:   ' : '         '}${toCommandText(words)}`)
 }
 
-function typedLine(words: readonly string[]): string {
+function toCommandText(words: readonly string[]): string {
   return ['controller', ...words].map(quoteShellWord).join(' ')
 }
 
-function spoken(link: string): string {
+function toLinkText(link: string): string {
   return link.replaceAll('-', ' ')
 }

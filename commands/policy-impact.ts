@@ -1,4 +1,4 @@
-// `controller policy impact`: what access a deletion, or a change, would take away and give, without making it.
+// `controller policy impact`: shows what access a deletion or a change would remove and grant, without making it.
 import { Flags } from '@oclif/core'
 import { loadApiDescription } from './api/description.ts'
 import { fetchImpact, listPolicyResources, renderImpact } from './api/impact.ts'
@@ -8,29 +8,29 @@ import { readJson } from './input.ts'
 import { resolveId } from './names.ts'
 import { escapeLines } from './output/text.ts'
 
-const kinds = listPolicyResources(loadApiDescription())
+const resources = listPolicyResources(loadApiDescription())
 
 export const policyImpact = defineConnectedCommand({
-  summary: 'Shows what access a deletion, or a change, would take away and give, without making it.',
+  summary: 'Shows what access a deletion or a change would remove and grant, without making it.',
   args: {
-    kind: requiredArgument({ description: 'What kind of record.', options: kinds.map(({ name }) => name) }),
-    record: requiredArgument({ description: 'Its name or id.' }),
+    kind: requiredArgument({ description: 'Kind of the record.', options: resources.map(({ name }) => name) }),
+    record: requiredArgument({ description: 'Name or id of the record.' }),
   },
   flags: {
     changes: Flags.string({
-      description: 'The members to change, as JSON; @FILE reads it from a file. Without it: deleting the record.',
+      description: 'The members to change, as JSON; @FILE reads it from a file. Default: the deletion of the record.',
       helpValue: 'JSON|@FILE',
     }),
   },
   example: 'service-policy web-users',
   async run({ client, args, flags, print }) {
-    const resource = kinds.find(({ name }) => name === args.kind)
+    const resource = resources.find(({ name }) => name === args.kind)
     if (!resource) return
     const id = await resolveId(client, resource, args.record ?? '')
     const changes = flags.changes === undefined ? {} : { changes: await readJson('changes', String(flags.changes)) }
     const impact = await fetchImpact(client, { resource: resource.plural, id, ...changes })
     const lines = renderImpact(impact)
-    const sentence = lines.length > 0 ? lines.join('\n') : 'Nobody would lose access, and nobody gain any.'
+    const sentence = lines.length > 0 ? lines.join('\n') : 'No identity would lose or gain access.'
     await print({ kind: 'done', sentence: escapeLines(sentence), facts: { ...impact } })
   },
 })

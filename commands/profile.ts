@@ -1,5 +1,4 @@
-// `controller profile …`: the controllers that a person works with.
-
+// `controller profile …`: lists, selects and deletes the profiles of the user.
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { type Profile, Profiles } from './client/profiles.ts'
@@ -10,14 +9,14 @@ import { findNearest } from './nearest.ts'
 const profileArgument = { profile: requiredArgument({ description: 'Name of the profile.' }) }
 
 export class ProfileList extends PrintingCommand {
-  static override summary = 'Lists the profiles: controllers, and as whom you work with them.'
+  static override summary = 'Lists the profiles: controllers, with the username and the session of each.'
   static override aliases = ['profiles:list']
   static override examples = ['<%= config.bin %> <%= command.id %>']
 
   async run(): Promise<void> {
     const { flags } = await this.parse(ProfileList)
     const profiles = Profiles.open(process.env)
-    const items = profiles.names.map((name) => shown(name, profiles))
+    const items = profiles.names.map((name) => toItem(name, profiles))
     await this.print(
       { kind: 'list', name: 'profiles', items, columns: ['name', 'current', 'url', 'username', 'signedInAt'] },
       flags.output,
@@ -33,39 +32,39 @@ export class ProfileUse extends PrintingCommand {
   async run(): Promise<void> {
     const { args, flags } = await this.parse(ProfileUse)
     const profiles = Profiles.open(process.env)
-    const { url } = existing(profiles, args.profile)
+    const { url } = requireProfile(profiles, args.profile)
     profiles.use(args.profile)
     const sentence = `Commands now go to ${url} (profile ${args.profile}).`
-    await this.print({ kind: 'done', sentence, facts: shown(args.profile, profiles) }, flags.output)
+    await this.print({ kind: 'done', sentence, facts: toItem(args.profile, profiles) }, flags.output)
   }
 }
 
 export class ProfileDelete extends PrintingCommand {
-  static override summary = 'Forgets a profile: its address, its root certificate and its session.'
+  static override summary = 'Deletes a profile: its URL, its root certificate and its session.'
   static override args = profileArgument
   static override examples = ['<%= config.bin %> <%= command.id %> 127.0.0.1:1280']
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(ProfileDelete)
     const profiles = Profiles.open(process.env)
-    const { url } = existing(profiles, args.profile)
+    const { url } = requireProfile(profiles, args.profile)
     profiles.delete(args.profile)
-    const sentence = `Forgot the profile ${args.profile}.`
+    const sentence = `Deleted the profile ${args.profile}.`
     await this.print({ kind: 'done', sentence, facts: { name: args.profile, url, deleted: true } }, flags.output)
   }
 }
 
-function existing(profiles: Profiles, name: string): Profile {
-  const found = profiles.get(name)
-  if (found) return found
+function requireProfile(profiles: Profiles, name: string): Profile {
+  const profile = profiles.get(name)
+  if (profile) return profile
   const near = findNearest(name, profiles.names)
   const hint = near.length > 0 ? near.join(', ') : 'controller profile list'
   throw new CommandError(EXIT.notFound, 'NOT_FOUND', `there is no profile ${name}`, { hint })
 }
 
-/** What is shown of a profile; the token is not. */
-function shown(name: string, profiles: Profiles) {
-  const { url, rootPem, username, token, signedInAt } = existing(profiles, name)
+/** A profile as it is listed, without its token. */
+function toItem(name: string, profiles: Profiles) {
+  const { url, rootPem, username, token, signedInAt } = requireProfile(profiles, name)
   return {
     name,
     current: name === profiles.currentName,

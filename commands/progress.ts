@@ -1,15 +1,15 @@
-// How far long work has come, for a person at a terminal; silent everywhere else.
+// A progress bar on stderr for long lists, only on a terminal.
 import type { Format } from './output/formats.ts'
 
-// Work that is done by then needs no bar.
+// Shorter work does not need a bar.
 const SHOW_AFTER_MS = 400
 const REDRAW_INTERVAL_MS = 100
 const BAR_WIDTH = 24
 
 /**
- * The same items, with a bar on stderr while they arrive: where stderr is a terminal, and stdout does not already show them
- * one by one.
- * @param total asked once the work turns out to be long
+ * Yields the items, and draws a bar while they arrive, if stderr is a terminal and stdout is not a terminal that shows the
+ * items one by one.
+ * @param total fetches the number of items; called when the bar is first drawn
  */
 export async function* withProgress(
   items: AsyncIterable<unknown>,
@@ -17,27 +17,27 @@ export async function* withProgress(
   format: Format | undefined,
   total: () => Promise<number | undefined>,
 ): AsyncIterable<unknown> {
-  const isShown = format === 'json' || format === 'jsonl' || format === 'name'
-  if (process.stderr.isTTY !== true || (process.stdout.isTTY === true && isShown)) {
+  const isIncremental = format === 'json' || format === 'jsonl' || format === 'name'
+  if (process.stderr.isTTY !== true || (process.stdout.isTTY === true && isIncremental)) {
     yield* items
     return
   }
   let count = 0
-  let most: number | undefined
-  let next = performance.now() + SHOW_AFTER_MS
+  let totalCount: number | undefined
+  let nextDrawAt = performance.now() + SHOW_AFTER_MS
   let isDrawn = false
   try {
     for await (const item of items) {
       count++
-      if (performance.now() >= next) {
+      if (performance.now() >= nextDrawAt) {
         if (!isDrawn)
           void total().then(
-            (known) => (most = known),
+            (fetchedCount) => (totalCount = fetchedCount),
             () => undefined,
           )
         isDrawn = true
-        process.stderr.write(`\r\u001b[K${barText(noun, count, most)}`)
-        next = performance.now() + REDRAW_INTERVAL_MS
+        process.stderr.write(`\r\u001b[K${renderBar(noun, count, totalCount)}`)
+        nextDrawAt = performance.now() + REDRAW_INTERVAL_MS
       }
       yield item
     }
@@ -46,9 +46,9 @@ export async function* withProgress(
   }
 }
 
-function barText(noun: string, count: number, most: number | undefined): string {
-  const spoken = noun.replaceAll('-', ' ')
-  if (most === undefined || most === 0) return `${spoken} ${count}`
-  const done = Math.min(BAR_WIDTH, Math.floor((count / most) * BAR_WIDTH))
-  return `${spoken} [${'#'.repeat(done)}${'-'.repeat(BAR_WIDTH - done)}] ${count} of ${most}`
+function renderBar(noun: string, count: number, totalCount: number | undefined): string {
+  const label = noun.replaceAll('-', ' ')
+  if (totalCount === undefined || totalCount === 0) return `${label} ${count}`
+  const filled = Math.min(BAR_WIDTH, Math.floor((count / totalCount) * BAR_WIDTH))
+  return `${label} [${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}] ${count} of ${totalCount}`
 }

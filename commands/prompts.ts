@@ -1,25 +1,26 @@
-// Questions to the person at the terminal, on stderr. Everything that is asked here is also a flag, and nothing waits without a terminal.
+// Interactive prompts on stderr. Each prompt has an equivalent flag, and without a terminal a command fails instead of waiting.
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { readSecret } from './input.ts'
 
-/** Whether somebody could answer. */
+/** Whether stdin and stderr are terminals. */
 export function canPrompt(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
 
-/** @throws CommandError with exit code 2 where nobody could answer, 130 where somebody walked away */
+/** Asks a yes-or-no question. @throws CommandError with exit code 2 if there is no terminal, 130 if the user interrupts */
 export async function confirm(question: string, flag: string): Promise<boolean> {
-  return (await prompted({ type: 'confirm', message: question, default: false }, flag)) as boolean
+  return (await prompt({ type: 'confirm', message: question, default: false }, flag)) as boolean
 }
 
+/** Asks for a line of text. @throws CommandError with exit code 2 if there is no terminal, 130 if the user interrupts */
 export async function promptText(question: string, flag: string): Promise<string> {
-  return (await prompted({ type: 'input', message: question }, flag)) as string
+  return (await prompt({ type: 'input', message: question }, flag)) as string
 }
 
-/** A password: from a file, from stdin by `-`, or typed unseen. Never from an argument. */
+/** A password: from a file, from stdin by `-`, or from a masked prompt; never from an argument, which other processes could read. */
 export async function promptPassword(question: string, file: string | undefined): Promise<string> {
   if (file !== undefined) return readSecret('password-file', file)
-  return (await prompted({ type: 'password', message: question, mask: '*' }, '--password-file')) as string
+  return (await prompt({ type: 'password', message: question, mask: '*' }, '--password-file')) as string
 }
 
 interface Question {
@@ -29,17 +30,17 @@ interface Question {
   readonly mask?: string
 }
 
-async function prompted(question: Question, flag: string): Promise<unknown> {
+async function prompt(question: Question, flag: string): Promise<unknown> {
   if (!canPrompt()) {
-    throw makeUsageError(`"${question.message}" cannot be asked without a terminal`, { hint: flag })
+    throw makeUsageError(`cannot prompt for "${question.message}" without a terminal`, { hint: flag })
   }
   const { default: inquirer } = await import('inquirer')
-  const prompt = inquirer.createPromptModule({ output: process.stderr })
+  const ask = inquirer.createPromptModule({ output: process.stderr })
   try {
-    const { answer } = await prompt([{ ...question, name: 'answer' } as never])
-    return answer
+    const { value } = await ask([{ ...question, name: 'value' } as never])
+    return value
   } catch (error) {
-    // Ctrl-C, by the name that the library gives it.
+    // Ctrl-C.
     if ((error as Error).name !== 'ExitPromptError') throw error
     throw new CommandError(EXIT.interrupted, 'INTERRUPTED', 'interrupted: nothing was changed')
   }

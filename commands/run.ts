@@ -1,10 +1,10 @@
-// Runs a command by oclif, which reads its flags and arguments.
+// Runs a command through oclif, which parses its flags and arguments.
 import { Errors } from '@oclif/core'
 import type { PrintingCommand } from './base.ts'
 import { EXIT } from './exit-codes.ts'
 import { COMMANDS } from './index.ts'
 
-/** Runs the command to its end; the result is the exit code. */
+/** Runs the command, and returns the exit code. */
 export async function runCommand(id: string, argv: readonly string[]): Promise<number> {
   const command = COMMANDS[id] as unknown as typeof PrintingCommand
   command.id = id

@@ -1,5 +1,4 @@
-// `controller serve`: runs both APIs, making the data directory at the first start.
-
+// `controller serve`: runs both APIs, and initializes the data directory at the first start.
 import { PrintingCommand } from './base.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
@@ -7,7 +6,7 @@ import { CommandError, EXIT } from './exit-codes.ts'
 import { networkFlags, readNetworkSettings } from './init.ts'
 
 export class Serve extends PrintingCommand {
-  static override summary = 'Runs the controller. In an empty data directory it makes everything it needs first.'
+  static override summary = 'Runs the controller. Initializes an empty data directory first.'
   static override flags = { 'data-dir': dataDirectoryFlag, ...networkFlags }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
 
@@ -18,22 +17,22 @@ export class Serve extends PrintingCommand {
     const settings = readNetworkSettings(flags)
     const running = await startController({ directory, settings, env: process.env }).catch(explain(directory))
     rememberDirectory(directory, process.env)
-    outliveReaders(running)
-    // Before anybody is told that it runs, and could stop it.
-    const stopped = untilStopped()
-    process.stdout.write(`${announcement(running).join('\n')}\n`)
-    await stopped
-    this.notice('Stopping: letting running requests finish.')
+    logStdoutErrors(running)
+    // Signals are handled before the announcement, because a supervisor may send one as soon as it reads that.
+    const stopSignal = waitForStopSignal()
+    process.stdout.write(`${renderAnnouncement(running).join('\n')}\n`)
+    await stopSignal
+    this.notice('Stopping: waiting for running requests.')
     await running.close()
-    // What nobody reads would keep the process from ending.
+    // Output that is not read would keep the process alive.
     if (process.stdout.writableLength + process.stderr.writableLength > 0) process.exit(EXIT.done)
   }
 }
 
 type Running = Awaited<ReturnType<typeof import('../server/start.ts').startController>>
 
-/** What a person needs to go on: where it is, how to recognise it, what was made, what to type next. */
-function announcement({ url, addresses, fingerprint, written, bootstrapToken }: Running): string[] {
+/** The lines printed at the start: URL, addresses, fingerprint of the root certificate, created files and the bootstrap token. */
+function renderAnnouncement({ url, addresses, fingerprint, written, bootstrapToken }: Running): string[] {
   return [
     `Controller     ${url}`,
     `Listening on   ${addresses.join(', ')}`,
@@ -42,7 +41,7 @@ function announcement({ url, addresses, fingerprint, written, bootstrapToken }: 
     ...(bootstrapToken
       ? [
           '',
-          'No administrator can sign in yet. This token makes the first one; it works once, within an hour:',
+          'No administrator can sign in yet. This token creates the first one; it is valid once, for one hour:',
           '',
           `  ${bootstrapToken}`,
           '',
@@ -52,8 +51,8 @@ function announcement({ url, addresses, fingerprint, written, bootstrapToken }: 
   ]
 }
 
-/** A controller goes on if what it prints cannot be written, or is not read any more. */
-function outliveReaders({ controller: { log } }: Running): void {
+/** The controller continues to run if stdout fails or is closed. */
+function logStdoutErrors({ controller: { log } }: Running): void {
   process.stdout.removeAllListeners('error')
   process.stdout.on('error', (error) => log.warn({ err: error }, 'standard output cannot be written'))
 }
@@ -62,16 +61,16 @@ function explain(directory: string) {
   const explainDirectory = explainOpenError(directory, 'stop it first, or use another --data-dir')
   return (error: Error & { syscall?: string }): never => {
     if (error.syscall === 'listen') {
-      throw new CommandError(EXIT.tryLater, 'CANNOT_LISTEN', `the address cannot be used: ${error.message}`, {
-        hint: '--listen with another address',
+      throw new CommandError(EXIT.tryLater, 'CANNOT_LISTEN', `cannot listen on the address: ${error.message}`, {
+        hint: 'use --listen with another address',
       })
     }
     return explainDirectory(error)
   }
 }
 
-/** Settles at the first signal that asks for an end; the second one of the kind ends it at once, as everywhere. */
-function untilStopped(): Promise<void> {
+/** Settles at the first SIGTERM or SIGINT. A second SIGINT terminates the process at once. */
+function waitForStopSignal(): Promise<void> {
   const others = process.listeners('SIGINT')
   for (const listener of others) process.off('SIGINT', listener as () => void)
   return new Promise((resolve) => {

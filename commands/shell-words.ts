@@ -1,11 +1,11 @@
-// Words as they are typed into a shell.
+// Quotes words for a shell.
 
-/** A word in quotes where a shell would otherwise take it apart. */
+/** The word, in quotes if a shell would otherwise split or expand it. */
 export function quoteShellWord(text: string): string {
   return /^[\w.@:/=+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** A command line that can be pasted. */
+/** A command line of this program that can be pasted into a shell. */
 export function toCommandLine(command: string, argv: readonly string[]): string {
   return ['controller', command, ...argv.map(quoteShellWord)].filter((word) => word !== '').join(' ')
 }

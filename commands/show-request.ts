@@ -1,16 +1,16 @@
-// `--show-request`: what is sent, written to stderr with everything masked that gives access.
+// `--show-request`: prints each request to stderr, with credentials and tokens masked.
 import type { Request, Transport } from '../src/client/transport.ts'
 
-/** The same transport, announcing each request before it is sent. */
+/** A transport that writes each request before it sends it. */
 export function withRequestOutput(transport: Transport, write: (text: string) => void): Transport {
   return {
     ...transport,
     send(request) {
-      write(requestText(transport.target, request))
+      write(renderRequest(transport.target, request))
       return transport.send(request)
     },
     stream(request) {
-      write(requestText(transport.target, request))
+      write(renderRequest(transport.target, request))
       return transport.stream(request)
     },
   }
@@ -19,9 +19,9 @@ export function withRequestOutput(transport: Transport, write: (text: string) =>
 const SECRET_HEADERS = new Set(['net-session', 'zt-session', 'authorization', 'mfa-validation-code'])
 const SECRET_MEMBERS = /password|secret|token|^code$|^jwt$|keyPem/i
 
-function requestText(target: string, { method, path, headers = {}, body }: Request): string {
+function renderRequest(target: string, { method, path, headers = {}, body }: Request): string {
   const url = target.startsWith('https://') ? target + path : `${path} (${target})`
-  const lines = [`${method} ${maskedQuery(url)}`]
+  const lines = [`${method} ${maskQuery(url)}`]
   for (const [name, value] of Object.entries(headers)) {
     lines.push(`${name}: ${SECRET_HEADERS.has(name.toLowerCase()) ? '***' : value}`)
   }
@@ -30,8 +30,8 @@ function requestText(target: string, { method, path, headers = {}, body }: Reque
   return lines.join('\n')
 }
 
-/** One-time tokens stand in query strings too. */
-function maskedQuery(url: string): string {
+/** Masks the one-time tokens in a query string. */
+function maskQuery(url: string): string {
   return url.replace(/([?&]token=)[^&\s]*/g, '$1***')
 }
 

@@ -1,43 +1,49 @@
-// Times as people write and read them.
+// Parses times that users type, and renders times for users.
 import { makeUsageError } from './exit-codes.ts'
 
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
 
-const UNITS: Readonly<Record<string, number>> = { s: SECOND, m: MINUTE, h: HOUR, d: DAY }
+const UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS }
 
-/** A time as the API takes it, from RFC 3339 or from how far ahead it is: `90m`, `1h30m`, `7d`. */
-export function parseInstant(flag: string, given: string, now = Date.now()): string {
-  if (/^(\d+[smhd])+$/.test(given)) {
-    const ahead = [...given.matchAll(/(\d+)([smhd])/gy)].reduce(
-      (sum, [, n, unit]) => sum + Number(n) * (UNITS[unit ?? ''] ?? 0),
+/** Returns an RFC 3339 time, from such a time or from a duration from now: `90m`, `1h30m`, `7d`. @throws CommandError with exit code 2 */
+export function parseInstant(flag: string, text: string, now = Date.now()): string {
+  if (/^(\d+[smhd])+$/.test(text)) {
+    const durationMs = [...text.matchAll(/(\d+)([smhd])/gy)].reduce(
+      (sum, [, n, unit]) => sum + Number(n) * (UNITS_MS[unit ?? ''] ?? 0),
       0,
     )
-    const at = new Date(now + ahead)
+    const at = new Date(now + durationMs)
     if (!Number.isNaN(at.getTime())) return at.toISOString()
-  } else if (isInstant(given) && !Number.isNaN(Date.parse(given))) return given
-  throw makeUsageError(`--${flag} is no time: ${given}`, {
+  } else if (isInstant(text) && !Number.isNaN(Date.parse(text))) return text
+  throw makeUsageError(`--${flag} is not a time: ${text}`, {
     field: flag,
-    hint: '2030-01-31T12:00:00Z, or from now: 90m, 24h, 7d',
+    hint: '2030-01-31T12:00:00Z, or a duration from now such as 90m, 24h or 7d',
   })
 }
 
-/** Whether a text is a time as the API writes it. */
+/** Whether the text has the format of a time in the API. */
 export function isInstant(text: string): boolean {
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text)
 }
 
-/** How a person would say a time: `in 3 hours`, `5 minutes ago`, and a date where that is far away. */
+/** A time relative to now: `in 3 hours`, `5 minutes ago`; a date if it is 30 days away or more. */
 export function toTimeText(text: string, now = Date.now()): string {
-  const distance = Date.parse(text) - now
-  const size = Math.abs(distance)
-  if (size < 10 * SECOND) return 'now'
-  if (size >= 30 * DAY) return text.slice(0, 10)
-  const [unit, length] =
-    size < MINUTE ? ['second', SECOND] : size < HOUR ? ['minute', MINUTE] : size < DAY ? ['hour', HOUR] : ['day', DAY]
-  const amount = Math.floor(size / (length as number))
-  const said = `${amount} ${unit}${amount === 1 ? '' : 's'}`
-  return distance > 0 ? `in ${said}` : `${said} ago`
+  const offsetMs = Date.parse(text) - now
+  const distanceMs = Math.abs(offsetMs)
+  if (distanceMs < 10 * SECOND_MS) return 'now'
+  if (distanceMs >= 30 * DAY_MS) return text.slice(0, 10)
+  const [unit, unitMs] =
+    distanceMs < MINUTE_MS
+      ? ['second', SECOND_MS]
+      : distanceMs < HOUR_MS
+        ? ['minute', MINUTE_MS]
+        : distanceMs < DAY_MS
+          ? ['hour', HOUR_MS]
+          : ['day', DAY_MS]
+  const amount = Math.floor(distanceMs / (unitMs as number))
+  const amountText = `${amount} ${unit}${amount === 1 ? '' : 's'}`
+  return offsetMs > 0 ? `in ${amountText}` : `${amountText} ago`
 }

@@ -1,27 +1,27 @@
-// `controller whoami`: as whom, where, and until when.
+// `controller whoami`: shows the identity, the controller and the expiry of the current session.
 import { defineConnectedCommand } from './connected.ts'
 import { chooseProfile } from './connection.ts'
 import { toTimeText } from './times.ts'
 
-interface OwnSession {
+interface CurrentSession {
   readonly id: string
   readonly expiresAt: string
   readonly identity: { readonly id: string; readonly name: string }
 }
 
 export const whoami = defineConnectedCommand({
-  summary: 'Shows as whom you are signed in, where, and until when.',
+  summary: 'Shows the identity, the controller and the expiry of your session.',
   example: '-o json',
   async run({ client, flags, print }) {
     const { data } = await client.call('GET', '/current-api-session')
-    const { id, identity, expiresAt } = data as OwnSession
-    const { data: own } = await client.call('GET', '/current-identity')
-    const { isAdmin } = own as { isAdmin: boolean }
+    const { id, identity, expiresAt } = data as CurrentSession
+    const { data: currentIdentity } = await client.call('GET', '/current-identity')
+    const { isAdmin } = currentIdentity as { isAdmin: boolean }
     const { name } = chooseProfile(flags)
     const role = isAdmin ? 'an administrator' : 'not an administrator'
     await print({
       kind: 'done',
-      sentence: `${identity.name}, ${role}, at ${client.target} (profile ${name}). Unused, the session ends ${toTimeText(expiresAt)}.`,
+      sentence: `${identity.name}, ${role}, at ${client.target} (profile ${name}). If it is not used, the session expires ${toTimeText(expiresAt)}.`,
       facts: {
         profile: name,
         url: client.target,

@@ -1,22 +1,23 @@
-// Arguments from the parameters of a path: which record each of them means.
+// Derives the arguments of a command from the parameters of a path.
 import type { Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import { requiredArgument } from '../arguments.ts'
 import { toNoun } from '../names.ts'
 import { splitPath, toSingular } from '../naming.ts'
 
-/** One parameter of a path, and the argument that gives it. */
+/** A parameter of a path, and the argument that provides it. */
 export interface PathArgument {
-  /** As in the path, without the colon. */
+  /** The name in the path, without the colon. */
   readonly parameter: string
-  /** As in help: `IDENTITY`. */
+  /** The name of the argument; help shows it in upper case. */
   readonly argument: string
-  /** Records are named, too; anything else is taken as it is. */
+  /** The resource whose records can be named; undefined if the value is sent unchanged. */
   readonly resource: ResourceDescription | undefined
-  /** The list that the record is looked for in, as a path with parameters; a caller sees his own where there is such a list. */
+  /** The path, with parameters, of the list in which the record is searched: the list above it if there is one, else that of all records. */
   readonly list: string
 }
 
+/** The arguments for the parameters of the operation's path, in their order. */
 export function listPathArguments({ path }: OperationDescription, api: ApiDescription): PathArgument[] {
   const parts = splitPath(path)
   return parts.flatMap((part, at) => {
@@ -26,12 +27,12 @@ export function listPathArguments({ path }: OperationDescription, api: ApiDescri
     const resource = findReferencedResource(parameter, api) ?? api.resources[before]
     const argument = resource?.name ?? (parameter === 'id' ? toSingular(before) : parameter)
     const above = `/${parts.slice(0, at).join('/')}`
-    return [{ parameter, argument, resource, list: isSearched(above, api) ? above : `/${resource?.plural}` }]
+    return [{ parameter, argument, resource, list: hasFilterableList(above, api) ? above : `/${resource?.plural}` }]
   })
 }
 
-/** Whether there is a list at the path that takes filters. */
-function isSearched(path: string, { operations }: ApiDescription): boolean {
+/** Whether the path is that of a list that accepts filters. */
+function hasFilterableList(path: string, { operations }: ApiDescription): boolean {
   return operations.some(
     (operation) => operation.method === 'GET' && operation.path === path && operation.query?.filter !== undefined,
   )
@@ -40,24 +41,27 @@ function isSearched(path: string, { operations }: ApiDescription): boolean {
 /** The resource that a member such as `serviceId` refers to, by its name. */
 export function findReferencedResource(member: string, api: ApiDescription): ResourceDescription | undefined {
   const [, name] = /^(.+)Id$/.exec(member) ?? []
-  const wanted = name?.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  return wanted === undefined ? undefined : Object.values(api.resources).find((resource) => resource.name === wanted)
+  const resourceName = name?.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  return resourceName === undefined
+    ? undefined
+    : Object.values(api.resources).find((resource) => resource.name === resourceName)
 }
 
-export function toOclifArguments(found: readonly PathArgument[]): Interfaces.ArgInput {
+/** The arguments as oclif defines them. */
+export function toOclifArguments(pathArguments: readonly PathArgument[]): Interfaces.ArgInput {
   return Object.fromEntries(
-    found.map(({ argument, resource }) => [
+    pathArguments.map(({ argument, resource }) => [
       argument,
       requiredArgument({
         description: resource
           ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${toNoun(resource.name)}.`
-          : `Which ${toNoun(argument)}.`,
+          : `The ${toNoun(argument)}.`,
       }),
     ]),
   )
 }
 
-/** The path with the parameters filled in. */
+/** The path with its parameters replaced by URL-encoded values. */
 export function fillPath(path: string, values: Readonly<Record<string, string>>): string {
   return path.replace(/:(\w+)/g, (_, parameter: string) => encodeURIComponent(values[parameter] ?? ''))
 }

@@ -1,23 +1,23 @@
-// Flags from the schema of a request body: which there are, what they are called, and how their values are written.
+// Derives flags from the schema of a request body: their names, and the formats of their values.
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { connectionFlags } from '../connection.ts'
 
-/** How the value of a flag is written. */
+/** The format of a flag's value. */
 export type FlagForm = 'switch' | 'number' | 'text' | 'file' | 'instant' | 'secret' | 'set' | 'pairs' | 'json'
 
-/** A member of a body with the flag that sets it. */
+/** A member of a body, and the flag that sets it. */
 export interface BodyFlag {
   readonly flag: string
-  /** Where in the body it stands: `['primary', 'cert', 'allowed']`. */
+  /** Its path in the body: `['primary', 'cert', 'allowed']`. */
   readonly path: readonly string[]
   readonly schema: JsonSchema
   readonly form: FlagForm
   readonly isRequired: boolean
-  /** What is sent, and said to be sent, where a required member is not given. */
-  readonly standard: unknown
-  /** The kinds of record that have this member, where not all have it. */
+  /** The value that is sent, and reported to the user, if the flag is not set. */
+  readonly defaultValue: unknown
+  /** The kinds of record that have this member; empty if all have it. */
   readonly only: readonly string[]
-  /** The resource (plural) that its values are ids of; in roles behind an `@`. */
+  /** The plural of the resource whose ids it contains; in roles they follow an `@`. */
   readonly refersTo: string | undefined
 }
 
@@ -30,66 +30,70 @@ const SHORT_NAMES: Readonly<Record<string, string>> = {
   'enrollment.updb': 'updb',
 }
 
-/** What members refer to whose schema does not say so. */
+/** The resources that members refer to, for schemas that do not state it. */
 const REFERENCES: Readonly<Record<string, string>> = { 'enrollment.ottca': 'cas' }
 
-/** For members that the API demands, and people would rather not work out. */
-const STANDARDS: Readonly<Record<string, string>> = { expiresAt: '3h' }
+/** Defaults of members that the API requires, but that users should not have to set. */
+const DEFAULTS: Readonly<Record<string, string>> = { expiresAt: '3h' }
 
-/** The members that flags can set, in the order of the schema; structured members are taken apart, of a list it is one entry. */
+/** The members that flags can set, in the order of the schema. Objects are flattened; for a list, the members are those of one entry. */
 export function listBodyFlags(schema: JsonSchema): BodyFlag[] {
   if (schema.type === 'array') return listBodyFlags(schema.items ?? {})
   const alternatives = (schema.oneOf ?? schema.anyOf) as readonly JsonSchema[] | undefined
   return alternatives ? mergeAlternatives(alternatives) : listMembers(schema, [], true)
 }
 
-/** Bodies of several kinds: a flag for each member of any of them. */
+/** Merges the members of a body with several kinds: one flag for each member of any kind. */
 function mergeAlternatives(alternatives: readonly JsonSchema[]): BodyFlag[] {
-  const kinds = kindNames(alternatives)
-  const found = new Map<string, BodyFlag>()
+  const kinds = listKindNames(alternatives)
+  const members = new Map<string, BodyFlag>()
   for (const [at, alternative] of alternatives.entries()) {
     for (const member of listMembers(alternative, [], true)) {
-      const known = found.get(member.flag)
-      const only = [...(known?.only ?? []), kinds[at] ?? '']
-      found.set(member.flag, { ...(known ?? member), schema: withChoices(member.schema, known?.schema.enum), only })
+      const earlier = members.get(member.flag)
+      const only = [...(earlier?.only ?? []), kinds[at] ?? '']
+      members.set(member.flag, {
+        ...(earlier ?? member),
+        schema: withChoices(member.schema, earlier?.schema.enum),
+        only,
+      })
     }
   }
-  return [...found.values()].map((member) =>
+  return [...members.values()].map((member) =>
     member.only.length === alternatives.length ? { ...member, only: [] } : { ...member, isRequired: false },
   )
 }
 
-/** The schema of a member that may have these values, too. */
+/** The schema with additional enum values. */
 function withChoices(schema: JsonSchema, others: readonly unknown[] = []): JsonSchema {
   return schema.enum ? { ...schema, enum: [...new Set([...others, ...schema.enum])] } : schema
 }
 
-/** What the alternatives are called, in their order: the one value of a member that tells them apart. */
-function kindNames(alternatives: readonly JsonSchema[]): readonly string[] {
+/** The names of the kinds, in their order: the value of the member that can have only one. */
+function listKindNames(alternatives: readonly JsonSchema[]): readonly string[] {
   return alternatives.map(({ properties = {} }) =>
     String(Object.values(properties).find((schema) => schema.enum?.length === 1)?.enum?.[0]),
   )
 }
 
-function listMembers(schema: JsonSchema, above: readonly string[], isAboveRequired: boolean): BodyFlag[] {
+function listMembers(schema: JsonSchema, parentPath: readonly string[], isParentRequired: boolean): BodyFlag[] {
   const required = new Set(schema.required ?? [])
   return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
     if (member.readOnly) return []
-    const path = [...above, name]
-    const isRequired = isAboveRequired && required.has(name)
+    const path = [...parentPath, name]
+    const isRequired = isParentRequired && required.has(name)
     if (member.properties && member['x-command-default'] === undefined) return listMembers(member, path, isRequired)
     if (member.properties)
-      return withStandards(listMembers(member, path, isRequired), member['x-command-default'], path.length)
-    const standard = member['x-command-default'] ?? (isRequired ? STANDARDS[name] : undefined)
+      return withDefaults(listMembers(member, path, isRequired), member['x-command-default'], path.length)
+    const defaultValue = member['x-command-default'] ?? (isRequired ? DEFAULTS[name] : undefined)
     const refersTo = (member['x-refers-to'] as string | undefined) ?? REFERENCES[path.join('.')]
     return [
       {
-        flag: flagName(path, refersTo !== undefined),
+        flag: toFlagName(path, refersTo !== undefined),
         path,
         schema: member,
-        form: formOf(name, member),
+        form: toFlagForm(name, member),
         isRequired,
-        standard,
+        defaultValue,
         only: [],
         refersTo,
       },
@@ -97,32 +101,33 @@ function listMembers(schema: JsonSchema, above: readonly string[], isAboveRequir
   })
 }
 
-/** Standards given for a whole object, handed to its members. */
-function withStandards(members: readonly BodyFlag[], standards: unknown, depth: number): BodyFlag[] {
+/** Applies the default of an object to its members. */
+function withDefaults(members: readonly BodyFlag[], defaults: unknown, depth: number): BodyFlag[] {
   return members.map((member) => ({
     ...member,
-    standard: getAt(standards, member.path.slice(depth)) ?? member.standard,
+    defaultValue: getAt(defaults, member.path.slice(depth)) ?? member.defaultValue,
   }))
 }
 
-/** What stands at a path of a value, if anything does. */
+/** The value at a path; undefined if there is none. */
 export function getAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, name) => (inner as Record<string, unknown> | undefined)?.[name], value)
 }
 
-function flagName(path: readonly string[], isReference: boolean): string {
+function toFlagName(path: readonly string[], isReference: boolean): string {
   const short = SHORT_NAMES[path.join('.')]
-  const whole = toKebabCase(path)
-  // Names are taken where ids are asked, so the flag does not speak of ids: `--identity laptop`.
-  const plain = short ?? (isReference ? whole.replace(/-id$/, '') : whole)
-  return plain in connectionFlags ? whole : plain
+  const fullName = toKebabCase(path)
+  // A reference accepts names, so its flag has no suffix `-id`: `--identity laptop`.
+  const name = short ?? (isReference ? fullName.replace(/-id$/, '') : fullName)
+  return name in connectionFlags ? fullName : name
 }
 
+/** `['enrollment', 'jwtSigner']` → `enrollment-jwt-signer` */
 export function toKebabCase(path: readonly string[]): string {
   return path.map((name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)).join('-')
 }
 
-function formOf(name: string, schema: JsonSchema): FlagForm {
+function toFlagForm(name: string, schema: JsonSchema): FlagForm {
   if (schema.writeOnly) return 'secret'
   if (schema.format === 'date-time') return 'instant'
   switch (schema.type) {
@@ -135,19 +140,19 @@ function formOf(name: string, schema: JsonSchema): FlagForm {
     case 'array':
       return schema.items?.type === 'string' ? 'set' : 'json'
     case 'object':
-      return isPlain(schema.additionalProperties) ? 'pairs' : 'json'
+      return isScalarType(schema.additionalProperties) ? 'pairs' : 'json'
     default:
       return 'json'
   }
 }
 
-/** Values that can be written after `KEY=`. */
-function isPlain(schema: unknown): boolean {
+/** Whether all values of the schema can be written after `KEY=`. */
+function isScalarType(schema: unknown): boolean {
   const types = [(schema as JsonSchema | undefined)?.type ?? []].flat()
   return types.length > 0 && types.every((type) => type !== 'object' && type !== 'array')
 }
 
-/** The flag that a person types; secrets are named by the file they are read from. */
+/** The flag as it is typed; the flags of secrets take a file. */
 export function toTypedFlag({ flag, form }: BodyFlag): string {
   return form === 'secret' ? `${flag}-file` : flag
 }

@@ -1,4 +1,4 @@
-// From the flags that were given to the body of a request.
+// Builds the body of a request from flags.
 import { makeUsageError } from '../exit-codes.ts'
 import { readJson, readSecret, readText } from '../input.ts'
 import { parseInstant } from '../times.ts'
@@ -7,8 +7,8 @@ import { toValueText } from './flag-definitions.ts'
 
 export type FlagValues = Readonly<Record<string, unknown>>
 
-/** In a record that is sent back as it was read, references stand as objects: their ids are what is meant. */
-function withoutObjects(members: readonly BodyFlag[], body: Record<string, unknown>): Record<string, unknown> {
+/** Replaces reference objects by their ids, so that a record can be sent as the API returned it. */
+function flattenReferences(members: readonly BodyFlag[], body: Record<string, unknown>): Record<string, unknown> {
   for (const { path, schema } of members) {
     const value = getAt(body, path) as { id?: unknown } | undefined
     if (schema.type === 'string' && typeof value?.id === 'string') setAt(body, path, value.id)
@@ -16,34 +16,37 @@ function withoutObjects(members: readonly BodyFlag[], body: Record<string, unkno
   return body
 }
 
-/** The body that the flags describe, and what was filled in for the person without being asked. */
+/**
+ * The body that the flags describe, and the defaults that were filled in, as text for the user.
+ * @param initial the members of `--data`, which flags override
+ */
 export async function readBodyFromFlags(
   members: readonly BodyFlag[],
   flags: FlagValues,
-  begun: Readonly<Record<string, unknown>> = {},
-): Promise<{ body: Record<string, unknown>; assumed: string[] }> {
-  const body = withoutObjects(members, structuredClone(begun) as Record<string, unknown>)
-  const assumed: string[] = []
+  initial: Readonly<Record<string, unknown>> = {},
+): Promise<{ body: Record<string, unknown>; defaults: string[] }> {
+  const body = flattenReferences(members, structuredClone(initial) as Record<string, unknown>)
+  const defaults: string[] = []
   for (const member of members) {
-    const given = flags[toTypedFlag(member)]
-    if (given !== undefined) setAt(body, member.path, await parseFlagValue(member, given))
-    else if (member.standard !== undefined && getAt(body, member.path) === undefined) {
-      setAt(body, member.path, await parseFlagValue(member, member.standard))
-      // Those inside of a member are more than a person wants to read.
-      if (member.path.length === 1) assumed.push(`${member.flag} ${toValueText(member.standard)}`)
+    const value = flags[toTypedFlag(member)]
+    if (value !== undefined) setAt(body, member.path, await parseFlagValue(member, value))
+    else if (member.defaultValue !== undefined && getAt(body, member.path) === undefined) {
+      setAt(body, member.path, await parseFlagValue(member, member.defaultValue))
+      // Defaults of nested members are too detailed for a message.
+      if (member.path.length === 1) defaults.push(`${member.flag} ${toValueText(member.defaultValue)}`)
     }
   }
-  return { body, assumed }
+  return { body, defaults }
 }
 
-/** The flags of required members that the body still lacks. */
+/** The flags of required members that are missing from the body. */
 export function listMissingFlags(members: readonly BodyFlag[], body: Readonly<Record<string, unknown>>): string[] {
   return members
     .filter(({ isRequired, path }) => isRequired && getAt(body, path) === undefined)
     .map((member) => `--${toTypedFlag(member)}`)
 }
 
-/** Puts a value at a path, making what lies above it. */
+/** Sets the value at a path, and creates the objects above it. */
 export function setAt(body: Record<string, unknown>, path: readonly string[], value: unknown): void {
   let inner = body
   for (const name of path.slice(0, -1)) {
@@ -53,39 +56,39 @@ export function setAt(body: Record<string, unknown>, path: readonly string[], va
   inner[path.at(-1) ?? ''] = value
 }
 
-async function parseFlagValue(member: BodyFlag, given: unknown): Promise<unknown> {
+async function parseFlagValue(member: BodyFlag, value: unknown): Promise<unknown> {
   const flag = toTypedFlag(member)
-  if (typeof given !== 'string' && !Array.isArray(given)) return given
+  if (typeof value !== 'string' && !Array.isArray(value)) return value
   switch (member.form) {
     case 'set':
-      return withoutBlank(given as string[])
+      return dropSingleBlank(value as string[])
     case 'pairs':
-      return Object.fromEntries(withoutBlank(given as string[]).map((pair) => parseKeyValue(flag, pair)))
+      return Object.fromEntries(dropSingleBlank(value as string[]).map((pair) => parseKeyValue(flag, pair)))
     case 'json':
-      return typeof given === 'string' ? readJson(flag, given) : given
+      return typeof value === 'string' ? readJson(flag, value) : value
     case 'file':
-      return readText(flag, given as string)
+      return readText(flag, value as string)
     case 'instant':
-      return parseInstant(flag, given as string)
+      return parseInstant(flag, value as string)
     case 'secret':
-      return readSecret(flag, given as string)
+      return readSecret(flag, value as string)
     default:
-      return given
+      return value
   }
 }
 
-/** One empty value stands for none at all: `--role ''` takes all of them away. */
-function withoutBlank(values: readonly string[]): readonly string[] {
+/** A single empty value is an empty list: `--role ''` removes all roles. */
+function dropSingleBlank(values: readonly string[]): readonly string[] {
   return values.length === 1 && values[0] === '' ? [] : values
 }
 
 function parseKeyValue(flag: string, pair: string): [string, unknown] {
   const at = pair.indexOf('=')
-  if (at < 1) throw makeUsageError(`--${flag} takes KEY=VALUE, not ${pair}`, { field: flag })
+  if (at < 1) throw makeUsageError(`--${flag} must be KEY=VALUE, not ${pair}`, { field: flag })
   return [pair.slice(0, at), parseScalar(pair.slice(at + 1))]
 }
 
-/** `true`, `false`, `null` and numbers as what they are; anything else, and anything in quotes, as text. */
+/** Parses `true`, `false`, `null`, numbers and quoted strings as JSON; any other text is a string. */
 function parseScalar(text: string): unknown {
   if (/^(true|false|null|-?(0|[1-9]\d*)(\.\d+)?|"(?:[^"\\]|\\.)*")$/.test(text)) return JSON.parse(text)
   return text

@@ -1,10 +1,11 @@
-// The description of the API that the build wrote beside the commands.
+// Loads the description of the API, which the build writes beside the commands.
 import { readFileSync } from 'node:fs'
 import type { ApiDescription } from '../../src/client/api-description.ts'
 
-let read: ApiDescription | undefined
+let description: ApiDescription | undefined
 
+/** The description of the API; the file is read once. */
 export function loadApiDescription(): ApiDescription {
-  read ??= JSON.parse(readFileSync(new URL('../api.json', import.meta.url), 'utf8')) as ApiDescription
-  return read
+  description ??= JSON.parse(readFileSync(new URL('../api.json', import.meta.url), 'utf8')) as ApiDescription
+  return description
 }

@@ -1,63 +1,71 @@
-// Examples that work: for each command a line to paste, from the example of its resource and the schemas of the API.
+// Generates an example for each command that can be run as it is, from the example of its resource and the schemas of the API.
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import { quoteShellWord } from '../shell-words.ts'
 import { listPathArguments } from './arguments.ts'
 import { type BodyFlag, getAt, listBodyFlags, toTypedFlag } from './body-flags.ts'
 
-/** What stands for the id of a record that has no name. */
-export const SOME_ID = 'ID'
+/** The placeholder for the id of a record without a name. */
+export const ID_PLACEHOLDER = 'ID'
 
-/** The rest of a command line that calls the operation. */
+/** The arguments and flags of a command line that calls the operation. */
 export function makeExample(operation: OperationDescription, api: ApiDescription): string {
-  const args = listPathArguments(operation, api).map(({ resource }) => exampleName(resource))
-  return [...args, ...exampleWords(operation, api)].map(quoteShellWord).join(' ')
+  const args = listPathArguments(operation, api).map(({ resource }) => toExampleName(resource))
+  return [...args, ...makeExampleWords(operation, api)].map(quoteShellWord).join(' ')
 }
 
-function exampleName(resource: ResourceDescription | undefined): string {
-  return resource?.isNamed ? resource.exampleName : SOME_ID
+function toExampleName(resource: ResourceDescription | undefined): string {
+  return resource?.isNamed ? resource.exampleName : ID_PLACEHOLDER
 }
 
-function exampleWords(operation: OperationDescription, api: ApiDescription): string[] {
+function makeExampleWords(operation: OperationDescription, api: ApiDescription): string[] {
   const { method, path, query, body, returns } = operation
   const resource =
     returns.kind === 'data' || returns.kind === 'empty' || returns.kind === 'raw'
       ? undefined
       : api.resources[returns.resource]
   if (method === 'GET') {
-    const filter = query?.filter && (resource?.example.filter ?? exampleFilter(returns))
+    const filter = query?.filter && (resource?.example.filter ?? findExampleFilter(returns))
     if (filter) return ['--filter', filter]
     return returns.kind === 'record' ? ['-o', 'json'] : []
   }
   if (!body) return method === 'DELETE' ? ['--yes'] : []
   if (!body.contentTypes.includes('application/json')) return ['--data', '@FILE']
   const members = listBodyFlags(body.schema)
-  if (resource && path === `/${resource.plural}`) return exampleFlags(members, resource.example.create, api)
-  if (method === 'PUT') return isWhatGetShows(members) ? ['--data', '@FILE'] : replacingWords(operation, members, api)
-  const required = members.filter(({ isRequired, standard }) => isRequired && standard === undefined)
+  if (resource && path === `/${resource.plural}`) return makeExampleFlags(members, resource.example.create, api)
+  if (method === 'PUT')
+    return isReplaceableByGetOutput(members) ? ['--data', '@FILE'] : makeReplaceWords(operation, members, api)
+  const required = members.filter(({ isRequired, defaultValue }) => isRequired && defaultValue === undefined)
   const tag = members.find(({ flag }) => flag === 'tag')
-  const shown = required.length > 0 ? required : [tag ?? members[0] ?? []].flat()
-  return [...shown.flatMap((member) => sampleWords(member, api)), ...(method === 'DELETE' ? ['--yes'] : [])]
+  const exampleMembers = required.length > 0 ? required : [tag ?? members[0] ?? []].flat()
+  return [
+    ...exampleMembers.flatMap((member) => makeSampleWords(member, api)),
+    ...(method === 'DELETE' ? ['--yes'] : []),
+  ]
 }
 
-/** Of lists that are not of records: what their schema says. */
-function exampleFilter(returns: OperationDescription['returns']): string | undefined {
+/** The example filter in the schema of a list that is not of records. */
+function findExampleFilter(returns: OperationDescription['returns']): string | undefined {
   return returns.kind === 'data' ? (returns.schema.items?.['x-example-filter'] as string | undefined) : undefined
 }
 
-/** Whether a record replaces itself as `get -o json` shows it: not where secrets are owed, or where `--data` is one member. */
-function isWhatGetShows(members: readonly BodyFlag[]): boolean {
+/** Whether the output of `get -o json` is a valid `--data`: not if a secret is required, or if `--data` is the flag of a member. */
+function isReplaceableByGetOutput(members: readonly BodyFlag[]): boolean {
   return !members.some(({ flag, form, isRequired }) => flag === 'data' || (form === 'secret' && isRequired))
 }
 
-function replacingWords(operation: OperationDescription, members: readonly BodyFlag[], api: ApiDescription): string[] {
+function makeReplaceWords(
+  operation: OperationDescription,
+  members: readonly BodyFlag[],
+  api: ApiDescription,
+): string[] {
   const example = listPathArguments(operation, api).at(-1)?.resource?.example.create ?? {}
-  const offered = members.filter(({ flag }) => flag !== 'name')
-  const name = offered.length < members.length ? ['--name', String(example.name)] : []
-  return [...name, ...exampleFlags(offered, example, api)]
+  const flagMembers = members.filter(({ flag }) => flag !== 'name')
+  const name = flagMembers.length < members.length ? ['--name', String(example.name)] : []
+  return [...name, ...makeExampleFlags(flagMembers, example, api)]
 }
 
-/** The flags that make the example record; a name is an argument, and what is assumed anyway is left out. */
-function exampleFlags(
+/** The words that create the example record: its name as an argument, its other members as flags, without those that are defaults. */
+function makeExampleFlags(
   members: readonly BodyFlag[],
   example: Readonly<Record<string, unknown>>,
   api: ApiDescription,
@@ -67,23 +75,23 @@ function exampleFlags(
   for (const member of members) {
     if (member.flag === 'name') continue
     const value = getAt(example, member.path) ?? undefined
-    if (value === undefined && member.isRequired && member.standard === undefined)
-      words.push(...sampleWords(member, api))
-    else if (value !== undefined && JSON.stringify(value) !== JSON.stringify(member.standard))
-      words.push(...valueWords(member, value))
+    if (value === undefined && member.isRequired && member.defaultValue === undefined)
+      words.push(...makeSampleWords(member, api))
+    else if (value !== undefined && JSON.stringify(value) !== JSON.stringify(member.defaultValue))
+      words.push(...toFlagWords(member, value))
   }
   return words
 }
 
-function valueWords(member: BodyFlag, value: unknown): string[] {
+function toFlagWords(member: BodyFlag, value: unknown): string[] {
   const flag = `--${toTypedFlag(member)}`
   switch (member.form) {
     case 'switch':
       return [value ? flag : flag.replace('--', '--no-')]
     case 'set':
-      return (value as string[]).flatMap((one) => [flag, one])
+      return (value as string[]).flatMap((entry) => [flag, entry])
     case 'pairs':
-      return Object.entries(value as object).flatMap(([key, one]) => [flag, `${key}=${one}`])
+      return Object.entries(value as object).flatMap(([key, entry]) => [flag, `${key}=${entry}`])
     case 'secret':
       return [flag, 'password.txt']
     default:
@@ -91,11 +99,11 @@ function valueWords(member: BodyFlag, value: unknown): string[] {
   }
 }
 
-/** A value that fits the member, where no example gives one. */
-function sampleWords(member: BodyFlag, api: ApiDescription): string[] {
+/** A valid value of a member that is not part of the example. */
+function makeSampleWords(member: BodyFlag, api: ApiDescription): string[] {
   const { schema, form, refersTo } = member
   const flag = `--${toTypedFlag(member)}`
-  if (refersTo && form !== 'set') return [flag, exampleName(api.resources[refersTo])]
+  if (refersTo && form !== 'set') return [flag, toExampleName(api.resources[refersTo])]
   switch (form) {
     case 'switch':
       return [flag]

@@ -1,7 +1,8 @@
-// The flags of a body as oclif takes them, with what their help says.
+// Converts the flags of a body to flags of oclif, with their help texts.
 import { Flags, type Interfaces } from '@oclif/core'
 import { type BodyFlag, type FlagForm, toKebabCase, toTypedFlag } from './body-flags.ts'
 
+/** The flags as oclif defines them, by the name that is typed. */
 export function toOclifFlags(members: readonly BodyFlag[]): Interfaces.FlagInput {
   return Object.fromEntries(members.map((member) => [toTypedFlag(member), toOclifFlag(member)]))
 }
@@ -17,10 +18,10 @@ const HELP_VALUES: Partial<Record<FlagForm, string>> = {
 function toOclifFlag(member: BodyFlag): Interfaces.Flag<unknown> {
   const { form, schema, flag, path } = member
   const helpValue = HELP_VALUES[form]
-  // The member's full name does, too.
+  // The full name of the member is an alias.
   const aliases = flag === toKebabCase(path) ? [] : [toKebabCase(path)]
   const common = {
-    description: describe(member),
+    description: renderDescription(member),
     ...(helpValue ? { helpValue } : {}),
     ...(aliases.length > 0 ? { aliases } : {}),
   }
@@ -44,18 +45,19 @@ function toOclifFlag(member: BodyFlag): Interfaces.Flag<unknown> {
   return make() as Interfaces.Flag<unknown>
 }
 
-function describe({ schema, form, isRequired, standard, only }: BodyFlag): string {
+function renderDescription({ schema, form, isRequired, defaultValue, only }: BodyFlag): string {
   const parts = [
     only.length > 0 ? `${only.join(', ')}:` : '',
-    isRequired && standard === undefined ? '(required)' : '',
+    isRequired && defaultValue === undefined ? '(required)' : '',
     schema.description ?? '',
-    form === 'instant' ? 'A time such as 2030-01-31T12:00:00Z, or from now: 90m, 24h, 7d.' : '',
-    form === 'set' || form === 'pairs' ? 'May be given several times.' : '',
-    standard === undefined ? '' : `Default: ${toValueText(standard)}.`,
+    form === 'instant' ? 'A time such as 2030-01-31T12:00:00Z, or a duration from now such as 90m, 24h or 7d.' : '',
+    form === 'set' || form === 'pairs' ? 'Can be repeated.' : '',
+    defaultValue === undefined ? '' : `Default: ${toValueText(defaultValue)}.`,
   ]
   return parts.filter((part) => part !== '').join(' ')
 }
 
+/** A value as it is typed. */
 export function toValueText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

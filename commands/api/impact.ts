@@ -1,10 +1,10 @@
-// What a record is linked with, so that a person sees before deleting it what would lose it.
+// Shows the impact of a deletion or a change before it is made.
 import type { ApiDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { Client } from '../client/client.ts'
 import { toNoun } from '../names.ts'
 import { splitPath, toSingular } from '../naming.ts'
 
-/** How much access a change is about. */
+/** The amount of access that a change affects. */
 interface Effect {
   readonly identities: number
   readonly services: number
@@ -12,7 +12,7 @@ interface Effect {
   readonly examples: readonly { readonly identity: { readonly name: string } }[]
 }
 
-/** What a change would do, as the controller judges it. */
+/** The impact of a change on access, as the controller computes it. */
 export interface Impact {
   readonly loses: Effect
   readonly gains: Effect
@@ -21,15 +21,15 @@ export interface Impact {
   readonly isComplete: boolean
 }
 
-const IMPACT = 'judgePolicyImpact'
+const IMPACT_OPERATION_ID = 'judgePolicyImpact'
 
-/** The resources whose records decide about access: those that the controller judges the impact of. */
+/** The resources that affect access: those for which the controller computes the impact. */
 export function listPolicyResources({ operations, resources }: ApiDescription): ResourceDescription[] {
-  const judged = operations.find(({ id }) => id === IMPACT)?.body?.schema.properties?.resource?.enum ?? []
-  return judged.flatMap((plural) => resources[String(plural)] ?? [])
+  const plurals = operations.find(({ id }) => id === IMPACT_OPERATION_ID)?.body?.schema.properties?.resource?.enum ?? []
+  return plurals.flatMap((plural) => resources[String(plural)] ?? [])
 }
 
-/** What deleting a record would take away, in sentences; none where nobody loses anything by it. */
+/** The impact of deleting a record, in sentences; empty if access does not change. */
 export async function fetchDeletionImpact(
   client: Client,
   resource: ResourceDescription,
@@ -40,7 +40,7 @@ export async function fetchDeletionImpact(
   return renderImpact(await fetchImpact(client, { resource: resource.plural, id }))
 }
 
-/** What a change would do, without making it; without `changes` it is a deletion. */
+/** The impact of a change, or of a deletion if there are no `changes`. */
 export async function fetchImpact(
   client: Client,
   change: { readonly resource: string; readonly id: string; readonly changes?: unknown },
@@ -49,14 +49,14 @@ export async function fetchImpact(
   return data as Impact
 }
 
-/** What a change would do, in sentences. */
+/** The impact in sentences; empty if access does not change. */
 export function renderImpact({ loses, gains, unreachable, sessions, isComplete }: Impact): string[] {
-  const least = isComplete ? '' : 'At least '
+  const prefix = isComplete ? '' : 'At least '
   const sentence = (effect: Effect, verb: string) =>
     effect.pairs === 0
       ? []
       : [
-          `${least}${toCountText(effect.identities, 'identity')} ${verb} ${toCountText(effect.services, 'service')}${toExampleText(effect)}.`,
+          `${prefix}${toCountText(effect.identities, 'identity')} ${verb} ${toCountText(effect.services, 'service')}${toExampleText(effect)}.`,
         ]
   return [
     ...sentence(loses, 'would lose the right to'),
@@ -70,15 +70,14 @@ function toCountText(count: number, noun: string): string {
   return `${count} ${count === 1 ? noun : noun.replace(/y$/, 'ie').concat('s')}`
 }
 
-/** A few of those whom it is about. */
+/** The names of some affected identities, in brackets. */
 function toExampleText({ examples, identities }: Effect): string {
   const names = [...new Set(examples.map(({ identity }) => identity.name))].slice(0, 3)
   return names.length === 0 ? '' : ` (${names.join(', ')}${names.length < identities ? ', …' : ''})`
 }
 
 /**
- * Every sub-list of the record that is not empty, with how many it holds: `2 service policies`. What a deletion takes along
- * and whose access ends with it is more than links tell; a controller that can say that answers in their place.
+ * The sub-lists of the record that are not empty, with their counts: `2 service policies`.
  */
 export async function listLinkedRecords(
   client: Client,

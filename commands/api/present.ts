@@ -1,4 +1,4 @@
-// How the answer of an operation is shown: the record it found, made or changed, or a sentence on what is done.
+// Prints the response of an operation: a record, or a sentence about the change.
 import type { OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import { writePrivateFile } from '../../src/pki/files.ts'
 import type { ApiResponse } from '../client/client.ts'
@@ -9,22 +9,23 @@ import type { Entity } from '../output/cells.ts'
 import { findJwt, noJwtError, type Result } from '../output/formats.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
+/** Prints the response; for a change without a response body, the record is fetched and printed. */
 export async function printResponse(
   task: CommandTask,
   prepared: PreparedRequest,
-  answer: ApiResponse,
+  response: ApiResponse,
   run: CommandRun,
 ): Promise<void> {
   const { returns } = task.operation
   switch (returns.kind) {
     case 'raw':
-      return run.print({ kind: 'text', text: answer.reply.text })
+      return run.print({ kind: 'text', text: response.reply.text })
     case 'created':
-      return printCreated(task, returns.resource, (answer.data as { id: string }).id, prepared, run)
+      return printCreated(task, returns.resource, (response.data as { id: string }).id, prepared, run)
     case 'empty':
       return printDone(task, prepared, run)
     default:
-      return run.print({ kind: 'record', record: (answer.data ?? {}) as Entity })
+      return run.print({ kind: 'record', record: (response.data ?? {}) as Entity })
   }
 }
 
@@ -32,47 +33,47 @@ async function printCreated(
   task: CommandTask,
   plural: string,
   id: string,
-  { assumed }: PreparedRequest,
+  { defaults }: PreparedRequest,
   run: CommandRun,
 ): Promise<void> {
   const resource = task.api.resources[plural]
   const record = resource ? await fetchRecord(task, resource, id, run) : undefined
-  run.notice(`Created ${toNoun(resource?.name ?? plural)} ${String(record?.name ?? id)}${toAssumptionText(assumed)}.`)
+  run.notice(`Created ${toNoun(resource?.name ?? plural)} ${String(record?.name ?? id)}${toDefaultsText(defaults)}.`)
   await printRecord(task, resource, record ?? { id }, run)
 }
 
-/** What was assumed, in brackets. */
-function toAssumptionText(assumed: readonly string[]): string {
-  return assumed.length === 0 ? '' : ` (${assumed.join(', ')})`
+/** The defaults that were filled in, in brackets. */
+function toDefaultsText(defaults: readonly string[]): string {
+  return defaults.length === 0 ? '' : ` (${defaults.join(', ')})`
 }
 
-/** An answer without content: the record as it is now, or that it is gone. */
-async function printDone(task: CommandTask, { ids, assumed }: PreparedRequest, run: CommandRun): Promise<void> {
+/** Prints the result of a response without content: the record after the change, or a sentence. */
+async function printDone(task: CommandTask, { ids, defaults }: PreparedRequest, run: CommandRun): Promise<void> {
   const { operation, api } = task
   const [head = '', parameter = ''] = splitPath(operation.path)
   const resource = api.resources[head]
   const id = parameter.startsWith(':') ? ids[parameter.slice(1)] : undefined
-  const given = Object.values(run.args).find((word) => word !== undefined)
-  const sentence = sentenceFor(operation, task, resource, given) + toAssumptionText(assumed)
-  const isGone = operation.method === 'DELETE' && splitPath(operation.path).length === 2
-  const record = resource && id !== undefined && !isGone ? await fetchRecord(task, resource, id, run) : undefined
+  const name = Object.values(run.args).find((word) => word !== undefined)
+  const sentence = toSentence(operation, task, resource, name) + toDefaultsText(defaults)
+  const isDeleted = operation.method === 'DELETE' && splitPath(operation.path).length === 2
+  const record = resource && id !== undefined && !isDeleted ? await fetchRecord(task, resource, id, run) : undefined
   if (!record) {
-    const facts = { ...(id === undefined ? {} : { id }), ...(isGone ? { deleted: true } : { done: operation.id }) }
+    const facts = { ...(id === undefined ? {} : { id }), ...(isDeleted ? { deleted: true } : { done: operation.id }) }
     return run.print({ kind: 'done', sentence: `${sentence}.`, facts })
   }
   run.notice(`${sentence}.`)
   await printRecord(task, resource, record, run)
 }
 
-function sentenceFor(
+function toSentence(
   operation: OperationDescription,
   { api }: CommandTask,
   resource: ResourceDescription | undefined,
-  given: string | undefined,
+  name: string | undefined,
 ): string {
   const [noun = '', verb = ''] = toCommandId(operation, api).split(':')
-  const subject = `${toNoun(resource?.name ?? noun)}${given === undefined ? '' : ` ${given}`}`
-  return isVerb(verb) ? `${participle(verb)} ${subject}` : `Done: ${toNoun(verb)} of ${subject}`
+  const subject = `${toNoun(resource?.name ?? noun)}${name === undefined ? '' : ` ${name}`}`
+  return isVerb(verb) ? `${toParticiple(verb)} ${subject}` : `Done: ${toNoun(verb)} of ${subject}`
 }
 
 const VERBS = new Set([
@@ -93,12 +94,12 @@ function isVerb(word: string): boolean {
 }
 
 /** `verify` → `Verified` */
-function participle(verb: string): string {
+function toParticiple(verb: string): string {
   const past = verb.endsWith('e') ? `${verb}d` : verb.endsWith('y') ? `${verb.slice(0, -1)}ied` : `${verb}ed`
   return past.charAt(0).toUpperCase() + past.slice(1)
 }
 
-/** The record as it is now; nothing where the API does not show single records of the kind. */
+/** The current record; undefined if the API has no operation that reads a single record of the resource. */
 async function fetchRecord(
   { api }: CommandTask,
   { plural }: ResourceDescription,
@@ -125,8 +126,8 @@ async function printRecord(
   const jwt = findJwt(record)
   if (jwt === undefined) throw noJwtError()
   if (flags.qr) {
-    const { renderQrCode: qrText } = await import('../output/qr.ts')
-    notice(await qrText(jwt))
+    const { renderQrCode } = await import('../output/qr.ts')
+    notice(await renderQrCode(jwt))
   }
   if (file === '-') return run.print({ kind: 'text', text: jwt })
   if (file !== undefined) {

@@ -1,36 +1,37 @@
-// What a generated command works on: an operation of the API with what follows from it, and the request made for it.
+// The task of a generated command: an operation of the API, and the request for it.
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
 import { splitPath } from '../naming.ts'
 import { type BodyFlag, listBodyFlags } from './body-flags.ts'
 
-/** An operation with what its command needs to know of it. */
+/** An operation, with the properties that its command needs. */
 export interface CommandTask {
   readonly operation: OperationDescription
   readonly api: ApiDescription
-  /** Members of its body; none where it takes no JSON. */
+  /** The members of its JSON body; empty if it has none. */
   readonly members: readonly BodyFlag[]
-  /** The body is text, not JSON. */
+  /** Whether the body is text, not JSON. */
   readonly isText: boolean
-  /** The body is a list of such members. */
+  /** Whether the body is a list of objects with these members. */
   readonly isBatch: boolean
-  /** The new record's name is an argument. */
+  /** Whether the name of the new record is an argument. */
   readonly isNamedByArgument: boolean
-  /** The record it makes or changes may carry an enrollment JWT. */
+  /** Whether the record that it creates or changes may contain an enrollment JWT. */
   readonly carriesJwt: boolean
-  /** `--data` is the whole body, unless a member has that name. */
+  /** Whether `--data` provides the whole body; false if a member has that name. */
   readonly takesData: boolean
 }
 
-/** A request that waits to be sent. */
+/** A request before it is sent. */
 export interface PreparedRequest {
   readonly path: string
-  /** The ids behind the path's parameters. */
+  /** The ids of the path's parameters. */
   readonly ids: Readonly<Record<string, string>>
   readonly body: unknown
-  /** What was filled in for the person, to be said. */
-  readonly assumed: readonly string[]
+  /** Defaults that were filled in, as text for the user. */
+  readonly defaults: readonly string[]
 }
 
+/** The operation as a task of a command. */
 export function makeTask(operation: OperationDescription, api: ApiDescription): CommandTask {
   const { body, path, method, returns } = operation
   const isText = body !== undefined && !body.contentTypes.includes('application/json')
@@ -51,7 +52,7 @@ export function makeTask(operation: OperationDescription, api: ApiDescription): 
   }
 }
 
-/** Query parameters as flags: `policyType` is `--policy-type`. */
+/** The flag of a query parameter: `policyType` → `policy-type`. */
 export function toQueryFlag(parameter: string): string {
   return parameter.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }

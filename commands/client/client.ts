@@ -1,5 +1,4 @@
-// Speaks to a controller through any transport: paths of the management API in, data or a failure out.
-
+// The client of a controller's API: sends requests through a transport, and returns data or throws errors.
 import { collectReply, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
 import { type PageMeta, readListItems } from './list-items.ts'
 
@@ -12,7 +11,7 @@ export interface ApiResponse {
   readonly reply: Reply
 }
 
-/** The controller refused: what its error answer says. */
+/** An error response of the controller. */
 export class RequestError extends Error {
   readonly target: string
   readonly status: number
@@ -20,13 +19,13 @@ export class RequestError extends Error {
   readonly causeCode: string | undefined
   readonly field: string | undefined
   readonly reason: string | undefined
-  /** The value that was refused, as text; for a record in use, the ids of what uses it. */
+  /** The invalid value, as text; for a record in use, the ids of the records that use it. */
   readonly value: string | undefined
   readonly requestId: string | undefined
 
   constructor(target: string, reply: Reply) {
     const { error } = (parse(reply.text) ?? {}) as { error?: ErrorBody }
-    super(error?.message ?? `the answer has status ${reply.status} and is not that of a controller`)
+    super(error?.message ?? `the response with status ${reply.status} is not from a controller`)
     this.name = 'RequestFailed'
     this.target = target
     this.status = reply.status
@@ -70,7 +69,11 @@ export class Client {
     return this.#transport.target
   }
 
-  /** @throws RequestFailed for every status that is no success, Unreachable where no answer came */
+  /**
+   * Sends a request, and returns the content of the response.
+   * @throws RequestError if the status is not a success
+   * @throws UnreachableError if there is no response
+   */
   async call(
     method: string,
     path: string,
@@ -84,8 +87,9 @@ export class Client {
   }
 
   /**
-   * The items of a list while they arrive, however many there are.
-   * @throws RequestFailed, Unreachable
+   * Yields the items of a list of any length while they arrive.
+   * @throws RequestError if the status is not a success
+   * @throws UnreachableError if there is no response, or it is incomplete
    */
   async *items(path: string, onMeta?: (meta: PageMeta) => void): AsyncIterable<unknown> {
     const { body, ...head } = await this.#transport.stream(this.#request('GET', path))

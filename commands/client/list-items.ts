@@ -1,19 +1,19 @@
-// Takes the items of a list out of its envelope while it arrives, so that a list of any length needs the memory of one item.
+// Parses the items of a list from its envelope while it arrives, with the memory of one item.
 
-/** What the envelope says about the list. */
+/** The `meta` of a list's envelope. */
 export interface PageMeta {
-  /** What filters of the list may name. */
+  /** The fields that filters of the list can use. */
   readonly filterableFields?: readonly string[]
   readonly pagination?: { readonly limit: number; readonly offset: number; readonly totalCount: number }
 }
 
-/** Where the scanner is: before the list, inside of it, or behind it. */
+/** The position of the scanner relative to the list. */
 type Place = 'before' | 'inside' | 'behind'
 
 /**
- * The items of `{"data":[…],"meta":{…}}`, parsed one by one. `data` comes first, as both APIs write it.
- * @param onMeta gets what the envelope says of the list, once all items have been taken
- * @throws SyntaxError where the text is no such envelope, or ends too early
+ * Yields the items of `{"data":[…],"meta":{…}}`. `data` must come first, as in the responses of both APIs.
+ * @param onMeta called with `meta` after the last item
+ * @throws SyntaxError if the text is not such an envelope, or is incomplete
  */
 export async function* readListItems(
   body: AsyncIterable<Buffer>,
@@ -21,7 +21,7 @@ export async function* readListItems(
 ): AsyncIterable<unknown> {
   const decoder = new TextDecoder()
   let place: Place = 'before'
-  // What is not yet parsed; `at` is how far into it the scan has come, `depth` how deep that is below the list.
+  // The text that is not parsed yet; `at` is the position of the scan in it, `depth` its nesting below the list.
   let text = ''
   let at = 0
   let start = -1
@@ -31,10 +31,10 @@ export async function* readListItems(
     text += decoder.decode(chunk, { stream: true })
     if (place === 'behind') continue
     if (place === 'before') {
-      const found = /^\s*\{\s*"data"\s*:\s*\[/.exec(text)
-      if (!found) continue
+      const head = /^\s*\{\s*"data"\s*:\s*\[/.exec(text)
+      if (!head) continue
       place = 'inside'
-      at = found[0].length
+      at = head[0].length
     }
     for (; at < text.length && place === 'inside'; at++) {
       const code = text.charCodeAt(at)
@@ -54,12 +54,12 @@ export async function* readListItems(
       }
       if (start === -1 && code > SPACE) start = at
     }
-    const kept = start === -1 ? at : start
-    text = text.slice(kept)
-    at -= kept
+    const consumed = start === -1 ? at : start
+    text = text.slice(consumed)
+    at -= consumed
     if (start !== -1) start = 0
   }
-  if (place !== 'behind') throw new SyntaxError('the list ends before its end')
+  if (place !== 'behind') throw new SyntaxError('the list is incomplete')
   const { meta = {} } = JSON.parse(`{"data":[]${text}`) as { meta?: PageMeta }
   onMeta(meta)
 }

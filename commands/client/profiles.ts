@@ -1,4 +1,4 @@
-// Which controllers a person works with: address, pinned root and session of each, in one private file.
+// The profiles of a user: URL, pinned root certificate and session of each controller, in one private file.
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -6,12 +6,12 @@ import { writePrivateFile } from '../../src/pki/files.ts'
 
 export interface Profile {
   readonly url: string
-  /** PEM of the one root this profile trusts. */
+  /** The pinned root certificate, as PEM. */
   readonly rootPem: string
   readonly username?: string
-  /** The token of the session; it ends by itself when it is not used. */
+  /** The token of the API session, which expires if it is not used. */
   readonly token?: string
-  /** When the session began, RFC 3339. */
+  /** The start of the session, RFC 3339. */
   readonly signedInAt?: string
 }
 
@@ -20,7 +20,7 @@ interface ProfilesFile {
   readonly profiles: Readonly<Record<string, Profile>>
 }
 
-/** The file holds something else than profiles. */
+/** The file of profiles cannot be read or parsed. */
 export class ProfilesUnreadableError extends Error {
   constructor(path: string, cause: unknown) {
     super(`${path} cannot be read: ${(cause as Error).message}`, { cause })
@@ -37,10 +37,10 @@ export class Profiles {
     this.#content = content
   }
 
-  /** The profiles of this user; none where there is no file yet. @throws ProfilesUnreadable */
+  /** Reads the profiles of this user; they are empty if there is no file yet. @throws ProfilesUnreadableError if the file is invalid */
   static open(env: NodeJS.ProcessEnv): Profiles {
     const path = join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'controller', 'profiles.json')
-    return new Profiles(path, read(path))
+    return new Profiles(path, readProfiles(path))
   }
 
   get currentName(): string | undefined {
@@ -60,11 +60,12 @@ export class Profiles {
     this.#change(({ profiles }) => ({ current: name, profiles: { ...profiles, [name]: profile } }))
   }
 
+  /** Makes a profile the current one. */
   use(name: string): void {
     this.#change((content) => ({ ...content, current: name }))
   }
 
-  /** Forgets the session of a profile, and keeps the rest of it. */
+  /** Removes the session of a profile. */
   signOut(name: string): void {
     this.#change(({ profiles, ...content }) => {
       const { token, signedInAt, ...rest } = profiles[name] as Profile
@@ -72,33 +73,33 @@ export class Profiles {
     })
   }
 
-  /** Forgets a profile; when it was the current one, none is. */
+  /** Deletes a profile. If it was the current one, there is no current one afterwards. */
   delete(name: string): void {
-    this.#change(({ current, profiles: { [name]: _gone, ...profiles } }) => ({
+    this.#change(({ current, profiles: { [name]: _deleted, ...profiles } }) => ({
       ...(current === undefined || current === name ? {} : { current }),
       profiles,
     }))
   }
 
-  /** The file is read again first: another command may have changed it meanwhile. */
+  /** Reads the file again before the change, because another process may have changed it. */
   #change(change: (content: ProfilesFile) => ProfilesFile): void {
-    this.#content = change(read(this.#path))
+    this.#content = change(readProfiles(this.#path))
     writePrivateFile(this.#path, `${JSON.stringify(this.#content, null, 2)}\n`)
   }
 }
 
-function read(path: string): ProfilesFile {
+function readProfiles(path: string): ProfilesFile {
   if (!existsSync(path)) return { profiles: {} }
   try {
     const content = JSON.parse(readFileSync(path, 'utf8')) as Partial<ProfilesFile> | null
-    if (typeof content?.profiles !== 'object') throw new Error('it holds no profiles')
+    if (typeof content?.profiles !== 'object') throw new Error('it does not contain profiles')
     return content as ProfilesFile
   } catch (error) {
     throw new ProfilesUnreadableError(path, error)
   }
 }
 
-/** What a profile is called that is given no name: host and port. */
+/** The default name of a profile: host and port. */
 export function toProfileName(url: string): string {
   return new URL(url).host
 }

@@ -1,4 +1,4 @@
-// Finds the root of a controller that is not trusted yet, so that it can be compared and pinned.
+// Fetches the root certificate of a controller, so that it can be compared and pinned.
 import { X509Certificate } from 'node:crypto'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { computeFingerprint256, toCertificatePem } from '../../src/pki/certificates.ts'
@@ -13,8 +13,9 @@ export interface RootCertificate {
 }
 
 /**
- * The root that a controller says is its own. Nothing is trusted by this: whoever asked compares the fingerprint with one
- * from elsewhere, and from then on only that root counts. @throws Unreachable
+ * The root certificate that a controller offers; undefined if it offers none. It is not verified: the caller must compare its
+ * fingerprint with one from a trusted place before pinning it.
+ * @throws UnreachableError if there is no response
  */
 export async function fetchRoot(url: string): Promise<RootCertificate | undefined> {
   const transport = createHttpTransport({ url, rootPem: undefined })
@@ -28,7 +29,7 @@ export async function fetchRoot(url: string): Promise<RootCertificate | undefine
   }
 }
 
-/** The root in a PEM file. */
+/** The root certificate in a PEM file; undefined if it contains none. */
 export function rootFromPem(text: string): RootCertificate | undefined {
   const certificates = parsePemBlocks(text).map(({ bytes }) => new X509Certificate(bytes))
   const root = certificates.find(isSelfSigned)

@@ -1,17 +1,19 @@
-// What may follow the words that were typed so far: asked by the shells, so it must be quick and never complains.
-
+// Completes the words of a command line for the shells; it is fast, and never fails.
 import { loadApiDescription } from '../api/description.ts'
 import { Profiles } from '../client/profiles.ts'
 import { helpPages } from '../help/pages.ts'
 import { loadManifest, type ManifestCommand, type ManifestFlag, mapCommandIds } from '../manifest.ts'
 
-/** A word that may follow, with what it is. */
+/** A completion, with its description. */
 export interface Candidate {
   readonly word: string
   readonly text: string
 }
 
-/** @param argv `[--fresh|--last] -- WORD…`: the words up to the cursor; the last one is completed, or with `--fresh` a new one */
+/**
+ * The completions, one per line, each with its description after a tab.
+ * @param argv `[--fresh|--last] -- WORD…`: the words up to the cursor; completes the last word, or with `--fresh` a new word
+ */
 export async function complete(argv: readonly string[]): Promise<string> {
   const at = argv.indexOf('--')
   const words = argv.slice(at + 1)
@@ -24,42 +26,42 @@ export async function complete(argv: readonly string[]): Promise<string> {
     .join('')
 }
 
-async function listCandidates(done: readonly string[], current: string): Promise<Candidate[]> {
+async function listCandidates(words: readonly string[], current: string): Promise<Candidate[]> {
   const ids = mapCommandIds(loadManifest())
-  const firstFlag = done.findIndex((word) => word.startsWith('-'))
-  const named = firstFlag === -1 ? done : done.slice(0, firstFlag)
-  const count = [...named.keys()].reverse().find((last) => ids.has(named.slice(0, last + 1).join(':')))
-  const id = count === undefined ? undefined : ids.get(named.slice(0, count + 1).join(':'))
+  const firstFlag = words.findIndex((word) => word.startsWith('-'))
+  const names = firstFlag === -1 ? words : words.slice(0, firstFlag)
+  const count = [...names.keys()].reverse().find((last) => ids.has(names.slice(0, last + 1).join(':')))
+  const id = count === undefined ? undefined : ids.get(names.slice(0, count + 1).join(':'))
   const command = id === undefined ? undefined : loadManifest().commands[id]
   if (!command || count === undefined)
-    return subWords(named[0] === 'help' ? named.slice(1) : named, named[0] === 'help')
-  const rest = done.slice(count + 1)
-  const asking = flagBefore(command, rest)
-  if (asking) return valuesOf(asking)
-  if (current.startsWith('-')) return flagsOf(command, rest)
-  const below = rest.length === 0 ? subWords(named, false) : []
-  return [...below, ...(await argumentsOf(command, rest))]
+    return listSubWords(names[0] === 'help' ? names.slice(1) : names, names[0] === 'help')
+  const rest = words.slice(count + 1)
+  const openFlag = findOpenFlag(command, rest)
+  if (openFlag) return listValues(openFlag)
+  if (current.startsWith('-')) return listFlags(command, rest)
+  const below = rest.length === 0 ? listSubWords(names, false) : []
+  return [...below, ...(await listArguments(command, rest))]
 }
 
-/** The words that may come next on the way to a command. */
-function subWords(named: readonly string[], isHelp: boolean): Candidate[] {
+/** The next words of commands that begin with these names. */
+function listSubWords(names: readonly string[], isHelp: boolean): Candidate[] {
   const { commands, topics } = loadManifest()
-  const prefix = named.map((word) => `${word}:`).join('')
-  const found = new Map<string, string>()
+  const prefix = names.map((word) => `${word}:`).join('')
+  const summaries = new Map<string, string>()
   for (const { id, aliases, summary, hidden } of Object.values(commands)) {
     if (hidden) continue
-    for (const known of [id, ...(prefix === '' ? [] : aliases)]) {
-      if (!known.startsWith(prefix)) continue
-      const [word = '', deeper] = known.slice(prefix.length).split(':')
-      if (word !== '') found.set(word, deeper === undefined ? summary : (topics[word]?.summary ?? ''))
+    for (const commandId of [id, ...(prefix === '' ? [] : aliases)]) {
+      if (!commandId.startsWith(prefix)) continue
+      const [word = '', deeper] = commandId.slice(prefix.length).split(':')
+      if (word !== '') summaries.set(word, deeper === undefined ? summary : (topics[word]?.summary ?? ''))
     }
   }
-  if (prefix === '' && isHelp) for (const [name, { summary }] of Object.entries(helpPages)) found.set(name, summary)
-  if (prefix === '' && !isHelp) found.set('help', 'What a command does, and what all have in common.')
-  return [...found].sort().map(([word, text]) => ({ word, text }))
+  if (prefix === '' && isHelp) for (const [name, { summary }] of Object.entries(helpPages)) summaries.set(name, summary)
+  if (prefix === '' && !isHelp) summaries.set('help', 'Help on a command or a topic.')
+  return [...summaries].sort().map(([word, text]) => ({ word, text }))
 }
 
-function flagsOf({ flags }: ManifestCommand, rest: readonly string[]): Candidate[] {
+function listFlags({ flags }: ManifestCommand, rest: readonly string[]): Candidate[] {
   const used = new Set(rest)
   return Object.values(flags)
     .filter(({ name, multiple, hidden }) => !hidden && (multiple || !used.has(`--${name}`)))
@@ -69,8 +71,8 @@ function flagsOf({ flags }: ManifestCommand, rest: readonly string[]): Candidate
     ])
 }
 
-/** The flag whose value is typed just now. */
-function flagBefore({ flags }: ManifestCommand, rest: readonly string[]): ManifestFlag | undefined {
+/** The flag whose value comes next. */
+function findOpenFlag({ flags }: ManifestCommand, rest: readonly string[]): ManifestFlag | undefined {
   const last = rest.at(-1) ?? ''
   if (!last.startsWith('-')) return undefined
   return Object.values(flags).find(
@@ -80,31 +82,33 @@ function flagBefore({ flags }: ManifestCommand, rest: readonly string[]): Manife
   )
 }
 
-async function valuesOf({ name, options }: ManifestFlag): Promise<Candidate[]> {
+async function listValues({ name, options }: ManifestFlag): Promise<Candidate[]> {
   if (options) return options.map((word) => ({ word, text: '' }))
-  if (name === 'profile') return profileNames()
-  return recordNames(name)
+  if (name === 'profile') return listProfileNames()
+  return fetchRecordNames(name)
 }
 
-async function argumentsOf(command: ManifestCommand, rest: readonly string[]): Promise<Candidate[]> {
-  const given = rest.filter((word, at) => !word.startsWith('-') && !flagBefore(command, rest.slice(0, at))).length
-  const argument = Object.values(command.args)[given]
+async function listArguments(command: ManifestCommand, rest: readonly string[]): Promise<Candidate[]> {
+  const argumentCount = rest.filter(
+    (word, at) => !word.startsWith('-') && !findOpenFlag(command, rest.slice(0, at)),
+  ).length
+  const argument = Object.values(command.args)[argumentCount]
   if (!argument) return []
   if (argument.options) return argument.options.map((word) => ({ word, text: '' }))
-  return argument.name === 'profile' ? profileNames() : recordNames(argument.name)
+  return argument.name === 'profile' ? listProfileNames() : fetchRecordNames(argument.name)
 }
 
-function profileNames(): Candidate[] {
+function listProfileNames(): Candidate[] {
   const profiles = Profiles.open(process.env)
   return profiles.names.map((word) => ({ word, text: profiles.get(word)?.url ?? '' }))
 }
 
-// So many are as much as a person looks through, and so long as one waits after a key.
+// A longer list or a longer wait is not useful while typing.
 const MAX_NAMES = 200
-const PATIENCE_MILLISECONDS = 1_000
+const TIMEOUT_MS = 1_000
 
-/** Names of the records of a resource, asked of the current controller; none where that takes too long. */
-async function recordNames(noun: string): Promise<Candidate[]> {
+/** The names of the records of a resource, from the current controller. @throws UnreachableError if the request takes too long */
+async function fetchRecordNames(noun: string): Promise<Candidate[]> {
   const resource = Object.values(loadApiDescription().resources).find(({ name }) => name === noun)
   if (!resource?.isNamed) return []
   const { connect } = await import('../connection.ts')
@@ -112,12 +116,12 @@ async function recordNames(noun: string): Promise<Candidate[]> {
     {},
     { version: loadManifest().version, isPublic: false, base: undefined, notice: () => {} },
   )
-  const patience = setTimeout(() => void client.close(), PATIENCE_MILLISECONDS)
+  const timer = setTimeout(() => void client.close(), TIMEOUT_MS)
   try {
     const { data } = await client.call('GET', `/${resource.plural}?limit=${MAX_NAMES}&sort=name`)
     return (data as { name: string }[]).map(({ name }) => ({ word: name, text: '' }))
   } finally {
-    clearTimeout(patience)
+    clearTimeout(timer)
     await client.close()
   }
 }

@@ -1,10 +1,10 @@
-// `controller completion SHELL`: the script by which a shell completes the words of this program.
+// `controller completion SHELL`: prints the completion script of a shell.
 import { requiredArgument } from '../arguments.ts'
 import { PrintingCommand } from '../base.ts'
 import { type Shell, scripts, shells } from './scripts.ts'
 
 export class Completion extends PrintingCommand {
-  static override summary = 'Prints the script that makes a shell complete commands, flags and names.'
+  static override summary = 'Prints the completion script of a shell, for commands, flags and names.'
   static override args = {
     shell: requiredArgument({ options: [...shells], description: `One of ${shells.join(', ')}.` }),
   }

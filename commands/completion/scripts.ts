@@ -1,13 +1,14 @@
-// What each shell needs to complete words: a few lines that ask this program.
+// The completion scripts, which call this program for the completions.
 
 export const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 export type Shell = (typeof shells)[number]
 
+/** The scripts, by shell. */
 export const scripts: Readonly<Record<Shell, string>> = {
   bash: `# Completion of controller for bash; in ~/.bashrc: source <(controller completion bash)
 _controller() {
   local line word joined= before= words=()
-  # Bash takes a word apart at its colons, and completes what stands behind the last one.
+  # Bash splits words at colons, and completes the part after the last one.
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do
     if [[ $COMP_WORDBREAKS == *:* && \${#words[@]} -gt 0 && ($word == : || $joined == *:) ]]; then
       joined+=$word
@@ -30,12 +31,12 @@ complete -o default -F _controller controller
   zsh: `#compdef controller
 # Completion of controller for zsh; in ~/.zshrc, after compinit: source <(controller completion zsh)
 _controller() {
-  local -a found
+  local -a candidates
   local line
   for line in "\${(@f)$(controller complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
-    [[ -n $line ]] && found+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+    [[ -n $line ]] && candidates+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
   done
-  if (( $#found )); then _describe controller found; else _files; fi
+  if (( $#candidates )); then _describe controller candidates; else _files; fi
 }
 compdef _controller controller
 `,

@@ -1,35 +1,35 @@
-// Help: the whole program, a topic, a command, and the pages on what all commands have in common.
+// Renders help: of the program, a topic, a command, or a page on all commands.
 import { loadManifest, type Manifest, type ManifestCommand, type ManifestFlag, toExampleText } from '../manifest.ts'
 import { alignColumns, joinPage, wrapText } from './layout.ts'
 import { helpPages } from './pages.ts'
 
-/** The page that words name; undefined where there is none. */
+/** The help page that the words name; undefined if there is none. */
 export function renderHelp(words: readonly string[]): string | undefined {
-  const known = loadManifest()
+  const manifest = loadManifest()
   const id = words.join(':')
-  if (id === '') return rootText(known)
-  const written = helpPages[id]
-  if (written) return joinPage(written.text())
-  const command = known.commands[id]
-  if (command) return commandText(command)
-  const topic = topicOf(id, known)
-  return topic === undefined ? undefined : topicText(topic, known)
+  if (id === '') return renderRoot(manifest)
+  const page = helpPages[id]
+  if (page) return joinPage(page.text())
+  const command = manifest.commands[id]
+  if (command) return renderCommand(command)
+  const topic = findTopic(id, manifest)
+  return topic === undefined ? undefined : renderTopic(topic, manifest)
 }
 
-/** The topic, also by the plural of its noun. */
-function topicOf(id: string, { commands }: Manifest): string | undefined {
+/** The topic with this name, or with this plural. */
+function findTopic(id: string, { commands }: Manifest): string | undefined {
   const all = Object.values(commands)
   if (all.some((command) => command.id.startsWith(`${id}:`))) return id
   return all.find(({ aliases }) => aliases.some((alias) => alias.startsWith(`${id}:`)))?.id.split(':')[0]
 }
 
-function rootText({ commands, topics, version }: Manifest): string {
-  const alone = Object.values(commands).filter(({ id, hidden }) => !id.includes(':') && !hidden)
+function renderRoot({ commands, topics, version }: Manifest): string {
+  const singleCommands = Object.values(commands).filter(({ id, hidden }) => !id.includes(':') && !hidden)
   const first = ['serve', 'init', 'login']
-  const summaryOf = (id: string): [string, string] => [id, commands[id]?.summary ?? '']
-  const grouped = Object.entries(topics)
-  const listed = (isResource: boolean) =>
-    grouped
+  const toRow = (id: string): [string, string] => [id, commands[id]?.summary ?? '']
+  const topicEntries = Object.entries(topics)
+  const listTopicRows = (isResource: boolean) =>
+    topicEntries
       .filter(([, topic]) => topic.isResource === isResource)
       .map(([name, { summary }]): [string, string] => [name, summary])
   return joinPage(
@@ -37,26 +37,29 @@ function rootText({ commands, topics, version }: Manifest): string {
     '',
     'Usage: controller COMMAND [flags]',
     '',
-    'To begin with',
-    ...alignColumns(first.map(summaryOf)),
+    'Getting started',
+    ...alignColumns(first.map(toRow)),
     '',
-    'What there is in a network',
-    ...alignColumns(listed(true)),
+    'Resources',
+    ...alignColumns(listTopicRows(true)),
     '',
-    'More commands',
+    'Other commands',
     ...alignColumns(
-      [...alone.filter(({ id }) => !first.includes(id)).map(({ id }) => summaryOf(id)), ...listed(false)].sort(),
+      [
+        ...singleCommands.filter(({ id }) => !first.includes(id)).map(({ id }) => toRow(id)),
+        ...listTopicRows(false),
+      ].sort(),
     ),
     '',
     'Help',
     ...alignColumns([
-      ['COMMAND --help', 'What a command, or a whole topic, does, with examples.'],
+      ['COMMAND --help', 'Help on a command or a topic, with examples.'],
       ...Object.entries(helpPages).map(([name, { summary }]): [string, string] => [`help ${name}`, summary]),
     ]),
   )
 }
 
-function topicText(name: string, { commands, topics }: Manifest): string {
+function renderTopic(name: string, { commands, topics }: Manifest): string {
   const inTopic = Object.values(commands).filter(({ id, hidden }) => id.startsWith(`${name}:`) && !hidden)
   const example = inTopic.find(({ id }) => id === `${name}:create`) ?? inTopic[0]
   return joinPage(
@@ -71,11 +74,11 @@ function topicText(name: string, { commands, topics }: Manifest): string {
   )
 }
 
-function commandText(command: ManifestCommand): string {
+function renderCommand(command: ManifestCommand): string {
   const { id, summary, description, args, aliases, examples } = command
   const flags = Object.values(command.flags).filter(({ hidden }) => !hidden)
-  const own = flags.filter(({ helpGroup }) => helpGroup !== 'GLOBAL')
-  const common = flags.filter(({ helpGroup }) => helpGroup === 'GLOBAL')
+  const commandFlags = flags.filter(({ helpGroup }) => helpGroup !== 'GLOBAL')
+  const globalFlags = flags.filter(({ helpGroup }) => helpGroup === 'GLOBAL')
   const words = Object.values(args).map(({ name, required }) =>
     required ? name.toUpperCase() : `[${name.toUpperCase()}]`,
   )
@@ -90,8 +93,8 @@ function commandText(command: ManifestCommand): string {
       'Arguments',
       Object.values(args).map(({ name, description = '' }) => [name.toUpperCase(), description]),
     ),
-    ...section('Flags', own.map(renderFlagRow)),
-    ...section('Flags of all commands', common.map(renderFlagRow)),
+    ...section('Flags', commandFlags.map(renderFlagRow)),
+    ...section('Global flags', globalFlags.map(renderFlagRow)),
     '',
     examples.length > 1 ? 'Examples' : 'Example',
     ...examples.map((text) => `  ${toExampleText(text, id)}`),
@@ -101,14 +104,14 @@ function commandText(command: ManifestCommand): string {
   )
 }
 
-/** A flag as it is typed, and what it is for. */
+/** A flag as it is typed, and its description. */
 export function renderFlagRow(flag: ManifestFlag): readonly [string, string] {
   const { name, char, type, allowNo, helpValue, description = '', options, env } = flag
   const value = type === 'boolean' ? '' : ` ${helpValue ?? (options ? 'WORD' : 'VALUE')}`
   const notes = [
     description,
     options ? `One of ${options.join(', ')}.` : '',
-    env && !description.includes(env) ? `Also by ${env}.` : '',
+    env && !description.includes(env) ? `Environment: ${env}.` : '',
   ]
   return [
     `${char ? `-${char}, ` : ''}--${allowNo ? '[no-]' : ''}${name}${value}`,

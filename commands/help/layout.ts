@@ -1,23 +1,23 @@
-// Pages of help as lines: as wide as the terminal, but no wider than is easy to read.
+// Lays out help pages: wraps lines to the width of the terminal, up to a width that is easy to read.
 
 const MAX_WIDTH = 110
 const INDENT = '  '
 
-function width(): number {
+function getWidth(): number {
   return Math.min(process.stdout.columns || MAX_WIDTH, MAX_WIDTH)
 }
 
-/** Lines as one text. */
+/** The lines as one text. */
 export function joinPage(...lines: readonly string[]): string {
   return `${lines.map((line) => line.trimEnd()).join('\n')}\n`
 }
 
-/** A paragraph in lines. */
-export function wrapText(text: string, most = width()): string[] {
+/** A paragraph, wrapped into lines. */
+export function wrapText(text: string, maxWidth = getWidth()): string[] {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(/\s+/)) {
-    if (line !== '' && line.length + 1 + word.length > most) {
+    if (line !== '' && line.length + 1 + word.length > maxWidth) {
       lines.push(line)
       line = word
     } else line = line === '' ? word : `${line} ${word}`
@@ -25,14 +25,14 @@ export function wrapText(text: string, most = width()): string[] {
   return line === '' ? lines : [...lines, line]
 }
 
-// Names that are longer get a line of their own.
+// A longer name is on its own line.
 const MAX_NAME_WIDTH = 34
 
-/** Names on the left, what they are on the right. */
+/** Rows with the names on the left and the texts on the right. */
 export function alignColumns(rows: readonly (readonly [name: string, text: string])[]): string[] {
   const names = rows.map(([name]) => name.length).filter((length) => length <= MAX_NAME_WIDTH)
   const left = Math.max(0, ...names)
-  const right = Math.max(20, width() - INDENT.length - left - 2)
+  const right = Math.max(20, getWidth() - INDENT.length - left - 2)
   return rows.flatMap(([name, text]) => {
     const [first = '', ...more] = wrapText(text, right)
     const margin = INDENT + ' '.repeat(left + 2)

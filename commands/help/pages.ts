@@ -1,4 +1,4 @@
-// What all commands have in common, as pages of help.
+// The help pages on topics that concern all commands.
 import { exitCodeMeanings } from '../exit-codes.ts'
 
 interface HelpPage {
@@ -6,15 +6,15 @@ interface HelpPage {
   text(): string
 }
 
-const filters = `Filters: which records a list shows.
+const filters = `Filters: select the records of a list.
 
   controller identity list --filter 'anyOf(roleAttributes) = "staff" sort by name limit 20'
 
-A filter is a condition, then "sort by", "skip" and "limit", all of them optional and in this order.
+A filter is a condition, "sort by", "skip" and "limit"; each is optional, in this order.
 
-Comparing
+Comparisons
   name = "web"                         also !=, and for numbers and times <, <=, >, >=
-  name contains "web"                  icontains does not tell upper from lower case
+  name contains "web"                  icontains ignores case
   name in ["web", "mail"]              not in
   createdAt > datetime(2030-01-31T12:00:00Z)
   defaultHostingCost between 10 and 20
@@ -22,55 +22,55 @@ Comparing
   isAdmin = true
 
 Sets
-  anyOf(roleAttributes) = "staff"      at least one of them
-  allOf(roleAttributes) != "guest"     every one of them
+  anyOf(roleAttributes) = "staff"      at least one element
+  allOf(roleAttributes) != "guest"     every element
   isEmpty(roleAttributes)
   count(roleAttributes) > 2
 
 Tags
   tags.site = "north"
 
-Joining
-  and, or, not, and brackets. "and" and "or" bind equally, from the right, and "not" takes all that follows:
-  use brackets where they are mixed.
+Logic
+  and, or, not, and parentheses. "and" and "or" have the same precedence and associate to the right; "not" applies to
+  everything that follows. Use parentheses if a filter mixes them.
 
-Order and window
+Order and paging
   sort by name desc, createdAt
-  skip 20 limit 10                     limit none is all of them
+  skip 20 limit 10                     limit none: all records
 
-In a shell, put the filter in single quotes. The fields of a list that a filter can name are told by
-"controller api GET '/identities?limit=1'", under meta.filterableFields.`
+In a shell, put the filter in single quotes. meta.filterableFields lists the fields that a filter can use:
+"controller api GET '/identities?limit=1'".`
 
-const output = `Output: the result goes to stdout, and everything else to stderr.
+const output = `Output: the result is written to stdout, everything else to stderr.
 
-  -o table   for people; the default. On a terminal as wide as it, with times such as "in 3 hours";
-             elsewhere plain columns with everything in full.
-  -o json    one record is its own object. A list is {"apiVersion","kind","items"}.
-  -o jsonl   a line a record, written while the list arrives: any length, in the same little memory.
+  -o table   the default. On a terminal it fits the width and shows times such as "in 3 hours";
+             otherwise it has plain columns with complete values.
+  -o json    a record is one object; a list is {"apiVersion","kind","items"}.
+  -o jsonl   one line per record, written while the list arrives, with constant memory.
   -o yaml    the same as json.
-  -o name    the names alone, or the ids where there are no names.
-  -o jwt     the enrollment JWT alone; "identity create laptop -o jwt" makes one.
+  -o name    the names only, or the ids of records without names.
+  -o jwt     the enrollment JWT only, as in "identity create laptop -o jwt".
 
-Members are only ever added to JSON. With json, jsonl and yaml, an error is one JSON object on stderr with the members
-code, message, field, hint and requestId; what does not apply is left out.
+Future versions only add members to JSON. With json, jsonl and yaml, an error is one JSON object on stderr with the members
+code, message, field, hint and requestId; members that do not apply are omitted.
 
-Lists are whole unless --limit says otherwise, and a list that was cut says so on stderr.
+Lists are complete unless --limit is set; a message on stderr states if a list was truncated.
 
-Colours are used on a terminal only, and not where NO_COLOR is set. Without a terminal nothing is ever asked: what would
-have been asked is a flag, and --yes answers before something is destroyed.`
+Colors are used only on a terminal, and not if NO_COLOR is set. Without a terminal there are no prompts: each prompt has an
+equivalent flag, and --yes confirms destructive changes.`
 
 const exitCodes = () =>
   [
-    'Exit codes: what the end of a command says, the same for all of them.',
+    'Exit codes: the same for all commands.',
     '',
     ...exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`),
     '',
-    'A reader that closes the pipe early, as in "| head", is no failure: the exit code is 0.',
+    'If the reader closes the pipe early, as in "| head", the exit code is 0.',
   ].join('\n')
 
-/** By name, as `controller help NAME` shows them. */
+/** The pages, by the NAME of `controller help NAME`. */
 export const helpPages: Readonly<Record<string, HelpPage>> = {
-  'exit-codes': { summary: 'What the exit code of a command says.', text: exitCodes },
-  filters: { summary: 'The language in which lists are searched and sorted.', text: () => filters },
-  output: { summary: 'The forms of output, and what goes where.', text: () => output },
+  'exit-codes': { summary: 'The exit codes of all commands.', text: exitCodes },
+  filters: { summary: 'The query language that filters and sorts lists.', text: () => filters },
+  output: { summary: 'The output formats, and the use of stdout and stderr.', text: () => output },
 }

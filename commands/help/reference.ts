@@ -1,35 +1,36 @@
-// The reference of the command line, docs/cli.md: the same texts as the help pages, on one page.
+// Renders docs/cli.md, the reference of the command line, from the texts of the help pages.
 import { type Manifest, type ManifestCommand, toExampleText } from '../manifest.ts'
 import { renderFlagRow } from './help.ts'
 import { helpPages } from './pages.ts'
 
+/** The reference as Markdown. */
 export function renderReference({ commands, topics }: Manifest): string {
   const all = Object.values(commands)
     .filter(({ hidden }) => !hidden)
     .sort((a, b) => (a.id < b.id ? -1 : 1))
-  const shared = Object.values(commands.version?.flags ?? {}).filter(({ helpGroup }) => helpGroup === 'GLOBAL')
+  const globalFlags = Object.values(commands.version?.flags ?? {}).filter(({ helpGroup }) => helpGroup === 'GLOBAL')
   const inTopic = (name: string) => all.filter(({ id }) => id.startsWith(`${name}:`))
   return [
     '# Command line',
     '',
-    'This page is written by the build from the commands themselves. `controller COMMAND --help` shows the same in a terminal.',
+    'The build generates this page from the commands. `controller COMMAND --help` shows the same texts in a terminal.',
     '',
-    '## What all commands have in common',
+    '## All commands',
     '',
     ...Object.values(helpPages).flatMap(({ text }) => ['```text', text(), '```', '']),
-    '### Flags of all commands that speak to a controller',
+    '### Global flags of commands that connect to a controller',
     '',
-    ...shared.map(renderFlagRow).map(flagLine),
+    ...globalFlags.map(renderFlagRow).map(renderFlagLine),
     '',
-    '## Commands on their own',
+    '## Commands without a topic',
     '',
-    ...all.filter(({ id }) => !id.includes(':')).flatMap(commandLines),
+    ...all.filter(({ id }) => !id.includes(':')).flatMap(renderCommandLines),
     ...Object.entries(topics).flatMap(([name, { summary }]) => [
       `## ${name}`,
       '',
       summary,
       '',
-      ...inTopic(name).flatMap(commandLines),
+      ...inTopic(name).flatMap(renderCommandLines),
     ]),
   ]
     .join('\n')
@@ -37,9 +38,11 @@ export function renderReference({ commands, topics }: Manifest): string {
     .concat('\n')
 }
 
-function commandLines({ id, summary, args, flags, examples }: ManifestCommand): string[] {
-  const own = Object.values(flags).filter(({ helpGroup, hidden }) => helpGroup !== 'GLOBAL' && !hidden)
-  const given = Object.values(args).map(({ name, description = '' }) => [name.toUpperCase(), description] as const)
+function renderCommandLines({ id, summary, args, flags, examples }: ManifestCommand): string[] {
+  const commandFlags = Object.values(flags).filter(({ helpGroup, hidden }) => helpGroup !== 'GLOBAL' && !hidden)
+  const argumentRows = Object.values(args).map(
+    ({ name, description = '' }) => [name.toUpperCase(), description] as const,
+  )
   return [
     `### ${id.replaceAll(':', ' ')}`,
     '',
@@ -49,12 +52,12 @@ function commandLines({ id, summary, args, flags, examples }: ManifestCommand): 
     ...examples.map((example) => toExampleText(example, id)),
     '```',
     '',
-    ...[...given, ...own.map(renderFlagRow)].map(flagLine),
-    ...(given.length + own.length > 0 ? [''] : []),
+    ...[...argumentRows, ...commandFlags.map(renderFlagRow)].map(renderFlagLine),
+    ...(argumentRows.length + commandFlags.length > 0 ? [''] : []),
   ]
 }
 
-function flagLine([name, text]: readonly [string, string]): string {
-  // What stands in the text as a placeholder must not be taken for markup.
+function renderFlagLine([name, text]: readonly [string, string]): string {
+  // Placeholders in the text must not be read as markup.
   return `- \`${name}\`${text === '' ? '' : `: ${text.replace(/[<>*_|]/g, '\\$&')}`}`
 }

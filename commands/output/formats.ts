@@ -1,4 +1,4 @@
-// The forms in which a result is printed: stdout carries it, and nothing else.
+// Prints results in the output formats.
 import { CommandError, EXIT } from '../exit-codes.ts'
 import type { Entity, Screen } from './cells.ts'
 import { renderRecord, renderTable } from './table.ts'
@@ -7,37 +7,38 @@ import { escapeControls, escapeJson, hasControls } from './text.ts'
 export const formats = ['table', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
 export type Format = (typeof formats)[number]
 
-/** What a command found or made. */
+/** The result of a command. */
 export type Result =
   | { readonly kind: 'record'; readonly record: Entity; readonly columns?: readonly string[] }
-  /** `name` is what `kind` says in JSON. Items that are no objects are shown as they are. */
+  /** `name` is the `kind` in JSON. */
   | {
       readonly kind: 'list'
       readonly name: string
       readonly items: AsyncIterable<unknown> | Iterable<unknown>
       readonly columns: readonly string[]
     }
-  /** A sentence for people, with what a program would want to know. */
+  /** A sentence for people, and the same facts for programs. */
   | { readonly kind: 'done'; readonly sentence: string; readonly facts: Entity }
-  /** Text that is a document of its own. */
+  /** Text that is printed unchanged in every format. */
   | { readonly kind: 'text'; readonly text: string }
 
-/** Where a result goes. `write` settles once there is room for more. */
+/** The destination of a result. `write` settles when the destination accepts more. */
 export interface Output extends Screen {
   write(text: string): Promise<void>
 }
 
+/** Prints the result. @throws CommandError with exit code 5 if the format is `jwt` and there is no JWT */
 export async function printResult(result: Result, format: Format, output: Output): Promise<void> {
   if (result.kind === 'text') return output.write(result.text.endsWith('\n') ? result.text : `${result.text}\n`)
   switch (format) {
     case 'json':
-      return result.kind === 'list' ? printJsonList(result, output) : output.write(`${json(plain(result), 2)}\n`)
+      return result.kind === 'list' ? printJsonList(result, output) : output.write(`${toJson(toEntity(result), 2)}\n`)
     case 'jsonl':
-      return printLines(items(result), (item) => json(item), output)
+      return printLines(listItems(result), (item) => toJson(item), output)
     case 'yaml':
-      return output.write(await yaml(result))
+      return output.write(await toYaml(result))
     case 'name':
-      return printLines(items(result), (item) => nameLine(item, output), output)
+      return printLines(listItems(result), (item) => toNameLine(item, output), output)
     case 'jwt':
       return printJwts(result, output)
     case 'table':
@@ -46,30 +47,30 @@ export async function printResult(result: Result, format: Format, output: Output
 }
 
 type List = Extract<Result, { kind: 'list' }>
-type NoText = Exclude<Result, { kind: 'text' }>
+type StructuredResult = Exclude<Result, { kind: 'text' }>
 
-function plain(result: Exclude<NoText, List>): Entity {
+function toEntity(result: Exclude<StructuredResult, List>): Entity {
   return result.kind === 'record' ? result.record : result.facts
 }
 
-function items(result: NoText): AsyncIterable<unknown> | Iterable<unknown> {
-  return result.kind === 'list' ? result.items : [plain(result)]
+function listItems(result: StructuredResult): AsyncIterable<unknown> | Iterable<unknown> {
+  return result.kind === 'list' ? result.items : [toEntity(result)]
 }
 
-function json(value: unknown, indent?: number): string {
+function toJson(value: unknown, indent?: number): string {
   return escapeJson(JSON.stringify(value, null, indent))
 }
 
 const API_VERSION = 'v1'
 
 async function printJsonList({ name, items }: List, output: Output): Promise<void> {
-  const head = `{\n  "apiVersion": ${json(API_VERSION)},\n  "kind": ${json(name)},\n  "items": [`
-  // The head comes with the first item: a list that is refused leaves stdout empty.
+  const head = `{\n  "apiVersion": ${toJson(API_VERSION)},\n  "kind": ${toJson(name)},\n  "items": [`
+  // The head is written with the first item, so that a rejected list leaves stdout empty.
   let before = head
   await printLines(
     items,
     (item) => {
-      const text = `${before}\n    ${json(item, 2).replaceAll('\n', '\n    ')}`
+      const text = `${before}\n    ${toJson(item, 2).replaceAll('\n', '\n    ')}`
       before = ','
       return text
     },
@@ -79,34 +80,34 @@ async function printJsonList({ name, items }: List, output: Output): Promise<voi
   await output.write(before === head ? `${head}]\n}\n` : '\n  ]\n}\n')
 }
 
-// Large enough that writing costs nothing beside making the text, small enough to be nothing in memory.
-const CHUNK = 65_536
+// Large enough that the cost of writing is small, small enough to use little memory.
+const CHUNK_LENGTH = 65_536
 
-/** One item after the other, in pieces: a list of any length needs no more memory than one piece. */
+/** Writes items in chunks, so that memory does not grow with the length of the list. */
 async function printLines(
   items: AsyncIterable<unknown> | Iterable<unknown>,
-  text: (item: unknown) => string,
+  render: (item: unknown) => string,
   output: Output,
   end = '\n',
 ): Promise<void> {
-  let waiting = ''
+  let chunk = ''
   for await (const item of items) {
-    waiting += text(item) + end
-    if (waiting.length < CHUNK) continue
-    await output.write(waiting)
-    waiting = ''
+    chunk += render(item) + end
+    if (chunk.length < CHUNK_LENGTH) continue
+    await output.write(chunk)
+    chunk = ''
   }
-  if (waiting !== '') await output.write(waiting)
+  if (chunk !== '') await output.write(chunk)
 }
 
-async function yaml(result: NoText): Promise<string> {
+async function toYaml(result: StructuredResult): Promise<string> {
   const { Document, visit } = await import('yaml')
   const value =
     result.kind === 'list'
-      ? { apiVersion: API_VERSION, kind: result.name, items: await collected(result.items) }
-      : plain(result)
+      ? { apiVersion: API_VERSION, kind: result.name, items: await collectItems(result.items) }
+      : toEntity(result)
   const document = new Document(value)
-  // Inside double quotes, what a terminal would act on can be escaped.
+  // Control characters can be escaped in double-quoted scalars only.
   visit(document, {
     Scalar(_key, node) {
       if (typeof node.value === 'string' && hasControls(node.value.replace(/[\n\t]/g, ''))) node.type = 'QUOTE_DOUBLE'
@@ -115,50 +116,56 @@ async function yaml(result: NoText): Promise<string> {
   return escapeJson(document.toString())
 }
 
-async function collected(items: AsyncIterable<unknown> | Iterable<unknown>): Promise<unknown[]> {
+async function collectItems(items: AsyncIterable<unknown> | Iterable<unknown>): Promise<unknown[]> {
   const all: unknown[] = []
   for await (const item of items) all.push(item)
   return all
 }
 
-/** A program gets the very name; on a terminal it is made harmless. */
-function nameLine(item: unknown, { isTerminal }: Output): string {
+/** The name, else the id; control characters are replaced on a terminal only. */
+function toNameLine(item: unknown, { isTerminal }: Output): string {
   const { name, id } = (typeof item === 'object' && item !== null ? item : { name: item }) as Entity
   const text = String(name ?? id ?? '')
   return isTerminal ? escapeControls(text) : text
 }
 
-async function printJwts(result: NoText, output: Output): Promise<void> {
-  let found = 0
-  for await (const item of items(result)) {
+async function printJwts(result: StructuredResult, output: Output): Promise<void> {
+  let jwtCount = 0
+  for await (const item of listItems(result)) {
     const jwt = findJwt(item as Entity)
     if (jwt === undefined) continue
-    found++
+    jwtCount++
     await output.write(`${jwt}\n`)
   }
-  if (found > 0) return
+  if (jwtCount > 0) return
   throw noJwtError()
 }
 
+/** The error if no record of a result has an enrollment JWT. */
 export function noJwtError(): CommandError {
-  return new CommandError(EXIT.notFound, 'NO_JWT', 'there is no JWT here: nothing waits to be enrolled', {
-    hint: 'controller enrollment create --help',
-  })
+  return new CommandError(
+    EXIT.notFound,
+    'NO_JWT',
+    'there is no enrollment JWT: the record has no outstanding enrollment',
+    {
+      hint: 'controller enrollment create --help',
+    },
+  )
 }
 
-/** The enrollment JWT of a record, wherever it carries one. */
+/** The enrollment JWT of a record, from any member that can contain one. */
 export function findJwt(record: Entity): string | undefined {
   const outstanding = Object.values((record.enrollment ?? {}) as Record<string, unknown>)
   const candidates = [
     record.jwt,
     record.enrollmentJwt,
     record.token,
-    ...outstanding.map((one) => (one as Entity | null)?.jwt),
+    ...outstanding.map((enrollment) => (enrollment as Entity | null)?.jwt),
   ]
   return candidates.find((text): text is string => typeof text === 'string' && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text))
 }
 
-async function printTable(result: NoText, output: Output): Promise<void> {
+async function printTable(result: StructuredResult, output: Output): Promise<void> {
   switch (result.kind) {
     case 'done':
       return output.write(`${result.sentence}\n`)
@@ -169,21 +176,21 @@ async function printTable(result: NoText, output: Output): Promise<void> {
           : renderRecord(result.record, output),
       )
     case 'list':
-      return output.write(await listTable(result, output))
+      return output.write(await renderListTable(result, output))
   }
 }
 
-async function listTable({ items, columns }: List, output: Output): Promise<string> {
+async function renderListTable({ items, columns }: List, output: Output): Promise<string> {
   if (columns.length > 0) return renderTable(items as AsyncIterable<Entity>, columns, output)
-  // Items of no resource: whatever members they have.
-  const rows = (await collected(items)).map((item) => (isEntity(item) ? item : { value: item }))
+  // Items that are not records of a resource: all their members.
+  const rows = (await collectItems(items)).map((item) => (isEntity(item) ? item : { value: item }))
   const members = new Set(['id', 'name', ...rows.flatMap((row) => Object.keys(row))])
-  const shown = [...members].filter((name) => !OF_NO_INTEREST.has(name) && rows.some((row) => name in row))
-  return renderTable(rows, shown, output)
+  const visibleMembers = [...members].filter((name) => !HIDDEN_MEMBERS.has(name) && rows.some((row) => name in row))
+  return renderTable(rows, visibleMembers, output)
 }
 
-// What every record has, and a table of records needs least.
-const OF_NO_INTEREST = new Set(['_links', 'createdAt', 'updatedAt', 'tags'])
+// Members of every record that are least useful in a table.
+const HIDDEN_MEMBERS = new Set(['_links', 'createdAt', 'updatedAt', 'tags'])
 
 function isEntity(item: unknown): item is Entity {
   return typeof item === 'object' && item !== null && !Array.isArray(item)

@@ -1,16 +1,17 @@
-// The output of this process: how wide and how colourful it is, and a way to write no faster than it is read.
+// The stdout of this process as a destination of results, with backpressure.
 import type { Output } from './formats.ts'
 
-// What a terminal is taken for that does not tell its width.
-const USUAL_WIDTH = 80
+// The width of a terminal that does not report one.
+const DEFAULT_WIDTH = 80
 
+/** Stdout, with the width and the colors of its terminal. */
 export function openStdout(): Output {
   const { stdout, env } = process
   const isTerminal = stdout.isTTY === true
   return {
     isTerminal,
-    width: stdout.columns || USUAL_WIDTH,
-    hasColour: isTerminal && !env.NO_COLOR && env.TERM !== 'dumb',
+    width: stdout.columns || DEFAULT_WIDTH,
+    hasColor: isTerminal && !env.NO_COLOR && env.TERM !== 'dumb',
     write(text) {
       if (text === '' || stdout.destroyed) return Promise.resolve()
       return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// The management API as data: what the build writes for the command line, so that it knows every operation without the server.
+// The description of the management API that the build writes for the command line, which does not load the server.
 import type { JsonSchema } from '../schema/json-schema.ts'
 
 /** A parameter of the query string. */
@@ -14,7 +14,7 @@ export interface BodyDescription {
   readonly contentTypes: readonly string[]
 }
 
-/** What an answer holds; `resource` is a plural name. */
+/** The content of a response; `resource` is a plural name. */
 export type ReturnsDescription =
   | { readonly kind: 'record' | 'list' | 'created'; readonly resource: string }
   | { readonly kind: 'data'; readonly schema: JsonSchema }
@@ -24,7 +24,7 @@ export type ReturnsDescription =
 export interface OperationDescription {
   readonly id: string
   readonly method: string
-  /** Below the management API, parameters as `:id`. */
+  /** The path below the management API, with parameters as `:id`. */
   readonly path: string
   /** One sentence. */
   readonly summary: string
@@ -32,23 +32,23 @@ export interface OperationDescription {
   readonly query?: Readonly<Record<string, ParameterDescription>>
   readonly body?: BodyDescription
   readonly returns: ReturnsDescription
-  /** Anyone may call it, without a session. */
+  /** Set if the operation does not require an API session. */
   readonly isPublic?: true
 }
 
 export interface ResourceDescription {
   readonly name: string
   readonly plural: string
-  /** A second pair of names under which the same records are found. */
+  /** A second pair of names with paths to the same records. */
   readonly otherName?: { readonly name: string; readonly plural: string }
   readonly summary: string
-  /** Whether records can be found by name. */
+  /** Whether records have names. */
   readonly isNamed: boolean
-  /** Members that a list shows; for references the one that holds the name. */
+  /** The columns of a list; for references the member with the name. */
   readonly columns: readonly string[]
-  /** Whether a record may carry an enrollment JWT. */
+  /** Whether a record may contain an enrollment JWT. */
   readonly carriesJwt: boolean
-  /** A name that stands in examples: of the record they make, else of one that is there from the beginning. */
+  /** The name in examples: of the record that they create, else of one that always exists. */
   readonly exampleName: string
   readonly example: { readonly create: Readonly<Record<string, unknown>>; readonly filter: string }
 }

@@ -1,12 +1,12 @@
-// A transport over HTTPS that trusts one root and nothing else.
+// The transport over HTTPS, which trusts one root certificate only.
 import type { IncomingMessage } from 'node:http'
 import type { Agent } from 'node:https'
 import { collectReply, encodeBody, type Request, type Stream, type Transport } from './transport.ts'
 
-/** The controller did not answer, or is not the one that was expected. */
+/** The controller cannot be reached, or its certificate is not trusted. */
 export class UnreachableError extends Error {
   readonly url: string
-  /** The certificate did not lead to the pinned root. */
+  /** Whether the certificate was rejected. */
   readonly isUntrusted: boolean
 
   constructor(url: string, cause: Error & { code?: string }) {
@@ -28,19 +28,19 @@ const TRUST_FAILURES = new Set([
 ])
 
 const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there',
-  ENOTFOUND: 'there is no host of that name',
-  ETIMEDOUT: 'it did not answer in time',
-  ECONNRESET: 'it closed the connection',
-  EHOSTUNREACH: 'there is no way to that host',
-  EPROTO: 'what listens there does not speak TLS',
+  ECONNREFUSED: 'connection refused',
+  ENOTFOUND: 'unknown host',
+  ETIMEDOUT: 'timeout',
+  ECONNRESET: 'connection reset',
+  EHOSTUNREACH: 'no route to host',
+  EPROTO: 'not a TLS server',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
 }
 
 function toReason(cause: Error & { code?: string }): string {
   const code = cause.code ?? ''
   if (REASONS[code]) return REASONS[code]
-  return TRUST_FAILURES.has(code) ? 'its certificate does not come from the expected root' : cause.message
+  return TRUST_FAILURES.has(code) ? 'its certificate was not issued by the expected root' : cause.message
 }
 
 const TIMEOUT_MS = 60_000
@@ -48,21 +48,22 @@ const TIMEOUT_MS = 60_000
 export interface HttpOptions {
   /** `https://host:port` */
   readonly url: string
-  /** PEM of the one root that is trusted; without it nothing is checked. */
+  /** The trusted root certificate, as PEM; without it the server's certificate is not verified. */
   readonly rootPem: string | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** A transport to the URL, which opens its first connection with the first request. */
 export function createHttpTransport({ url, rootPem, headers: common = {} }: HttpOptions): Transport {
-  const trust = rootPem === undefined ? { rejectUnauthorized: false } : { ca: rootPem }
+  const tlsOptions = rootPem === undefined ? { rejectUnauthorized: false } : { ca: rootPem }
   let agent: Agent | undefined
   const stream = async (request: Request): Promise<Stream> => {
     const { text, headers } = encodeBody(request)
-    // Said by ourselves: Node sends the body of a DELETE without saying where it ends.
+    // Set explicitly, because Node sends the body of a DELETE without a length.
     const framing = text === undefined ? {} : { 'content-length': String(Buffer.byteLength(text)) }
-    // Loaded for the first request: most of what a command line can get wrong is told before it.
+    // Loaded with the first request, because most errors in a command line are reported before it.
     const https = await import('node:https')
-    agent ??= new https.Agent({ ...trust, keepAlive: true })
+    agent ??= new https.Agent({ ...tlsOptions, keepAlive: true })
     return new Promise((resolve, reject) => {
       const outgoing = https.request(
         new URL(request.path, url),
@@ -73,7 +74,7 @@ export function createHttpTransport({ url, rootPem, headers: common = {} }: Http
           timeout: TIMEOUT_MS,
         },
         (incoming) =>
-          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: whole(url, incoming) }),
+          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: readBody(url, incoming) }),
       )
       outgoing.on('timeout', () => outgoing.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })))
       outgoing.on('error', (error) => reject(new UnreachableError(url, error)))
@@ -88,8 +89,8 @@ export function createHttpTransport({ url, rootPem, headers: common = {} }: Http
   }
 }
 
-/** The body of an answer; one that breaks off is no answer. */
-async function* whole(url: string, incoming: IncomingMessage): AsyncIterable<Buffer> {
+/** The body of a response. @throws UnreachableError if it is incomplete */
+async function* readBody(url: string, incoming: IncomingMessage): AsyncIterable<Buffer> {
   try {
     yield* incoming
   } catch (error) {

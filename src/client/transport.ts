@@ -1,12 +1,12 @@
-// How commands reach a controller: one interface, whether over HTTPS or inside this process.
+// The interface of transports, over HTTPS or inside this process.
 
 /** One request to an API. */
 export interface Request {
   readonly method: string
-  /** From the root of the server, with its query string. */
+  /** The path from the root of the server, with the query string. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON, or as it is where it is text and `headers` name another type. */
+  /** Sent as JSON; a string is sent unchanged if `headers` has a content type. */
   readonly body?: unknown
 }
 
@@ -16,21 +16,21 @@ export interface Reply {
   readonly text: string
 }
 
-/** A reply whose body is still on its way. */
+/** A reply whose body is read while it arrives. */
 export interface Stream extends Omit<Reply, 'text'> {
   readonly body: AsyncIterable<Buffer>
 }
 
 export interface Transport {
-  /** Where requests go, as people know it: a URL, or a directory. */
+  /** The URL or the data directory that requests go to, for messages. */
   readonly target: string
   send(request: Request): Promise<Reply>
-  /** Like `send`, for answers of any length: settles with the first of it. */
+  /** Like `send`, but settles with the headers, for responses of any length. */
   stream(request: Request): Promise<Stream>
   close(): Promise<void>
 }
 
-/** The body of a request as text, with its type. */
+/** The body of a request as text, and the headers with its content type. */
 export function encodeBody({ body, headers = {} }: Request): {
   text: string | undefined
   headers: Record<string, string>
@@ -41,7 +41,7 @@ export function encodeBody({ body, headers = {} }: Request): {
   return { text, headers: { 'content-type': 'application/json', ...headers } }
 }
 
-/** The whole of a reply. */
+/** Reads the whole body of a stream. */
 export async function collectReply({ body, ...head }: Stream): Promise<Reply> {
   const chunks: Buffer[] = []
   for await (const chunk of body) chunks.push(chunk)

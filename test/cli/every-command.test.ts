@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Manifest, type ManifestCommand, toExampleText } from '../../commands/manifest.ts'
-import { DONE_ELSEWHERE, toCommandId } from '../../commands/naming.ts'
+import { REPLACED_OPERATIONS, toCommandId } from '../../commands/naming.ts'
 import { describeApi } from '../../server/api-description.ts'
 import { newToken } from '../../src/ids.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
@@ -25,13 +25,13 @@ const api = describeApi()
 const manifest = JSON.parse(readFileSync(join(import.meta.dirname, '../../oclif.manifest.json'), 'utf8')) as Manifest
 
 const operationOf = new Map(
-  api.operations.filter(({ id }) => !DONE_ELSEWHERE[id]).map((operation) => [toCommandId(operation, api), operation]),
+  api.operations.filter(({ id }) => !REPLACED_OPERATIONS[id]).map((operation) => [toCommandId(operation, api), operation]),
 )
 
 describe('the registry', () => {
   it('has a command for every operation of the management API', () => {
     const without = api.operations
-      .map((operation) => DONE_ELSEWHERE[operation.id] ?? toCommandId(operation, api))
+      .map((operation) => REPLACED_OPERATIONS[operation.id] ?? toCommandId(operation, api))
       .filter((id) => !manifest.commands[id])
 
     expect(without).toEqual([])
