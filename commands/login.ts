@@ -85,8 +85,8 @@ export class Login extends PrintingCommand {
   /** The root certificate to pin for this controller. */
   async #resolveTrustedRoot(url: string, flags: LoginFlags, expected: string | undefined): Promise<RootCertificate> {
     if (flags['ca-file'] !== undefined) return readRootFile(flags['ca-file'])
-    const offered = await fetchRoot(url)
-    if (!offered) {
+    const offeredRoot = await fetchRoot(url)
+    if (!offeredRoot) {
       throw new CommandError(
         EXIT.failed,
         'NO_CONTROLLER',
@@ -97,18 +97,18 @@ export class Login extends PrintingCommand {
       )
     }
     const expectedFingerprint = (expected ?? flags.fingerprint)?.replaceAll(':', '').toLowerCase()
-    if (expectedFingerprint !== undefined) return assertFingerprint(url, offered, expectedFingerprint)
-    const pinned = listPinnedFingerprints(url)
-    if (pinned.includes(offered.fingerprint)) return offered
-    if (pinned.length > 0) throw rootChangedError(url, offered, pinned)
-    this.notice(`The root certificate of ${url} has the SHA-256 ${offered.fingerprint}`)
-    if (flags.yes === true) return offered
+    if (expectedFingerprint !== undefined) return assertFingerprint(url, offeredRoot, expectedFingerprint)
+    const pinnedFingerprints = listPinnedFingerprints(url)
+    if (pinnedFingerprints.includes(offeredRoot.fingerprint)) return offeredRoot
+    if (pinnedFingerprints.length > 0) throw rootChangedError(url, offeredRoot, pinnedFingerprints)
+    this.notice(`The root certificate of ${url} has the SHA-256 ${offeredRoot.fingerprint}`)
+    if (flags.yes === true) return offeredRoot
     if (!canPrompt()) {
       throw makeUsageError(`the root certificate of ${url} is not trusted yet`, {
         hint: '--fingerprint SHA-256, --ca-file FILE, or --yes',
       })
     }
-    if (await confirm('Is this the fingerprint that you expect?', '--yes')) return offered
+    if (await confirm('Is this the fingerprint that you expect?', '--yes')) return offeredRoot
     throw new CommandError(EXIT.interrupted, 'INTERRUPTED', 'the root certificate was not accepted')
   }
 }
@@ -117,14 +117,14 @@ export class Login extends PrintingCommand {
  * A root certificate that differs from the pinned one belongs to a controller that was created again, or to an attacker.
  * Only a fingerprint from a trusted place can tell which, so neither a prompt nor `--yes` is enough.
  */
-function rootChangedError(url: string, offered: RootCertificate, pinned: readonly string[]): CommandError {
-  const { code, message, hint } = describeChangedRoot(url, offered.fingerprint, pinned)
+function rootChangedError(url: string, offeredRoot: RootCertificate, pinned: readonly string[]): CommandError {
+  const { code, message, hint } = describeChangedRoot(url, offeredRoot.fingerprint, pinned)
   return new CommandError(EXIT.failed, code, message, { hint })
 }
 
-function assertFingerprint(url: string, offered: RootCertificate, expected: string): RootCertificate {
-  if (offered.fingerprint === expected) return offered
-  const message = `unexpected root certificate of ${url}: its SHA-256 is ${offered.fingerprint}, expected ${expected}`
+function assertFingerprint(url: string, offeredRoot: RootCertificate, expected: string): RootCertificate {
+  if (offeredRoot.fingerprint === expected) return offeredRoot
+  const message = `unexpected root certificate of ${url}: its SHA-256 is ${offeredRoot.fingerprint}, expected ${expected}`
   throw new CommandError(EXIT.failed, 'UNTRUSTED', message, {
     hint: 'compare it with the fingerprint that "controller serve" prints',
   })

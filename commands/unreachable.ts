@@ -44,9 +44,9 @@ async function describeUntrusted(error: UnreachableError): Promise<Failure> {
   const profiles = Profiles.open(process.env)
   const pinned = profiles.names.map((name) => profiles.get(name)).find((candidate) => candidate?.url === url)
   const expected = pinned && rootFromPem(pinned.rootPem)?.fingerprint
-  const offered = await fetchRoot(url).catch(() => undefined)
-  if (!expected || !offered || offered.fingerprint === expected) {
+  const offeredRoot = await fetchRoot(url).catch(() => undefined)
+  if (!expected || !offeredRoot || offeredRoot.fingerprint === expected) {
     return { code: 'UNTRUSTED', message: error.message, hint: `controller login ${url}` }
   }
-  return describeChangedRoot(url, offered.fingerprint, [expected])
+  return describeChangedRoot(url, offeredRoot.fingerprint, [expected])
 }

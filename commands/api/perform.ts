@@ -60,8 +60,8 @@ async function readBody(
   { args, flags }: CommandRun,
 ): Promise<{ body: unknown; defaults: readonly string[] }> {
   const { operation, members, isText, isBatch, isNamedByArgument, takesData } = task
-  const noBody = { body: undefined, defaults: [] }
-  if (!operation.body) return noBody
+  const emptyRequest = { body: undefined, defaults: [] }
+  if (!operation.body) return emptyRequest
   const data = takesData ? (flags.data as string | undefined) : undefined
   if (isText) {
     if (data === undefined) throw makeUsageError('missing flag: --data', { field: 'data' })
@@ -77,7 +77,7 @@ async function readBody(
   const allFlags = isNamedByArgument && args.name !== undefined ? { ...bodyFlags, name: args.name } : bodyFlags
   const { body, defaults } = await readBodyFromFlags(applicableMembers, allFlags, initial as Record<string, unknown>)
   assertComplete(task, body)
-  if (Object.keys(body).length === 0 && !operation.body.isRequired) return noBody
+  if (Object.keys(body).length === 0 && !operation.body.isRequired) return emptyRequest
   return { body: isBatch ? [body] : body, defaults }
 }
 

@@ -261,7 +261,7 @@ describe('the command line', () => {
       /^2 identities would lose the right to 2 services \(.*\)\.$/m,
     )
     expect((await run('policy', 'impact', 'service', 'secret')).stdout).toBe(
-      'Nobody would lose access, and nobody gain any.\n',
+      'No identity would lose or gain access.\n',
     )
   })
 })

@@ -25,7 +25,9 @@ const api = describeApi()
 const manifest = JSON.parse(readFileSync(join(import.meta.dirname, '../../oclif.manifest.json'), 'utf8')) as Manifest
 
 const operationOf = new Map(
-  api.operations.filter(({ id }) => !REPLACED_OPERATIONS[id]).map((operation) => [toCommandId(operation, api), operation]),
+  api.operations
+    .filter(({ id }) => !REPLACED_OPERATIONS[id])
+    .map((operation) => [toCommandId(operation, api), operation]),
 )
 
 describe('the registry', () => {

@@ -61,7 +61,7 @@ describe('tables', () => {
 
 describe('failures', () => {
   it.each<[what: string, args: string[], code: number, says: RegExp]>([
-    ['a wrong flag', ['identity', 'list', '--limt', '3'], 2, /^there is no flag --limt here\nTry: --limit\n$/],
+    ['a wrong flag', ['identity', 'list', '--limt', '3'], 2, /^unknown flag: --limt\nTry: --limit\n$/],
     [
       'no profile',
       ['identity', 'list', '--profile', 'none'],
@@ -74,7 +74,7 @@ describe('failures', () => {
       'nothing that listens',
       ['identity', 'list', '--profile', 'gone'],
       8,
-      /cannot be reached: nothing listens there\nTry: /,
+      /cannot be reached: connection refused\nTry: /,
     ],
     ['a JSON error', ['identity', 'get', 'labtop', '-o', 'json'], 5, /^\{"code":"NOT_FOUND",.*\}\n$/],
   ])('of %s look as they do elsewhere, with their exit code', async (_what, args, code, says) => {

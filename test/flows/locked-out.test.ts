@@ -111,7 +111,7 @@ describe('controller admin recover', () => {
       .where('actorKind', '=', 'local')
       .execute()
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/Default Admin can administer again/)
+    expect(stdout).toMatch(/Restored the access of Default Admin/)
     expect(stdout).toMatch(/it is enabled again/)
     expect([
       await signIn(ADMIN, again),
