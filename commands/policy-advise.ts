@@ -12,12 +12,12 @@ import { quoteShellWord } from './shell-words.ts'
 interface Link {
   readonly link: string
   readonly outcome: 'passed' | 'failed' | 'unknown'
-  readonly says: string
+  readonly message: string
   readonly nearestMiss?: {
     readonly policy: { readonly name: string }
     readonly lacking: readonly { readonly record: string; readonly attributes: readonly string[] | null }[]
   }
-  readonly mend?: readonly string[]
+  readonly remedy?: readonly string[]
   readonly next?: readonly (readonly string[])[]
 }
 
@@ -67,7 +67,7 @@ function renderAdvice({ identity, service, type, verdict, links }: Advice): stri
   const width = Math.max(...links.map(({ link }) => toLinkText(link).length))
   const indent = ' '.repeat(width + 6)
   const lines = links.flatMap((link) => [
-    `  ${MARKS[link.outcome]} ${toLinkText(link.link).padEnd(width)}  ${link.says}`,
+    `  ${MARKS[link.outcome]} ${toLinkText(link.link).padEnd(width)}  ${link.message}`,
     ...renderMiss(link).map((line) => indent + line),
     ...renderRemedy(link).map((line) => indent + line),
   ])
@@ -84,9 +84,9 @@ function renderMiss({ nearestMiss }: Link): string[] {
   return [`nearest: ${nearestMiss.policy.name}, but ${lacking.join(' and ')}`]
 }
 
-function renderRemedy({ mend, next = [] }: Link): string[] {
-  if (mend) return [`mend it: ${toCommandText(mend)}`]
-  return next.map((words, at) => `${at === 0 ? 'go on:   ' : '         '}${toCommandText(words)}`)
+function renderRemedy({ remedy, next = [] }: Link): string[] {
+  if (remedy) return [`remedy: ${toCommandText(remedy)}`]
+  return next.map((words, at) => `${at === 0 ? 'next:   ' : '        '}${toCommandText(words)}`)
 }
 
 function toCommandText(words: readonly string[]): string {

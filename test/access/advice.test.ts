@@ -1,4 +1,4 @@
-// "Why can X not reach Y": each link that records alone can break is named, and the command that is proposed mends it.
+// "Why can X not reach Y": each link that records alone can break is named, and the command that is proposed repairs it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { advise } from '../../src/access/advice/advise.ts'
 import type { Advice, Link } from '../../src/access/advice/chain.ts'
@@ -93,7 +93,7 @@ const failed = ({ links }: Advice) => links.flatMap(({ link, outcome }) => (outc
 const linkOf = ({ links }: Advice, name: string) => links.find(({ link }) => link === name) as Link
 
 /** Runs the proposed command as an administrator would type it. */
-async function mend({ mend: words }: Link): Promise<void> {
+async function remedy({ remedy: words }: Link): Promise<void> {
   expect(words).toBeDefined()
   const finished = await commandLine(words ?? [], env)
   expect(finished.code, finished.stderr).toBe(0)
@@ -140,7 +140,7 @@ interface Break {
   readonly link: string
   /** Further links that cannot hold without it. */
   readonly along?: readonly string[]
-  readonly says: RegExp
+  readonly message: RegExp
   readonly break: (pair: Linked) => Promise<unknown>
   readonly miss?: (pair: Linked) => object
 }
@@ -151,19 +151,19 @@ const mendable: readonly Break[] = [
   {
     what: 'the identity is disabled',
     link: 'identity',
-    says: /is disabled$/,
+    message: /is disabled$/,
     break: ({ identity }) => network.change('POST', `/identities/${identity}/disable`, { durationMinutes: 0 }),
   },
   {
     what: 'the identity is locked out for a time',
     link: 'identity',
-    says: /is disabled until \d{4}-/,
+    message: /is disabled until \d{4}-/,
     break: ({ identity }) => network.change('POST', `/identities/${identity}/disable`, { durationMinutes: 10 }),
   },
   {
     what: 'its auth policy is closed to certificates',
     link: 'auth-policy',
-    says: /admits no certificates/,
+    message: /admits no certificates/,
     break: async ({ identity, tag }) => {
       const { data } = (await network.call('GET', '/auth-policies/default')).body
       const primary = { ...data.primary, cert: { ...data.primary.cert, allowed: false } }
@@ -174,7 +174,7 @@ const mendable: readonly Break[] = [
   {
     what: 'its enrollment has expired',
     link: 'auth-policy',
-    says: /enrollment expired/,
+    message: /enrollment expired/,
     break: async ({ identity }) => {
       const expiresAt = world.clock.now() - 1000
       await world.system.write(async (tx) => {
@@ -185,7 +185,7 @@ const mendable: readonly Break[] = [
   {
     what: 'it has nothing to sign in with',
     link: 'auth-policy',
-    says: /nothing to sign in with/,
+    message: /nothing to sign in with/,
     break: async ({ identity }) => {
       const [enrollment] = await network.get(`/identities/${identity}/enrollments`)
       await network.change('DELETE', `/enrollments/${enrollment.id}`)
@@ -194,7 +194,7 @@ const mendable: readonly Break[] = [
   {
     what: 'the identity lacks an attribute',
     link: 'service-policy',
-    says: /^no Dial policy links/,
+    message: /^no Dial policy links/,
     break: ({ servicePolicy, tag }) =>
       patch(`/service-policies/${servicePolicy}`, {
         semantic: 'AllOf',
@@ -206,7 +206,7 @@ const mendable: readonly Break[] = [
   {
     what: 'the service lacks two attributes',
     link: 'service-policy',
-    says: /^no Dial policy links/,
+    message: /^no Dial policy links/,
     break: ({ servicePolicy, tag }) =>
       patch(`/service-policies/${servicePolicy}`, {
         semantic: 'AllOf',
@@ -217,7 +217,7 @@ const mendable: readonly Break[] = [
   {
     what: 'the policy names other identities only',
     link: 'service-policy',
-    says: /^no Dial policy links/,
+    message: /^no Dial policy links/,
     break: async ({ servicePolicy, tag }) => {
       const { id } = await network.person(`other ${tag}`)
       await patch(`/service-policies/${servicePolicy}`, { identityRoles: [`@${id}`] })
@@ -227,20 +227,20 @@ const mendable: readonly Break[] = [
   {
     what: 'the policy is gone',
     link: 'service-policy',
-    says: /^no Dial policy links/,
+    message: /^no Dial policy links/,
     break: ({ servicePolicy }) => network.change('DELETE', `/service-policies/${servicePolicy}`),
   },
   {
     what: 'the policy lets it host only',
     link: 'service-policy',
-    says: /^no Dial policy links/,
+    message: /^no Dial policy links/,
     break: ({ servicePolicy }) => patch(`/service-policies/${servicePolicy}`, { type: 'Bind' }),
   },
   {
     what: 'no edge router policy matches the identity',
     link: 'edge-router-policy',
     along: ['common-router'],
-    says: /^no policy leads from laptop-/,
+    message: /^no policy leads from laptop-/,
     break: ({ edgeRouterPolicy, tag }) =>
       patch(`/edge-router-policies/${edgeRouterPolicy}`, { identityRoles: [`#nobody-${tag}`] }),
     miss: ({ tag }) => ({ lacking: [{ record: `laptop-${tag}`, attributes: [`nobody-${tag}`] }] }),
@@ -249,7 +249,7 @@ const mendable: readonly Break[] = [
     what: 'its edge router policy leads to no router',
     link: 'edge-router-policy',
     along: ['common-router'],
-    says: /^no policy leads from laptop-/,
+    message: /^no policy leads from laptop-/,
     break: ({ edgeRouterPolicy, tag }) =>
       patch(`/edge-router-policies/${edgeRouterPolicy}`, { edgeRouterRoles: [`#none-${tag}`] }),
     miss: ({ tag }) => ({ lacking: [{ record: `router-${tag}`, attributes: [`none-${tag}`] }] }),
@@ -258,14 +258,14 @@ const mendable: readonly Break[] = [
     what: 'its edge router policy is gone',
     link: 'edge-router-policy',
     along: ['common-router'],
-    says: /^no policy leads from laptop-/,
+    message: /^no policy leads from laptop-/,
     break: ({ edgeRouterPolicy }) => network.change('DELETE', `/edge-router-policies/${edgeRouterPolicy}`),
   },
   {
     what: 'no service edge router policy matches the service',
     link: 'service-edge-router-policy',
     along: ['common-router'],
-    says: /^no policy leads from web-/,
+    message: /^no policy leads from web-/,
     break: ({ serviceEdgeRouterPolicy, tag }) =>
       patch(`/service-edge-router-policies/${serviceEdgeRouterPolicy}`, { serviceRoles: [`#nothing-${tag}`] }),
     miss: ({ tag }) => ({ lacking: [{ record: `web-${tag}`, attributes: [`nothing-${tag}`] }] }),
@@ -274,14 +274,14 @@ const mendable: readonly Break[] = [
     what: 'the service edge router policy is gone',
     link: 'service-edge-router-policy',
     along: ['common-router'],
-    says: /^no policy leads from web-/,
+    message: /^no policy leads from web-/,
     break: ({ serviceEdgeRouterPolicy }) =>
       network.change('DELETE', `/service-edge-router-policies/${serviceEdgeRouterPolicy}`),
   },
   {
     what: 'both have routers, but none in common',
     link: 'common-router',
-    says: /^no edge router is open to both/,
+    message: /^no edge router is open to both/,
     break: async ({ serviceEdgeRouterPolicy, tag }) => {
       const other = await network.router(`other-${tag}`, [`south-${tag}`])
       await enroll(other)
@@ -292,20 +292,20 @@ const mendable: readonly Break[] = [
   {
     what: 'the common router is disabled',
     link: 'common-router',
-    says: /router-n\d+ \(disabled\)$/,
+    message: /router-n\d+ \(disabled\)$/,
     break: ({ router }) => patch(`/edge-routers/${router}`, { disabled: true }),
   },
   {
     what: 'the terminator is marked as failed',
     link: 'terminator',
-    says: /^every terminator of web-n\d+ has failed/,
+    message: /^every terminator of web-n\d+ has failed/,
     break: ({ terminator }) => patch(`/terminators/${terminator}`, { precedence: 'failed' }),
   },
 ]
 
-describe('a link that one command mends', () => {
+describe('a link that one command repairs', () => {
   it.each(mendable.map((one) => [one.what, one]))(
-    '%s: it is named, and the command mends it',
+    '%s: it is named, and the command repairs it',
     async (_what, broken) => {
       await broken.break(pair)
 
@@ -314,10 +314,10 @@ describe('a link that one command mends', () => {
       expect(advice.verdict).toBe('denied')
       expect(failed(advice)).toEqual([broken.link, ...(broken.along ?? [])])
       const link = linkOf(advice, broken.link)
-      expect(link.says).toMatch(broken.says)
+      expect(link.message).toMatch(broken.message)
       if (broken.miss) expect(link.nearestMiss).toMatchObject(broken.miss(pair))
 
-      await mend(link)
+      await remedy(link)
 
       expect(failed(await adviceOn(pair))).toEqual([])
     },
@@ -328,7 +328,7 @@ const unmendable: readonly Break[] = [
   {
     what: 'its auth policy asks for one-time passwords',
     link: 'auth-policy',
-    says: /one-time passwords/,
+    message: /one-time passwords/,
     break: async ({ identity, tag }) => {
       const { data } = (await network.call('GET', '/auth-policies/default')).body
       const secondary = { ...data.secondary, requireTotp: true }
@@ -339,7 +339,7 @@ const unmendable: readonly Break[] = [
   {
     what: 'the machine fails a posture check',
     link: 'posture',
-    says: /does not show what .* asks of it for web-n\d+: domain n\d+$/,
+    message: /does not show what .* asks of it for web-n\d+: domain n\d+$/,
     break: async ({ servicePolicy, tag }) => {
       const id = await network.make('posture-checks', { name: `domain ${tag}`, typeId: 'DOMAIN', domains: ['a.b'] })
       known.posture.set(id, 'failing')
@@ -349,25 +349,25 @@ const unmendable: readonly Break[] = [
   {
     what: 'the common router has not enrolled',
     link: 'common-router',
-    says: /\(not enrolled\)$/,
+    message: /\(not enrolled\)$/,
     break: ({ router }) => network.change('POST', `/edge-routers/${router}/re-enroll`),
   },
   {
     what: 'the common router is offline, and with it the terminator behind it',
     link: 'common-router',
     along: ['terminator'],
-    says: /\(offline\)$/,
+    message: /\(offline\)$/,
     break: async ({ router }) => known.routers.set(router, 'offline'),
   },
   {
     what: 'nobody hosts the service',
     link: 'terminator',
-    says: /^nobody hosts web-n\d+: it has no terminator$/,
+    message: /^web-n\d+ has no terminator$/,
     break: ({ terminator }) => network.change('DELETE', `/terminators/${terminator}`),
   },
 ]
 
-describe('a link that no single command mends', () => {
+describe('a link that no single command repairs', () => {
   it.each(unmendable.map((one) => [one.what, one]))(
     '%s: it is named, and no command is proposed',
     async (_what, broken) => {
@@ -376,8 +376,8 @@ describe('a link that no single command mends', () => {
       const advice = await adviceOn(pair)
 
       expect(failed(advice)).toEqual([broken.link, ...(broken.along ?? [])])
-      expect(linkOf(advice, broken.link).says).toMatch(broken.says)
-      expect(linkOf(advice, broken.link).mend).toBeUndefined()
+      expect(linkOf(advice, broken.link).message).toMatch(broken.message)
+      expect(linkOf(advice, broken.link).remedy).toBeUndefined()
     },
   )
 })
@@ -418,7 +418,7 @@ describe('the nearest miss', () => {
     const link = linkOf(await adviceOn(pair), 'service-policy')
 
     expect(link.nearestMiss).toMatchObject({ policy: { id: near }, lacking: [{ attributes: ['z'] }] })
-    expect(link.mend?.slice(0, 3)).toEqual(['identity', 'update', `laptop-${tag}`])
+    expect(link.remedy?.slice(0, 3)).toEqual(['identity', 'update', `laptop-${tag}`])
   })
 
   it('is named, but not mended by half, where both sides lack something', async () => {
@@ -434,7 +434,7 @@ describe('the nearest miss', () => {
       { record: `laptop-${tag}`, attributes: ['others'] },
       { record: `web-${tag}`, attributes: ['other-services'] },
     ])
-    expect(link.mend).toEqual([
+    expect(link.remedy).toEqual([
       ...['service-policy', 'create', `laptop-${tag}-dials-web-${tag}`, '--type', 'Dial'],
       ...['--identity-roles', `@laptop-${tag}`, '--service-roles', `@web-${tag}`],
     ])
@@ -459,9 +459,9 @@ describe('a fresh network', () => {
 
     await fresh.close()
     const [first] = advice.links.filter(({ outcome }) => outcome === 'failed')
-    expect(first).toMatchObject({ link: 'edge-router-policy', says: 'there is no edge router' })
+    expect(first).toMatchObject({ link: 'edge-router-policy', message: 'there is no edge router' })
     expect(first?.next?.[0]?.slice(0, 2)).toEqual(['edge-router', 'create'])
-    expect(first?.mend).toBeUndefined()
+    expect(first?.remedy).toBeUndefined()
   })
 })
 

@@ -237,7 +237,7 @@ describe('the command line', () => {
     expect(stdout).toMatch(/^phone dials secret: denied$/m)
     expect(stdout).toMatch(/^ {2}✗ service policy +no Dial policy links phone with secret$/m)
     expect(stdout).toMatch(/nearest: staff, but secret lacks #inner$/m)
-    expect(stdout).toMatch(/mend it: controller service update secret --role inner$/m)
+    expect(stdout).toMatch(/remedy: controller service update secret --role inner$/m)
   })
 
   it('gives the same chain as JSON, and asks about hosting by --bind', async () => {
@@ -260,8 +260,6 @@ describe('the command line', () => {
     expect((await run('policy', 'impact', 'service-policy', 'staff')).stdout).toMatch(
       /^2 identities would lose the right to 2 services \(.*\)\.$/m,
     )
-    expect((await run('policy', 'impact', 'service', 'secret')).stdout).toBe(
-      'No identity would lose or gain access.\n',
-    )
+    expect((await run('policy', 'impact', 'service', 'secret')).stdout).toBe('No identity would lose or gain access.\n')
   })
 })

@@ -77,7 +77,7 @@ describe('the commands that follow', () => {
 
     expect(code).toBe(3)
     expect(stdout).toMatch(/✓ service policy +web-users \(#staff → #web\)$/m)
-    expect(stdout).toMatch(/✗ edge router policy +there is no edge router\n +go on: +controller edge-router create /)
+    expect(stdout).toMatch(/✗ edge router policy +there is no edge router\n +next: +controller edge-router create /)
   })
 
   it('refuse the bootstrap token the second time', async () => {

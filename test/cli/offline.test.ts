@@ -63,7 +63,7 @@ describe('--offline', () => {
     const { code, stderr } = await cli('whoami', ...offline)
 
     expect(code).toBe(4)
-    expect(stderr).toMatch(/Try: leave out --offline/)
+    expect(stderr).toMatch(/Try: omit --offline/)
   })
 
   it('takes the directory from the environment', async () => {
@@ -90,7 +90,7 @@ describe('--offline', () => {
     expect(code).toBe(8)
     expect(JSON.parse(stderr)).toMatchObject({
       code: 'DIRECTORY_LOCKED',
-      hint: expect.stringMatching(/leave out --offline/),
+      hint: expect.stringMatching(/omit --offline/),
     })
   })
 

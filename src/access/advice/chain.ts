@@ -42,15 +42,15 @@ export interface Link {
   readonly link: LinkName
   readonly outcome: Outcome
   /** One sentence, without a full stop. */
-  readonly says: string
+  readonly message: string
   readonly policies?: readonly DecidingPolicy[]
   readonly postureChecks?: readonly (NamedRecord & { readonly evidence: string; readonly reported?: unknown })[]
   readonly edgeRouters?: readonly (NamedRecord & { readonly presence: string })[]
   readonly terminators?: readonly { readonly id: string; readonly address: string; readonly health: string }[]
   readonly nearestMiss?: NearestMiss
-  /** The words of the one command that mends the link, without the program's name. */
-  readonly mend?: readonly string[]
-  /** Commands that go on where no single one mends the link. */
+  /** The words of the command that repairs the link, without the program's name. */
+  readonly remedy?: readonly string[]
+  /** The next commands, if no single command repairs the link. */
   readonly next?: readonly (readonly string[])[]
 }
 

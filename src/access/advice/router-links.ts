@@ -83,13 +83,13 @@ export async function routerPolicyLink(question: AdviceQuestion, kind: Kind, oth
     const words = policies.map(({ name, subjectRoles, edgeRouters = [] }) => {
       return `${name} (${subjectRoles.join(' ')} → ${toSentenceList(edgeRouters)})`
     })
-    return { link, outcome: 'passed', says: toSentenceList(words), policies }
+    return { link, outcome: 'passed', message: toSentenceList(words), policies }
   }
   const useful = await usefulRouters(question, other)
   if (useful.length === 0) return noRouters(question, link)
   const miss = findNearestMiss(kind.policies, subject, useful)
-  const says = `no policy leads from ${subject.name} to an edge router`
-  return { link, outcome: 'failed', says, ...(await gap(question, kind, miss, useful, other.routerIds.length > 0)) }
+  const message = `no policy leads from ${subject.name} to an edge router`
+  return { link, outcome: 'failed', message, ...(await gap(question, kind, miss, useful, other.routerIds.length > 0)) }
 }
 
 function decidingPolicies(
@@ -126,7 +126,7 @@ function noRouters({ identity, service }: AdviceQuestion, link: LinkName): Link 
   return {
     link,
     outcome: 'failed',
-    says: 'there is no edge router',
+    message: 'there is no edge router',
     next: [
       ['edge-router', 'create', 'edge-1', '--jwt-file', 'edge-1.jwt'],
       makePolicy(words, `${toPlainName(subject)}-routers`, [`@${toNameArgument(subject)}`], ['#all']),
@@ -141,15 +141,15 @@ async function gap(
   miss: Miss | undefined,
   routers: readonly AdvisedRouter[],
   isBoundToThem: boolean,
-): Promise<Pick<Link, 'nearestMiss' | 'mend'>> {
+): Promise<Pick<Link, 'nearestMiss' | 'remedy'>> {
   const { words, subject, resource } = kind
   const object = miss && routers.find(({ id }) => id === miss.object.id)
   const close = miss && object && closeMiss(words, miss, subject, object)
   const nearest = miss && object ? { nearestMiss: describeMiss(miss, subject, object) } : {}
-  if (close) return { ...nearest, mend: close }
+  if (close) return { ...nearest, remedy: close }
   const name = await findFreeName(context, resource, `${toPlainName(subject)}-routers`)
   const objects = isBoundToThem ? routers.slice(0, MAX_NAMED).map((router) => `@${toNameArgument(router)}`) : ['#all']
-  return { ...nearest, mend: makePolicy(words, name, [`@${toNameArgument(subject)}`], objects) }
+  return { ...nearest, remedy: makePolicy(words, name, [`@${toNameArgument(subject)}`], objects) }
 }
 
 /** A router that both may use, and that is online. */
@@ -164,10 +164,14 @@ export async function commonRouterLink(
   if (ids.length > 0) return presence(question, await readRouters(context, ids))
   const [lacking] = [ofIdentity, ofService].filter(({ routerIds }) => routerIds.length === 0)
   if (lacking) {
-    return { ...link, outcome: 'failed', says: `there is none as long as no router is open to ${lacking.subject.name}` }
+    return {
+      ...link,
+      outcome: 'failed',
+      message: `there is none as long as no router is open to ${lacking.subject.name}`,
+    }
   }
-  const says = `no edge router is open to both ${identity.name} and ${service.name}`
-  return { ...link, outcome: 'failed', says, ...(await smallerGap(question, ofIdentity, ofService)) }
+  const message = `no edge router is open to both ${identity.name} and ${service.name}`
+  return { ...link, outcome: 'failed', message, ...(await smallerGap(question, ofIdentity, ofService)) }
 }
 
 /** The gap may be closed from either side: from that of the service, unless the other one lacks less. */
@@ -199,18 +203,19 @@ function presence({ context }: AdviceQuestion, routers: readonly AdvisedRouter[]
   const named = (wanted: string) => edgeRouters.flatMap((router) => (router.presence === wanted ? [router.name] : []))
   const link = { link: 'common-router', edgeRouters } as const
   const online = named('online')
-  if (online.length > 0) return { ...link, outcome: 'passed', says: `${toSentenceList(online)} is common and online` }
+  if (online.length > 0)
+    return { ...link, outcome: 'passed', message: `${toSentenceList(online)} is common and online` }
   const unknown = named('unknown')
   if (unknown.length > 0) {
     return {
       ...link,
       outcome: 'unknown',
-      says: `${toSentenceList(unknown)} is common; nobody can tell whether it is online`,
+      message: `${toSentenceList(unknown)} is common; it is unknown whether it is online`,
     }
   }
-  const says = `none of the common edge routers is online: ${toSentenceList(edgeRouters.map((router) => `${router.name} (${router.presence})`))}`
+  const message = `none of the common edge routers is online: ${toSentenceList(edgeRouters.map((router) => `${router.name} (${router.presence})`))}`
   const disabled = routers.find(({ isDisabled, isEnrolled }) => isDisabled && isEnrolled)
-  return { ...link, outcome: 'failed', says, ...(disabled ? { mend: enable(disabled) } : {}) }
+  return { ...link, outcome: 'failed', message, ...(disabled ? { remedy: enable(disabled) } : {}) }
 }
 
 function enable(router: AdvisedRouter): Command {

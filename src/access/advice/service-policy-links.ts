@@ -37,16 +37,16 @@ export async function servicePolicyLink(question: AdviceQuestion): Promise<Link>
     const words = policies.map(
       ({ name, subjectRoles, objectRoles }) => `${name} (${subjectRoles.join(' ')} → ${objectRoles.join(' ')})`,
     )
-    return { link: 'service-policy', outcome: 'passed', says: toSentenceList(words), policies }
+    return { link: 'service-policy', outcome: 'passed', message: toSentenceList(words), policies }
   }
   const miss = findNearestMiss(context.controller.access.index.allServicePolicies(type), identity, [service])
-  const mend = (miss && closeMiss(servicePolicyNouns, miss, identity, service)) ?? (await newPolicy(question))
+  const remedy = (miss && closeMiss(servicePolicyNouns, miss, identity, service)) ?? (await newPolicy(question))
   return {
     link: 'service-policy',
     outcome: 'failed',
-    says: `no ${type} policy links ${identity.name} with ${service.name}`,
+    message: `no ${type} policy links ${identity.name} with ${service.name}`,
     ...(miss ? { nearestMiss: describeMiss(miss, identity, service) } : {}),
-    mend,
+    remedy,
   }
 }
 
@@ -68,11 +68,11 @@ export async function postureLink(question: AdviceQuestion): Promise<Link> {
     return {
       ...link,
       outcome: 'unknown',
-      says: 'what would be asked of the machine depends on the policy that is missing',
+      message: 'what would be asked of the machine depends on the policy that is missing',
     }
   }
   const free = judged.find(({ findings }) => findings.length === 0)
-  if (free) return { ...link, outcome: 'passed', says: `${free.policy.name} asks nothing of the machine` }
+  if (free) return { ...link, outcome: 'passed', message: `${free.policy.name} asks nothing of the machine` }
   const names = await loadNames(
     context,
     postureChecks,
@@ -82,7 +82,7 @@ export async function postureLink(question: AdviceQuestion): Promise<Link> {
   const [best = judged[0]] = [...judged].sort((a, b) => RANKS[a.evidence] - RANKS[b.evidence])
   const { policy, findings, evidence } = best as (typeof judged)[number]
   const open = findings.filter((finding) => finding.evidence !== 'passing').map((one) => nameOf(one.postureCheckId))
-  const says = {
+  const message = {
     passing: `the machine shows what ${policy.name} asks of it`,
     failing: `the machine of ${identity.name} does not show what ${policy.name} asks of it for ${service.name}: ${toSentenceList(open)}`,
     unknown: `nothing is known of what ${policy.name} asks of the machine: ${toSentenceList(open)}`,
@@ -93,7 +93,7 @@ export async function postureLink(question: AdviceQuestion): Promise<Link> {
     ...finding,
   }))
   const outcomes = { passing: 'passed', failing: 'failed', unknown: 'unknown' } as const
-  return { ...link, outcome: outcomes[evidence], says, postureChecks: postureChecksFound }
+  return { ...link, outcome: outcomes[evidence], message, postureChecks: postureChecksFound }
 }
 
 const RANKS = { passing: 0, unknown: 1, failing: 2 } as const

@@ -10,11 +10,11 @@ import type { AdviceQuestion } from './subject.ts'
 export function identityLink({ context, identity }: AdviceQuestion): Link {
   const { name, disabledUntil } = identity
   if (!isDisabled(identity, context.clock.now())) {
-    return { link: 'identity', outcome: 'passed', says: `${name} exists and is enabled` }
+    return { link: 'identity', outcome: 'passed', message: `${name} exists and is enabled` }
   }
   const until = disabledUntil === null ? '' : ` until ${toIsoTime(disabledUntil)}`
-  const mend = ['identity', 'enable', toNameArgument(identity)]
-  return { link: 'identity', outcome: 'failed', says: `${name} is disabled${until}`, mend }
+  const remedy = ['identity', 'enable', toNameArgument(identity)]
+  return { link: 'identity', outcome: 'failed', message: `${name} is disabled${until}`, remedy }
 }
 
 /** A way of signing in that the identity has, or is about to get. */
@@ -33,10 +33,10 @@ export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
   if (admitted.length === 0) return unmet(question, policy, ways)
   const words = toSentenceList(admitted.map((way) => way.words))
   if (policy.secondary.requireTotp) {
-    const says = `auth policy ${policy.name} asks for one-time passwords beside ${words}, and ${identity.name} has set up none`
-    return { link: 'auth-policy', outcome: 'failed', says }
+    const message = `auth policy ${policy.name} asks for one-time passwords beside ${words}, and ${identity.name} has set up none`
+    return { link: 'auth-policy', outcome: 'failed', message }
   }
-  return { link: 'auth-policy', outcome: 'passed', says: `auth policy ${policy.name} is met by ${words}` }
+  return { link: 'auth-policy', outcome: 'passed', message: `auth policy ${policy.name} is met by ${words}` }
 }
 
 async function presentWays({ context, identity }: AdviceQuestion): Promise<Way[]> {
@@ -85,19 +85,19 @@ async function unmet(
   const [closed] = ways.filter(({ flaw }) => flaw === undefined)
   if (closed) {
     const noun = closed.method === 'cert' ? 'certificates' : 'passwords'
-    const says = `auth policy ${policy.name} admits no ${noun}, and ${identity.name} has nothing else`
+    const message = `auth policy ${policy.name} admits no ${noun}, and ${identity.name} has nothing else`
     return {
       ...link,
-      says,
-      mend: ['auth-policy', 'update', toNameArgument(policy), `--primary-${closed.method}-allowed`],
+      message,
+      remedy: ['auth-policy', 'update', toNameArgument(policy), `--primary-${closed.method}-allowed`],
     }
   }
   const [flawed] = ways
-  const says = flawed
+  const message = flawed
     ? `${identity.name} cannot sign in: ${flawed.flaw}`
     : `${identity.name} has nothing to sign in with`
-  const mend = await newEnrollment(question)
-  return { ...link, says, ...(mend ? { mend } : {}) }
+  const remedy = await newEnrollment(question)
+  return { ...link, message, ...(remedy ? { remedy } : {}) }
 }
 
 /** The command by which the identity can enroll, where its auth policy admits what it gets by that. */

@@ -14,7 +14,7 @@ export async function terminatorLink({ context, service }: AdviceQuestion): Prom
     .execute()
   const link = { link: 'terminator' } as const
   if (rows.length === 0) {
-    return { ...link, outcome: 'failed', says: `nobody hosts ${service.name}: it has no terminator` }
+    return { ...link, outcome: 'failed', message: `${service.name} has no terminator` }
   }
   const terminators = rows.map(({ id, routerId, address, precedence }) => ({
     id,
@@ -24,17 +24,22 @@ export async function terminatorLink({ context, service }: AdviceQuestion): Prom
   const addresses = (health: string) => terminators.flatMap((one) => (one.health === health ? [one.address] : []))
   const healthy = addresses('passing')
   if (healthy.length > 0) {
-    return { ...link, outcome: 'passed', says: `${service.name} is hosted at ${toSentenceList(healthy)}`, terminators }
+    return {
+      ...link,
+      outcome: 'passed',
+      message: `${service.name} is hosted at ${toSentenceList(healthy)}`,
+      terminators,
+    }
   }
   const unknown = addresses('unknown')
   if (unknown.length > 0) {
-    const says = `${service.name} is to be hosted at ${toSentenceList(unknown)}; nobody can tell whether it is`
-    return { ...link, outcome: 'unknown', says, terminators }
+    const message = `the health of the terminators of ${service.name} is unknown: ${toSentenceList(unknown)}`
+    return { ...link, outcome: 'unknown', message, terminators }
   }
-  const says = `every terminator of ${service.name} has failed: ${toSentenceList(addresses('failing'))}`
+  const message = `every terminator of ${service.name} has failed: ${toSentenceList(addresses('failing'))}`
   const marked = rows.find(({ precedence }) => precedence === 'failed')
-  const mend = marked ? { mend: ['terminator', 'update', marked.id, '--precedence', 'default'] } : {}
-  return { ...link, outcome: 'failed', says, terminators, ...mend }
+  const remedy = marked ? { remedy: ['terminator', 'update', marked.id, '--precedence', 'default'] } : {}
+  return { ...link, outcome: 'failed', message, terminators, ...remedy }
 
   /** Nothing is reached behind a router that is not there. */
   function healthOf(known: Evidence, routerId: string): Evidence {
