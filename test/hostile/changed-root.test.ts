@@ -64,7 +64,7 @@ describe('a login to a controller whose root is not the pinned one', () => {
 
       expect(bodies).toEqual([])
       expect(code).toBe(1)
-      expect(stderr).toContain(`${attacker.rootFingerprint}, expected was ${known.rootFingerprint}`)
+      expect(stderr).toContain(`${attacker.rootFingerprint}, expected ${known.rootFingerprint}`)
       expect(stderr).toMatch(/--fingerprint/)
     },
   )
