@@ -86,6 +86,7 @@ export interface Difference {
   readonly operations: RegExp
   /** Facts of the contract that we leave out, or facts of ours that it does not know. */
   readonly facts: RegExp
+  /** The row of the public documents that decides it, if one does, and why. */
   readonly because: string
 }
 
@@ -94,50 +95,135 @@ const EVERY = /./
 /** What the contract says and this controller does not. */
 export const LEFT_OUT: readonly Difference[] = [
   {
-    operations: /\/enroll$/,
-    facts: /^body\.(certCsr|serverCertCsr|name)/,
-    because: 'routers enroll at a path of their own, which is still to come',
+    operations: /^GET \/specs\/\{\}\/spec$/,
+    facts: /^sends text\/yaml$/,
+    because: 'C6: the body is the specification document; it is offered as JSON',
   },
   {
-    operations: /\/enroll\/ottca$/,
-    facts: /^body\.clientCsr/,
-    because: 'the certificate is the one of the connection',
+    operations: /^POST \/authenticate$/,
+    facts: /^body\.envInfo\.(domain|hostname) maxLength 253$/,
+    because: 'released clients send environment texts of up to 255 characters',
   },
   {
-    operations: /\/enroll/,
+    operations: /^(POST|PUT|PATCH) \/service-policies(\/\{\})?$/,
+    facts: /^body\.type is one of Bind, Dial, Invalid$/,
+    because: 'Service policies: an invalid type is not a type',
+  },
+  {
+    operations: /^(POST|PUT|PATCH) \/posture-checks(\/\{\})?$/,
+    facts: /^body\.typeId is one of [A-Z_, ]+$/,
+    because: 'Posture checks: each type is a variant with members of its own, and they name the same types',
+  },
+  {
+    operations: /^POST \/enroll$/,
+    facts: /^body\.(certCsr|serverCertCsr|name): string$/,
+    because: 'C37: routers enroll at a path of their own, which is still to come',
+  },
+  {
+    operations: /^POST \/enroll\/ottca$/,
+    facts: /^body\.clientCsr: string$/,
+    because: 'C35: the client certificate is that of the TLS connection; no CSR',
+  },
+  {
+    operations: /^(POST \/enroll(\/\w+)?|GET \/enroll\/jwks)$/,
     facts: /^status (400|404)$/,
-    because: 'an unknown token is 400, and nothing is asked for by an id; without a body nothing can be malformed',
+    because:
+      'C33 to C40: an unknown token is 400, and nothing is asked for by an id; without a body nothing can be malformed',
   },
   {
-    operations: /(\/edge-routers|\/sessions(\/\{\})?)$/,
-    facts: /\.appData: object$/,
-    because: 'what operators note about routers is not for clients; the peer leaves it out as well',
+    operations: /^(GET \/(current-identity|services\/\{\})\/edge-routers|(GET|POST) \/sessions|GET \/sessions\/\{\})$/,
+    facts: /^data(\[\])?(\.edgeRouters\[\])?\.appData: object$/,
+    because: 'C32: address and online status; what operators note about routers is not for clients',
   },
   {
-    operations: /\/policy-advice\//,
+    operations: /^GET \/identities\/\{\}\/policy-advice\/\{\}$/,
     facts: /^data\.\w+RouterCount: number$/,
-    because: 'counts are whole numbers, where the contract says numbers',
+    because: 'Policy advice: `identityRouterCount` and `serviceRouterCount` are integers',
   },
-  { operations: /\/network-jwts$/, facts: /^status 400$/, because: 'it takes nothing that could be wrong' },
   {
-    operations: /\/specs\/\{\}\/spec$/,
+    operations: /^GET \/network-jwts$/,
+    facts: /^status 400$/,
+    because: 'C41: it takes nothing that could be wrong',
+  },
+  {
+    operations: /^GET \/specs\/\{\}\/spec$/,
     facts: /^data: string$/,
-    because: 'the document stands for itself, without envelope',
+    because: 'C6: the body is the specification document itself',
   },
   {
-    operations: /\/edge-routers\/\{\}\/service-edge-router-policies$/,
-    facts: /^data\[\]\.(identityRoles|postureCheckRoles|type)/,
-    because: 'an error of the contract, which shows service policies there',
+    operations: /^GET \/edge-routers\/\{\}\/service-edge-router-policies$/,
+    facts: /^data\[\]\.(identityRoles|postureCheckRoles|type)(Display)?(\[\])?(\.\w+)?: \w+$/,
+    because: 'Edge routers: an error of the contract, which shows service policies there',
   },
   {
-    operations: /^PATCH \/posture-checks/,
+    operations: /^PATCH \/posture-checks\/\{\}$/,
     facts: /^body\.typeId is required$/,
-    because: 'a patch may leave out what stays',
+    because: 'Posture checks: a patch may leave out what stays',
   },
 ]
 
 /** What this controller says and the contract does not. */
 export const ADDED: readonly Difference[] = [
+  {
+    operations: /^DELETE \/current-api-session$/,
+    facts: /^id deleteCurrentApiSession$/,
+    because: 'C19: the contract gives the logout no id',
+  },
+  {
+    operations: EVERY,
+    facts: /^body\.name minLength 1$/,
+    because: 'a name is what people find a record by, so it is not empty',
+  },
+  {
+    operations: EVERY,
+    facts: /^body\.(enrollment\.updb|username|password) (minLength|maxLength) \d+$/,
+    because: 'Limits: `username` 4 to 100, `password` 5 to 100 characters',
+  },
+  {
+    operations: /^POST \/enroll\/(ott|ottca)$/,
+    facts: /^body\.token format uuid$/,
+    because: 'Limits: enrollment `token` has the UUID format',
+  },
+  {
+    operations: /^(POST|PUT|PATCH) \/auth-policies(\/\{\})?$/,
+    facts: /^body\.primary\.updb\.(lockoutDurationMinutes|maxAttempts|minPasswordLength) (minimum|maximum) -?\d+$/,
+    because: 'whole numbers of 32 bits, or as far as times and passwords go',
+  },
+  {
+    operations: /^POST \/identities\/\{\}\/disable$/,
+    facts: /^body\.durationMinutes (minimum|maximum) -?\d+$/,
+    because: 'as far as times go',
+  },
+  {
+    operations: /^(POST|PUT|PATCH) \/services(\/\{\})?$/,
+    facts: /^body\.(configs maxItems 500|maxIdleTimeMillis (minimum 0|maximum \d+)|terminatorStrategy is one of .*)$/,
+    because: 'a service has strategies that there are, times that there can be, and a bounded number of configs',
+  },
+  {
+    operations: /^(POST|PUT|PATCH) \/service-policies(\/\{\})?$/,
+    facts: /^body\.type is one of Bind, Dial$/,
+    because: 'Service policies: an invalid type is not a type',
+  },
+  {
+    operations: /^POST \/authenticators$/,
+    facts: /^body\.method is one of cert, updb$/,
+    because: 'Authenticator (admin): of the methods that authenticators have',
+  },
+  {
+    operations: /^POST \/authenticate$/,
+    facts: /^body\.envInfo\.(domain|hostname) maxLength 255$/,
+    because: 'released clients send environment texts of up to 255 characters',
+  },
+  {
+    operations: /^(POST|PUT|PATCH) \/terminators(\/\{\})?$/,
+    facts: /^body\.address minLength 1$/,
+    because: 'nothing is reached at an empty address',
+  },
+  {
+    operations: /^(POST|DELETE) \/identities\/\{\}\/service-configs$/,
+    facts: /^body maxItems 1000$/,
+    because: 'one request changes a bounded number of records',
+  },
   {
     operations: /\/policy-advice\//,
     facts: /^data\.\w+RouterCount: integer$/,

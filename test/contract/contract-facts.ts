@@ -20,8 +20,12 @@ type Parameter = Omit<Shape, 'required'> & {
 interface ContractOperation {
   readonly method: string
   readonly path: string
-  readonly id?: string
+  /** Null if the contract does not name it. */
+  readonly id: string | null
   readonly session: boolean
+  /** Content types, if others than JSON are taken or sent. */
+  readonly consumes?: readonly string[]
+  readonly produces?: readonly string[]
   readonly params: readonly Parameter[]
   readonly responses: Readonly<Record<string, Shape | Reference | null>>
 }
@@ -42,9 +46,13 @@ function nameOf(method: string, path: string): string {
 /** What the contract says. */
 export function contractFacts(api: Api): Facts {
   return new Map(
-    contract[api].operations.map(({ method, path, params, responses, session }) => {
+    contract[api].operations.map(({ id, method, path, params, responses, session, consumes, produces }) => {
       const facts = new Set<string>([session ? 'needs a session' : 'open to everyone'])
+      if (id) facts.add(`id ${id}`)
+      addMediaTypes(facts, 'takes', consumes ?? [])
+      addMediaTypes(facts, 'sends', produces ?? [])
       for (const parameter of params) {
+        if (parameter.in === 'header') facts.add(`header ${parameter.name}: ${parameter.type}`)
         if (parameter.in === 'query') addQuery(facts, parameter.name, parameter as Shape, parameter.required)
         if (parameter.in === 'body') addMembers(facts, 'body', resolved(parameter.schema ?? (parameter as Shape)))
       }
@@ -110,16 +118,24 @@ export function withoutReferences(part: unknown, schemas: Readonly<Record<string
   return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, withoutReferences(value, schemas)]))
 }
 
+/** Content types without their parameters; JSON goes without saying. */
+function addMediaTypes(facts: Set<string>, verb: 'takes' | 'sends', types: readonly string[]): void {
+  for (const type of types) if (!type.startsWith('application/json')) facts.add(`${verb} ${type.replace(/;.*/, '')}`)
+}
+
 interface Described {
+  readonly operationId: string
   readonly security: readonly unknown[]
   readonly parameters: readonly { name: string; in: string; required: boolean; schema: JsonSchema }[]
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: JsonSchema }>> }
   readonly responses: Readonly<Record<string, { content?: Readonly<Record<string, { readonly schema: JsonSchema }>> }>>
 }
 
-function factsOf({ security, parameters, requestBody, responses }: Described): Set<string> {
-  const facts = new Set<string>([security.length > 0 ? 'needs a session' : 'open to everyone'])
+function factsOf({ operationId, security, parameters, requestBody, responses }: Described): Set<string> {
+  const facts = new Set<string>([security.length > 0 ? 'needs a session' : 'open to everyone', `id ${operationId}`])
+  addMediaTypes(facts, 'takes', Object.keys(requestBody?.content ?? {}))
   for (const { name, in: place, required, schema } of parameters) {
+    if (place === 'header') facts.add(`header ${name}: ${typeOf(schema)}`)
     if (place === 'query') addQuery(facts, name, schema, required)
   }
   const body = requestBody?.content['application/json']
@@ -128,12 +144,23 @@ function factsOf({ security, parameters, requestBody, responses }: Described): S
     if (status !== 'default') facts.add(`status ${status}`)
     const data = content['application/json']?.schema.properties?.data
     if (data && status.startsWith('2')) addMembers(facts, 'data', data)
+    if (status.startsWith('2')) addMediaTypes(facts, 'sends', Object.keys(content))
   }
   return facts
 }
 
 function addQuery(facts: Set<string>, name: string, schema: JsonSchema, isRequired = false): void {
   facts.add(`query ${name}: ${typeOf(schema)}${isRequired ? ', required' : ''}`)
+  addLimits(facts, `query ${name}`, schema)
+}
+
+const LIMITS = ['format', 'minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems', 'pattern'] as const
+
+/** What a value of the right type must be besides. */
+function addLimits(facts: Set<string>, path: string, schema: JsonSchema): void {
+  for (const limit of LIMITS) if (schema[limit] !== undefined) facts.add(`${path} ${limit} ${schema[limit]}`)
+  const values = (schema.enum as readonly unknown[] | undefined)?.filter((value) => value !== null)
+  if (values) facts.add(`${path} is one of ${values.map(String).sort().join(', ')}`)
 }
 
 /** A line for each member at any depth; of alternatives, of all of them. */
@@ -144,14 +171,17 @@ function addMembers(facts: Set<string>, path: string, schema: JsonSchema): void 
     return
   }
   facts.add(`${path}: ${typeOf(schema)}`)
-  if (path.startsWith('body') && schema.nullable === true) facts.add(`${path} may be null`)
+  // What is sent is held to the contract whenever a test receives it; what is taken is known from documents alone.
+  const isTaken = path.startsWith('body')
+  if (isTaken && schema.nullable === true) facts.add(`${path} may be null`)
+  if (isTaken) addLimits(facts, path, schema)
   if (schema.items) addMembers(facts, `${path}[]`, schema.items)
   for (const [name, member] of Object.entries(schema.properties ?? {})) {
     // Links are a map by names that each record has its own of.
     if (name === '_links') facts.add(`${path}._links: object`)
     else addMembers(facts, `${path}.${name}`, member)
   }
-  if (path.startsWith('body')) for (const name of schema.required ?? []) facts.add(`${path}.${name} is required`)
+  if (isTaken) for (const name of schema.required ?? []) facts.add(`${path}.${name} is required`)
 }
 
 function typeOf({ type, properties, additionalProperties, items, ...others }: JsonSchema): string {

@@ -1,4 +1,5 @@
-// Checks every response of the controllers under test against the OpenAPI documents: a test that receives one that contradicts them fails.
+// Checks every response of the controllers under test against the OpenAPI documents and the public contract: a test that
+// receives one that contradicts them fails.
 import { Readable } from 'node:stream'
 import type { Ajv, ValidateFunction } from 'ajv'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -8,6 +9,7 @@ import { isServed } from '../../server/requests.ts'
 import type { Api } from '../../src/config.ts'
 import { schemaCompiler } from '../../src/schema/validate.ts'
 import { recordFault } from './faults.ts'
+import { contractDifferences } from './public-contract.ts'
 
 type Described = Readonly<Record<string, unknown>>
 
@@ -64,6 +66,11 @@ function noteContradictions(request: FastifyRequest, reply: FastifyReply, text: 
   const { operation, api } = request.routeOptions?.config ?? {}
   const contentType = String(reply.getHeader('content-type'))
   const found = operation && api ? differences(api, operation.id, reply.statusCode, contentType, text) : []
+  if (operation && api && contentType === 'application/json') {
+    const path = operation.path.replace(/:(\w+)/g, '{$1}')
+    const fromContract = contractDifferences(api, operation.method, path, reply.statusCode, JSON.parse(text))
+    found.push(...fromContract.map((difference) => `the public contract: ${difference}`))
+  }
   const sentence = `${request.method} ${request.url} answered ${reply.statusCode}`
   contradictions.push(...found.map((difference) => `${sentence}: ${difference}\n  ${text.slice(0, 600)}`))
 }
