@@ -34,7 +34,11 @@ export class AdminRecover extends PrintingCommand {
     const administrator = { username, password: await promptPassword('Password', flags['password-file']) }
     assertCredentials(administrator)
     const { recoverDirectory } = await import('../src/recover.ts')
-    const { identityId, identityName, done } = await recoverDirectory({
+    const {
+      identityId,
+      identityName,
+      actions: done,
+    } = await recoverDirectory({
       directory,
       env: process.env,
       clock: systemClock,

@@ -11,26 +11,26 @@ const START_TOLERANCE_MS = 60_000
 
 /** Notes a jump if the process started before the latest time that was stored. */
 export async function reportStartInPast(db: Kysely<Database>, clock: WatchedClock): Promise<void> {
-  const latest = await latestStoredTime(db)
+  const latest = await findLatestStoredTime(db)
   const now = clock.now()
   if (latest - now > START_TOLERANCE_MS) clock.noteJump({ from: latest, to: now })
 }
 
-async function latestStoredTime(db: Kysely<Database>): Promise<Instant> {
-  const audited = await db.selectFrom('audit_records').select('at').orderBy('n', 'desc').limit(1).executeTakeFirst()
-  const used = await db
+async function findLatestStoredTime(db: Kysely<Database>): Promise<Instant> {
+  const auditRecord = await db.selectFrom('audit_records').select('at').orderBy('n', 'desc').limit(1).executeTakeFirst()
+  const session = await db
     .selectFrom('api_sessions')
     .select('lastActivityAt')
     .orderBy('lastActivityAt', 'desc')
     .limit(1)
     .executeTakeFirst()
-  return Math.max(audited?.at ?? 0, used?.lastActivityAt ?? 0)
+  return Math.max(auditRecord?.at ?? 0, session?.lastActivityAt ?? 0)
 }
 
 /** Writes the jumps since the last call to the log and to the audit. */
 export async function reportClockJumps(context: Context, clock: WatchedClock): Promise<void> {
   for (const { from, to } of clock.takeJumps()) {
-    const after = { from: writableTime(from), to: writableTime(to) }
+    const after = { from: toWritableTime(from), to: toWritableTime(to) }
     context.controller.log.error(after, 'the system clock jumped: nothing expires because of it; check how it is set')
     await context.write(async ({ record }) => {
       record({ ...CLOCK_JUMP, audit: 'values', isAuditOnly: true, id: '', at: to, after })
@@ -38,6 +38,6 @@ export async function reportClockJumps(context: Context, clock: WatchedClock): P
   }
 }
 
-function writableTime(instant: Instant): string {
+function toWritableTime(instant: Instant): string {
   return toIsoTime(Math.min(Math.max(instant, MIN_INSTANT), MAX_INSTANT))
 }

@@ -234,17 +234,17 @@ class ControllerContext implements Context {
   write: Context['write'] = (body) => {
     const { controller, clock, caller, origin } = this
     return controller.store.write(
-      async ({ db, groupChanges: earlier, record }) => {
-        const own: Change[] = []
+      async ({ db, groupChanges, record }) => {
+        const changes: Change[] = []
         const note = (change: Change) => {
-          own.push(change)
+          changes.push(change)
           record(change)
         }
-        requireSameRights(controller, caller, earlier)
+        requireSameRights(controller, caller, groupChanges)
         const tx: WriteContext = { controller, clock, caller, origin, db, record: note }
         const result = await body(tx)
-        await requireUsableAdministrator(tx, own)
-        await revokeSessions(tx, earlier, [...own])
+        await requireUsableAdministrator(tx, changes)
+        await revokeSessions(tx, groupChanges, [...changes])
         return result
       },
       toAuditOrigin(caller, origin),
@@ -253,8 +253,8 @@ class ControllerContext implements Context {
 }
 
 function toAuditOrigin(caller: Caller, { requestId, address }: Origin): AuditOrigin {
-  const isFavoured = caller.kind === 'identity' ? caller.isAdmin : caller.kind !== 'anonymous'
-  return { actor: toAuditActor(caller), requestId, address: address ?? null, isPrivileged: isFavoured }
+  const isPrivileged = caller.kind === 'identity' ? caller.isAdmin : caller.kind !== 'anonymous'
+  return { actor: toAuditActor(caller), requestId, address: address ?? null, isPrivileged }
 }
 
 function toAuditActor(caller: Caller): AuditOrigin['actor'] {

@@ -35,7 +35,7 @@ export const LOCK_FILE = 'lock.db'
 export const DATABASE_ENDINGS = ['', '-wal', '-shm', '-journal']
 
 /** Every path below a data directory that a controller makes, except what is inside `pki`. */
-function ownPaths(directory: string): string[] {
+function listOwnPaths(directory: string): string[] {
   const { database, ...others } = getDataPaths(directory)
   const databases = [database, join(directory, LOCK_FILE), join(directory, 'trial.db')]
   return [...Object.values(others), ...databases.flatMap((path) => DATABASE_ENDINGS.map((end) => path + end))]
@@ -44,7 +44,7 @@ function ownPaths(directory: string): string[] {
 /** Whether the directory holds nothing but what a controller makes, or does not exist. */
 export function hasOnlyOwnFiles(directory: string): boolean {
   if (!existsSync(directory)) return true
-  const own = new Set(ownPaths(directory))
+  const own = new Set(listOwnPaths(directory))
   return readdirSync(directory).every((name) => own.has(join(directory, name)) || isUnfinished(name))
 }
 
@@ -90,7 +90,7 @@ function becomeOwner(directory: string, uid: number, gid: number): void {
     process.setegid?.(gid)
     process.seteuid?.(uid)
   } catch {
-    throw foreignOwner(directory, uid)
+    throw foreignOwnerError(directory, uid)
   }
 }
 
@@ -104,25 +104,25 @@ export function restrictAccess(directory: string): string[] {
   if (process.geteuid === undefined) return []
   const root = realpathSync(directory)
   // The directory comes first: from then on nobody else can put anything into it.
-  const closed = [root].filter(closePath)
+  const restrictedPaths = [root].filter(restrictPath)
   const { pki } = getDataPaths(root)
   const inPki = isPresent(pki) ? readdirSync(pki).map((name) => join(pki, name)) : []
-  return [...closed, ...[...ownPaths(root), ...inPki].filter(closePath)]
+  return [...restrictedPaths, ...[...listOwnPaths(root), ...inPki].filter(restrictPath)]
 }
 
 /** Returns whether other accounts had rights to a file or directory. */
-function closePath(path: string): boolean {
+function restrictPath(path: string): boolean {
   const status = readStatus(path)
   if (!status) return false
   const isLink = status.isSymbolicLink()
   const { uid, mode } = isLink ? statSync(path) : status
   if (isManagedByRoot(path, uid, mode)) return false
-  if (uid !== process.geteuid?.()) throw foreignOwner(path, uid)
+  if (uid !== process.geteuid?.()) throw foreignOwnerError(path, uid)
   if ((mode & OTHERS) === 0) return false
   // A link may lead out of the directory, and a sticky directory is one that many accounts share.
-  if (isLink || mode & STICKY) throw notPrivate(path, `chmod go= ${path}, or use another --data-dir`)
+  if (isLink || mode & STICKY) throw notPrivateError(path, `chmod go= ${path}, or use another --data-dir`)
   chmodSync(path, mode & 0o700)
-  if (statSync(path).mode & OTHERS) throw notPrivate(path, 'use a --data-dir on a file system that keeps modes')
+  if (statSync(path).mode & OTHERS) throw notPrivateError(path, 'use a --data-dir on a file system that keeps modes')
   return true
 }
 
@@ -139,15 +139,15 @@ function readStatus(path: string): Stats | undefined {
     return lstatSync(path, { throwIfNoEntry: false })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error
-    throw foreignOwner(dirname(path), undefined)
+    throw foreignOwnerError(dirname(path), undefined)
   }
 }
 
-function notPrivate(path: string, remedy: string): DataDirectoryError {
+function notPrivateError(path: string, remedy: string): DataDirectoryError {
   return new DataDirectoryError('NOT_PRIVATE', `other accounts have rights to ${path}`, remedy)
 }
 
-function foreignOwner(path: string, owner: number | undefined): DataDirectoryError {
+function foreignOwnerError(path: string, owner: number | undefined): DataDirectoryError {
   const self = process.geteuid?.()
   const whose = owner === undefined ? 'another account' : `the account ${owner}`
   const message = `${path} belongs to ${whose}, and this command runs as the account ${self}`

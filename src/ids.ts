@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { monotonicFactory } from 'ulid'
 
-const nextUlid = monotonicFactory(randomFractions())
+const nextUlid = monotonicFactory(createRandomSource())
 
 /** A new record id: 26 upper-case characters, ascending within this process even inside one millisecond. */
 export function newId(): string {
@@ -21,14 +21,14 @@ export function isUuid(text: string): boolean {
 }
 
 /** Random numbers in [0, 1) for the ULID library, which asks for one a character; a pool spares it the system calls. */
-function randomFractions(): () => number {
+function createRandomSource(): () => number {
   const pool = randomBytes(1024)
-  let used = 0
+  let nextByte = 0
   return () => {
-    if (used === pool.length) {
+    if (nextByte === pool.length) {
       randomBytes(pool.length).copy(pool)
-      used = 0
+      nextByte = 0
     }
-    return (pool[used++] ?? 0) / 256
+    return (pool[nextByte++] ?? 0) / 256
   }
 }

@@ -69,7 +69,7 @@ export async function initializeDirectory({
   createPrivateDirectory(directory)
   const unlock = lockDirectory(directory)
   try {
-    await makeDatabase(directory, clock)
+    await prepareDatabase(directory, clock)
     const written = runAsOwner(directory, () => {
       SessionTokens.open(paths.tokenKey)
       return Authority.exists(paths.pki) ? [] : Authority.make(paths.pki, listCertificateHosts(config), clock.now())
@@ -94,7 +94,7 @@ function requireNothingElse(directory: string): void {
 }
 
 /** The database comes before the keys, so that keys without a database are those of one that was lost. */
-async function makeDatabase(directory: string, clock: Clock): Promise<void> {
+async function prepareDatabase(directory: string, clock: Clock): Promise<void> {
   const { database, auditKey, pki } = getDataPaths(directory)
   if (existsSync(pki)) requireDatabase(directory)
   // Only with a new database: records that an earlier key sealed would look forged under a new one.
@@ -104,8 +104,12 @@ async function makeDatabase(directory: string, clock: Clock): Promise<void> {
 
 async function createFirstAdministrator(context: Context, administrator: Administrator | undefined): Promise<void> {
   await context.write(async (tx) => {
-    const found = await tx.db.selectFrom('identities').select('id').where('isDefaultAdmin', '=', 1).executeTakeFirst()
-    if (!found) await insert(tx, identities, newFirstAdministrator(tx))
+    const administratorRow = await tx.db
+      .selectFrom('identities')
+      .select('id')
+      .where('isDefaultAdmin', '=', 1)
+      .executeTakeFirst()
+    if (!administratorRow) await insert(tx, identities, newFirstAdministrator(tx))
   })
   if (administrator) await recoverAdministrator(context, administrator)
 }
@@ -122,13 +126,13 @@ export async function createBootstrapToken(context: Context): Promise<string> {
   const { token } = await context.write(async (tx) => {
     await endBootstrapTokens(tx)
     // An identity has one outstanding enrollment of a method, and this one must come about.
-    const earlier = await tx.db
+    const outstanding = await tx.db
       .selectFrom('enrollments')
       .select('id')
       .where('identityId', '=', identityId)
       .where('method', '=', 'updb')
       .executeTakeFirst()
-    if (earlier) await removeInTransaction(tx, enrollments, earlier.id)
+    if (outstanding) await removeInTransaction(tx, enrollments, outstanding.id)
     return controller.enrollments.store(tx, { identityId, method: 'updb', expiresAt, isBootstrap: true })
   })
   return encodeBootstrap({

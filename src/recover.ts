@@ -52,7 +52,7 @@ async function resolveIdentity({ db }: Context, idOrName: string): Promise<strin
     .select('id')
     .where((eb) => eb.or([isOneOf(db, 'id', [idOrName]), isOneOf(db, 'name', [idOrName])]))
     .execute()
-  const found = rows.find(({ id }) => id === idOrName) ?? rows[0]
-  if (!found) throw notFoundError('identity', idOrName)
-  return found.id
+  const row = rows.find(({ id }) => id === idOrName) ?? rows[0]
+  if (!row) throw notFoundError('identity', idOrName)
+  return row.id
 }

@@ -67,9 +67,9 @@ export function readList(value: unknown, key: string): unknown[] {
 }
 
 export function readChoice<const C extends string>(choices: readonly C[], value: unknown, key: string): C {
-  const found = choices.find((choice) => choice === value)
-  if (found === undefined) throw new ConfigError(key, `must be one of ${choices.join(', ')}`)
-  return found
+  const match = choices.find((choice) => choice === value)
+  if (match === undefined) throw new ConfigError(key, `must be one of ${choices.join(', ')}`)
+  return match
 }
 
 export function readHostAndPort(value: unknown, key: string): string {

@@ -158,7 +158,7 @@ export class Access implements Projection {
         this.#updates.stampIdentity(((after ?? before) as { identityId: string }).identityId, at)
         break
       case 'identities':
-        if (!after) this.#updates.forgetIdentity(id)
+        if (!after) this.#updates.removeIdentity(id)
         // Nobody has signed in yet as an identity that is new.
         else if (before && before.roleAttributes !== after.roleAttributes) this.#updates.stampIdentity(id, at)
     }

@@ -1,4 +1,4 @@
-// Administrators who could sign in: whether there is one, and that no change takes away the last.
+// Usable administrators: whether one could sign in, and the check that no change removes the last one.
 import { X509Certificate } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Instant } from '../clock.ts'
@@ -38,19 +38,19 @@ export async function hasUsableAdministrator(
   return false
 }
 
-/** Whether a password is enough to sign in by. */
+/** Whether the auth policy admits an identity by its password alone. */
 export function allowsPasswordAlone(policy: AuthPolicy): boolean {
-  return policy.primary.updb.allowed && !owesMore(policy)
+  return policy.primary.updb.allowed && !requiresSecondFactor(policy)
 }
 
 /** Whether this certificate is enough to sign in by now. */
 function allowsCertificateAlone(policy: AuthPolicy, certPem: string | null, now: Instant): boolean {
   const { allowed, allowExpiredCerts } = policy.primary.cert
-  if (!allowed || owesMore(policy) || certPem === null) return false
+  if (!allowed || requiresSecondFactor(policy) || certPem === null) return false
   return allowExpiredCerts || isWithinDates(new X509Certificate(certPem), now)
 }
 
-function owesMore(policy: AuthPolicy): boolean {
+function requiresSecondFactor(policy: AuthPolicy): boolean {
   return isPartial({ owesTotp: false, isTotpComplete: false }, policy)
 }
 
@@ -59,7 +59,7 @@ function owesMore(policy: AuthPolicy): boolean {
  * @throws LAST_ADMINISTRATOR
  */
 export async function requireOtherAdministrator(tx: WriteContext, identityId: string): Promise<void> {
-  if (tx.caller.kind !== 'system' && !(await hasUsableAdministrator(tx, identityId))) throw lastAdministrator()
+  if (tx.caller.kind !== 'system' && !(await hasUsableAdministrator(tx, identityId))) throw lastAdministratorError()
 }
 
 /**
@@ -71,7 +71,7 @@ export async function requireUsableAdministrator(tx: WriteContext, changes: read
   if (tx.caller.kind === 'system') return
   for (const change of changes) {
     if (!(await concernsAdministrator(tx, change))) continue
-    if (!(await hasUsableAdministrator(tx))) throw lastAdministrator()
+    if (!(await hasUsableAdministrator(tx))) throw lastAdministratorError()
     return
   }
 }
@@ -87,6 +87,6 @@ async function concernsAdministrator(
   return owner?.isAdmin === 1
 }
 
-function lastAdministrator(): ControllerError {
+function lastAdministratorError(): ControllerError {
   return errors.LAST_ADMINISTRATOR({ message: 'give another administrator a credential first' })
 }

@@ -1,4 +1,4 @@
-// Who is signed in: every live session in memory, beside the table that outlives the process.
+// API sessions: every live session in memory, and the table that outlives the process.
 import type { Kysely } from 'kysely'
 import type { Clock, Instant } from '../clock.ts'
 import type { Context, WriteContext } from '../context.ts'
@@ -17,9 +17,9 @@ import { internConfigTypes, type LiveSession, LiveSessions, type SessionIdentity
 import { hashToken, type SessionTokens } from './session-tokens.ts'
 import type { Method } from './sign-in-attempt.ts'
 
-/** What a sign-in found out. */
+/** The result of a sign-in. */
 export interface NewSession {
-  /** The identity as the transaction sees it that stores the session. */
+  /** The identity, as read in the transaction that stores the session. */
   readonly identity: SessionIdentity
   readonly authenticatorId: string
   readonly ipAddress: string
@@ -30,12 +30,12 @@ export interface NewSession {
   readonly improperClientCertChain?: boolean
 }
 
-/** Which sessions: those of an identity except one, or those that began with one of its authenticators. */
+/** Selects the sessions of an identity except one, or the sessions that began with an authenticator. */
 export type SessionSelection =
   | { readonly identityId: string; readonly except?: string | undefined }
   | { readonly authenticatorId: string }
 
-/** How a session is stored that a sign-in begins. */
+/** How a new session is stored. */
 export interface SessionStart {
   readonly id?: string
   readonly audit?: 'event' | 'none'
@@ -43,18 +43,18 @@ export interface SessionStart {
   readonly method?: Method
 }
 
-const sessionCount = prepareTypedQuery<[identityId: string], { n: number }>((db, identityId) =>
+const countSessions = prepareTypedQuery<[identityId: string], { n: number }>((db, identityId) =>
   db
     .selectFrom('api_sessions')
     .select((eb) => eb.fn.countAll<number>().as('n'))
     .where('identityId', '=', identityId),
 )
 
-// How many sessions one transaction writes or takes away, so that no request waits long behind it.
+// How many sessions one transaction writes or deletes, so that no request waits long for it.
 const BATCH = 250
-// How many sessions for services one transaction takes away, if they may end one after the other.
-const MAX_OPENED = 2_000
-// How many are read at once when the process starts: rows take more memory than what becomes of them.
+// How many service sessions one transaction deletes, if they may end in several transactions.
+const MAX_SERVICE_SESSIONS = 2_000
+// How many rows are read at once at the start: rows take more memory than live sessions.
 const PAGE = 5_000
 
 export class ApiSessions implements Projection {
@@ -63,10 +63,10 @@ export class ApiSessions implements Projection {
   readonly #timeout: number
   readonly #clock: Clock
   #live = new LiveSessions()
-  /** Those whose activity is not written yet. */
-  #used = new Set<LiveSession>()
-  /** The identities of new sessions until their commit, by the record that the commit announces. */
-  readonly #made = new WeakMap<object, SessionIdentity>()
+  /** Sessions whose last activity is not written yet. */
+  #unflushed = new Set<LiveSession>()
+  /** The identities of new sessions until their commit, by the record in the change feed. */
+  readonly #newIdentities = new WeakMap<object, SessionIdentity>()
 
   /** @param timeout how long a session stays alive without being used, in milliseconds */
   constructor(tokens: SessionTokens, timeout: number, clock: Clock) {
@@ -97,10 +97,10 @@ export class ApiSessions implements Projection {
       last = rows.at(-1)?.n ?? last
     }
     this.#live = live
-    this.#used = used
+    this.#unflushed = used
   }
 
-  /** How long a session stays alive without being used, in milliseconds. */
+  /** The idle timeout of a session, in milliseconds. */
   get timeout(): number {
     return this.#timeout
   }
@@ -109,20 +109,20 @@ export class ApiSessions implements Projection {
     return this.#tokens.derive(apiSessionId)
   }
 
-  /** The session behind a token, if it is alive; using it counts as activity. */
+  /** Returns the live session of a token, and records the activity. */
   use(token: string, now: Instant): LiveSession | undefined {
     const session = this.#live.findByTokenHash(hashToken(token))
     if (!session || session.lastActivityAt + this.#timeout <= now) return undefined
     session.lastActivityAt = now
-    this.#used.add(session)
+    this.#unflushed.add(session)
     return session
   }
 
-  /** The wall clock was set by so much: sessions stay as old as they are. Their rows follow with the next flush. */
+  /** Shifts the last activity of all sessions after the wall clock was set. The next flush updates their rows. */
   followClock(milliseconds: number): void {
     for (const session of this.#live.all()) {
       session.lastActivityAt += milliseconds
-      this.#used.add(session)
+      this.#unflushed.add(session)
     }
   }
 
@@ -132,25 +132,25 @@ export class ApiSessions implements Projection {
 
   // ---- inside transactions --------------------------------------------------------------------------------------------
 
-  /** Stores a new session, and ends the one that was unused for the longest time if its identity has too many. */
+  /** Stores a new session. If its identity has too many sessions, the least recently used one ends. */
   async insert(
     tx: WriteContext,
-    { identity, ...found }: NewSession,
+    { identity, ...signIn }: NewSession,
     { id = newId(), audit = 'event', method }: SessionStart = {},
   ): Promise<Entity<typeof apiSessions>> {
     const draft = newEntity(tx, apiSessions, {
       owesTotp: false,
       isCertExtendable: false,
       improperClientCertChain: false,
-      ...found,
+      ...signIn,
       id,
       identityId: identity.id,
-      configTypes: [...found.configTypes],
+      configTypes: [...signIn.configTypes],
       tokenHash: hashToken(this.#tokens.derive(id)),
       isMfaComplete: false,
       lastActivityAt: tx.clock.now(),
     })
-    this.#made.set(draft, identity)
+    this.#newIdentities.set(draft, identity)
     const details = method === undefined ? {} : { method }
     const session = (await insert(tx, apiSessions, draft, undefined, audit, details)) as Entity<typeof apiSessions>
     await this.#endSurplus(tx, session)
@@ -158,8 +158,8 @@ export class ApiSessions implements Projection {
   }
 
   async #endSurplus(tx: WriteContext, { id: newest, identityId }: Entity<typeof apiSessions>): Promise<void> {
-    const [counted] = await sessionCount(tx.db, identityId)
-    const surplus = (counted?.n ?? 0) - tx.controller.config['limits.sessionsPerIdentity']
+    const [countRow] = await countSessions(tx.db, identityId)
+    const surplus = (countRow?.n ?? 0) - tx.controller.config['limits.sessionsPerIdentity']
     if (surplus <= 0) return
     const rows = await tx.db
       .selectFrom('api_sessions')
@@ -167,17 +167,19 @@ export class ApiSessions implements Projection {
       .where('identityId', '=', identityId)
       .where('id', '!=', newest)
       .execute()
-    // Memory knows of later uses than the table does.
-    const used = rows.map(({ id, lastActivityAt }) => ({
+    // The activity in memory is newer than that in the table.
+    const uses = rows.map(({ id, lastActivityAt }) => ({
       id,
       at: this.#live.get(id)?.lastActivityAt ?? lastActivityAt,
     }))
-    const unused = used.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)).slice(0, Math.min(surplus, BATCH))
-    const unusedIds = unused.map(({ id }) => id)
-    await removeAllIn(tx, apiSessions, unusedIds, 'none')
+    const leastRecentlyUsed = uses
+      .sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
+      .slice(0, Math.min(surplus, BATCH))
+    const surplusIds = leastRecentlyUsed.map(({ id }) => id)
+    await removeAllIn(tx, apiSessions, surplusIds, 'none')
   }
 
-  /** Ends sessions along with what they came from. Returns how many. */
+  /** Revokes the selected sessions. Returns how many. */
   async revokeAll(tx: WriteContext, of: SessionSelection): Promise<number> {
     const all = tx.db.selectFrom('api_sessions').select('id')
     const rows = await ('identityId' in of
@@ -191,43 +193,43 @@ export class ApiSessions implements Projection {
     )
   }
 
-  /** Ends one session. @throws NOT_FOUND */
+  /** Ends one session. @throws NOT_FOUND if there is no such session */
   async end(context: Context, id: string, audit: AuditDetail): Promise<void> {
     if ((await this.#endSome(context, [id], audit)) === 0) throw notFoundError(toResourceNoun(apiSessions), id)
   }
 
   /**
-   * Ends sessions, and what clients opened with them. Returns how many of them existed. The sessions for services go first,
-   * some in each transaction: they are worth nothing once their API session ends.
+   * Ends sessions and their service sessions. Returns how many API sessions existed. The service sessions are deleted first,
+   * in batches, because they are useless once their API session ends.
    */
   async #endSome(context: Context, ids: readonly string[], audit: AuditDetail): Promise<number> {
     if (ids.length === 0) return 0
     for (;;) {
-      const opened = await context.db
+      const serviceSessionRows = await context.db
         .selectFrom('sessions')
         .select('id')
         .where(isOneOf(context.db, 'apiSessionId', ids))
-        .limit(MAX_OPENED)
+        .limit(MAX_SERVICE_SESSIONS)
         .execute()
-      if (opened.length < MAX_OPENED) break
-      const openedIds = opened.map(({ id }) => id)
-      await context.write((tx) => removeAllIn(tx, serviceSessions, openedIds))
+      if (serviceSessionRows.length < MAX_SERVICE_SESSIONS) break
+      const serviceSessionIds = serviceSessionRows.map(({ id }) => id)
+      await context.write((tx) => removeAllIn(tx, serviceSessions, serviceSessionIds))
     }
     return context.write((tx) => removeAllIn(tx, apiSessions, ids, audit))
   }
 
   // ---- background -----------------------------------------------------------------------------------------------------
 
-  /** Writes what memory knows of activity, for the sessions that were used since the last time. */
+  /** Writes the last activity of the sessions that were used since the last flush. */
   async flush(context: Context): Promise<void> {
-    const used = [...this.#used]
-    for (let at = 0; at < used.length; at += BATCH) await this.#write(context, used.slice(at, at + BATCH))
+    const sessions = [...this.#unflushed]
+    for (let at = 0; at < sessions.length; at += BATCH) await this.#write(context, sessions.slice(at, at + BATCH))
   }
 
   async #write(context: Context, sessions: readonly LiveSession[]): Promise<void> {
-    const known = sessions.map((session) => ({ session, at: session.lastActivityAt }))
+    const activities = sessions.map((session) => ({ session, at: session.lastActivityAt }))
     await context.write(async (tx) => {
-      for (const { session, at } of known) {
+      for (const { session, at } of activities) {
         await tx.db
           .updateTable('api_sessions')
           .set({ lastActivityAt: at, updatedAt: at })
@@ -236,53 +238,53 @@ export class ApiSessions implements Projection {
         tx.record({ operation: 'update', audit: 'none', resource: apiSessions.plural, id: session.id, at })
       }
     })
-    for (const { session, at } of known) if (session.lastActivityAt === at) this.#used.delete(session)
+    for (const { session, at } of activities) if (session.lastActivityAt === at) this.#unflushed.delete(session)
   }
 
-  /** Takes away the sessions that were idle for too long. Returns how many went. */
+  /** Deletes expired sessions. Returns how many. */
   async sweep(context: Context): Promise<number> {
-    let gone = 0
+    let count = 0
     for (;;) {
-      const swept = await this.#sweepBatch(context)
-      gone += swept.gone
-      if (swept.isLast) return gone
+      const batch = await this.#sweepBatch(context)
+      count += batch.count
+      if (batch.isLast) return count
     }
   }
 
-  async #sweepBatch(context: Context): Promise<{ gone: number; isLast: boolean }> {
-    const overdue = context.clock.now() - this.#timeout
+  async #sweepBatch(context: Context): Promise<{ count: number; isLast: boolean }> {
+    const cutoff = context.clock.now() - this.#timeout
     const rows = await context.db
       .selectFrom('api_sessions')
       .select('id')
-      .where('lastActivityAt', '<=', overdue)
+      .where('lastActivityAt', '<=', cutoff)
       .orderBy('lastActivityAt')
       .limit(BATCH)
       .execute()
-    const isAlive = (id: string) => (this.#live.get(id)?.lastActivityAt ?? 0) > overdue
-    // What only looks overdue in the table would stand in the way of the next batch.
+    const isAlive = (id: string) => (this.#live.get(id)?.lastActivityAt ?? 0) > cutoff
+    // A session that is expired only in the table would fill the next batch again.
     const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live.get(id) ?? []) : []))
     if (active.length > 0) await this.#write(context, active)
     const idle = rows.filter(({ id }) => !isAlive(id))
-    const gone = await this.#endSome(
+    const count = await this.#endSome(
       context,
       idle.map(({ id }) => id),
       'none',
     )
-    return { gone, isLast: rows.length < BATCH }
+    return { count: count, isLast: rows.length < BATCH }
   }
 
-  /** Follows what commits changed: sessions that began and ended, and identities that are others now. */
+  /** Applies the changes of a commit: sessions that began or ended, and changed identities. */
   apply(changes: readonly Change[]): void {
     for (const { resource, operation, id, after } of changes) {
       if (resource === 'identities' && after) this.#live.update(after as unknown as SessionIdentity)
       if (resource !== apiSessions.plural) continue
-      if (operation === 'create') this.#begin(after as unknown as Entity<typeof apiSessions>)
+      if (operation === 'create') this.#addCreated(after as unknown as Entity<typeof apiSessions>)
       if (operation === 'delete') this.#remove(id)
     }
   }
 
-  #begin(entity: Entity<typeof apiSessions>): void {
-    const identity = this.#made.get(entity)
+  #addCreated(entity: Entity<typeof apiSessions>): void {
+    const identity = this.#newIdentities.get(entity)
     if (!identity) return
     const { id, createdAt, configTypes, owesTotp, isMfaComplete: isTotpComplete, lastActivityAt } = entity
     this.#live.add({
@@ -300,18 +302,18 @@ export class ApiSessions implements Projection {
   #remove(id: string): void {
     const session = this.#live.get(id)
     if (!session) return
-    this.#used.delete(session)
+    this.#unflushed.delete(session)
     this.#live.remove(id)
   }
 }
 
-function queryLiveRows(db: Kysely<Database>, overdue: Instant, after: number) {
+function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
   return db
     .selectFrom('api_sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
     .select(['session.n', 'session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
     .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId', 'roleAttributes'])
-    .where('lastActivityAt', '>', overdue)
+    .where('lastActivityAt', '>', cutoff)
     .where('session.n', '>', after)
     .orderBy('session.n')
     .limit(PAGE)

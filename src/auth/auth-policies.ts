@@ -1,4 +1,4 @@
-// The auth policies in memory: what they demand is asked of every request, so an edit bites at the next one.
+// The auth policies in memory, because every request checks them; an edit takes effect on the next request.
 import type { Kysely } from 'kysely'
 import { authPolicies } from '../resources/auth-policies.ts'
 import type { AnyRow, Entity } from '../resources/define.ts'
@@ -19,7 +19,7 @@ export class AuthPolicyCache implements Projection {
     this.#byId = new Map(policies.map((policy) => [policy.id, policy]))
   }
 
-  /** The policy of that id. An identity always has one that exists: a policy in use cannot be deleted. */
+  /** Returns an auth policy. The policy of an identity always exists, because a policy in use cannot be deleted. */
   get(id: string): AuthPolicy {
     const policy = this.#byId.get(id)
     if (!policy) throw new Error(`there is no auth policy ${id}, although an identity names it`)

@@ -1,4 +1,4 @@
-// Bootstrap tokens: they make the first administrator usable, so they end as soon as an administrator is.
+// Bootstrap tokens: they give the first administrator a credential, so they end as soon as an administrator is usable.
 import { sql } from 'kysely'
 import type { WriteContext } from '../context.ts'
 import { enrollments } from '../resources/enrollments.ts'

@@ -1,4 +1,4 @@
-// The caller behind an API session: made from what memory knows now, and required to be the same when its change is written.
+// The caller behind an API session, and the check that its rights are the same when its transaction runs.
 import type { Caller } from '../context.ts'
 import { type ControllerError, errors } from '../errors.ts'
 import type { Change } from '../store/changes.ts'
@@ -7,14 +7,14 @@ import type { AuthPolicy, AuthPolicyCache } from './auth-policies.ts'
 import type { LiveSession, SessionIdentity } from './live-sessions.ts'
 import { isPartial } from './second-factors.ts'
 
-/** What is known of sessions and of what their identities owe. */
-interface Known {
+/** The projections that determine the rights of a caller. */
+interface SessionState {
   readonly sessions: ApiSessions
   readonly authPolicies: AuthPolicyCache
 }
 
-/** The caller behind a live session. What it owes is asked of its auth policy, as that is now. */
-export function callerFromSession({ authPolicies }: Pick<Known, 'authPolicies'>, session: LiveSession): Caller {
+/** Returns the caller of a live session. Its current auth policy decides whether it still owes a second factor. */
+export function callerFromSession({ authPolicies }: Pick<SessionState, 'authPolicies'>, session: LiveSession): Caller {
   const { identity } = session
   return {
     kind: 'identity',
@@ -26,33 +26,37 @@ export function callerFromSession({ authPolicies }: Pick<Known, 'authPolicies'>,
   }
 }
 
-/** The caller as the actor of what the controller writes down of it, also if its session has ended since. */
+/** Returns the caller as an actor for audit records only, even if its session has ended. */
 export function toActor(caller: Caller): Caller {
   return caller.kind === 'identity' ? { ...caller, isActorOnly: true } : caller
 }
 
 /**
- * Requires that a caller still holds the rights that its request was admitted with. Passwords are hashed, bodies arrive and
- * other transactions commit between that moment and its own transaction.
+ * Requires that a caller still holds the rights that its request was admitted with: between that moment and its transaction
+ * passwords are hashed, bodies arrive and other transactions commit.
  * @param earlier changes that commit together with the transaction, and that memory does not know yet
- * @throws UNAUTHORIZED if its session ended, its identity is no administrator any more, or a second factor is owed now
+ * @throws UNAUTHORIZED if its session ended, its identity is not an administrator any more, or a second factor is owed now
  */
-export function requireSameRights({ sessions, authPolicies }: Known, caller: Caller, earlier: readonly Change[]): void {
+export function requireSameRights(
+  { sessions, authPolicies }: SessionState,
+  caller: Caller,
+  earlier: readonly Change[],
+): void {
   if (caller.kind !== 'identity' || caller.isActorOnly) return
   const session = sessions.get(caller.apiSessionId)
   if (!session || earlier.some(({ operation, id }) => operation === 'delete' && id === session.id)) {
     throw sessionUnknownError()
   }
-  const identity = newest<SessionIdentity>(earlier, 'identities', session.identity.id) ?? session.identity
-  if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is no administrator any more')
+  const identity = findNewest<SessionIdentity>(earlier, 'identities', session.identity.id) ?? session.identity
+  if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is not an administrator any more')
   if (caller.isPartial) return
   const { authPolicyId } = identity
-  const policy = newest<AuthPolicy>(earlier, 'auth-policies', authPolicyId) ?? authPolicies.get(authPolicyId)
+  const policy = findNewest<AuthPolicy>(earlier, 'auth-policies', authPolicyId) ?? authPolicies.get(authPolicyId)
   if (isPartial(session, policy)) throw secondFactorRequiredError()
 }
 
-/** The record as the last of the changes left it; undefined if none concerns it. */
-function newest<T>(changes: readonly Change[], resource: string, id: string): T | undefined {
+/** Returns the record after the last change of it; undefined if no change concerns it. */
+function findNewest<T>(changes: readonly Change[], resource: string, id: string): T | undefined {
   return changes.findLast((change) => change.resource === resource && change.id === id)?.after as T | undefined
 }
 

@@ -1,18 +1,18 @@
-// Which authority a client's certificate may lead to, and whether it does.
+// Verifies client certificates against the authorities that they may lead to.
 import type { X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import type { Authority } from '../pki/authority.ts'
 import { buildChain, isSelfSigned, SignatureBudget } from '../pki/chains.ts'
 import type { AuthenticatorMatch } from './sign-in-attempt.ts'
 
-/** `proper`: what was sent leads to a root. `improper`: it does only with an intermediate of the authority as its end. */
+/** `proper`: the presented certificates lead to a root. `improper`: they lead only to an intermediate of the authority. */
 export type ChainTrust = 'proper' | 'improper'
 
-/** An authority whose certificates sign clients in. */
+/** An authority whose certificates are accepted as credentials. */
 export interface ClientAuthority {
   /** Certificates that a chain may end at. */
   readonly anchors: readonly X509Certificate[]
-  /** Those among them that a proper chain ends at. */
+  /** The anchors at which a proper chain ends. */
   readonly roots: readonly X509Certificate[]
 }
 
@@ -25,18 +25,17 @@ export class ClientTrustStore {
   }
 
   /**
-   * The authorities that a certificate is checked against. An authenticator that has it names the one authority that it was
-   * made under; the claim of that authority, if it yields a value, still decides whose it is. A certificate that no
-   * authenticator has can sign in only by an authority that is verified and has a claim. Such authorities have no records
-   * yet, so it is checked against none and costs nothing.
+   * Returns the authorities to verify a certificate against: the controller's own if an authenticator holds the certificate,
+   * otherwise none. An unknown certificate could sign in only by a third-party authority with a claim, and such authorities
+   * have no records yet.
    */
   authoritiesFor(authenticator: AuthenticatorMatch | undefined): readonly ClientAuthority[] {
     return authenticator ? [this.#own] : []
   }
 
   /**
-   * How a certificate leads to one of the authorities; undefined if it leads to none. All of them together may cost one
-   * budget of signature checks. Whether the leaf itself is within its dates is for its auth policy to say.
+   * Returns how a certificate leads to one of the authorities; undefined if it leads to none. All authorities together share
+   * one budget of signature checks. The auth policy decides whether the leaf may be expired.
    */
   judge(
     authorities: readonly ClientAuthority[],
@@ -46,21 +45,21 @@ export class ClientTrustStore {
   ): ChainTrust | undefined {
     const options = { now, ignoreLeafDates: true, checks: new SignatureBudget() }
     for (const { anchors, roots } of authorities) {
-      const bag = others.map((certificate) => asHeld(certificate, anchors))
+      const bag = others.map((certificate) => toAnchor(certificate, anchors))
       if (buildChain(leaf, bag, roots, options)) return 'proper'
       if (buildChain(leaf, bag, anchors, options)) return 'improper'
     }
     return undefined
   }
 
-  /** Whether a certificate was issued by the controller itself, and was in force at `now`. */
+  /** Whether the controller issued the certificate, by a chain that was valid at `now`. */
   isOwn(leaf: X509Certificate, now: Instant): boolean {
     return this.judge([this.#own], leaf, [], now) !== undefined
   }
 }
 
-/** An anchor as the very object that is held: what was verified of it once need not be again. */
-function asHeld(certificate: X509Certificate, anchors: readonly X509Certificate[]): X509Certificate {
+/** Returns the anchor with the same bytes, if there is one, because checks are cached by object. */
+function toAnchor(certificate: X509Certificate, anchors: readonly X509Certificate[]): X509Certificate {
   const { raw } = certificate
   return anchors.find((anchor) => anchor.raw.equals(raw)) ?? certificate
 }

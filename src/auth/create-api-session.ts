@@ -1,4 +1,4 @@
-// The end of a sign-in: what was found out becomes a session, if it is still so when the session is stored.
+// The end of a sign-in: stores the API session, if the conditions still hold in its transaction.
 import type { Context, WriteContext } from '../context.ts'
 import { newId } from '../ids.ts'
 import { authenticators } from '../resources/authenticators.ts'
@@ -13,51 +13,52 @@ import { isPartial } from './second-factors.ts'
 import { AuthenticationError, type AuthenticatorMatch, type SignInAttempt } from './sign-in-attempt.ts'
 import { requireAllowedMethod } from './steps/require-allowed-method.ts'
 
-/** What a client reports of itself along with its credentials. */
+/** Information about the client, which it sends with its credentials. */
 export interface ClientInfo {
   readonly configTypes?: readonly string[]
   readonly envInfo?: Record<string, unknown>
   readonly sdkInfo?: Record<string, unknown>
 }
 
-/** Stores the session and returns its id. @throws Refusal where something has changed since the steps ran */
-export async function createApiSession(attempt: SignInAttempt, reported: ClientInfo): Promise<string> {
+/** Stores the session and returns its id. @throws AuthenticationError if a condition has changed since the steps ran */
+export async function createApiSession(attempt: SignInAttempt, clientInfo: ClientInfo): Promise<string> {
   const { context, identity, authenticator } = attempt
   if (!authenticator) throw new Error('no step has found the authenticator')
-  const configTypes = await resolveConfigTypes(context, reported.configTypes ?? [])
+  const configTypes = await resolveConfigTypes(context, clientInfo.configTypes ?? [])
   const id = newId()
   const ownContext = asIdentity(attempt, id)
   const { controller, caller, clock, origin } = ownContext
   const signIn = { caller, origin, identityId: identity.id, method: attempt.method, apiSessionId: id }
   const admission = controller.signIns.admit(signIn, clock.now())
-  const storing = ownContext.write(async (tx) => {
+  const write = ownContext.write(async (tx) => {
     const now = await recheckAdmission(tx, attempt, authenticator)
-    const info = diffClientInfo(now, reported)
+    const info = diffClientInfo(now, clientInfo)
     if (info) await update(tx, identities, now, info, undefined, 'none')
     await updateAuthenticator(tx, attempt, authenticator)
     const { isChainProper, method } = attempt
-    const found = {
+    const newSession = {
       identity: now,
       authenticatorId: authenticator.id,
       ipAddress: context.origin.address ?? '',
       configTypes,
-      // An identity with a verified TOTP owes it here; nobody can have one yet.
+      // True for identities with a verified TOTP, which no identity can have yet.
       owesTotp: false,
       isCertExtendable: method === 'cert' && authenticator.isIssuedByNetwork,
       improperClientCertChain: !isChainProper,
     }
-    await controller.sessions.insert(tx, found, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
-    if (now.isAdmin && !isPartial({ ...found, isTotpComplete: false }, attempt.policy)) await endBootstrapTokens(tx)
+    await controller.sessions.insert(tx, newSession, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
+    if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy))
+      await endBootstrapTokens(tx)
   })
   try {
-    await storing
+    await write
   } catch (error) {
     controller.signIns.undo(signIn, admission)
     throw error
   }
   return id
 
-  /** From here on it is the identity that acts: the audit says so. */
+  /** Returns the context of the identity, so that the audit names it as the actor. */
   function asIdentity({ context: { controller, origin } }: SignInAttempt, apiSessionId: string): Context {
     const { id: identityId, name: identityName, isAdmin } = identity
     return controller.context(
@@ -68,9 +69,8 @@ export async function createApiSession(attempt: SignInAttempt, reported: ClientI
 }
 
 /**
- * The identity as it is now. Between comparing a password and storing the session others may have come first: it was
- * disabled, by a lockout too, or deleted; its auth policy is closed to the method; its authenticator is gone, or has
- * another password.
+ * Returns the current identity after checking again that it may sign in. While the password was compared, another request
+ * may have disabled or deleted the identity, changed its auth policy, or removed or changed its authenticator.
  */
 async function recheckAdmission(
   tx: WriteContext,
@@ -90,7 +90,7 @@ async function recheckAdmission(
   return now
 }
 
-/** What a sign-in leaves on the authenticator: no failures any more, a stronger hash, how its chain was resolved. */
+/** Updates the authenticator after a sign-in: resets failures, stores a stronger hash, records how its chain resolved. */
 async function updateAuthenticator(
   tx: WriteContext,
   { method, strongerHash, isChainProper }: SignInAttempt,
@@ -109,30 +109,30 @@ async function updateAuthenticator(
   }
 }
 
-/** Config types by id or name, as ids; `all` stands for every one; what does not exist is passed over. */
-export async function resolveConfigTypes(context: Context, wanted: readonly string[]): Promise<string[]> {
-  if (wanted.includes('all')) return ['all']
-  if (wanted.length === 0) return []
+/** Resolves config types by id or name to ids; `all` means every type; unknown ones are ignored. */
+export async function resolveConfigTypes(context: Context, idsOrNames: readonly string[]): Promise<string[]> {
+  if (idsOrNames.includes('all')) return ['all']
+  if (idsOrNames.length === 0) return []
   const rows = await context.db
     .selectFrom('config_types')
     .select('id')
-    .where((eb) => eb.or([isOneOf(context.db, 'id', wanted), isOneOf(context.db, 'name', wanted)]))
+    .where((eb) => eb.or([isOneOf(context.db, 'id', idsOrNames), isOneOf(context.db, 'name', idsOrNames)]))
     .execute()
   return rows.map(({ id }) => id)
 }
 
-/** What the client reports, where it is other than what is known. */
+/** Returns the client information that differs from the stored one; undefined if none does. */
 function diffClientInfo(
   identity: Entity<typeof identities>,
   { envInfo, sdkInfo }: ClientInfo,
 ): Record<string, unknown> | undefined {
   const changed: Record<string, unknown> = {}
-  if (envInfo && !isSame(envInfo, identity.envInfo)) changed.envInfo = envInfo
-  if (sdkInfo && !isSame(sdkInfo, identity.sdkInfo)) changed.sdkInfo = sdkInfo
+  if (envInfo && !isEqual(envInfo, identity.envInfo)) changed.envInfo = envInfo
+  if (sdkInfo && !isEqual(sdkInfo, identity.sdkInfo)) changed.sdkInfo = sdkInfo
   return Object.keys(changed).length > 0 ? changed : undefined
 }
 
-function isSame(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
-  const sorted = (record: Readonly<Record<string, unknown>>) => JSON.stringify(Object.entries(record).sort())
-  return sorted(a) === sorted(b)
+function isEqual(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
+  const serialize = (record: Readonly<Record<string, unknown>>) => JSON.stringify(Object.entries(record).sort())
+  return serialize(a) === serialize(b)
 }

@@ -1,7 +1,7 @@
-// The stored credentials as sign-ins look them up: statements that run again and again, built once.
+// Prepared queries by which sign-ins look up stored credentials.
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
 
-/** The credential of a username, in the form in which usernames are compared. */
+/** Finds the authenticator of a folded username. */
 export const findByUsername = prepareTypedQuery((db, foldedUsername: string) =>
   db
     .selectFrom('authenticators')
@@ -9,7 +9,7 @@ export const findByUsername = prepareTypedQuery((db, foldedUsername: string) =>
     .where('foldedUsername', '=', foldedUsername),
 )
 
-/** The credential of a certificate, by the SHA-256 of its DER. */
+/** Finds the authenticator of a certificate, by the SHA-256 of its DER. */
 export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) =>
   db
     .selectFrom('authenticators')
@@ -17,7 +17,7 @@ export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) 
     .where('fingerprint256', '=', fingerprint256),
 )
 
-/** What a credential is proven by; of a certificate, null. */
+/** Reads the password hash of an authenticator; null for a certificate. */
 export const readPasswordHash = prepareTypedQuery((db, id: string) =>
   db.selectFrom('authenticators').select('passwordHash').where('id', '=', id),
 )

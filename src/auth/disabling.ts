@@ -1,4 +1,4 @@
-// Disabling identities: by an administrator or by a lockout, for a time or without an end. It ends their sessions.
+// Disables identities, by an administrator or a lockout, temporarily or until enabled again. It ends their sessions.
 import type { Instant } from '../clock.ts'
 import type { WriteContext } from '../context.ts'
 import type { Entity } from '../resources/define.ts'
@@ -11,17 +11,17 @@ export interface DisabledState {
   readonly disabledUntil: Instant | null
 }
 
-/** Disabled now: without an end, or with one that has not come. */
+/** Whether an identity is disabled at `now`. */
 export function isDisabled({ disabledAt, disabledUntil }: DisabledState, now: Instant): boolean {
   return disabledAt !== null && (disabledUntil === null || disabledUntil > now)
 }
 
-/** How long a lockout of the last administrator lasts at most. */
+/** The maximum lockout of the last administrator. */
 const MAX_LOCKOUT_OF_LAST_MINUTES = 15
 
 /**
- * Disables an identity for `minutes`, or without an end if that is 0 or less. Its sessions end in the same transaction,
- * by the rules of the resource. @throws NOT_FOUND, LAST_ADMINISTRATOR
+ * Disables an identity for `minutes`, or until it is enabled if that is 0 or less. The rules of the resource end its sessions
+ * in the same transaction. @throws NOT_FOUND, LAST_ADMINISTRATOR
  */
 export async function disable(tx: WriteContext, identityId: string, minutes: number): Promise<void> {
   const previous = await get(tx, identities, identityId)
@@ -30,8 +30,8 @@ export async function disable(tx: WriteContext, identityId: string, minutes: num
 }
 
 /**
- * Disables an identity after too many wrong passwords. Whoever guesses must not keep out everyone who could end that: the
- * last administrator who could sign in comes back soon, whatever its auth policy says. @throws NOT_FOUND
+ * Disables an identity after too many wrong passwords. An attacker must not lock out every administrator: the lockout of the
+ * last usable administrator is short, whatever its auth policy says. @throws NOT_FOUND
  */
 export async function lockOut(tx: WriteContext, identityId: string, minutes: number): Promise<void> {
   const previous = await get(tx, identities, identityId)
@@ -48,7 +48,7 @@ async function setDisabled(tx: WriteContext, previous: Entity<typeof identities>
   })
 }
 
-/** Lets a disabled identity in again; one that is enabled stays so. @throws NOT_FOUND */
+/** Enables an identity. @throws NOT_FOUND */
 export async function enable(tx: WriteContext, identityId: string): Promise<void> {
   const previous = await get(tx, identities, identityId)
   await update(tx, identities, previous, { disabledAt: null, disabledUntil: null })

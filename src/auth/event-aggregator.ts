@@ -5,19 +5,19 @@ export interface AggregatorOptions<E> {
   readonly windowMs: number
   /** How many keys are tracked at a time; an event with another key is not aggregated. */
   readonly maxKeys: number
-  /** The event that stands for two that were counted under one key; the later one if not given. */
+  /** Returns the event that represents two counted events of one key; defaults to the later one. */
   readonly combine?: (earlier: E, later: E) => E
 }
 
 /**
- * What became of an event. `first`: no equal one is tracked, so the caller records it. `counted`: a later record says how
- * many there were. `untracked`: it is a first one, but too many keys are tracked already.
+ * The outcome for an event. `first`: its key was not tracked, so the caller records it. `counted`: a later record includes
+ * it in its count. `untracked`: its key was not tracked, but too many keys are tracked already.
  */
 export type Admission = 'first' | 'counted' | 'untracked'
 
 interface Window<E> {
   startedAt: Instant
-  /** Events after the first that have no record yet, and what stands for them. */
+  /** The number of events that have no record yet; `event` represents them. */
   count: number
   event: E | undefined
 }
@@ -26,8 +26,8 @@ interface Window<E> {
 const MAX_CONCURRENT_WRITES = 50
 
 /**
- * Holds counts in memory. A kill loses what was counted since the last flush, at most one window of each key; the first event
- * of each key is never held here.
+ * Holds counts in memory. A crash loses the counts since the last flush, at most one window of each key; the first event of
+ * each key is never held here.
  */
 export class EventAggregator<E> {
   readonly #options: AggregatorOptions<E>
@@ -54,7 +54,7 @@ export class EventAggregator<E> {
     return 'first'
   }
 
-  /** Takes back an event that was admitted and came to nothing: after a first one, the next one is the first. */
+  /** Reverts the admission of an event that failed. After a `first`, the next event of the key is the first. */
   undo(key: string, admission: Admission): void {
     const window = this.#windows.get(key)
     if (!window || admission === 'untracked') return
@@ -64,8 +64,8 @@ export class EventAggregator<E> {
   }
 
   /**
-   * Writes what was counted in the windows that are over, or in all of them with `isFinal`. The written record is the first of
-   * a new window. What cannot be written stays counted.
+   * Writes the counts of the windows that are over, or of all windows with `isFinal`. Each record begins a new window. A count
+   * that cannot be written stays.
    * @throws what `write` throws
    */
   async flush(
@@ -73,14 +73,14 @@ export class EventAggregator<E> {
     write: (event: E, count: number) => Promise<void>,
     { isFinal = false } = {},
   ): Promise<void> {
-    const counted: Window<E>[] = []
+    const openWindows: Window<E>[] = []
     for (const [key, window] of this.#windows) {
       if (!isFinal && !this.#isOver(window, now)) continue
       if (window.event === undefined) this.#windows.delete(key)
-      else counted.push(window)
+      else openWindows.push(window)
     }
-    for (let at = 0; at < counted.length; at += MAX_CONCURRENT_WRITES) {
-      const batch = counted.slice(at, at + MAX_CONCURRENT_WRITES)
+    for (let at = 0; at < openWindows.length; at += MAX_CONCURRENT_WRITES) {
+      const batch = openWindows.slice(at, at + MAX_CONCURRENT_WRITES)
       await Promise.all(batch.map((window) => this.#flushWindow(window, now, write)))
     }
   }
@@ -104,7 +104,7 @@ export class EventAggregator<E> {
     window.count += count
   }
 
-  /** A clock that was set back ends a window, too. */
+  /** Whether a window has ended; a clock that was set back ends it too. */
   #isOver({ startedAt }: Window<E>, now: Instant): boolean {
     return now < startedAt || now - startedAt >= this.#options.windowMs
   }

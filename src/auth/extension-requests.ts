@@ -1,4 +1,4 @@
-// Asking for certificates to be extended before their time: the flags are set here, and the holder acts on them.
+// Requests to extend certificates early: flags on authenticators, which their holders act on.
 import type { Kysely } from 'kysely'
 import type { Context, WriteContext } from '../context.ts'
 import { errors } from '../errors.ts'
@@ -10,7 +10,7 @@ import { get, update } from '../store/entities.ts'
 import type { Projection } from '../store/projection.ts'
 import type { Authenticator } from './authenticator-behavior.ts'
 
-/** @throws NOT_FOUND, NOT_EXTENDABLE where it is no certificate */
+/** Requests the extension of one certificate. @throws NOT_FOUND, or NOT_EXTENDABLE if the authenticator is a password */
 export async function requestExtension(context: Context, id: string, rollKeys: boolean): Promise<void> {
   await context.write(async (tx) => {
     const authenticator = await get(tx, authenticators, id)
@@ -19,7 +19,7 @@ export async function requestExtension(context: Context, id: string, rollKeys: b
   })
 }
 
-/** The same for every certificate of an identity. @throws NOT_FOUND, NOT_EXTENDABLE where it has none */
+/** Requests the extension of every certificate of an identity. @throws NOT_FOUND, or NOT_EXTENDABLE if it has none */
 export async function requestExtensionForIdentity(
   context: Context,
   identityId: string,
@@ -46,10 +46,10 @@ async function flagAuthenticator(tx: WriteContext, authenticator: Authenticator,
   })
 }
 
-/** The certificates whose holders are asked, in memory: every look of a session at itself wants to know. */
+/** The requested extensions in memory, because each read of a current API session shows them. */
 export class ExtensionRequests implements Projection {
   readonly name = 'extension requests'
-  /** By authenticator: whether a new key is asked for, too. */
+  /** By authenticator: whether a new key is requested too. */
   #rollKeys = new Map<string, boolean>()
 
   async rebuild(db: Kysely<Database>): Promise<void> {
@@ -61,7 +61,7 @@ export class ExtensionRequests implements Projection {
     this.#rollKeys = new Map(rows.map(({ id, isKeyRollRequested }) => [id, isKeyRollRequested === 1]))
   }
 
-  /** What the holder of a certificate is asked to do. */
+  /** Returns what is requested of the holder of a certificate. */
   get(authenticatorId: string): { isCertExtendRequested: boolean; isCertKeyRollRequested: boolean } {
     const rollKeys = this.#rollKeys.get(authenticatorId)
     return { isCertExtendRequested: rollKeys !== undefined, isCertKeyRollRequested: rollKeys === true }

@@ -1,4 +1,4 @@
-// What a refused sign-in leaves behind: a record in the audit, a line in the log, and after too many a locked identity.
+// Failed sign-ins: an audit record, a log line and, after too many, a lockout.
 import type { Instant } from '../clock.ts'
 import type { Caller, Context, Origin, WriteContext } from '../context.ts'
 import { authenticators } from '../resources/authenticators.ts'
@@ -9,14 +9,14 @@ import { isDisabled, lockOut } from './disabling.ts'
 import { EventAggregator } from './event-aggregator.ts'
 import type { AuthenticationError, Method, RefusalReason, SignInAttempt } from './sign-in-attempt.ts'
 
-/** Written where nothing is known by what was presented. */
+/** Recorded if no authenticator matches the credentials. */
 const NO_AUTHENTICATOR = ''
 
 const WINDOW_MS = 60_000
-// What an attack from many sources writes: so many records a minute, and one a reason for all sources beyond.
+// The number of sources with records of their own a minute; further sources share one record for each reason.
 const MAX_SOURCES = 500
 
-/** A refused sign-in, as the audit has it. What was typed for a username is never part of it. */
+/** A refused sign-in, as the audit records it; never with the username that the client sent. */
 interface RefusedSignIn {
   readonly caller: Caller
   readonly origin: Origin
@@ -31,35 +31,35 @@ export async function recordFailedSignIn(
   { reason, message }: AuthenticationError,
 ): Promise<void> {
   const { caller, origin } = context
-  const refused = { caller, origin, method, reason, authenticatorId: authenticator?.id ?? NO_AUTHENTICATOR }
-  await record(context, refused, message)
+  const signIn = { caller, origin, method, reason, authenticatorId: authenticator?.id ?? NO_AUTHENTICATOR }
+  await record(context, signIn, message)
 }
 
-/** Records that an identity that is signed in gave a wrong password for its authenticator. */
+/** Records that a signed-in identity sent a wrong current password for its authenticator. */
 export async function recordWrongPassword(context: Context, authenticatorId: string): Promise<void> {
   const { caller, origin } = context
-  const refused = { caller, origin, method: 'password', reason: 'WRONG_PASSWORD', authenticatorId } as const
-  await record(context, refused, 'the current password is wrong')
+  const signIn = { caller, origin, method: 'password', reason: 'WRONG_PASSWORD', authenticatorId } as const
+  await record(context, signIn, 'the current password is wrong')
 }
 
-/** Records and logs. A refusal that concerns no authenticator may cost its source nothing: it is logged only if it is recorded. */
-async function record(context: Context, refused: RefusedSignIn, detail: string): Promise<void> {
+/** Records and logs a refusal. One without an authenticator costs its source nothing, so it is logged only if it is recorded. */
+async function record(context: Context, signIn: RefusedSignIn, detail: string): Promise<void> {
   const { controller, clock } = context
-  const { method, reason, authenticatorId } = refused
-  const isFirst = controller.refusals.admit(refused, clock.now())
+  const { method, reason, authenticatorId } = signIn
+  const isFirst = controller.refusals.admit(signIn, clock.now())
   if (isFirst || authenticatorId !== NO_AUTHENTICATOR) {
-    const { requestId, address } = refused.origin
+    const { requestId, address } = signIn.origin
     controller.log.info({ requestId, address, method, reason: detail }, 'a sign-in was refused')
   }
   const isGuess = reason === 'WRONG_PASSWORD' && authenticatorId !== NO_AUTHENTICATOR
   if (!isFirst && !isGuess) return
   try {
-    await controller.context(toActor(refused.caller), refused.origin).write(async (tx) => {
-      if (isFirst) tx.record({ ...eventFromRefusal(refused), audit: 'event', at: clock.now() })
+    await controller.context(toActor(signIn.caller), signIn.origin).write(async (tx) => {
+      if (isFirst) tx.record({ ...eventFromRefusal(signIn), audit: 'event', at: clock.now() })
       if (isGuess) await countFailure(tx, authenticatorId)
     })
   } catch (error) {
-    if (isFirst) controller.refusals.undo(refused)
+    if (isFirst) controller.refusals.undo(signIn)
     throw error
   }
 }
@@ -68,7 +68,7 @@ function eventFromRefusal({ method, reason, authenticatorId }: RefusedSignIn): A
   return { operation: 'refuse', resource: authenticators.plural, id: authenticatorId, method, reason }
 }
 
-/** Counts a wrong password, and disables the identity where its policy has had enough. */
+/** Counts a wrong password, and locks the identity at the limit of its auth policy. */
 async function countFailure(tx: WriteContext, authenticatorId: string): Promise<void> {
   const row = await tx.db
     .selectFrom('authenticators')
@@ -76,7 +76,7 @@ async function countFailure(tx: WriteContext, authenticatorId: string): Promise<
     .select(['identityId', 'failedAttempts', 'authPolicyId', 'disabledAt', 'disabledUntil'])
     .where('authenticators.id', '=', authenticatorId)
     .executeTakeFirst()
-  // Attempts that were compared at the same time may have locked it, or it is gone.
+  // A concurrent attempt may have locked the identity, or it was deleted.
   if (!row || isDisabled(row, tx.clock.now())) return
   const { maxAttempts, lockoutDurationMinutes } = tx.controller.authPolicies.get(row.authPolicyId).primary.updb
   if (maxAttempts === 0) return
@@ -91,34 +91,33 @@ async function countFailure(tx: WriteContext, authenticatorId: string): Promise<
 }
 
 /**
- * Refused sign-ins of one source by one method for one reason: the first is recorded, the others are counted into one record
- * a minute. Memory and disk are bounded whatever arrives: beyond so many sources the refusals of all others are counted by
- * reason alone, so one source never hides another. A kill loses what was counted since the last record, at most a minute of
- * it; the first refusal of each source is on disk before it is answered.
+ * Counts refused sign-ins by source, method and reason: the first is recorded, further ones are counted into one record a
+ * minute. Memory and disk are bounded: beyond `MAX_SOURCES`, refusals are counted by method and reason alone. A crash loses
+ * the counts since the last record, at most a minute; the first refusal of each source is on disk before the response.
  */
 export class FailedLoginLimiter {
   readonly #bySource = new EventAggregator<RefusedSignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_SOURCES, combine })
   readonly #byReason = new EventAggregator<RefusedSignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_SOURCES, combine })
 
-  /** Counts a refusal. Returns whether it is to be recorded now. */
-  admit(refused: RefusedSignIn, now: Instant): boolean {
-    const admission = this.#bySource.admit(sourceKey(refused), refused, now)
+  /** Counts a refusal. Returns whether the caller must record it now. */
+  admit(signIn: RefusedSignIn, now: Instant): boolean {
+    const admission = this.#bySource.admit(sourceKey(signIn), signIn, now)
     if (admission !== 'untracked') return admission === 'first'
-    const { requestId } = refused.origin
-    const ofAnySource = { ...refused, caller: ANONYMOUS, origin: { requestId, address: undefined } }
-    return this.#byReason.admit(reasonKey(refused), ofAnySource, now) === 'first'
+    const { requestId } = signIn.origin
+    const ofAnySource = { ...signIn, caller: ANONYMOUS, origin: { requestId, address: undefined } }
+    return this.#byReason.admit(reasonKey(signIn), ofAnySource, now) === 'first'
   }
 
-  /** Takes back a first refusal that could not be recorded. */
-  undo(refused: RefusedSignIn): void {
-    this.#bySource.undo(sourceKey(refused), 'first')
-    this.#byReason.undo(reasonKey(refused), 'first')
+  /** Reverts a first refusal that could not be recorded. */
+  undo(signIn: RefusedSignIn): void {
+    this.#bySource.undo(sourceKey(signIn), 'first')
+    this.#byReason.undo(reasonKey(signIn), 'first')
   }
 
-  /** Records what was counted in windows that are over; in all windows with `isFinal`. */
+  /** Records the counts of windows that are over, or of all windows with `isFinal`. */
   async flush({ clock, controller }: Context, options: { readonly isFinal?: boolean } = {}): Promise<void> {
-    const write = (refused: RefusedSignIn, count: number) =>
-      controller.recordEvent(refused.caller, refused.origin, { ...eventFromRefusal(refused), count })
+    const write = (signIn: RefusedSignIn, count: number) =>
+      controller.recordEvent(signIn.caller, signIn.origin, { ...eventFromRefusal(signIn), count })
     for (const aggregator of [this.#bySource, this.#byReason]) await aggregator.flush(clock.now(), write, options)
   }
 }
@@ -129,11 +128,11 @@ function reasonKey({ method, reason }: RefusedSignIn): string {
   return `${method} ${reason}`
 }
 
-function sourceKey(refused: RefusedSignIn): string {
-  return `${sourceFromContext(refused)} ${reasonKey(refused)}`
+function sourceKey(signIn: RefusedSignIn): string {
+  return `${sourceFromContext(signIn)} ${reasonKey(signIn)}`
 }
 
-/** A record that stands for guesses at several authenticators names none. */
+/** A record of guesses at several authenticators names none of them. */
 function combine(earlier: RefusedSignIn, later: RefusedSignIn): RefusedSignIn {
   return earlier.authenticatorId === later.authenticatorId ? later : { ...later, authenticatorId: NO_AUTHENTICATOR }
 }

@@ -1,19 +1,19 @@
-// A bounded queue for costly work that is fair between sources: they take turns, and none can take the places of the others.
+// A bounded queue for costly work that is fair between sources: they take turns, and no source can fill the queue.
 import { errors } from '../errors.ts'
 
 export interface FairQueueOptions {
   /** How many run at once. */
   readonly concurrency: number
-  /** How many wait at most; favoured ones may be twice as many. */
+  /** The maximum queue length; privileged requesters may wait in a queue twice as long. */
   readonly maxWaiting: number
   readonly retryAfterSeconds: number
 }
 
-/** Who asks for work to be done. */
+/** The source of a piece of work. */
 export interface Requester {
   readonly source: string
-  /** Known callers still get a place where strangers fill the queue. */
-  readonly isFavoured: boolean
+  /** Authenticated callers still get a place if anonymous requests fill the queue. */
+  readonly isPrivileged: boolean
 }
 
 interface Waiter {
@@ -37,8 +37,8 @@ export class FairQueue {
   }
 
   /**
-   * Runs work when it is the turn of its source: a source that is new in the queue waits for one piece of work of each other
-   * source at most. If the queue is full, the source with the most waiters gives up its newest one.
+   * Runs work when it is the turn of its source: a source that is new in the queue waits for at most one piece of work of each
+   * other source. If the queue is full, the newest waiter of the source with the most waiters is refused.
    * @throws SERVER_TOO_MANY_REQUESTS if there is no place, or the place went to another source
    */
   async run<T>(requester: Requester, work: () => Promise<T>): Promise<T> {
@@ -47,18 +47,18 @@ export class FairQueue {
     try {
       return await work()
     } finally {
-      // The next waiter takes over the place, so that no newcomer gets in between.
+      // The next waiter takes over the slot, so that a new request cannot overtake it.
       const next = this.#shiftNext()
       if (next) next.start()
       else this.#running -= 1
     }
   }
 
-  #wait({ source, isFavoured }: Requester): Promise<void> {
-    if (this.#waiting >= this.#options.maxWaiting * (isFavoured ? 2 : 1)) this.#makeRoom(source)
+  #wait({ source, isPrivileged }: Requester): Promise<void> {
+    if (this.#waiting >= this.#options.maxWaiting * (isPrivileged ? 2 : 1)) this.#makeRoom(source)
     return new Promise((resolve, reject) => {
       const waiters = this.#waiters.get(source) ?? []
-      waiters.push({ start: resolve, refuse: () => reject(this.#refusal()) })
+      waiters.push({ start: resolve, refuse: () => reject(this.#toRefusal()) })
       this.#waiters.set(source, waiters)
       this.#waiting += 1
     })
@@ -67,12 +67,12 @@ export class FairQueue {
   /** @throws SERVER_TOO_MANY_REQUESTS if no other source has at least two waiters more */
   #makeRoom(source: string): void {
     const own = this.#waiters.get(source)?.length ?? 0
-    const [greediest, waiters] = [...this.#waiters].reduce((most, next) =>
+    const [largest, waiters] = [...this.#waiters].reduce((most, next) =>
       next[1].length > most[1].length ? next : most,
     )
-    if (waiters.length <= own + 1) throw this.#refusal()
+    if (waiters.length <= own + 1) throw this.#toRefusal()
     const newest = waiters.pop()
-    if (waiters.length === 0) this.#waiters.delete(greediest)
+    if (waiters.length === 0) this.#waiters.delete(largest)
     this.#waiting -= 1
     newest?.refuse()
   }
@@ -89,7 +89,7 @@ export class FairQueue {
     return next
   }
 
-  #refusal(): Error {
+  #toRefusal(): Error {
     return errors.SERVER_TOO_MANY_REQUESTS(undefined, {
       cause: `${this.#waiting} wait for their turn`,
       retryAfterSeconds: this.#options.retryAfterSeconds,

@@ -1,4 +1,4 @@
-// Signing in, as a table: which checks run for which method, in their order.
+// The sign-in flow as a table: which steps run for which method, in order.
 import type { Context } from '../context.ts'
 import { errors } from '../errors.ts'
 import { type ClientInfo, createApiSession } from './create-api-session.ts'
@@ -28,57 +28,57 @@ import { verifyPassword } from './steps/verify-password.ts'
 
 // biome-ignore format: it is a table
 const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] = [
-  // Who is it?
+  // Identification.
   [requireCredentials,       'password'],
   [requireCertificate,                   'cert'],
   [findUsername,         'password'],
-  // Before its chain is built: the fingerprint says which authority to check, and anybody can send what is costly to check.
+  // Before the chain is built: the fingerprint selects the authority, and chains of unknown clients are costly to check.
   [findCertificate,                  'cert'],
   [verifyChain,                      'cert'],
   [verifyExternalToken,                             'ext-jwt'],
-  // For every username, known or not, before anything is said of it: all refusals take as long.
+  // For every username, existing or not, before any other check, so that all refusals take the same time.
   [comparePassword,      'password'],
-  // May it?
+  // Authorization.
   [requireEnabledIdentity,       'password', 'cert', 'ext-jwt'],
   [requireAllowedMethod,         'password', 'cert', 'ext-jwt'],
   [requireUnexpiredCertificate,                     'cert'],
   [verifyPassword,         'password'],
-  // Is that enough? What is still owed then is asked of every request: second-factors.ts.
+  // Second factors. Every request checks what is still owed: second-factors.ts.
   [requirePossibleSecondFactors, 'password', 'cert', 'ext-jwt'],
   [limitSignInRate,           'password', 'cert', 'ext-jwt'],
   [rehashPassword,      'password'],
 ]
 
-/** The checks of each method. */
+/** The steps of each method. */
 export const flow = Object.fromEntries(
   methods.map((method) => [method, table.flatMap(([step, ...of]) => (of.includes(method) ? [step] : []))]),
 ) as unknown as Readonly<Record<Method, readonly Step[]>>
 
-/** What a sign-in gives. */
+/** The result of a sign-in. */
 export interface SignInResult {
   readonly apiSessionId: string
-  /** It was by a certificate whose holder is asked to extend it. */
+  /** An extension of the certificate is requested. */
   readonly isExtendRequested: boolean
 }
 
 /**
- * Signs in, into a session that may still owe a second factor.
- * @throws INVALID_AUTH whatever the reason; COULD_NOT_VALIDATE where username or password is missing;
- * SERVER_TOO_MANY_REQUESTS where too many passwords wait to be compared, or the identity signs in too often
+ * Signs a client in. The session may still owe a second factor.
+ * @throws INVALID_AUTH for every reason; COULD_NOT_VALIDATE if username or password is missing; SERVER_TOO_MANY_REQUESTS if
+ * too many passwords wait to be compared, or the identity signs in too often
  */
 export async function signIn(
   context: Context,
   method: Method,
-  presented: Credentials,
-  reported: ClientInfo,
+  credentials: Credentials,
+  clientInfo: ClientInfo,
 ): Promise<SignInResult> {
-  const attempt = new SignInAttempt(context, method, presented)
+  const attempt = new SignInAttempt(context, method, credentials)
   try {
     for (const step of flow[method]) {
-      const running = step(attempt)
-      if (running) await running
+      const pending = step(attempt)
+      if (pending) await pending
     }
-    const apiSessionId = await createApiSession(attempt, reported)
+    const apiSessionId = await createApiSession(attempt, clientInfo)
     return { apiSessionId, isExtendRequested: attempt.authenticator?.isExtendRequested === true }
   } catch (error) {
     if (!(error instanceof AuthenticationError)) throw error

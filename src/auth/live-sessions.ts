@@ -1,7 +1,7 @@
-// The sessions in memory: found by the hash of their token, and with them what a request needs of their identity.
+// The API sessions in memory, by the hash of their token, with the fields of their identity that requests need.
 import type { Instant } from '../clock.ts'
 
-/** What every request needs to know of the identity behind it; one object for all sessions of the identity. */
+/** The fields of an identity that every request needs; all sessions of the identity share one object. */
 export interface SessionIdentity {
   readonly id: string
   name: string
@@ -22,14 +22,14 @@ export interface LiveSession {
   lastActivityAt: Instant
 }
 
-/** An identity with the number of its sessions: without any it is forgotten. */
+/** An identity with the number of its sessions; it is removed with the last one. */
 type CountedIdentity = SessionIdentity & { sessions: number }
 
-// Most sessions ask for none, or for all.
+// Most sessions request no config types, or all.
 const NO_TYPES: readonly string[] = []
 const ALL_TYPES: readonly string[] = ['all']
 
-/** The same list for equal contents, where that is common: a hundred thousand sessions share it. */
+/** Returns a shared list for common contents, so that a hundred thousand sessions share its memory. */
 export function internConfigTypes(configTypes: readonly string[]): readonly string[] {
   if (configTypes.length === 0) return NO_TYPES
   return configTypes.length === 1 && configTypes[0] === 'all' ? ALL_TYPES : configTypes
@@ -56,9 +56,9 @@ export class LiveSessions {
     return this.#byId.values()
   }
 
-  /** Takes up a session. Returns the object that stands for it from then on. */
+  /** Adds a session. Returns the stored object. */
   add(session: LiveSession): LiveSession {
-    const identity = this.#identityOf(session.identity)
+    const identity = this.#internIdentity(session.identity)
     identity.sessions += 1
     const shared = { ...session, identity }
     this.#byHash.set(shared.tokenHash, shared)
@@ -66,10 +66,10 @@ export class LiveSessions {
     return shared
   }
 
-  #identityOf({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): CountedIdentity {
+  #internIdentity({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): CountedIdentity {
     let identity = this.#identities.get(id)
     if (!identity) {
-      // Member by member: what is spread takes five times the memory.
+      // Member by member, because an object made by spreading takes five times the memory.
       identity = { id, name, isAdmin, authPolicyId, roleAttributes, sessions: 0 }
       this.#identities.set(id, identity)
     }
@@ -87,7 +87,7 @@ export class LiveSessions {
     if (identity.sessions === 0) this.#identities.delete(identity.id)
   }
 
-  /** Tells all sessions of an identity what it has become. */
+  /** Updates the shared identity of its sessions. */
   update({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): void {
     const identity = this.#identities.get(id)
     if (identity) Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes })

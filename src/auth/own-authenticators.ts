@@ -1,4 +1,4 @@
-// What the owner of an authenticator may do with it: see it, and change its username and password.
+// Operations of identities on their own authenticators: read them, and change username and password.
 import type { Context } from '../context.ts'
 import { errors, notFoundError } from '../errors.ts'
 import { authenticators } from '../resources/authenticators.ts'
@@ -13,7 +13,7 @@ export interface OwnAuthenticatorChange {
   readonly currentPassword: string
 }
 
-/** @throws NOT_FOUND also where it is another identity's */
+/** @throws NOT_FOUND if it does not exist, or belongs to another identity */
 export async function getOwnAuthenticator(context: Context, identityId: string, id: string): Promise<Authenticator> {
   const authenticator = await find(context, authenticators, id)
   if (authenticator?.identityId !== identityId) throw notFoundError('authenticator', id)
@@ -22,8 +22,8 @@ export async function getOwnAuthenticator(context: Context, identityId: string, 
 
 /**
  * Changes a password authenticator on behalf of its owner. A new password ends the other sessions of the owner.
- * @throws NOT_FOUND, CAN_NOT_UPDATE_AUTHENTICATOR, UNAUTHORIZED where the current password is wrong, and by the rules of
- * usernames and passwords
+ * @throws NOT_FOUND, CAN_NOT_UPDATE_AUTHENTICATOR, UNAUTHORIZED if the current password is wrong, and what the rules of
+ * usernames and passwords throw
  */
 export async function changeOwnAuthenticator(
   context: Context,
@@ -37,7 +37,7 @@ export async function changeOwnAuthenticator(
     throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
   }
   if (!(await context.controller.passwordHasher.verify(passwordHash ?? undefined, currentPassword, context))) {
-    // Whoever holds a session may guess no more often than whoever signs in.
+    // A stolen session must not allow more guesses than sign-ins do.
     await recordWrongPassword(context, id)
     throw wrongPasswordError()
   }

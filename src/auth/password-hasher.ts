@@ -1,10 +1,10 @@
-// Password hashes: Argon2id in PHC form, a few at a time, by turns between those who ask.
+// Password hashes: Argon2id in PHC form, with limited concurrency and fair turns between sources.
 import { randomBytes } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { sourceFromContext } from '../sources.ts'
 import { FairQueue, type Requester } from './fair-queue.ts'
 
-/** What one hash costs: memory in KiB, passes, lanes. */
+/** The cost of one hash: memory in KiB, passes, lanes. */
 export interface PasswordCost {
   readonly memoryCost: number
   readonly timeCost: number
@@ -14,17 +14,17 @@ export interface PasswordCost {
 // OWASP Password Storage Cheat Sheet: Argon2id with 19 MiB of memory, two passes, one lane.
 const RECOMMENDED: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
-// More at once than there are cores to run them would only take memory, and the thread pool from everything else.
+// A higher value would only take memory, and threads of the pool that other work needs.
 const CONCURRENCY = 2
 const RETRY_AFTER_SECONDS = 2
 
-/** On whose behalf a password is hashed or compared. */
+/** The part of a context by which hashing is scheduled. */
 export type PasswordContext = Pick<Context, 'caller' | 'origin'>
 
 export class PasswordHasher {
   readonly #queue: FairQueue
   readonly #cost: PasswordCost
-  /** A hash of nothing, to compare with where there is no user. */
+  /** A hash that no password matches, for unknown users. */
   readonly #decoy: string
 
   constructor(maxWaiting: number, cost: PasswordCost = RECOMMENDED) {
@@ -33,7 +33,7 @@ export class PasswordHasher {
     this.#decoy = toPhc(cost, randomBytes(16), randomBytes(32))
   }
 
-  /** Returns a hash to be stored. @throws SERVER_TOO_MANY_REQUESTS if too many wait already, most of them of this source */
+  /** Returns the hash of a password. @throws SERVER_TOO_MANY_REQUESTS if the queue has no place for this source */
   async hash(password: string, context: PasswordContext): Promise<string> {
     const argon2 = await import('argon2')
     const hash = () => argon2.hash(password, { type: argon2.argon2id, ...this.#cost })
@@ -41,17 +41,17 @@ export class PasswordHasher {
   }
 
   /**
-   * Whether the password is the one that was hashed. Without a hash, because there is no such user, it takes as long and
-   * says no: how long a refusal takes must not tell who exists. @throws SERVER_TOO_MANY_REQUESTS
+   * Whether the password matches the hash. Without a hash, for an unknown user, it takes the same time and returns false, so
+   * that the duration does not reveal which users exist. @throws SERVER_TOO_MANY_REQUESTS if the queue has no place
    */
   async verify(hash: string | undefined, password: string, context: PasswordContext): Promise<boolean> {
     const argon2 = await import('argon2')
     const compare = () => argon2.verify(hash ?? this.#decoy, password)
-    const isRight = await this.#queue.run(requesterFromContext(context), compare)
-    return isRight && hash !== undefined
+    const isMatch = await this.#queue.run(requesterFromContext(context), compare)
+    return isMatch && hash !== undefined
   }
 
-  /** Whether a hash was made at a lower cost than hashes are made at now. */
+  /** Whether a hash has a lower cost than new hashes. */
   needsRehash(hash: string): boolean {
     const memoryCost = Number(/[$,]m=(\d+)/.exec(hash)?.[1] ?? 0)
     const timeCost = Number(/[$,]t=(\d+)/.exec(hash)?.[1] ?? 0)
@@ -60,7 +60,7 @@ export class PasswordHasher {
 }
 
 function requesterFromContext(context: PasswordContext): Requester {
-  return { source: sourceFromContext(context), isFavoured: context.caller.kind !== 'anonymous' }
+  return { source: sourceFromContext(context), isPrivileged: context.caller.kind !== 'anonymous' }
 }
 
 function toPhc({ memoryCost, timeCost, parallelism }: PasswordCost, salt: Buffer, hash: Buffer): string {

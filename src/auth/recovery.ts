@@ -1,4 +1,4 @@
-// Letting an administrator in again who cannot sign in.
+// Recovery of an administrator who cannot sign in.
 import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { newId } from '../ids.ts'
 import { authPolicies, permissivePolicy } from '../resources/auth-policies.ts'
@@ -10,18 +10,17 @@ import { isDisabled } from './disabling.ts'
 
 const RECOVERY_POLICY = 'Administrator recovery'
 
-/** What was done to let somebody in, each as a sentence. */
+/** The recovered identity, and what changed, each as a sentence. */
 export interface RecoveryResult {
   readonly identityId: string
   readonly identityName: string
-  readonly done: readonly string[]
+  readonly actions: readonly string[]
 }
 
 /**
- * Gives an identity username and password, and clears away whatever keeps it from administering by them. Bootstrap tokens
- * end.
- * @param identityId the first administrator unless said otherwise
- * @throws COULD_NOT_VALIDATE for a password that its auth policy finds too weak, USERNAME_TAKEN, NOT_FOUND
+ * Sets username and password of an identity, and removes every obstacle to administering with them. Bootstrap tokens end.
+ * @param identityId defaults to the first administrator
+ * @throws COULD_NOT_VALIDATE if the password is too weak for its auth policy, USERNAME_TAKEN, NOT_FOUND
  */
 export async function recoverAdministrator(
   context: Context,
@@ -37,46 +36,46 @@ export async function recoverAdministrator(
     return {
       identityId: id,
       identityName: name,
-      done: [`it signs in as ${username}`, ...(await restoreAdminAccess(tx, id))],
+      actions: [`it signs in as ${username}`, ...(await restoreAdminAccess(tx, id))],
     }
   })
 }
 
-/** The id of the administrator that every controller begins with, and that cannot be deleted. */
+/** Returns the id of the administrator that every controller starts with, and that cannot be deleted. */
 export async function findFirstAdministrator({ db }: ReadContext): Promise<string> {
   const query = db.selectFrom('identities').select('id').where('isDefaultAdmin', '=', 1)
   return (await query.executeTakeFirstOrThrow()).id
 }
 
-/** Makes sure that an identity administers, is enabled, and needs no more than its password. Returns what it did. */
+/** Makes an identity an enabled administrator that can sign in by password alone. Returns what changed. */
 export async function restoreAdminAccess(tx: WriteContext, identityId: string): Promise<string[]> {
   const previous = await get(tx, identities, identityId)
   const changed: Record<string, unknown> = {}
-  const done: string[] = []
+  const actions: string[] = []
   if (isDisabled(previous, tx.clock.now())) {
     Object.assign(changed, { disabledAt: null, disabledUntil: null })
-    done.push('it is enabled again')
+    actions.push('it is enabled again')
   }
   if (!previous.isAdmin) {
     changed.isAdmin = true
-    done.push('it administers again')
+    actions.push('it administers again')
   }
   if (!allowsPasswordAlone(tx.controller.authPolicies.get(previous.authPolicyId))) {
     changed.authPolicyId = await ensureRecoveryPolicy(tx)
-    done.push(`it has the auth policy "${RECOVERY_POLICY}", because its own is not met by a password alone`)
+    actions.push(`it has the auth policy "${RECOVERY_POLICY}", because its own is not met by a password alone`)
   }
-  if (done.length > 0) await update(tx, identities, previous, changed)
-  return done
+  if (actions.length > 0) await update(tx, identities, previous, changed)
+  return actions
 }
 
-/** The id of an auth policy by which a password is enough; made where there is none of that name. */
+/** Returns the id of an auth policy that admits by password alone; creates one if needed. */
 async function ensureRecoveryPolicy(tx: WriteContext): Promise<string> {
-  const found = await tx.db
+  const policy = await tx.db
     .selectFrom('auth_policies')
     .select('id')
     .where('name', '=', RECOVERY_POLICY)
     .executeTakeFirst()
-  if (found && allowsPasswordAlone(tx.controller.authPolicies.get(found.id))) return found.id
-  const name = found ? `${RECOVERY_POLICY} ${newId()}` : RECOVERY_POLICY
+  if (policy && allowsPasswordAlone(tx.controller.authPolicies.get(policy.id))) return policy.id
+  const name = policy ? `${RECOVERY_POLICY} ${newId()}` : RECOVERY_POLICY
   return (await insert(tx, authPolicies, newEntity(tx, authPolicies, { name, ...permissivePolicy }))).id
 }

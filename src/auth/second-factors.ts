@@ -1,15 +1,15 @@
-// What a session owes beyond the credential it began with. Asked anew for every request: nothing of it is remembered.
+// The second factors that a session still owes. Computed for every request and never cached.
 import type { AuthPolicy } from './auth-policies.ts'
 
-/** What a session itself knows of its second factor. */
+/** The TOTP state of a session. */
 export interface TotpState {
   /** The identity had a verified TOTP when it signed in. */
   readonly owesTotp: boolean
-  /** The session gave a valid code. */
+  /** The session sent a valid code. */
   readonly isTotpComplete: boolean
 }
 
-/** What is outstanding before a session counts as fully authenticated. */
+/** The factors that a session owes before it is fully authenticated. */
 export interface OutstandingFactors {
   readonly totp: boolean
   /** The external signer whose token must come with every request. */
@@ -23,7 +23,7 @@ export function findOutstandingFactors(session: TotpState, { secondary }: AuthPo
   }
 }
 
-/** Whether something is outstanding. */
+/** Whether a session still owes a factor. */
 export function isPartial(session: TotpState, { secondary }: AuthPolicy): boolean {
   return owesTotp(session, secondary) || !hasTokenOf(secondary.requireExtJwtSigner)
 }
@@ -33,8 +33,8 @@ function owesTotp(session: TotpState, secondary: AuthPolicy['secondary']): boole
 }
 
 /**
- * Whether the request carries a token of the signer that is demanded. External signers come with a later release: until
- * then no token is, and a policy that demands one is never met.
+ * Whether the request carries a token of the required signer. External signers come with a later release: until then no
+ * request does, and no session satisfies a policy that requires one.
  */
 function hasTokenOf(signer: string | null): boolean {
   return signer === null

@@ -11,7 +11,7 @@ export class SessionTokens {
     this.#key = key
   }
 
-  /** Loads the key of a data directory, making it at the first start. */
+  /** Loads the key of a data directory; creates it at the first start. */
   static open(file: string): SessionTokens {
     return new SessionTokens(loadOrCreateKey(file, KEY_BYTES))
   }
@@ -27,7 +27,7 @@ export class SessionTokens {
   }
 }
 
-/** What is stored of a token: its SHA-256, base64url. */
+/** Returns the stored form of a token: its SHA-256, base64url. */
 export function hashToken(token: string): string {
   return hash('sha256', token.toLowerCase(), 'base64url')
 }

@@ -1,4 +1,4 @@
-// One sign-in on its way through the steps: what was presented, and what the steps have found of it.
+// The state of one sign-in while its steps run: the credentials, and what the steps have found.
 import type { X509Certificate } from 'node:crypto'
 import type { Context } from '../context.ts'
 import type { Entity } from '../resources/define.ts'
@@ -8,15 +8,15 @@ import type { AuthPolicy } from './auth-policies.ts'
 export const methods = ['password', 'cert', 'ext-jwt'] as const
 export type Method = (typeof methods)[number]
 
-/** What a caller presents. */
+/** What a client presents to sign in. */
 export interface Credentials {
   readonly username?: string
   readonly password?: string
-  /** The certificates of the TLS connection as they were sent, the proven leaf first. */
+  /** The certificates of the TLS connection in the order sent; the handshake has proven the first. */
   readonly certificates: readonly X509Certificate[]
 }
 
-/** The stored credential that what was presented leads to. */
+/** The authenticator that matches the credentials. */
 export interface AuthenticatorMatch {
   readonly id: string
   readonly identityId: string
@@ -26,10 +26,10 @@ export interface AuthenticatorMatch {
   readonly lastAuthResolvedToRoot: boolean
 }
 
-/** One check. It notes what it found, or throws: a `Refusal`, or an error that is the caller's own doing. */
+/** A step of the flow. It stores what it found, or throws: an `AuthenticationError`, or an error that the client caused. */
 export type Step = (attempt: SignInAttempt) => void | Promise<void>
 
-/** Why a sign-in is refused, as the audit has it: equal refusals of one source are counted together. */
+/** Why a sign-in is refused, in the audit; refusals of one source with one reason are counted together. */
 export type RefusalReason =
   | 'UNKNOWN_CREDENTIAL'
   | 'WRONG_PASSWORD'
@@ -44,8 +44,8 @@ export type RefusalReason =
   | 'CREDENTIAL_CHANGED'
 
 /**
- * The sign-in comes to nothing. The caller is told `INVALID_AUTH` whatever the reason: who exists, is locked or may not
- * is for the log alone.
+ * The sign-in is refused. The response is `INVALID_AUTH` for every reason, so that it does not reveal which identities exist
+ * or are locked; the reason is in the log and the audit.
  */
 export class AuthenticationError extends Error {
   readonly reason: RefusalReason
@@ -61,26 +61,26 @@ export class SignInAttempt {
   readonly context: Context
   readonly method: Method
   readonly credentials: Credentials
-  /** Undefined where nothing is known by what was presented. */
+  /** Undefined if no authenticator matches the credentials. */
   authenticator: AuthenticatorMatch | undefined
-  isPasswordRight = false
-  /** The password anew, where its stored hash was made at a lower cost. */
+  isPasswordCorrect = false
+  /** A new hash of the password, if the stored hash has a lower cost. */
   strongerHash: string | undefined
-  /** The chain leads to a root by what was sent alone. */
+  /** The presented certificates alone lead to a root. */
   isChainProper = true
   #identity: Entity<typeof identities> | undefined
 
-  constructor(context: Context, method: Method, presented: Credentials) {
+  constructor(context: Context, method: Method, credentials: Credentials) {
     this.context = context
     this.method = method
-    this.credentials = presented
+    this.credentials = credentials
   }
 
   set identity(identity: Entity<typeof identities>) {
     this.#identity = identity
   }
 
-  /** Whose credential it is, from the step on that finds it. */
+  /** The identity of the credential; set by the step that finds it. */
   get identity(): Entity<typeof identities> {
     if (!this.#identity) throw new Error('no step has found the identity yet')
     return this.#identity

@@ -1,4 +1,4 @@
-// Sign-ins that succeed: how often an identity may, and which of them are audit records of their own.
+// Successful sign-ins: their rate limit, and which of them become audit records of their own.
 import type { Instant } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { errors } from '../errors.ts'
@@ -8,7 +8,7 @@ import { sourceFromAddress } from '../sources.ts'
 import { type Admission, EventAggregator } from './event-aggregator.ts'
 import type { Method } from './sign-in-attempt.ts'
 
-/** A sign-in as the audit has it: the context is that of the identity. */
+/** A sign-in, as the audit records it; caller and origin are those of the identity. */
 export interface SignIn extends Pick<Context, 'caller' | 'origin'> {
   readonly identityId: string
   readonly method: Method
@@ -16,25 +16,25 @@ export interface SignIn extends Pick<Context, 'caller' | 'origin'> {
 }
 
 const WINDOW_MS = 60 * 60_000
-// About 300 bytes each. A sign-in beyond them is a record of its own.
+// About 300 bytes each. Each further sign-in is a record of its own.
 const MAX_KEYS = 100_000
 const BURST_SECONDS = 10
 
 /**
- * The first sign-in of an identity by one method from one source in an hour is recorded when it happens, the others are counted
- * into one record at the end of the hour. A kill loses what was counted since the last record, at most an hour of it; after a
- * start the next sign-in is a first one again.
+ * The first sign-in of an identity by one method from one source in an hour is recorded at once; further ones are counted into
+ * one record at the end of the hour. A crash loses the counts since the last record, at most an hour; after a start the next
+ * sign-in is a first one again.
  */
 export class SignInRecorder {
   readonly #rate: RateLimit
   readonly #events = new EventAggregator<SignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_KEYS })
 
-  /** @param perSecond how many sign-ins of one identity succeed on average; a burst may be ten times as many */
+  /** @param perSecond the rate limit of each identity; a burst may be ten times as many */
   constructor(perSecond: number) {
     this.#rate = new RateLimit({ perSecond, burst: perSecond * BURST_SECONDS })
   }
 
-  /** Counts a sign-in with a proven credential against the rate of its identity. @throws SERVER_TOO_MANY_REQUESTS */
+  /** Counts a sign-in with a proven credential. @throws SERVER_TOO_MANY_REQUESTS if the identity signs in too often */
   requireRate(identityId: string, now: Instant): void {
     const retryAfterSeconds = this.#rate.take(identityId, now)
     if (retryAfterSeconds === 0) return
@@ -42,17 +42,17 @@ export class SignInRecorder {
     throw errors.SERVER_TOO_MANY_REQUESTS({ message: 'this identity signs in too often' }, { cause, retryAfterSeconds })
   }
 
-  /** Counts a sign-in for the audit. Unless it is `counted`, its session is recorded by the caller. */
+  /** Counts a sign-in for the audit. Unless it is `counted`, the caller records its session. */
   admit(signIn: SignIn, now: Instant): Admission {
     return this.#events.admit(keyFromSignIn(signIn), signIn, now)
   }
 
-  /** Takes back a sign-in whose session could not be stored. */
+  /** Reverts a sign-in whose session could not be stored. */
   undo(signIn: SignIn, admission: Admission): void {
     this.#events.undo(keyFromSignIn(signIn), admission)
   }
 
-  /** Records what was counted in hours that are over; in all of them with `isFinal`. */
+  /** Records the counts of hours that are over, or of all hours with `isFinal`. */
   async flush({ clock, controller }: Context, options: { readonly isFinal?: boolean } = {}): Promise<void> {
     const write = ({ caller, origin, method, apiSessionId: id }: SignIn, count: number) =>
       controller.recordEvent(caller, origin, { operation: 'create', resource: apiSessions.plural, id, method, count })

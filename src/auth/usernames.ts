@@ -1,23 +1,23 @@
-// Usernames: how they are compared, and that no two identities share one.
+// Usernames: case-insensitive, and unique among identities.
 import type { ReadContext } from '../context.ts'
 import { errors } from '../errors.ts'
 
-/** The form in which usernames are compared: regardless of case. */
+/** Returns the form in which usernames are compared, regardless of case. */
 export function foldUsername(username: string): string {
   return username.normalize('NFC').toLowerCase()
 }
 
-/** @throws USERNAME_TAKEN where another identity signs in by it */
+/** @throws USERNAME_TAKEN if another identity has this username */
 export async function assertUsernameFree(
   { db }: Pick<ReadContext, 'db'>,
   username: string,
   identityId: string,
 ): Promise<void> {
-  const taken = await db
+  const authenticator = await db
     .selectFrom('authenticators')
     .select('id')
     .where('foldedUsername', '=', foldUsername(username))
     .where('identityId', '!=', identityId)
     .executeTakeFirst()
-  if (taken) throw errors.USERNAME_TAKEN({ field: 'username', reason: 'is taken', value: username })
+  if (authenticator) throw errors.USERNAME_TAKEN({ field: 'username', reason: 'is taken', value: username })
 }

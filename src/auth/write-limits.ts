@@ -1,4 +1,4 @@
-// How often an identity that does not administer may change something, so that none fills the disk.
+// Rate limits for the writes of identities that are not administrators, so that none of them fills the disk.
 import type { Instant } from '../clock.ts'
 import { errors } from '../errors.ts'
 import { RateLimit } from '../rate-limit.ts'
@@ -10,15 +10,15 @@ export class WriteLimits {
   readonly #ownChanges: RateLimit
 
   /**
-   * @param writesPerSecond requests of any kind that write; a burst may be ten times as many
-   * @param ownChangesPerMinute those that change the identity's own audited records, all of which may come at once
+   * @param writesPerSecond the limit of all writing requests; a burst may be ten times as many
+   * @param ownChangesPerMinute the limit of changes to the identity's own audited records, also as a burst
    */
   constructor(writesPerSecond: number, ownChangesPerMinute: number) {
     this.#writes = new RateLimit({ perSecond: writesPerSecond, burst: writesPerSecond * BURST_SECONDS })
     this.#ownChanges = new RateLimit({ perSecond: ownChangesPerMinute / 60, burst: ownChangesPerMinute })
   }
 
-  /** Counts a request that writes. @throws SERVER_TOO_MANY_REQUESTS if its identity sends too many */
+  /** Counts a writing request. @throws SERVER_TOO_MANY_REQUESTS if its identity sends too many */
   requireRate(identityId: string, { isOwnChange }: { readonly isOwnChange: boolean }, now: Instant): void {
     const retryAfterSeconds =
       this.#writes.take(identityId, now) || (isOwnChange ? this.#ownChanges.take(identityId, now) : 0)

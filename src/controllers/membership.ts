@@ -38,7 +38,7 @@ export class ControllerMembership {
   async announce(context: Context, apiPaths: Readonly<Record<string, string>>): Promise<void> {
     const values = {
       name: splitAddress(getAdvertisedAddress(this.#config)).host,
-      apiAddresses: addresses(`https://${getAdvertisedAddress(this.#config)}`, apiPaths),
+      apiAddresses: toApiAddresses(`https://${getAdvertisedAddress(this.#config)}`, apiPaths),
       certPem: toCertificatePem(this.#certificate),
       fingerprint: computeFingerprint(this.#certificate),
       lastJoinedAt: context.clock.now(),
@@ -55,6 +55,6 @@ export class ControllerMembership {
 }
 
 /** Where each API is found. */
-function addresses(base: string, apiPaths: Readonly<Record<string, string>>): ApiAddresses {
+function toApiAddresses(base: string, apiPaths: Readonly<Record<string, string>>): ApiAddresses {
   return Object.fromEntries(Object.entries(apiPaths).map(([api, path]) => [api, [{ url: base + path, version: 'v1' }]]))
 }

@@ -1,4 +1,4 @@
-// Tests of one value against literals, by the type of the symbol: the same for columns, set elements and counts.
+// Compiles comparisons of one value with literals, by the type of the symbol: for columns, set elements and counts alike.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { FilterSymbol } from '../model/filter-symbols.ts'
 import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
@@ -11,7 +11,7 @@ export type Column = Expression<unknown>
 /** A predicate that compares something with literals. */
 export type ComparisonNode = Extract<Predicate, { kind: 'compare' | 'in' | 'between' }>
 
-/** What a test needs to know of the values it is for. */
+/** The part of a symbol that a comparison depends on. */
 export type TypedSymbol = Pick<FilterSymbol, 'name' | 'type' | 'isNullable' | 'values'>
 
 /** A condition on one value. */
@@ -20,60 +20,67 @@ export type Test = (value: Column) => Condition
 /** The number of elements of a set. */
 export const COUNT: TypedSymbol = { name: 'count', type: 'integer', isNullable: false }
 
-/** The test that a predicate makes of values of its type. @throws INVALID_FILTER where the types do not go together */
-export function compileTest(words: SqlDialect, node: ComparisonNode, typed: TypedSymbol, at: Position): Test {
+/** Compiles a predicate to a test of values. @throws INVALID_FILTER if the types are not comparable */
+export function compileTest(dialect: SqlDialect, node: ComparisonNode, typed: TypedSymbol, at: Position): Test {
   switch (node.kind) {
     case 'compare':
-      return comparison(words, node.operator, node.right, typed, at)
+      return compileComparison(dialect, node.operator, node.right, typed, at)
     case 'in':
-      return membership(words, node.values, typed, at)
+      return compileMembership(dialect, node.values, typed, at)
     case 'between':
-      return range(node.low, node.high, typed, at)
+      return compileRange(node.low, node.high, typed, at)
   }
 }
 
 /** A boolean that is missing counts as false. */
-export function compileBooleanTest(value: Column, wanted: boolean, isNullable: boolean): Condition {
-  const known = isNullable ? sql`coalesce(${value}, 0)` : value
-  return sql<SqlBool>`${known} = ${wanted ? 1 : 0}`
+export function compileBooleanTest(value: Column, expected: boolean, isNullable: boolean): Condition {
+  const operand = isNullable ? sql`coalesce(${value}, 0)` : value
+  return sql<SqlBool>`${operand} = ${expected ? 1 : 0}`
 }
 
-/** `=` and `!=` are all that true and false, and names for groups of values, can be compared by. */
+/** Whether the operator is `=`. @throws INVALID_FILTER unless it is `=` or `!=`: booleans and value groups have no order */
 export function isEquality(operator: Comparison, what: string, at: Position): boolean {
   if (operator !== '=' && operator !== '!=') throw filterError(`${operator} does not compare ${what}`, at)
   return operator === '='
 }
 
-/** The text that `contains` looks for. */
+/** Returns the text that `contains` searches for. */
 export function toNeedle(literal: Literal): string {
   return literal.kind === 'number' ? literal.text : (literal as { value: string }).value
 }
 
-function comparison(words: SqlDialect, operator: Comparison, literal: Literal, typed: TypedSymbol, at: Position): Test {
+function compileComparison(
+  dialect: SqlDialect,
+  operator: Comparison,
+  literal: Literal,
+  typed: TypedSymbol,
+  at: Position,
+): Test {
   if (literal.kind === 'null') {
     return (value) => (operator === '=' ? sql<SqlBool>`${value} is null` : sql<SqlBool>`${value} is not null`)
   }
-  if (operator === 'contains' || operator === 'icontains') return containment(words, operator, literal, typed, at)
-  const found = comparable(typed, literal, at)
-  if (Array.isArray(found)) return groupTest(words, isEquality(operator, `"${typed.name}"`, at), found)
+  if (operator === 'contains' || operator === 'icontains')
+    return compileContainment(dialect, operator, literal, typed, at)
+  const operand = toComparable(typed, literal, at)
+  if (Array.isArray(operand)) return compileGroupTest(dialect, isEquality(operator, `"${typed.name}"`, at), operand)
   if (typed.type === 'boolean') {
-    const wanted = (found === 1) === isEquality(operator, 'true and false', at)
-    return (value) => compileBooleanTest(value, wanted, typed.isNullable)
+    const expected = (operand === 1) === isEquality(operator, 'true and false', at)
+    return (value) => compileBooleanTest(value, expected, typed.isNullable)
   }
   // A missing value differs from every other one.
-  if (operator === '!=' && typed.isNullable) return (value) => sql<SqlBool>`${value} is distinct from ${found}`
-  return (value) => sql<SqlBool>`${value} ${sql.raw(operator)} ${found}`
+  if (operator === '!=' && typed.isNullable) return (value) => sql<SqlBool>`${value} is distinct from ${operand}`
+  return (value) => sql<SqlBool>`${value} ${sql.raw(operator)} ${operand}`
 }
 
-function groupTest(words: SqlDialect, isEqual: boolean, stored: readonly string[]): Test {
+function compileGroupTest(dialect: SqlDialect, isEqual: boolean, values: readonly string[]): Test {
   return (value) => {
-    const isOne = words.isOneOf(value, stored)
+    const isOne = dialect.isOneOf(value, values)
     return isEqual ? isOne : sql<SqlBool>`not (${isOne})`
   }
 }
 
-function containment(
-  words: SqlDialect,
+function compileContainment(
+  dialect: SqlDialect,
   operator: 'contains' | 'icontains',
   literal: Literal,
   typed: TypedSymbol,
@@ -81,36 +88,36 @@ function containment(
 ): Test {
   const isNumber = typed.type === 'integer'
   if (typed.type !== 'string' && !(isNumber && operator === 'contains')) {
-    throw filterError(`${operator} is for text, and "${typed.name}" is none,`, at)
+    throw filterError(`${operator} is for text, and "${typed.name}" is not text,`, at)
   }
   const needle = toNeedle(literal)
   return (value) => {
-    const text = isNumber ? words.asText(value) : value
-    return operator === 'contains' ? words.contains(text, needle) : words.containsIgnoringCase(text, needle)
+    const text = isNumber ? dialect.asText(value) : value
+    return operator === 'contains' ? dialect.contains(text, needle) : dialect.containsIgnoringCase(text, needle)
   }
 }
 
-function membership(words: SqlDialect, literals: readonly Literal[], typed: TypedSymbol, at: Position): Test {
+function compileMembership(dialect: SqlDialect, literals: readonly Literal[], typed: TypedSymbol, at: Position): Test {
   if (typed.type === 'boolean') throw filterError(`"${typed.name}" is true or false: compare it with =,`, at)
-  const values = literals.flatMap((literal) => comparable(typed, literal, at))
-  return (value) => words.isOneOf(value, values)
+  const values = literals.flatMap((literal) => toComparable(typed, literal, at))
+  return (value) => dialect.isOneOf(value, values)
 }
 
-/** The lower bound belongs to the range, the upper one does not. */
-function range(low: Literal, high: Literal, typed: TypedSymbol, at: Position): Test {
+/** The lower bound is inclusive, the upper bound exclusive. */
+function compileRange(low: Literal, high: Literal, typed: TypedSymbol, at: Position): Test {
   if (typed.type !== 'integer' && typed.type !== 'date') {
     throw filterError(`between is for numbers and date-times, and "${typed.name}" is neither,`, at)
   }
-  const from = comparable(typed, low, at)
-  const to = comparable(typed, high, at)
+  const from = toComparable(typed, low, at)
+  const to = toComparable(typed, high, at)
   return (value) => sql<SqlBool>`(${value} >= ${from} and ${value} < ${to})`
 }
 
-/** A literal as the value that a symbol of its type is compared with; an array where it stands for several. */
-function comparable(typed: TypedSymbol, literal: Literal, at: Position): string | number | string[] {
+/** Converts a literal to the value to compare with; to an array if it names a group of values. */
+function toComparable(typed: TypedSymbol, literal: Literal, at: Position): string | number | string[] {
   const key = literal.kind === 'string' || literal.kind === 'number' ? literal.value : undefined
-  const stored = key === undefined ? undefined : typed.values?.get(String(key))
-  if (stored) return [...stored]
+  const storedValues = key === undefined ? undefined : typed.values?.get(String(key))
+  if (storedValues) return [...storedValues]
   switch (typed.type) {
     case 'string':
       if (literal.kind === 'string') return literal.value

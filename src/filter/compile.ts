@@ -1,4 +1,4 @@
-// From the tree of a query to SQL conditions, by the types of the symbols it names.
+// Compiles the syntax tree of a query to SQL conditions, by the types of its symbols.
 import { type Kysely, type SqlBool, sql } from 'kysely'
 import type { FilterSource, FilterSymbol } from '../model/filter-symbols.ts'
 import type { Database } from '../store/database.ts'
@@ -18,48 +18,48 @@ import { compileSet, type SetSql, type SetSymbol } from './sets.ts'
 import { compileTagCondition, parseTagKey } from './tags.ts'
 import type { Operand, Position, Predicate, Query, SetArgument, SortKey, SymbolNode } from './tree.ts'
 
-// What it costs to look at one record, in comparisons of two numbers: about 50 ns each, measured on 100,000 records.
+// The cost of each test of one record, in comparisons of two numbers: about 50 ns each, measured on 100,000 records.
 const COST = {
   comparison: 1,
-  /** Looks for a text in another. */
+  /** Searches for a text in another. */
   contains: 2,
-  /** The same with a call back into JavaScript, which alone knows the upper case of all letters. */
+  /** Also calls back into JavaScript, because SQLite knows the upper case of ASCII letters only. */
   icontains: 10,
-  /** Takes a member out of a JSON object. */
+  /** Extracts a member from a JSON object. */
   tag: 8,
-  /** Goes through the members of a JSON array, or asks an index for one of them. */
+  /** Iterates over the members of a JSON array, or searches an index for one. */
   set: 8,
-  /** Counts all this. */
+  /** Adds up the cost. */
   guard: 4,
-  /** Is a query of its own over all that a policy may match. */
+  /** Runs a sub-query over all records that a policy may match. */
   matched: 200,
 } as const
 
-// A thousand comparisons of ids or names, or a hundred searches in text of any language, are more than any client sends.
+// No client sends a thousand comparisons of ids or names, or a hundred searches in text.
 const MAX_COST = 4_000
 
 const TRUE = sql<SqlBool>`1 = 1`
 const FALSE = sql<SqlBool>`1 = 0`
 
-/** What a compiled predicate needs beside its condition. */
+/** A compiled predicate. */
 export interface CompiledFilter {
   readonly condition: Condition
-  /** The tables that it reads beside the source's own. */
+  /** The tables that it reads beside the table of its source. */
   readonly tables: ReadonlySet<string>
-  /** What looking at one record costs, see `COST`. */
+  /** The cost of testing one record, see `COST`. */
   readonly cost: number
 }
 
-/** What a list is sorted by. */
+/** One term of an `order by` clause. */
 export interface OrderTerm {
   readonly expression: Column
   readonly isDescending: boolean
 }
 
 export interface CompilerOptions {
-  /** The set tests that few records pass: the set's table is asked first, instead of each record in turn. */
+  /** The set tests that few records pass: these search the set's table first, instead of testing each record. */
   readonly narrow?: ReadonlySet<Predicate>
-  /** Conditions count what they cost, see `SqlDialect.guard`. */
+  /** Conditions count their cost as they run, see `SqlDialect.guard`. */
   readonly isGuarded?: boolean
 }
 
@@ -68,7 +68,7 @@ const NONE: ReadonlySet<Predicate> = new Set()
 /** Compiles predicates for one source. */
 export class FilterCompiler {
   readonly #db: Kysely<Database>
-  readonly #words: SqlDialect
+  readonly #dialect: SqlDialect
   readonly #source: FilterSource
   readonly #narrow: ReadonlySet<Predicate>
   readonly #isGuarded: boolean
@@ -78,104 +78,107 @@ export class FilterCompiler {
   constructor(db: Kysely<Database>, source: FilterSource, { narrow = NONE, isGuarded = false }: CompilerOptions = {}) {
     this.#db = db
     this.#isGuarded = isGuarded
-    this.#words = sqlDialect(db)
+    this.#dialect = sqlDialect(db)
     this.#source = source
     this.#narrow = narrow
   }
 
-  /** @throws INVALID_FILTER for unknown symbols, for types that do not go together, and for what would cost too much */
+  /** @throws INVALID_FILTER if a symbol is unknown, types are not comparable, or the condition costs too much */
   compile(predicate: Predicate): CompiledFilter {
-    const condition = this.#predicate(predicate, false)
-    return { condition: this.#guarded(condition), tables: this.#tables, cost: this.#cost }
+    const condition = this.#compilePredicate(predicate, false)
+    return { condition: this.#guard(condition), tables: this.#tables, cost: this.#cost }
   }
 
-  /** What to sort by, the source's key last, so that pages never overlap. @throws INVALID_FILTER for what has no order */
-  order(keys: readonly SortKey[]): OrderTerm[] {
-    const order: OrderTerm[] = []
+  /** The sort order, with the source's key last so that pages never overlap. @throws INVALID_FILTER if a symbol has no order */
+  compileOrder(keys: readonly SortKey[]): OrderTerm[] {
+    const compileOrder: OrderTerm[] = []
     const { key } = this.#source
-    const seen = new Set<FilterSymbol>()
+    const sortedSymbols = new Set<FilterSymbol>()
     for (const { symbol: node, isDescending } of keys) {
-      const symbol = this.#symbol(node)
+      const symbol = this.#findSymbol(node)
       if (symbol.set || symbol.namedIn || symbol.type === 'tags')
         throw filterError(`lists cannot be sorted by "${node.name}",`, node.at)
-      // What all records have in common, or were sorted by already, puts nothing before anything else.
-      if (symbol.constant !== undefined || seen.has(symbol)) continue
-      seen.add(symbol)
-      order.push({ expression: this.#column(symbol), isDescending })
-      if (symbol.column === key.column) return order
+      // A constant, or a symbol that is a sort key already, does not change the order.
+      if (symbol.constant !== undefined || sortedSymbols.has(symbol)) continue
+      sortedSymbols.add(symbol)
+      compileOrder.push({ expression: this.#toColumn(symbol), isDescending })
+      if (symbol.column === key.column) return compileOrder
     }
-    return [...order, { expression: sql.ref(`${this.#source.table}.${key.column}`), isDescending: key.isDescending }]
+    return [
+      ...compileOrder,
+      { expression: sql.ref(`${this.#source.table}.${key.column}`), isDescending: key.isDescending },
+    ]
   }
 
   // ---- predicates ----
 
-  /** `isNegated`: the condition stands below a `not`, where SQL's unknown must be false. */
-  #predicate(node: Predicate, isNegated: boolean): Condition {
+  /** @param isNegated the condition is below a `not`, so an unknown in SQL must become false */
+  #compilePredicate(node: Predicate, isNegated: boolean): Condition {
     switch (node.kind) {
       case 'and':
       case 'or':
         return joinBalanced(
-          node.terms.map((term) => this.#predicate(term, isNegated)),
+          node.terms.map((term) => this.#compilePredicate(term, isNegated)),
           node.kind,
         )
       case 'not':
-        return sql<SqlBool>`not (${this.#predicate(node.term, true)})`
+        return sql<SqlBool>`not (${this.#compilePredicate(node.term, true)})`
       case 'constant':
         return node.value ? TRUE : FALSE
       case 'symbol':
-        return this.#bareSymbol(node)
+        return this.#compileSymbol(node)
       case 'isEmpty':
-        return this.#isEmpty(node.set)
+        return this.#compileIsEmpty(node.set)
       default:
-        return this.#comparing(node, isNegated)
+        return this.#compileComparison(node, isNegated)
     }
   }
 
-  #bareSymbol(node: SymbolNode): Condition {
-    const symbol = this.#symbol(node)
+  #compileSymbol(node: SymbolNode): Condition {
+    const symbol = this.#findSymbol(node)
     this.#addCost(COST.comparison, node.at)
     if (symbol.type !== 'boolean' || symbol.set)
       throw filterError(`"${node.name}" alone is neither true nor false,`, node.at)
-    return compileBooleanTest(this.#column(symbol), true, symbol.isNullable)
+    return compileBooleanTest(this.#toColumn(symbol), true, symbol.isNullable)
   }
 
-  #comparing(node: ComparisonNode, isNegated: boolean): Condition {
+  #compileComparison(node: ComparisonNode, isNegated: boolean): Condition {
     const { left } = node
-    this.#addCost(costOf(node), placeOf(left))
+    this.#addCost(estimateCost(node), findPosition(left))
     switch (left.kind) {
       case 'symbol':
-        return this.#plain(node, left, isNegated)
+        return this.#compilePlain(node, left, isNegated)
       case 'count':
-        return compileTest(this.#words, node, COUNT, left.set.symbol.at)(this.#count(left.set))
+        return compileTest(this.#dialect, node, COUNT, left.set.symbol.at)(this.#compileCount(left.set))
       default:
-        return this.#quantified(node, left.kind, left.symbol)
+        return this.#compileQuantified(node, left.kind, left.symbol)
     }
   }
 
-  #plain(node: ComparisonNode, left: SymbolNode, isNegated: boolean): Condition {
-    const symbol = this.#symbol(left)
+  #compilePlain(node: ComparisonNode, left: SymbolNode, isNegated: boolean): Condition {
+    const symbol = this.#findSymbol(left)
     if (symbol.set) throw filterError(`"${symbol.name}" is a set: use it in anyOf, allOf, count or isEmpty,`, left.at)
     const key = parseTagKey(left.name)
     if (key !== undefined) {
       this.#addCost(COST.tag, left.at)
-      return compileTagCondition(this.#words, node, sql.ref(`${this.#source.table}.${symbol.column}`), key, left.at)
+      return compileTagCondition(this.#dialect, node, sql.ref(`${this.#source.table}.${symbol.column}`), key, left.at)
     }
-    const test = compileTest(this.#words, node, symbol, left.at)
-    const condition = symbol.namedIn ? this.#named(symbol.namedIn, symbol, test) : test(this.#column(symbol))
+    const test = compileTest(this.#dialect, node, symbol, left.at)
+    const condition = symbol.namedIn ? this.#compileNamed(symbol.namedIn, symbol, test) : test(this.#toColumn(symbol))
     return isNegated && symbol.isNullable ? sql<SqlBool>`coalesce(${condition}, false)` : condition
   }
 
-  /** Names are asked of the table they lie in, once for all records that refer there. */
-  #named(table: string, symbol: FilterSymbol, test: Test): Condition {
+  /** Finds the ids by name once, in the table of the referenced records, instead of once a record. */
+  #compileNamed(table: string, symbol: FilterSymbol, test: Test): Condition {
     this.#tables.add(table)
-    const found = sql`select id from ${sql.table(table)} where ${this.#guarded(test(sql.ref(`${table}.name`)))}`
-    return sql<SqlBool>`${this.#column(symbol)} in (${found})`
+    const ids = sql`select id from ${sql.table(table)} where ${this.#guard(test(sql.ref(`${table}.name`)))}`
+    return sql<SqlBool>`${this.#toColumn(symbol)} in (${ids})`
   }
 
-  #quantified(node: ComparisonNode, quantifier: 'anyOf' | 'allOf', symbolNode: SymbolNode): Condition {
-    const symbol = this.#setSymbol(symbolNode, quantifier)
-    const set = this.#setSql(symbol)
-    const test = compileTest(this.#words, node, symbol, symbolNode.at)
+  #compileQuantified(node: ComparisonNode, quantifier: 'anyOf' | 'allOf', symbolNode: SymbolNode): Condition {
+    const symbol = this.#findSetSymbol(symbolNode, quantifier)
+    const set = this.#compileSet(symbol)
+    const test = compileTest(this.#dialect, node, symbol, symbolNode.at)
     if (quantifier === 'allOf') return sql<SqlBool>`not ${set.some((value) => sql<SqlBool>`not (${test(value)})`)}`
     const isEqual =
       (node.kind === 'compare' && node.operator === '=' && node.right.kind !== 'null') || node.kind === 'in'
@@ -184,20 +187,21 @@ export class FilterCompiler {
 
   // ---- sets ----
 
-  #isEmpty({ symbol, query }: SetArgument): Condition {
-    const set = this.#setSql(this.#setSymbol(symbol, 'isEmpty'))
-    return query ? sql<SqlBool>`not exists (${this.#subQuery(symbol, query)})` : set.isEmpty
+  #compileIsEmpty({ symbol, query }: SetArgument): Condition {
+    const set = this.#compileSet(this.#findSetSymbol(symbol, 'isEmpty'))
+    return query ? sql<SqlBool>`not exists (${this.#compileSubQuery(symbol, query)})` : set.isEmpty
   }
 
-  #count({ symbol, query }: SetArgument): Column {
-    const set = this.#setSql(this.#setSymbol(symbol, 'count'))
-    return query ? sql`(select count(*) from (${this.#subQuery(symbol, query)}) as found)` : set.count
+  #compileCount({ symbol, query }: SetArgument): Column {
+    const set = this.#compileSet(this.#findSetSymbol(symbol, 'count'))
+    return query ? sql`(select count(*) from (${this.#compileSubQuery(symbol, query)}) as matches)` : set.count
   }
 
-  /** The records that a set names, as far as they match the inner query. */
-  #subQuery(node: SymbolNode, { predicate, skip, limit }: Query): Column {
-    const symbol = this.#setSymbol(node, 'from')
-    if (!symbol.set.linked) throw filterError(`"${node.name}" names no records that could be asked about,`, node.at)
+  /** Selects the records of a set that match the inner query. */
+  #compileSubQuery(node: SymbolNode, { predicate, skip, limit }: Query): Column {
+    const symbol = this.#findSetSymbol(node, 'from')
+    if (!symbol.set.linked)
+      throw filterError(`"${node.name}" does not refer to records, so it takes no query,`, node.at)
     const target = linkedSource(this.#source, symbol.set.linked)
     this.#tables.add(target.table)
     const inner = new FilterCompiler(this.#db, target, { isGuarded: this.#isGuarded })
@@ -205,37 +209,37 @@ export class FilterCompiler {
     for (const table of inner.#tables) this.#tables.add(table)
     this.#addCost(inner.#cost, node.at)
     const own = sql.ref(`${target.table}.n`)
-    const found = sql`select 1 from (${this.#setSql(symbol).keys}) as named join ${sql.table(target.table)} on ${own} = named.n where ${condition}`
-    return applyWindow(found, skip, limit)
+    const matches = sql`select 1 from (${this.#compileSet(symbol).keys}) as named join ${sql.table(target.table)} on ${own} = named.n where ${condition}`
+    return applyWindow(matches, skip, limit)
   }
 
-  #setSymbol(node: SymbolNode, takes: string): SetSymbol {
-    const symbol = this.#symbol(node)
-    if (!symbol.set) throw filterError(`"${node.name}" is no set, and ${takes} takes sets,`, node.at)
+  #findSetSymbol(node: SymbolNode, takes: string): SetSymbol {
+    const symbol = this.#findSymbol(node)
+    if (!symbol.set) throw filterError(`"${node.name}" is not a set, and ${takes} takes sets,`, node.at)
     this.#addCost(symbol.set.kind === 'matched' ? COST.matched : COST.set, node.at)
     return symbol as SetSymbol
   }
 
-  #setSql(symbol: SetSymbol): SetSql {
-    const set = compileSet(this.#words, this.#source, symbol)
+  #compileSet(symbol: SetSymbol): SetSql {
+    const set = compileSet(this.#dialect, this.#source, symbol)
     for (const table of set.tables) this.#tables.add(table)
     return set
   }
 
-  /** The condition, counting what everything costs that was compiled so far. */
-  #guarded(condition: Condition): Condition {
+  /** Wraps a condition so that it counts the cost of everything compiled so far. */
+  #guard(condition: Condition): Condition {
     if (!this.#isGuarded) return condition
-    return sql<SqlBool>`(${this.#words.guard(COST.guard + this.#cost)} and ${condition})`
+    return sql<SqlBool>`(${this.#dialect.guard(COST.guard + this.#cost)} and ${condition})`
   }
 
   #addCost(cost: number, at: Position): void {
     this.#cost += cost
-    if (this.#cost > MAX_COST) throw filterError('the query asks too much of each record', at)
+    if (this.#cost > MAX_COST) throw filterError('the query costs too much for each record', at)
   }
 
   // ---- symbols and columns ----
 
-  #symbol(node: SymbolNode): FilterSymbol {
+  #findSymbol(node: SymbolNode): FilterSymbol {
     const { symbols } = this.#source
     const symbol = symbols.get(parseTagKey(node.name) === undefined ? node.name : 'tags')
     if (!symbol || (symbol.type === 'tags' && node.name === 'tags'))
@@ -243,27 +247,26 @@ export class FilterCompiler {
     return symbol
   }
 
-  #column(symbol: FilterSymbol): Column {
+  #toColumn(symbol: FilterSymbol): Column {
     if (symbol.constant !== undefined) return symbol.constant ? sql`1` : sql`0`
     const column = sql.ref(`${this.#source.table}.${symbol.column}`)
-    return symbol.path ? this.#words.member(column, symbol.path) : column
+    return symbol.path ? this.#dialect.member(column, symbol.path) : column
   }
 }
 
-/** What one comparison of a value costs. Any number of values in a list is one look into a table. */
-function costOf(node: ComparisonNode): number {
+/** The cost of one comparison. A list of any length costs one look-up in a table. */
+function estimateCost(node: ComparisonNode): number {
   if (node.kind !== 'compare') return COST.comparison
   const { operator } = node
   return operator === 'contains' || operator === 'icontains' ? COST[operator] : COST.comparison
 }
 
-function placeOf(operand: Operand): Position {
+function findPosition(operand: Operand): Position {
   return operand.kind === 'symbol' ? operand.at : operand.kind === 'count' ? operand.set.symbol.at : operand.symbol.at
 }
 
 /**
- * Conditions joined pair by pair. In a plain chain each term would lie one level deeper than the next, and SQLite takes
- * no more than a thousand levels.
+ * Joins conditions as a balanced tree. A plain chain nests one level a term, and SQLite accepts a thousand levels at most.
  */
 function joinBalanced(terms: readonly Condition[], operator: 'and' | 'or'): Condition {
   if (terms.length <= 2) return sql<SqlBool>`(${sql.join(terms, sql.raw(` ${operator} `))})`

@@ -1,8 +1,8 @@
-// What a filter can be refused for: always 400 INVALID_FILTER, always with the place.
+// The error of every rejected filter: 400 INVALID_FILTER with the position.
 import { type ControllerError, errors } from '../errors.ts'
 import type { Position } from './tree.ts'
 
-/** An `INVALID_FILTER` whose cause says what is wrong and where. */
+/** Returns an `INVALID_FILTER` whose cause says what is wrong, and at which line and column. */
 export function filterError(what: string, at: Position): ControllerError {
   const message = `${what} at line ${at.line}, column ${at.column}`
   return errors.INVALID_FILTER({ code: 'INVALID_FILTER', message, data: at })

@@ -1,15 +1,15 @@
-// From the words of a query to its tree: predicate, sort, skip and limit, in this order.
+// Parses a query into its syntax tree: predicate, sort, skip and limit, in this order.
 import { LRUCache } from 'lru-cache'
 import type { ControllerError } from '../errors.ts'
 import { filterError } from './filter-error.ts'
 import { type Token, tokenize } from './tokens.ts'
 import type { Comparison, Literal, Operand, Predicate, Query, SetArgument, SortKey, SymbolNode } from './tree.ts'
 
-// Deep nesting has no use and would only fill the stack.
+// Deeper nesting has no use and would exhaust the stack.
 const MAX_DEPTH = 64
 
 const MAX_CACHE_BYTES = 2 * 1024 * 1024
-// The densest text is a list of digits: each of them, with its comma, becomes a literal.
+// The worst case is a list of digits: each digit, with its comma, becomes a literal.
 const TREE_BYTES_PER_CHARACTER = 32
 
 const cache = new LRUCache<string, Query>({
@@ -21,14 +21,14 @@ const cache = new LRUCache<string, Query>({
 export function parseQuery(text: string): Query {
   const cached = cache.get(text)
   if (cached) return cached
-  const query = new Parser(tokenize(text)).wholeQuery()
+  const query = new Parser(tokenize(text)).parseWholeQuery()
   cache.set(text, query)
   return query
 }
 
 /** Parses what may follow `sort by`. @throws INVALID_FILTER with line and column */
 export function parseSort(text: string): readonly SortKey[] {
-  return new Parser(tokenize(text)).wholeSort()
+  return new Parser(tokenize(text)).parseWholeSort()
 }
 
 const SIGNS: Readonly<Record<string, Comparison>> = { '=': '=', '!=': '!=', '<': '<', '<=': '<=', '>': '>', '>=': '>=' }
@@ -42,27 +42,27 @@ class Parser {
     this.#tokens = tokens
   }
 
-  wholeQuery(): Query {
-    if (this.#current.kind === 'end') throw this.#unexpected('a query')
-    const query = this.#query()
-    this.#end()
+  parseWholeQuery(): Query {
+    if (this.#current.kind === 'end') throw this.toSyntaxError('a query')
+    const query = this.#parseQuery()
+    this.#expectEnd()
     return query
   }
 
-  wholeSort(): readonly SortKey[] {
-    const keys = this.#sortKeys()
-    this.#end()
+  parseWholeSort(): readonly SortKey[] {
+    const keys = this.#parseSortKeys()
+    this.#expectEnd()
     return keys
   }
 
   // ---- clauses ----
 
-  #query(): Query {
+  #parseQuery(): Query {
     const isClause = this.#isKeyword('sort') || this.#isKeyword('skip') || this.#isKeyword('limit')
-    const predicate = isClause ? undefined : this.#predicate()
-    const sort = this.#isKeyword('sort') ? this.#sort() : []
-    const skip = this.#isKeyword('skip') ? this.#skip() : undefined
-    const limit = this.#isKeyword('limit') ? this.#limit() : undefined
+    const predicate = isClause ? undefined : this.#parsePredicate()
+    const sort = this.#isKeyword('sort') ? this.#parseSort() : []
+    const skip = this.#isKeyword('skip') ? this.#parseSkip() : undefined
+    const limit = this.#isKeyword('limit') ? this.#parseLimit() : undefined
     return {
       ...(predicate ? { predicate } : {}),
       sort,
@@ -71,42 +71,42 @@ class Parser {
     }
   }
 
-  #sort(): readonly SortKey[] {
-    this.#apartKeyword('sort')
-    this.#apartKeyword('by')
-    return this.#sortKeys()
+  #parseSort(): readonly SortKey[] {
+    this.#expectKeyword('sort')
+    this.#expectKeyword('by')
+    return this.#parseSortKeys()
   }
 
-  #sortKeys(): SortKey[] {
-    const keys = [this.#sortKey()]
-    while (this.#takeSign(',')) keys.push(this.#sortKey())
+  #parseSortKeys(): SortKey[] {
+    const keys = [this.#parseSortKey()]
+    while (this.#takeSign(',')) keys.push(this.#parseSortKey())
     return keys
   }
 
-  #sortKey(): SortKey {
-    const symbol = this.#symbol()
+  #parseSortKey(): SortKey {
+    const symbol = this.#parseSymbol()
     const isDescending = this.#isKeyword('desc')
     if (isDescending || this.#isKeyword('asc')) this.#next += 1
     return { symbol, isDescending }
   }
 
-  #skip(): number {
-    this.#apartKeyword('skip')
-    return this.#wholeNumber('skip')
+  #parseSkip(): number {
+    this.#expectKeyword('skip')
+    return this.#parseInteger('skip')
   }
 
-  #limit(): number | 'none' {
-    this.#apartKeyword('limit')
+  #parseLimit(): number | 'none' {
+    this.#expectKeyword('limit')
     if (this.#isKeyword('none')) {
       this.#next += 1
       return 'none'
     }
-    return this.#wholeNumber('limit')
+    return this.#parseInteger('limit')
   }
 
-  #wholeNumber(clause: string): number {
+  #parseInteger(clause: string): number {
     const token = this.#take()
-    if (token.kind !== 'literal' || token.literal.kind !== 'number') throw this.#unexpected('a number', token)
+    if (token.kind !== 'literal' || token.literal.kind !== 'number') throw this.toSyntaxError('a number', token)
     if (!Number.isSafeInteger(token.literal.value))
       throw filterError(`${clause} needs a whole number, not ${token.text},`, token.at)
     return token.literal.value
@@ -114,20 +114,20 @@ class Parser {
 
   // ---- predicates ----
 
-  /** `and` and `or` have the same precedence and group to the right, as the peer's clients know it. */
-  #predicate(): Predicate {
+  /** `and` and `or` have the same precedence and are right-associative, as in OpenZiti. */
+  #parsePredicate(): Predicate {
     const depth = this.#depth
-    this.#deepen()
-    const terms = [this.#term()]
+    this.#enterLevel()
+    const terms = [this.#parseTerm()]
     const operators: ('and' | 'or')[] = []
     for (;;) {
       const token = this.#current
       if (token.kind !== 'keyword' || (token.word !== 'and' && token.word !== 'or')) break
-      this.#apartKeyword(token.word)
-      // What follows another operator belongs to its right side, one level further in.
-      if (operators.length > 0 && operators.at(-1) !== token.word) this.#deepen()
+      this.#expectKeyword(token.word)
+      // The terms after a different operator belong to its right operand, one level deeper.
+      if (operators.length > 0 && operators.at(-1) !== token.word) this.#enterLevel()
       operators.push(token.word)
-      terms.push(this.#term())
+      terms.push(this.#parseTerm())
     }
     this.#depth = depth
     return operators.reduceRight<Predicate>((right, operator, at) => {
@@ -138,53 +138,53 @@ class Parser {
     }, terms.at(-1) as Predicate)
   }
 
-  #deepen(): void {
+  #enterLevel(): void {
     this.#depth += 1
     if (this.#depth > MAX_DEPTH) throw filterError('nested too deeply', this.#current.at)
   }
 
-  #term(): Predicate {
+  #parseTerm(): Predicate {
     if (this.#isKeyword('not')) {
       this.#next += 1
-      this.#apart('not')
+      this.#expectSpaceAfter('not')
       // `not` takes the whole rest of the expression: `not a and b` is `not (a and b)`.
-      return { kind: 'not', term: this.#predicate() }
+      return { kind: 'not', term: this.#parsePredicate() }
     }
     if (this.#takeSign('(')) {
-      const inner = this.#predicate()
-      this.#sign(')')
+      const inner = this.#parsePredicate()
+      this.#expectSign(')')
       return inner
     }
     if (this.#isKeyword('isempty')) {
       this.#next += 1
-      return { kind: 'isEmpty', set: this.#inBrackets(() => this.#setArgument()) }
+      return { kind: 'isEmpty', set: this.#parseInBrackets(() => this.#parseSetArgument()) }
     }
     const token = this.#current
     if (token.kind === 'literal' && token.literal.kind === 'boolean') {
       this.#next += 1
       return { kind: 'constant', value: token.literal.value }
     }
-    return this.#comparison()
+    return this.#parseComparison()
   }
 
-  #comparison(): Predicate {
-    const left = this.#operand()
+  #parseComparison(): Predicate {
+    const left = this.#parseOperand()
     const token = this.#current
     if (token.kind === 'sign' && SIGNS[token.sign]) {
       this.#next += 1
-      return this.#relation(left, SIGNS[token.sign] as Comparison)
+      return this.#parseRelation(left, SIGNS[token.sign] as Comparison)
     }
     const isNegated = this.#isKeyword('not') && this.#isOperator(this.#tokens[this.#next + 1])
-    if (isNegated) this.#apartKeyword('not')
-    const predicate = this.#wordOperator(left)
+    if (isNegated) this.#expectKeyword('not')
+    const predicate = this.#parseWordOperator(left)
     if (predicate) return isNegated ? { kind: 'not', term: predicate } : predicate
     if (left.kind === 'symbol') return left
-    throw this.#unexpected('a comparison')
+    throw this.toSyntaxError('a comparison')
   }
 
-  #relation(left: Operand, operator: Comparison): Predicate {
+  #parseRelation(left: Operand, operator: Comparison): Predicate {
     const token = this.#current
-    const right = this.#literal()
+    const right = this.#parseLiteral()
     const isOrdered = operator !== '=' && operator !== '!='
     if (isOrdered && (right.kind === 'boolean' || right.kind === 'null')) {
       throw filterError(`${operator} does not compare with ${token.text}`, token.at)
@@ -192,52 +192,52 @@ class Parser {
     return { kind: 'compare', left, operator, right }
   }
 
-  #wordOperator(left: Operand): Predicate | undefined {
+  #parseWordOperator(left: Operand): Predicate | undefined {
     if (this.#isKeyword('contains') || this.#isKeyword('icontains')) {
       const operator = this.#take().text.toLowerCase() as 'contains' | 'icontains'
-      this.#apart(operator)
+      this.#expectSpaceAfter(operator)
       const token = this.#current
-      const right = this.#literal()
+      const right = this.#parseLiteral()
       if (right.kind !== 'string' && !(right.kind === 'number' && operator === 'contains')) {
         throw filterError(`${operator} does not compare with ${token.text}`, token.at)
       }
       return { kind: 'compare', left, operator, right }
     }
     if (this.#isKeyword('in')) {
-      this.#apartKeyword('in')
-      return { kind: 'in', left, values: this.#array() }
+      this.#expectKeyword('in')
+      return { kind: 'in', left, values: this.#parseArray() }
     }
     if (this.#isKeyword('between')) {
-      this.#apartKeyword('between')
-      const low = this.#bound()
-      this.#apartKeyword('and')
+      this.#expectKeyword('between')
+      const low = this.#parseBound()
+      this.#expectKeyword('and')
       const at = this.#current.at
-      const high = this.#bound()
+      const high = this.#parseBound()
       if (low.kind !== high.kind) throw filterError('the bounds of between are of two kinds', at)
       return { kind: 'between', left, low, high }
     }
     return undefined
   }
 
-  #array(): Literal[] {
-    this.#sign('[')
+  #parseArray(): Literal[] {
+    this.#expectSign('[')
     const values: Literal[] = []
     do {
       const token = this.#current
-      const literal = this.#literal()
+      const literal = this.#parseLiteral()
       const first = values[0]
       if (literal.kind === 'boolean' || literal.kind === 'null' || (first && first.kind !== literal.kind)) {
         throw filterError(`${token.text} does not fit into this list`, token.at)
       }
       values.push(literal)
     } while (this.#takeSign(','))
-    this.#sign(']')
+    this.#expectSign(']')
     return values
   }
 
-  #bound(): Literal {
+  #parseBound(): Literal {
     const token = this.#current
-    const literal = this.#literal()
+    const literal = this.#parseLiteral()
     if (literal.kind !== 'number' && literal.kind !== 'date') {
       throw filterError(`between takes numbers or date-times, not ${token.text},`, token.at)
     }
@@ -246,44 +246,44 @@ class Parser {
 
   // ---- operands ----
 
-  #operand(): Operand {
+  #parseOperand(): Operand {
     if (this.#isKeyword('anyof') || this.#isKeyword('allof')) {
       const kind = this.#take().text.toLowerCase() === 'anyof' ? 'anyOf' : 'allOf'
-      return { kind, symbol: this.#inBrackets(() => this.#symbol()) }
+      return { kind, symbol: this.#parseInBrackets(() => this.#parseSymbol()) }
     }
     if (this.#isKeyword('count')) {
       this.#next += 1
-      return { kind: 'count', set: this.#inBrackets(() => this.#setArgument()) }
+      return { kind: 'count', set: this.#parseInBrackets(() => this.#parseSetArgument()) }
     }
-    return this.#symbol()
+    return this.#parseSymbol()
   }
 
-  #setArgument(): SetArgument {
-    if (!this.#isKeyword('from')) return { symbol: this.#symbol() }
+  #parseSetArgument(): SetArgument {
+    if (!this.#isKeyword('from')) return { symbol: this.#parseSymbol() }
     this.#next += 1
-    this.#apart('from')
-    const symbol = this.#symbol()
-    this.#apartKeyword('where')
-    return { symbol, query: this.#query() }
+    this.#expectSpaceAfter('from')
+    const symbol = this.#parseSymbol()
+    this.#expectKeyword('where')
+    return { symbol, query: this.#parseQuery() }
   }
 
-  #inBrackets<T>(inner: () => T): T {
-    if (this.#current.isApart) throw this.#unexpected('( directly after the function')
-    this.#sign('(')
+  #parseInBrackets<T>(inner: () => T): T {
+    if (this.#current.hasSpaceBefore) throw this.toSyntaxError('( directly after the function')
+    this.#expectSign('(')
     const value = inner()
-    this.#sign(')')
+    this.#expectSign(')')
     return value
   }
 
-  #symbol(): SymbolNode {
+  #parseSymbol(): SymbolNode {
     const token = this.#take()
-    if (token.kind !== 'symbol') throw this.#unexpected('the name of a field', token)
+    if (token.kind !== 'symbol') throw this.toSyntaxError('the name of a field', token)
     return { kind: 'symbol', name: token.text, at: token.at }
   }
 
-  #literal(): Literal {
+  #parseLiteral(): Literal {
     const token = this.#take()
-    if (token.kind !== 'literal') throw this.#unexpected('a value', token)
+    if (token.kind !== 'literal') throw this.toSyntaxError('a value', token)
     return token.literal
   }
 
@@ -308,15 +308,15 @@ class Parser {
     return token?.kind === 'keyword' && ['in', 'between', 'contains', 'icontains'].includes(token.word)
   }
 
-  /** A keyword with white space on both sides. */
-  #apartKeyword(word: string): void {
-    if (!this.#isKeyword(word) || !this.#current.isApart) throw this.#unexpected(`"${word}"`)
+  /** Consumes a keyword with white space on both sides. */
+  #expectKeyword(word: string): void {
+    if (!this.#isKeyword(word) || !this.#current.hasSpaceBefore) throw this.toSyntaxError(`"${word}"`)
     this.#next += 1
-    this.#apart(word)
+    this.#expectSpaceAfter(word)
   }
 
-  #apart(word: string): void {
-    if (!this.#current.isApart) throw this.#unexpected(`a space after "${word}"`)
+  #expectSpaceAfter(word: string): void {
+    if (!this.#current.hasSpaceBefore) throw this.toSyntaxError(`a space after "${word}"`)
   }
 
   #takeSign(sign: string): boolean {
@@ -326,15 +326,15 @@ class Parser {
     return true
   }
 
-  #sign(sign: string): void {
-    if (!this.#takeSign(sign)) throw this.#unexpected(sign)
+  #expectSign(sign: string): void {
+    if (!this.#takeSign(sign)) throw this.toSyntaxError(sign)
   }
 
-  #end(): void {
-    if (this.#current.kind !== 'end') throw this.#unexpected('the end')
+  #expectEnd(): void {
+    if (this.#current.kind !== 'end') throw this.toSyntaxError('the end')
   }
 
-  #unexpected(wanted: string, token: Token = this.#current): ControllerError {
-    return filterError(`${wanted} expected, ${token.kind === 'end' ? 'the end' : `"${token.text}"`} found`, token.at)
+  toSyntaxError(expected: string, token: Token = this.#current): ControllerError {
+    return filterError(`${expected} expected, ${token.kind === 'end' ? 'the end' : `"${token.text}"`} found`, token.at)
   }
 }

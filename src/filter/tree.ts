@@ -1,7 +1,7 @@
-// The parsed form of the list query language.
+// The syntax tree of the filter language of lists.
 import type { Instant } from '../clock.ts'
 
-/** Where something stands in the text; both count from 1, as people do. */
+/** A position in the text; line and column count from 1. */
 export interface Position {
   readonly line: number
   readonly column: number
@@ -20,7 +20,7 @@ export interface SymbolNode {
   readonly at: Position
 }
 
-/** The argument of `count` and `isEmpty`: a set, or a query over the records it names. */
+/** The argument of `count` and `isEmpty`: a set, or a query over the records it refers to. */
 export interface SetArgument {
   readonly symbol: SymbolNode
   readonly query?: Query

@@ -1,4 +1,4 @@
-// Which keys and signatures this controller accepts and makes, by their object identifiers.
+// The keys and signature algorithms that the controller accepts and uses, by their object identifiers.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { der } from './der.ts'
 
@@ -25,7 +25,7 @@ const MIN_RSA_BITS = 2048
 const MAX_RSA_BITS = 4096
 const MAX_RSA_EXPONENT = 2n ** 32n
 
-/** Why a public key is not accepted, or undefined. @param maxRsaBits the largest modulus of an RSA key */
+/** Returns why a public key is not accepted, or undefined. @param maxRsaBits the largest modulus of an RSA key */
 export function findKeyObjection(key: KeyObject, maxRsaBits = MAX_RSA_BITS): string | undefined {
   const details = key.asymmetricKeyDetails
   switch (key.asymmetricKeyType) {
@@ -46,13 +46,13 @@ export function findKeyObjection(key: KeyObject, maxRsaBits = MAX_RSA_BITS): str
   }
 }
 
-// RFC 5480 §2: all that stands before the two coordinates of a P-256 key, which are not compressed.
+// RFC 5480 §2: the bytes before the two coordinates of an uncompressed P-256 key.
 const P256_BEGIN = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004', 'hex')
 const P256_COORDINATE = 32
 
-/** A public key from its SubjectPublicKeyInfo. @throws where it is none, or a point that is not on its curve */
+/** Parses a SubjectPublicKeyInfo. @throws if it is not one, or if its point is not on its curve */
 export function publicKeyFromSpki(spki: Buffer): KeyObject {
-  // The kind that most clients bring is read from its coordinates, which takes half as long.
+  // Most clients use P-256. Importing its coordinates takes half as long as parsing DER.
   const isP256 =
     spki.length === P256_BEGIN.length + 2 * P256_COORDINATE && spki.subarray(0, P256_BEGIN.length).equals(P256_BEGIN)
   if (!isP256) return createPublicKey({ key: spki, format: 'der', type: 'spki' })
@@ -61,14 +61,14 @@ export function publicKeyFromSpki(spki: Buffer): KeyObject {
   return createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' })
 }
 
-/** Whether `signature` over `data` is of this key and algorithm. */
+/** Whether `signature` is valid for `data`, with this key and algorithm. */
 export function isSignedBy(oid: string, key: KeyObject, data: Buffer, signature: Buffer): boolean {
   const algorithm = SIGNATURES[oid]
   if (!algorithm || algorithm.keyType !== key.asymmetricKeyType) return false
   return verify(algorithm.digest, data, key, signature)
 }
 
-/** How a key signs certificates: the digest, and the algorithm identifier to write beside the signature. */
+/** Returns how a key signs certificates: the digest, and the DER of the algorithm identifier. */
 export function toSigningAlgorithm(key: KeyObject): { digest: string | null; identifier: Buffer } {
   const identify = (oid: string, ...parameters: Buffer[]) => der.sequence(der.oid(oid), ...parameters)
   switch (key.asymmetricKeyType) {

@@ -1,4 +1,4 @@
-// The controller's own certificate authority: a root, an intermediate that signs, and the certificate it serves with.
+// The controller's own certificate authority: a root, an intermediate that issues, and the server certificate.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -20,7 +20,7 @@ import type { SigningRequest } from './requests.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 const YEAR = 365 * DAY
-// A client whose clock is a little behind must still find a fresh certificate valid.
+// A new certificate must be valid for a client whose clock is a little behind.
 const BACKDATE_MS = 60 * 1000
 
 const LIFETIME_MS = { root: 30 * YEAR, intermediate: 15 * YEAR, server: YEAR, client: YEAR } as const
@@ -32,7 +32,7 @@ export interface KeyedCertificate {
   readonly key: KeyObject
 }
 
-const paths = (directory: string) => ({
+const getPaths = (directory: string) => ({
   rootCertificate: join(directory, 'root.crt'),
   rootKey: join(directory, 'root.key'),
   intermediateCertificate: join(directory, 'intermediate.crt'),
@@ -52,31 +52,31 @@ export class Authority {
     this.server = server
   }
 
-  /** Makes all keys and certificates of a new controller that is reached under `hosts`. Returns the files it wrote. */
+  /** Creates all keys and certificates of a new controller with these `hosts`. Returns the paths of the files. */
   static make(directory: string, hosts: readonly string[], now: Instant): string[] {
-    const files = paths(directory)
+    const files = getPaths(directory)
     const root = makeSelfSigned(now)
     const intermediate = issueKeyed(root, 'authority', 'Edge Controller Intermediate', now, LIFETIME_MS.intermediate)
     const server = issueKeyed(intermediate, 'server', hosts[0] ?? 'localhost', now, LIFETIME_MS.server, hosts)
-    const written: readonly (readonly [string, string])[] = [
-      [files.rootKey, keyPem(root.key)],
+    const contents: readonly (readonly [string, string])[] = [
+      [files.rootKey, toKeyPem(root.key)],
       [files.rootCertificate, toCertificatePem(root.certificate)],
-      [files.intermediateKey, keyPem(intermediate.key)],
+      [files.intermediateKey, toKeyPem(intermediate.key)],
       [files.intermediateCertificate, toCertificatePem(intermediate.certificate)],
-      [files.serverKey, keyPem(server.key)],
+      [files.serverKey, toKeyPem(server.key)],
       [files.serverCertificate, toCertificatePem(server.certificate)],
     ]
-    for (const [path, content] of written) writePrivateFile(path, content)
-    return written.map(([path]) => path)
+    for (const [path, content] of contents) writePrivateFile(path, content)
+    return contents.map(([path]) => path)
   }
 
   static exists(directory: string): boolean {
-    return existsSync(paths(directory).serverCertificate)
+    return existsSync(getPaths(directory).serverCertificate)
   }
 
-  /** Loads what `make` wrote. The server's certificate is issued anew, with its own key, where it is due or lacks a host. */
+  /** Loads the files of `make`. Renews the server certificate, with the same key, if it expires soon or lacks a host. */
   static load(directory: string, hosts: readonly string[], now: Instant): Authority {
-    const files = paths(directory)
+    const files = getPaths(directory)
     const root = readCertificate(files.rootCertificate)
     const intermediate = readKeyed(files.intermediateCertificate, files.intermediateKey)
     const server = readKeyed(files.serverCertificate, files.serverKey)
@@ -86,26 +86,26 @@ export class Authority {
     return new Authority(root, intermediate, renewed)
   }
 
-  /** What a TLS server presents: its certificate and the intermediate, without the root. */
+  /** The chain of the TLS server: its certificate and the intermediate, without the root. */
   get serverChainPem(): string {
     return toCertificatePem(this.server.certificate) + toCertificatePem(this.intermediate.certificate)
   }
 
   get serverKeyPem(): string {
-    return keyPem(this.server.key)
+    return toKeyPem(this.server.key)
   }
 
-  /** All authorities of this controller, for clients to trust. */
+  /** All authorities of this controller, which clients must trust. */
   get bundle(): readonly X509Certificate[] {
     return [this.root, this.intermediate.certificate]
   }
 
-  /** SHA-256 of the root, lower-case hex: what a person compares, and a profile pins. */
+  /** SHA-256 of the root, lower-case hex: a person compares it, and a profile pins it. */
   get rootFingerprint(): string {
     return computeFingerprint256(this.root)
   }
 
-  /** Issues a client certificate for one year; what the request says of alternative names is dropped. */
+  /** Issues a client certificate for one year; alternative names of the request are ignored. */
   issueClient(request: SigningRequest, now: Instant): EncodedCertificate {
     return encodeCertificate(
       {
@@ -119,7 +119,7 @@ export class Authority {
     )
   }
 
-  /** A client's certificate with what stands between it and the root, as PEM. */
+  /** The PEM of a client certificate and the intermediate. */
   clientChainPem(certificate: EncodedCertificate): string {
     return toCertificatePem(certificate) + toCertificatePem(this.intermediate.certificate)
   }
@@ -130,9 +130,9 @@ function makeSelfSigned(now: Instant): KeyedCertificate {
   const certificate = issueCertificate(
     {
       purpose: 'authority',
-      // Roots of two controllers must not share a name: clients that trust both find issuers by it.
+      // The roots of two controllers need different names, because clients that trust both find issuers by name.
       subject: encodeDistinguishedName(ORGANIZATION, `Edge Controller Root ${newId()}`),
-      publicKeyInfo: spki(publicKey),
+      publicKeyInfo: toSpki(publicKey),
       notBefore: now - BACKDATE_MS,
       notAfter: now + LIFETIME_MS.root,
     },
@@ -158,7 +158,7 @@ function issueKeyed(
     {
       purpose,
       subject: encodeDistinguishedName(ORGANIZATION, `${commonName} ${newId()}`),
-      publicKeyInfo: spki(publicKey),
+      publicKeyInfo: toSpki(publicKey),
       notBefore: now - BACKDATE_MS,
       notAfter: now + lifetime,
       pathLength: 0,
@@ -178,7 +178,7 @@ function issueServerCertificate(
     {
       purpose: 'server',
       subject: encodeDistinguishedName(ORGANIZATION, hosts[0] ?? 'localhost'),
-      publicKeyInfo: spki(createPublicKey(key)),
+      publicKeyInfo: toSpki(createPublicKey(key)),
       notBefore: now - BACKDATE_MS,
       notAfter: now + LIFETIME_MS.server,
       names: { hosts },
@@ -187,10 +187,10 @@ function issueServerCertificate(
   )
 }
 
-/** Names all hosts, and is not in the last third of its life. */
+/** Whether the certificate names all hosts and is not in the last third of its validity. */
 function isServerCertificateValid(certificate: X509Certificate, hosts: readonly string[], now: Instant): boolean {
   const lifetime = readNotAfter(certificate) - readNotBefore(certificate)
-  // One that seems to begin later says that the clock is behind: another one would end long before it should.
+  // If it is not valid yet, the clock is behind: a new certificate would expire long before it should.
   const isFresh = readNotAfter(certificate) - now > lifetime / 3
   return isFresh && hosts.every((host) => (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)))
 }
@@ -200,18 +200,18 @@ function generateKey() {
 }
 
 /**
- * RSA, although it signs more slowly: enrollment JWTs are signed with this key, and the C SDK that devices use, where it is
- * built on mbed TLS, takes elliptic-curve signatures only in a form that JWTs (RFC 7518 §3.4) do not have.
+ * RSA, although it signs more slowly: this key signs enrollment JWTs, and the OpenZiti C SDK, if built with mbed TLS, accepts
+ * elliptic-curve signatures only in a form that JWTs (RFC 7518 §3.4) do not use.
  */
 function generateServerKey() {
   return generateKeyPairSync('rsa', { modulusLength: 2048 })
 }
 
-function spki(key: KeyObject): Buffer {
+function toSpki(key: KeyObject): Buffer {
   return key.export({ type: 'spki', format: 'der' })
 }
 
-function keyPem(key: KeyObject): string {
+function toKeyPem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }) as string
 }
 
@@ -223,7 +223,7 @@ function readCertificate(path: string): X509Certificate {
   return parseFile(path, (content) => new X509Certificate(content))
 }
 
-/** @throws if the file cannot be read or does not parse, with its path: OpenSSL does not know it */
+/** @throws an error with the path, which those of OpenSSL lack, if the file cannot be read or parsed */
 function parseFile<T>(path: string, parse: (content: Buffer) => T): T {
   try {
     return parse(readFileSync(path))

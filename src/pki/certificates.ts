@@ -1,4 +1,4 @@
-// Issues X.509 certificates (RFC 5280), and reads what others need to know of them.
+// Issues X.509 certificates (RFC 5280), and reads their dates, fingerprints and names.
 import { createHash, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -9,7 +9,7 @@ import { toPem } from './pem.ts'
 
 export type Purpose = 'authority' | 'client' | 'server'
 
-/** Names a certificate is valid for beside its subject. */
+/** Subject alternative names. */
 export interface AlternativeNames {
   /** Host names and IP addresses. */
   readonly hosts?: readonly string[]
@@ -25,17 +25,17 @@ export interface CertificateRequest {
   readonly notBefore: Instant
   readonly notAfter: Instant
   readonly names?: AlternativeNames
-  /** For authorities: how many authorities may stand below. */
+  /** For authorities: how many authorities may follow below. */
   readonly pathLength?: number
 }
 
-/** Who signs: an authority's certificate and key, or a key alone for a root that signs itself. */
+/** The signer: an authority's certificate and key, or only a key for a self-signed root. */
 export interface Issuer {
   readonly key: KeyObject
   readonly certificate?: X509Certificate
 }
 
-// 128 random bits: RFC 5280 allows 20 octets, and asks for no more than that they never repeat.
+// 128 random bits: RFC 5280 allows 20 octets and requires only that serial numbers are unique.
 const SERIAL_BYTES = 16
 
 // RFC 5280 §4.2.1.3, first bit first: digitalSignature, …, keyCertSign (bit 5), cRLSign (bit 6).
@@ -48,77 +48,77 @@ const KEY_USAGE = {
 
 const EXTENDED_KEY_USAGE = { client: '1.3.6.1.5.5.7.3.2', server: '1.3.6.1.5.5.7.3.1' } as const
 
-/** A certificate as bytes. One that node:crypto has read is one, too; reading takes longer than signing. */
+/** A certificate as DER. An `X509Certificate` is one too, but parsing takes longer than signing. */
 export interface EncodedCertificate {
   /** DER. */
   readonly raw: Buffer
 }
 
-/** Issues a certificate; the result is checked by reading it back. */
+/** Issues a certificate and parses it. */
 export function issueCertificate(request: CertificateRequest, issuer: Issuer): X509Certificate {
   return new X509Certificate(encodeCertificate(request, issuer).raw)
 }
 
-/** Issues a certificate of which nothing but its bytes is needed. */
+/** Issues a certificate without parsing it. */
 export function encodeCertificate(request: CertificateRequest, issuer: Issuer): EncodedCertificate {
   const { digest, identifier } = toSigningAlgorithm(issuer.key)
   const issuerName = issuer.certificate ? getIssuerFields(issuer.certificate).name : request.subject
   const body = der.sequence(
     der.explicit(0, der.integer(2)), // version 3
-    der.unsigned(serialNumber()),
+    der.unsigned(createSerialNumber()),
     identifier,
     issuerName,
     der.sequence(der.time(request.notBefore), der.time(request.notAfter)),
     request.subject,
     request.publicKeyInfo,
-    der.explicit(3, der.sequence(...extensions(request, issuer))),
+    der.explicit(3, der.sequence(...buildExtensions(request, issuer))),
   )
   const signature = sign(digest, body, issuer.key)
   return { raw: der.sequence(body, identifier, der.bitString(signature)) }
 }
 
-function serialNumber(): Buffer {
+function createSerialNumber(): Buffer {
   const bytes = randomBytes(SERIAL_BYTES)
   bytes[0] = ((bytes[0] as number) & 0x7f) | 0x40
   return bytes
 }
 
-function extensions(request: CertificateRequest, issuer: Issuer): Buffer[] {
+function buildExtensions(request: CertificateRequest, issuer: Issuer): Buffer[] {
   const { purpose, names = {} } = request
   const ownKey = keyIdentifier(request.publicKeyInfo)
   const issuerKey = issuer.certificate ? getIssuerFields(issuer.certificate).keyIdentifier : ownKey
-  const found = [
-    ...(purpose === 'authority' ? authorityExtensions(request) : ENTITY_EXTENSIONS[purpose]),
-    extension('2.5.29.14', der.octetString(ownKey)),
-    extension('2.5.29.35', der.sequence(der.implicit(0, issuerKey))),
+  const encoded = [
+    ...(purpose === 'authority' ? buildAuthorityExtensions(request) : ENTITY_EXTENSIONS[purpose]),
+    encodeExtension('2.5.29.14', der.octetString(ownKey)),
+    encodeExtension('2.5.29.35', der.sequence(der.implicit(0, issuerKey))),
   ]
-  const general = generalNames(names)
-  if (general.length > 0) found.push(extension('2.5.29.17', der.sequence(...general)))
-  return found
+  const general = encodeGeneralNames(names)
+  if (general.length > 0) encoded.push(encodeExtension('2.5.29.17', der.sequence(...general)))
+  return encoded
 }
 
-function extension(oid: string, value: Buffer, isCritical = false): Buffer {
+function encodeExtension(oid: string, value: Buffer, isCritical = false): Buffer {
   return der.sequence(der.oid(oid), ...(isCritical ? [der.boolean(true)] : []), der.octetString(value))
 }
 
-function authorityExtensions({ pathLength }: CertificateRequest): Buffer[] {
+function buildAuthorityExtensions({ pathLength }: CertificateRequest): Buffer[] {
   const constraints = der.sequence(der.boolean(true), ...(pathLength === undefined ? [] : [der.integer(pathLength)]))
-  return [extension('2.5.29.19', constraints, true), extension('2.5.29.15', KEY_USAGE.authority, true)]
+  return [encodeExtension('2.5.29.19', constraints, true), encodeExtension('2.5.29.15', KEY_USAGE.authority, true)]
 }
 
-/** What all certificates of a purpose have in common: made once, because devices enroll by the thousand. */
-const ENTITY_EXTENSIONS = { client: entityExtensions('client'), server: entityExtensions('server') } as const
+/** The extensions that all certificates of a purpose share: encoded once, because devices enroll by the thousand. */
+const ENTITY_EXTENSIONS = { client: buildEntityExtensions('client'), server: buildEntityExtensions('server') } as const
 
-function entityExtensions(purpose: 'client' | 'server'): Buffer[] {
+function buildEntityExtensions(purpose: 'client' | 'server'): Buffer[] {
   return [
-    extension('2.5.29.19', der.sequence(), true),
-    extension('2.5.29.15', KEY_USAGE[purpose], true),
-    extension('2.5.29.37', der.sequence(der.oid(EXTENDED_KEY_USAGE[purpose]))),
+    encodeExtension('2.5.29.19', der.sequence(), true),
+    encodeExtension('2.5.29.15', KEY_USAGE[purpose], true),
+    encodeExtension('2.5.29.37', der.sequence(der.oid(EXTENDED_KEY_USAGE[purpose]))),
   ]
 }
 
 // RFC 5280 §4.2.1.6: [2] dNSName, [6] uniformResourceIdentifier, [7] iPAddress.
-function generalNames({ hosts = [], uris = [] }: AlternativeNames): Buffer[] {
+function encodeGeneralNames({ hosts = [], uris = [] }: AlternativeNames): Buffer[] {
   return [
     ...hosts.map((host) =>
       isIP(host) ? der.implicit(7, Buffer.from(ipaddr.parse(host).toByteArray())) : der.implicit(2, Buffer.from(host)),
@@ -143,19 +143,19 @@ interface IssuerFields {
 // A certificate never changes, and its parser is slow: the fields live as long as the parsed certificate does.
 const issuerFieldsCache = new WeakMap<X509Certificate, IssuerFields>()
 
-/** What every certificate says of its issuer. */
+/** Returns the fields of an issuer that every issued certificate repeats. */
 function getIssuerFields(certificate: X509Certificate): IssuerFields {
-  let facts = issuerFieldsCache.get(certificate)
-  if (!facts) {
-    const { subject: name, publicKeyInfo } = parts(certificate)
-    facts = { name, keyIdentifier: keyIdentifier(publicKeyInfo) }
-    issuerFieldsCache.set(certificate, facts)
+  let fields = issuerFieldsCache.get(certificate)
+  if (!fields) {
+    const { subject: name, publicKeyInfo } = readParts(certificate)
+    fields = { name, keyIdentifier: keyIdentifier(publicKeyInfo) }
+    issuerFieldsCache.set(certificate, fields)
   }
-  return facts
+  return fields
 }
 
-/** The parts of a certificate that others copy. */
-function parts(certificate: EncodedCertificate): { subject: Buffer; publicKeyInfo: Buffer } {
+/** Reads the DER of a certificate's subject and public key. */
+function readParts(certificate: EncodedCertificate): { subject: Buffer; publicKeyInfo: Buffer } {
   const body = new DerReader(certificate.raw).sequence().sequence()
   if (body.peekTag() === 0xa0) body.next() // version
   body.next() // serial number
@@ -171,19 +171,19 @@ export function toCertificatePem(certificate: EncodedCertificate): string {
   return toPem('CERTIFICATE', certificate.raw)
 }
 
-/** SHA-1 of the DER, lower-case hex: how clients and records name a certificate. */
+/** SHA-1 of the DER, lower-case hex: the fingerprint in the API. */
 export function computeFingerprint(certificate: EncodedCertificate): string {
   return createHash('sha1').update(certificate.raw).digest('hex')
 }
 
-/** SHA-256 of the DER, lower-case hex: how this controller finds one. */
+/** SHA-256 of the DER, lower-case hex: the key by which the controller finds certificates. */
 export function computeFingerprint256(certificate: EncodedCertificate): string {
   return createHash('sha256').update(certificate.raw).digest('hex')
 }
 
 /** SHA-256 of the public key, lower-case hex. */
 export function computePublicKeyPrint(certificate: EncodedCertificate): string {
-  return createHash('sha256').update(parts(certificate).publicKeyInfo).digest('hex')
+  return createHash('sha256').update(readParts(certificate).publicKeyInfo).digest('hex')
 }
 
 export function readNotBefore(certificate: X509Certificate): Instant {

@@ -1,4 +1,4 @@
-// From a leaf, over whatever else was sent, to a certificate that is trusted.
+// Builds certificate chains from a leaf, over other presented certificates, to a trust anchor.
 import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import { findKeyObjection } from './algorithms.ts'
@@ -6,26 +6,26 @@ import { readNotAfter, readNotBefore } from './certificates.ts'
 
 export interface ChainOptions {
   readonly now: Instant
-  /** Whether the leaf itself may be outside its dates: an auth policy decides that, not the chain. */
+  /** Whether the leaf may be expired or not valid yet: the auth policy decides that, not the chain. */
   readonly ignoreLeafDates?: boolean
-  /** What signature checks may still cost; a budget of its own unless given. */
+  /** The budget of signature checks; defaults to a new one. */
   readonly checks?: SignatureBudget
 }
 
 /** How many certificates the path may have that a client presents, its own included. No real one comes near. */
 export const MAX_PRESENTED_CERTIFICATES = 10
 
-// It ends cycles.
+// Terminates cycles.
 const MAX_CHAIN_LENGTH = 10
 const MAX_SIGNATURE_CHECKS = 20
-// An operator chose the authority that a chain may end at; everything below it comes from the client.
+// An operator chose the trust anchor; every certificate below it comes from the client.
 const MAX_ANCHOR_RSA_BITS = 8192
 
-/** How many signatures may still be checked. One attempt to sign in has one budget, whatever it is checked against. */
+/** Limits signature checks. One sign-in attempt has one budget for all authorities together. */
 export class SignatureBudget {
   #left = MAX_SIGNATURE_CHECKS
 
-  /** Takes one check from the budget. Returns whether there was one. */
+  /** Takes one check. Returns false if the budget is used up. */
   take(): boolean {
     if (this.#left === 0) return false
     this.#left -= 1
@@ -34,9 +34,9 @@ export class SignatureBudget {
 }
 
 /**
- * The path from `leaf` to one of `anchors`, both included, over `others` in any order; undefined if there is none, or if
- * finding one costs too many signature checks. Every certificate above the leaf must be an authority with an acceptable key
- * and within its dates.
+ * Returns the path from `leaf` to one of `anchors`, both included, over `others` in any order; undefined if there is none, or
+ * if finding one needs too many signature checks. Every certificate above the leaf must be a valid authority with an
+ * acceptable key.
  */
 export function buildChain(
   leaf: X509Certificate,
@@ -45,14 +45,14 @@ export function buildChain(
   { now, ignoreLeafDates = false, checks = new SignatureBudget() }: ChainOptions,
 ): X509Certificate[] | undefined {
   if (!ignoreLeafDates && !(readNotBefore(leaf) <= now && now <= readNotAfter(leaf))) return undefined
-  const usable = (certificate: X509Certificate, maxRsaBits?: number) => {
-    const facts = getAuthorityFields(certificate)
-    if (!facts || now < facts.notBefore || facts.notAfter < now) return false
-    return findKeyObjection(facts.publicKey, maxRsaBits) === undefined
+  const isUsable = (certificate: X509Certificate, maxRsaBits?: number) => {
+    const fields = getAuthorityFields(certificate)
+    if (!fields || now < fields.notBefore || fields.notAfter < now) return false
+    return findKeyObjection(fields.publicKey, maxRsaBits) === undefined
   }
-  const trusted = anchors.filter((certificate) => usable(certificate, MAX_ANCHOR_RSA_BITS))
-  const bag = others.filter((certificate) => usable(certificate))
-  // Each certificate is tried once: what can be built above it does not depend on how it was reached.
+  const trusted = anchors.filter((certificate) => isUsable(certificate, MAX_ANCHOR_RSA_BITS))
+  const bag = others.filter((certificate) => isUsable(certificate))
+  // Each certificate is tried once, because the chain above it does not depend on the path to it.
   const tried = new Set<X509Certificate>()
   const extend = (path: readonly X509Certificate[]): X509Certificate[] | undefined => {
     const last = path.at(-1) as X509Certificate
@@ -62,54 +62,54 @@ export function buildChain(
     for (const candidate of bag) {
       if (tried.has(candidate) || !isIssuedBy(last, candidate, checks)) continue
       tried.add(candidate)
-      const found = extend([...path, candidate])
-      if (found) return found
+      const chain = extend([...path, candidate])
+      if (chain) return chain
     }
     return undefined
   }
   return extend([leaf])
 }
 
-/** What is asked of an authority again and again; reading it from the certificate takes longer than using it. */
+/** The fields of an authority that every check needs, cached because reading them is expensive. */
 interface AuthorityFields {
   readonly notBefore: Instant
   readonly notAfter: Instant
   readonly publicKey: KeyObject
-  /** Whether it issued these other authorities. */
+  /** Whether it issued other authorities, as far as that was checked. */
   readonly issued: WeakMap<X509Certificate, boolean>
 }
 
 // A certificate never changes, and one authority is in the chain of many requests: its fields live as long as it does.
 const authorityFieldsCache = new WeakMap<X509Certificate, AuthorityFields>()
 
-/** Undefined for a certificate that is no authority. */
+/** Returns undefined if the certificate is not an authority. */
 function getAuthorityFields(certificate: X509Certificate): AuthorityFields | undefined {
-  let facts = authorityFieldsCache.get(certificate)
-  if (!facts && certificate.ca) {
+  let fields = authorityFieldsCache.get(certificate)
+  if (!fields && certificate.ca) {
     const { publicKey } = certificate
-    facts = {
+    fields = {
       notBefore: readNotBefore(certificate),
       notAfter: readNotAfter(certificate),
       publicKey,
       issued: new WeakMap(),
     }
-    authorityFieldsCache.set(certificate, facts)
+    authorityFieldsCache.set(certificate, fields)
   }
-  return facts
+  return fields
 }
 
-/** With the budget used up nothing was issued by anybody; what was found out before costs nothing. */
+/** Whether `issuer` signed `certificate`; false if the budget is used up. A cached result costs nothing. */
 function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate, checks?: SignatureBudget): boolean {
-  const facts = getAuthorityFields(issuer)
-  const known = facts?.issued.get(certificate)
-  if (known !== undefined) return known
+  const fields = getAuthorityFields(issuer)
+  const isKnownIssuer = fields?.issued.get(certificate)
+  if (isKnownIssuer !== undefined) return isKnownIssuer
   if (!certificate.checkIssued(issuer) || checks?.take() === false) return false
-  const isIssued = certificate.verify(facts?.publicKey ?? issuer.publicKey)
-  facts?.issued.set(certificate, isIssued)
+  const isIssued = certificate.verify(fields?.publicKey ?? issuer.publicKey)
+  fields?.issued.set(certificate, isIssued)
   return isIssued
 }
 
-/** Signed by its own key. */
+/** Whether the certificate is signed by its own key. */
 export function isSelfSigned(certificate: X509Certificate): boolean {
   return isIssuedBy(certificate, certificate)
 }

@@ -13,14 +13,14 @@ const GENERALIZED_TIME = 0x18
 const SEQUENCE = 0x30
 const SET = 0x31
 
-function tlv(tag: number, ...contents: readonly Uint8Array[]): Buffer {
+function encodeElement(tag: number, ...contents: readonly Uint8Array[]): Buffer {
   let length = 0
   for (const content of contents) length += content.length
-  const lengthAs = lengthBytes(length)
-  let at = 1 + lengthAs.length
+  const lengthBytes = encodeLength(length)
+  let at = 1 + lengthBytes.length
   const bytes = Buffer.allocUnsafe(at + length)
   bytes[0] = tag
-  bytes.set(lengthAs, 1)
+  bytes.set(lengthBytes, 1)
   for (const content of contents) {
     bytes.set(content, at)
     at += content.length
@@ -29,7 +29,7 @@ function tlv(tag: number, ...contents: readonly Uint8Array[]): Buffer {
 }
 
 // X.690 §8.1.3: one byte below 128, else the number of length bytes with the high bit set, then the length.
-function lengthBytes(length: number): number[] {
+function encodeLength(length: number): number[] {
   if (length < 0x80) return [length]
   const bytes: number[] = []
   for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256)
@@ -37,60 +37,62 @@ function lengthBytes(length: number): number[] {
 }
 
 export const der = {
-  sequence: (...items: readonly Uint8Array[]) => tlv(SEQUENCE, ...items),
-  set: (...items: readonly Uint8Array[]) => tlv(SET, ...items),
-  boolean: (value: boolean) => tlv(BOOLEAN, Buffer.from([value ? 0xff : 0])),
+  sequence: (...items: readonly Uint8Array[]) => encodeElement(SEQUENCE, ...items),
+  set: (...items: readonly Uint8Array[]) => encodeElement(SET, ...items),
+  boolean: (value: boolean) => encodeElement(BOOLEAN, Buffer.from([value ? 0xff : 0])),
   /** An unsigned integer from its big-endian bytes. */
   unsigned(bytes: Uint8Array): Buffer {
     let start = 0
     while (start < bytes.length - 1 && bytes[start] === 0) start += 1
     const trimmed = bytes.subarray(start)
     // A set high bit would make it negative.
-    return (trimmed[0] ?? 0) & 0x80 ? tlv(INTEGER, Buffer.from([0]), trimmed) : tlv(INTEGER, trimmed)
+    return (trimmed[0] ?? 0) & 0x80
+      ? encodeElement(INTEGER, Buffer.from([0]), trimmed)
+      : encodeElement(INTEGER, trimmed)
   },
-  integer: (value: number) => der.unsigned(Buffer.from(lengthOfNumber(value))),
-  bitString: (bytes: Uint8Array, unusedBits = 0) => tlv(BIT_STRING, Buffer.from([unusedBits]), bytes),
-  octetString: (bytes: Uint8Array) => tlv(OCTET_STRING, bytes),
-  nothing: () => tlv(NULL),
-  utf8: (text: string) => tlv(UTF8_STRING, Buffer.from(text)),
-  oid: (dotted: string) => tlv(OBJECT_IDENTIFIER, Buffer.from(oidBytes(dotted))),
+  integer: (value: number) => der.unsigned(Buffer.from(toBigEndian(value))),
+  bitString: (bytes: Uint8Array, unusedBits = 0) => encodeElement(BIT_STRING, Buffer.from([unusedBits]), bytes),
+  octetString: (bytes: Uint8Array) => encodeElement(OCTET_STRING, bytes),
+  nothing: () => encodeElement(NULL),
+  utf8: (text: string) => encodeElement(UTF8_STRING, Buffer.from(text)),
+  oid: (dotted: string) => encodeElement(OBJECT_IDENTIFIER, Buffer.from(encodeOid(dotted))),
   /** RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050 on. */
   time(instant: Instant): Buffer {
     const digits = toIsoTime(instant).replace(/[-:T]|\.\d+/g, '')
     const isLate = Number(digits.slice(0, 4)) >= 2050
-    return tlv(isLate ? GENERALIZED_TIME : UTC_TIME, Buffer.from(isLate ? digits : digits.slice(2)))
+    return encodeElement(isLate ? GENERALIZED_TIME : UTC_TIME, Buffer.from(isLate ? digits : digits.slice(2)))
   },
   /** A context-specific tag around whole elements. */
-  explicit: (number: number, ...items: readonly Uint8Array[]) => tlv(0xa0 | number, ...items),
+  explicit: (number: number, ...items: readonly Uint8Array[]) => encodeElement(0xa0 | number, ...items),
   /** A context-specific tag in place of a primitive element's own. */
-  implicit: (number: number, bytes: Uint8Array) => tlv(0x80 | number, bytes),
+  implicit: (number: number, bytes: Uint8Array) => encodeElement(0x80 | number, bytes),
 }
 
-function lengthOfNumber(value: number): number[] {
+function toBigEndian(value: number): number[] {
   const bytes: number[] = []
   for (let rest = value; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256)
   return bytes.length > 0 ? bytes : [0]
 }
 
-function oidBytes(dotted: string): number[] {
+function encodeOid(dotted: string): number[] {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
-  return [first * 40 + second, ...rest.flatMap(base128)]
+  return [first * 40 + second, ...rest.flatMap(encodeBase128)]
 }
 
-function base128(value: number): number[] {
+function encodeBase128(value: number): number[] {
   const bytes = [value & 0x7f]
   for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128)) bytes.unshift((rest & 0x7f) | 0x80)
   return bytes
 }
 
-/** One element as it was read: its tag, its content, and all of its bytes. */
+/** A parsed element: its tag, its content, and all of its bytes. */
 export interface Element {
   readonly tag: number
   readonly content: Buffer
   readonly bytes: Buffer
 }
 
-/** The input is no DER, or not of the expected structure. */
+/** The input is not DER, or does not have the expected structure. */
 export class DerError extends Error {
   constructor(message: string) {
     super(message)
@@ -98,7 +100,7 @@ export class DerError extends Error {
   }
 }
 
-/** Reads elements one after the other. */
+/** Reads elements in sequence. */
 export class DerReader {
   readonly #bytes: Buffer
   #offset = 0
@@ -126,14 +128,14 @@ export class DerReader {
     return { tag, content, bytes: this.#bytes.subarray(start, end) }
   }
 
-  /** The next element, which must be a SEQUENCE, opened. */
+  /** Returns a reader of the next element, which must be a SEQUENCE. */
   sequence(): DerReader {
     const element = this.next()
     if (element.tag !== SEQUENCE) throw new DerError('a SEQUENCE was expected')
     return new DerReader(element.content)
   }
 
-  /** The next element, which must be a SET, opened. */
+  /** Returns a reader of the next element, which must be a SET. */
   set(): DerReader {
     const element = this.next()
     if (element.tag !== SET) throw new DerError('a SET was expected')
@@ -175,7 +177,7 @@ export class DerReader {
     const first = this.#byte()
     if (first < 0x80) return first
     const count = first & 0x7f
-    if (count === 0 || count > 4) throw new DerError('a length is of a form that DER forbids')
+    if (count === 0 || count > 4) throw new DerError('a length has a form that DER forbids')
     let length = 0
     for (let at = 0; at < count; at++) length = length * 256 + this.#byte()
     return length

@@ -1,4 +1,4 @@
-// Files that hold secrets, or must survive: private to their owner, whole or not there at all.
+// Atomic writes of private files: keys, certificates and settings.
 import { randomBytes } from 'node:crypto'
 import {
   closeSync,
@@ -15,16 +15,16 @@ import { dirname } from 'node:path'
 
 const PRIVATE = 0o600
 
-/** Makes a directory, and those above it, that only its owner can enter. */
+/** Creates a directory, and its missing parents, with mode 0700. */
 export function createPrivateDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
 }
 
-/** Writes a file with mode 0600; a crash leaves the old content or the new one, never half of it. */
+/** Writes a file with mode 0600; after a crash it has the old content or the new content, never a part. */
 export function writePrivateFile(path: string, content: string | Uint8Array): void {
   createPrivateDirectory(dirname(path))
-  // Another process may write the same file. A name that cannot be guessed and an exclusive open keep both whole, and
-  // nobody can prepare the file, or a link in its place.
+  // Another process may write the same file. A random name and an exclusive open keep both writes intact, and no other
+  // account can place a file or a link there first.
   const temporary = `${path}.${randomBytes(6).toString('hex')}.new`
   try {
     createFile(temporary, content)
@@ -36,12 +36,12 @@ export function writePrivateFile(path: string, content: string | Uint8Array): vo
   syncDirectory(dirname(path))
 }
 
-/** Whether a file name is that of a file that `writePrivateFile` began and a crash left behind. */
+/** Whether a file name is that of a temporary file of `writePrivateFile`, which a crash can leave behind. */
 export function isUnfinished(name: string): boolean {
   return /\.[0-9a-f]{12}\.new$/.test(name)
 }
 
-/** Creates an empty file with mode 0600, for a library that opens it by name; an existing file stays as it is. */
+/** Creates an empty file with mode 0600, for a library that opens it by name; an existing file is not changed. */
 export function ensurePrivateFile(path: string): void {
   if (existsSync(path)) return
   try {
@@ -51,7 +51,7 @@ export function ensurePrivateFile(path: string): void {
   }
 }
 
-/** A key file is missing or damaged. What its key protects cannot be used without it. */
+/** A key file is missing or damaged. The data that the key protects is not usable without it. */
 export class KeyFileError extends Error {
   constructor(message: string) {
     super(message)

@@ -1,4 +1,4 @@
-// PEM (RFC 7468): text around DER.
+// PEM (RFC 7468): the text form of DER.
 
 const LINE = 64
 
@@ -18,7 +18,7 @@ export interface PemBlock {
 
 const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----\r?\n([A-Za-z0-9+/=\r\n]*)-----END \1-----/g
 
-/** All blocks of a text, in order; text around them is passed over. */
+/** Returns all blocks of a text, in order; text around them is ignored. */
 export function parsePemBlocks(text: string): PemBlock[] {
   return [...text.matchAll(BLOCK)].map(([, label = '', base64 = '']) => ({
     label,
@@ -26,7 +26,7 @@ export function parsePemBlocks(text: string): PemBlock[] {
   }))
 }
 
-/** The one block of a text that holds nothing else but, at most, one line end after it; undefined for all other texts. */
+/** Returns the block of a text that holds only one block and at most one line end after it; otherwise undefined. */
 export function parseSinglePemBlock(text: string): PemBlock | undefined {
   const blocks = parsePemBlocks(text)
   const isAlone = /^-----BEGIN [A-Z0-9 ]+-----[\s\S]*-----END [A-Z0-9 ]+-----(\r?\n)?$/.test(text)

@@ -1,9 +1,9 @@
-// The certs-only form of PKCS#7 (RFC 2315 §9), in which authorities are handed to enrolling clients (RFC 7030 §4.1.3).
+// Certs-only PKCS#7 (RFC 2315 §9): the format in which enrolling clients receive authorities (RFC 7030 §4.1.3).
 import { X509Certificate } from 'node:crypto'
 import { DerReader, der } from './der.ts'
 import { wrapLines } from './pem.ts'
 
-/** Base64 in lines of 64 characters, without armour and without a line end at the end, as clients expect it. */
+/** Returns base64 in lines of 64 characters, without PEM headers and without a final line end, as clients expect it. */
 export function encodeCertificateStore(certificates: readonly X509Certificate[]): string {
   const signedData = der.sequence(
     der.integer(1),
@@ -17,7 +17,7 @@ export function encodeCertificateStore(certificates: readonly X509Certificate[])
   return wrapLines(content.toString('base64'))
 }
 
-/** The certificates of such a store, from its base64 text. @throws DerError */
+/** Returns the certificates of a certs-only PKCS#7 store in base64. @throws DerError if it is not one */
 export function decodeCertificates(base64: string): X509Certificate[] {
   const content = new DerReader(Buffer.from(base64, 'base64')).sequence()
   content.oid()
@@ -26,7 +26,7 @@ export function decodeCertificates(base64: string): X509Certificate[] {
   signedData.next() // digest algorithms
   signedData.next() // content
   const certificates = new DerReader(signedData.next().content)
-  const found: X509Certificate[] = []
-  while (!certificates.isAtEnd) found.push(new X509Certificate(certificates.next().bytes))
-  return found
+  const decoded: X509Certificate[] = []
+  while (!certificates.isAtEnd) decoded.push(new X509Certificate(certificates.next().bytes))
+  return decoded
 }

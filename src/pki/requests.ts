@@ -1,4 +1,4 @@
-// Certificate signing requests (RFC 2986): read, and held to what this controller accepts.
+// Parses certificate signing requests (RFC 2986) and checks that the controller accepts them.
 import type { KeyObject } from 'node:crypto'
 import { errors } from '../errors.ts'
 import { findKeyObjection, isSignedBy, publicKeyFromSpki } from './algorithms.ts'
@@ -7,7 +7,7 @@ import { assertReadableName } from './names.ts'
 import { parseSinglePemBlock } from './pem.ts'
 
 export interface SigningRequest {
-  /** DER of the subject name, to be copied. */
+  /** DER of the subject name, which the certificate repeats. */
   readonly subject: Buffer
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKeyInfo: Buffer
@@ -15,8 +15,8 @@ export interface SigningRequest {
 }
 
 /**
- * Reads a PEM request: one block, nothing after its final line end, a valid signature of its own, a key that is
- * strong enough and not too large. @throws COULD_NOT_PROCESS_CSR
+ * Parses a PEM request.
+ * @throws COULD_NOT_PROCESS_CSR unless it is exactly one block, signed by its own key, with a key of an accepted type and size
  */
 export function readSigningRequest(pem: string): SigningRequest {
   const block = parseSinglePemBlock(pem)
@@ -31,14 +31,14 @@ function parse(bytes: Buffer): SigningRequest {
     const info = outer.next()
     const algorithm = outer.sequence().oid()
     const signature = outer.bits()
-    if (!whole.isAtEnd || !outer.isAtEnd) throw signingRequestError('something stands after its signature')
+    if (!whole.isAtEnd || !outer.isAtEnd) throw signingRequestError('data follows its signature')
     const inner = new DerReader(info.content)
     inner.next() // version
     const subject = inner.next().bytes
     assertReadableName(subject)
     const publicKeyInfo = inner.next().bytes
     const publicKey = publicKeyFromSpki(publicKeyInfo)
-    // Before the signature is checked, because a key may be so large that checking costs too much.
+    // Comes before the signature check, because checking with a very large key costs too much.
     const objection = findKeyObjection(publicKey)
     if (objection) throw signingRequestError(objection)
     if (!isSignedBy(algorithm, publicKey, info.bytes, signature))

@@ -1,4 +1,4 @@
-// A growing set of small whole numbers, one bit each.
+// A growing set of small non-negative integers, one bit each.
 
 export class Bitset {
   #words: Uint32Array
@@ -32,7 +32,7 @@ export class Bitset {
     }
   }
 
-  /** Keeps only what `other` has too. */
+  /** Removes every member that `other` does not have. */
   intersect(other: Bitset): void {
     const theirs = other.#words
     for (let at = 0; at < this.#words.length; at++) {
@@ -40,7 +40,7 @@ export class Bitset {
     }
   }
 
-  /** What is in here and not in `other`. */
+  /** Returns the members that `other` does not have. */
   without(other: Bitset): Bitset {
     const rest = new Bitset(this.#words.length * 32)
     for (let at = 0; at < this.#words.length; at++) {
@@ -60,7 +60,7 @@ export class Bitset {
 
   get size(): number {
     let size = 0
-    for (const word of this.#words) size += listBits(word)
+    for (const word of this.#words) size += countBits(word)
     return size
   }
 
@@ -86,7 +86,7 @@ export class Bitset {
   }
 }
 
-function listBits(word: number): number {
+function countBits(word: number): number {
   let bits = word - ((word >>> 1) & 0x55555555)
   bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333)
   return (((bits + (bits >>> 4)) & 0x0f0f0f0f) * 0x01010101) >>> 24

@@ -1,4 +1,4 @@
-// The records on the granted side of policies, each with a small number of its own, so that sets of them are bitsets.
+// The role bearers that policies grant, each with a slot (a small integer), so that sets of them are bitsets.
 import { Bitset } from './bitset.ts'
 import type { RoleBearer, RoleSelector } from './role-selector.ts'
 
@@ -9,26 +9,26 @@ export class RoleBearerDirectory {
   readonly #byAttribute = new Map<string, Bitset>()
   readonly #present = new Bitset()
 
-  /** Adds a record, or gives it new attributes. Returns its slot. */
+  /** Adds a record, or replaces its attributes. Returns its slot. */
   set(record: RoleBearer): number {
     let slot = this.#slots.get(record.id)
     if (slot === undefined) {
       slot = this.#free.pop() ?? this.#records.length
       this.#slots.set(record.id, slot)
     } else {
-      this.#forgetAttributes(slot)
+      this.#removeAttributes(slot)
     }
     this.#records[slot] = record
     this.#present.add(slot)
-    for (const attribute of record.attributes) this.#having(attribute).add(slot)
+    for (const attribute of record.attributes) this.#ensureAttribute(attribute).add(slot)
     return slot
   }
 
-  /** Removes a record; its slot is given to another later. Returns the slot. */
+  /** Removes a record. Returns its slot, which a later record reuses. */
   delete(id: string): number | undefined {
     const slot = this.#slots.get(id)
     if (slot === undefined) return undefined
-    this.#forgetAttributes(slot)
+    this.#removeAttributes(slot)
     this.#slots.delete(id)
     this.#records[slot] = undefined
     this.#present.delete(slot)
@@ -54,47 +54,47 @@ export class RoleBearerDirectory {
     return ids
   }
 
-  /** The slots of all records that a side matches. */
-  matching(side: RoleSelector): Bitset {
-    const found = new Bitset(this.#records.length)
-    if (side.isAll) {
-      found.addAll(this.#present)
-      return found
+  /** Returns the slots of all records that a selector matches. */
+  matching(selector: RoleSelector): Bitset {
+    const slots = new Bitset(this.#records.length)
+    if (selector.isAll) {
+      slots.addAll(this.#present)
+      return slots
     }
-    if (side.attributes.size > 0) found.addAll(this.#byAttributes(side))
-    for (const id of side.ids) {
+    if (selector.attributes.size > 0) slots.addAll(this.#byAttributes(selector))
+    for (const id of selector.ids) {
       const slot = this.#slots.get(id)
-      if (slot !== undefined) found.add(slot)
+      if (slot !== undefined) slots.add(slot)
     }
-    return found
+    return slots
   }
 
-  #byAttributes(side: RoleSelector): Bitset {
-    const found = new Bitset(this.#records.length)
+  #byAttributes(selector: RoleSelector): Bitset {
+    const slots = new Bitset(this.#records.length)
     let isFirst = true
-    for (const attribute of side.attributes) {
-      const having = this.#byAttribute.get(attribute) ?? new Bitset()
-      if (isFirst || side.semantic === 'AnyOf') found.addAll(having)
-      else found.intersect(having)
+    for (const attribute of selector.attributes) {
+      const bearers = this.#byAttribute.get(attribute) ?? new Bitset()
+      if (isFirst || selector.semantic === 'AnyOf') slots.addAll(bearers)
+      else slots.intersect(bearers)
       isFirst = false
     }
-    return found
+    return slots
   }
 
-  #having(attribute: string): Bitset {
-    let having = this.#byAttribute.get(attribute)
-    if (!having) {
-      having = new Bitset()
-      this.#byAttribute.set(attribute, having)
+  #ensureAttribute(attribute: string): Bitset {
+    let bearers = this.#byAttribute.get(attribute)
+    if (!bearers) {
+      bearers = new Bitset()
+      this.#byAttribute.set(attribute, bearers)
     }
-    return having
+    return bearers
   }
 
-  #forgetAttributes(slot: number): void {
+  #removeAttributes(slot: number): void {
     for (const attribute of this.#records[slot]?.attributes ?? []) {
-      const having = this.#byAttribute.get(attribute)
-      having?.delete(slot)
-      if (having?.isEmpty) this.#byAttribute.delete(attribute)
+      const bearers = this.#byAttribute.get(attribute)
+      bearers?.delete(slot)
+      if (bearers?.isEmpty) this.#byAttribute.delete(attribute)
     }
   }
 }

@@ -1,37 +1,37 @@
-// Of the policies that do not link two records: the one that lacks least.
+// Finds the policy that comes closest to linking two records that no policy links.
 import type { IndexedPolicy } from './policy-table.ts'
 import { findLackingAttributes, matchesSelector, type RoleBearer } from './role-selector.ts'
 
-/** Attributes that a record lacks for a side; undefined where the side asks for none, so that only an id would do. */
+/** Attributes that a record lacks for a selector; undefined if the selector names none, so that only an id can match. */
 export type MissingAttributes = readonly string[] | undefined
 
 export interface Miss {
   readonly policy: IndexedPolicy
   readonly subjectLacks: MissingAttributes
-  /** Of the possible objects the one that lacks least. */
+  /** The candidate object that lacks the fewest attributes. */
   readonly object: RoleBearer
   readonly objectLacks: MissingAttributes
 }
 
-/** What a lack costs to close: an id is one change, too. */
+/** The number of changes that a match needs; adding an id is one change. */
 function countMissing(lack: MissingAttributes): number {
   return lack === undefined ? 1 : lack.length
 }
 
-/** How many attributes, or ids, a miss is about. */
+/** The number of attributes and ids that are missing. */
 export function missCost({ subjectLacks, objectLacks }: Miss): number {
   return countMissing(subjectLacks) + countMissing(objectLacks)
 }
 
-/** Whether one side alone keeps the policy from linking: then a change of one record mends it. */
+/** Whether only one selector does not match, so that a change of one record is a remedy. */
 export function isOneSided({ subjectLacks, objectLacks }: Miss): boolean {
   return countMissing(subjectLacks) === 0 || countMissing(objectLacks) === 0
 }
 
 /**
- * The policy that comes closest to linking the subject with one of the objects; undefined where there is no policy, or no
- * object. Of equals, one of which only one side lacks something comes first, then one that attributes mend before one that
- * needs an id; then the order of names decides.
+ * Returns the policy that comes closest to linking the subject with one of the objects; undefined if there is no policy or no
+ * object. Ties are broken in this order: one-sided misses first, misses that need only attributes before those that need an
+ * id, then by name.
  */
 export function findNearestMiss(
   policies: Iterable<IndexedPolicy>,
@@ -40,19 +40,19 @@ export function findNearestMiss(
 ): Miss | undefined {
   let nearest: Miss | undefined
   for (const policy of policies) {
-    const found = toMiss(policy, subject, objects)
-    if (found && (!nearest || isNearer(found, nearest))) nearest = found
+    const miss = toMiss(policy, subject, objects)
+    if (miss && (!nearest || isNearer(miss, nearest))) nearest = miss
   }
   return nearest
 }
 
 function toMiss(policy: IndexedPolicy, subject: RoleBearer, objects: readonly RoleBearer[]): Miss | undefined {
-  let object: RoleBearer | undefined = objects.find((one) => matchesSelector(policy.objects, one))
+  let object: RoleBearer | undefined = objects.find((candidate) => matchesSelector(policy.objects, candidate))
   let objectLacks: MissingAttributes = object ? [] : undefined
-  for (const one of object ? [] : objects) {
-    const lacks = findLackingAttributes(policy.objects, one)
+  for (const candidate of object ? [] : objects) {
+    const lacks = findLackingAttributes(policy.objects, candidate)
     if (!object || (lacks && (!objectLacks || lacks.length < objectLacks.length))) {
-      object = one
+      object = candidate
       objectLacks = lacks
     }
   }

@@ -1,4 +1,4 @@
-// Who may reach what, in memory: built from rows at start, kept by the changes of every commit, in their order. No I/O.
+// The policy index: policies and role bearers in memory, loaded at start and updated by the change feed. No I/O.
 import type { Bitset } from './bitset.ts'
 import { RoleBearerDirectory } from './directory.ts'
 import { type IndexedPolicy, PolicyTable } from './policy-table.ts'
@@ -10,7 +10,7 @@ interface PolicyRecord {
   readonly semantic: Semantic
 }
 
-/** A service policy as it is stored: identities may dial, or bind, services, where posture checks pass. */
+/** A stored service policy: identities may dial or bind services if the posture checks pass. */
 export interface ServicePolicyRecord extends PolicyRecord {
   readonly type: PolicyType
   readonly identityRoles: readonly string[]
@@ -18,13 +18,13 @@ export interface ServicePolicyRecord extends PolicyRecord {
   readonly postureCheckRoles: readonly string[]
 }
 
-/** An edge router policy as it is stored: identities may use edge routers. */
+/** A stored edge router policy: identities may use edge routers. */
 export interface EdgeRouterPolicyRecord extends PolicyRecord {
   readonly identityRoles: readonly string[]
   readonly edgeRouterRoles: readonly string[]
 }
 
-/** A service edge router policy as it is stored: services are reached over edge routers. */
+/** A stored service edge router policy: services are reached over edge routers. */
 export interface ServiceEdgeRouterPolicyRecord extends PolicyRecord {
   readonly serviceRoles: readonly string[]
   readonly edgeRouterRoles: readonly string[]
@@ -145,12 +145,12 @@ export class PolicyIndex {
     return this.#services.idsOf(slots)
   }
 
-  /** Ids of the services that a side of a policy matches. */
+  /** Ids of the services that a selector matches. */
   servicesMatching(side: RoleSelector): string[] {
     return this.#services.idsOf(this.#services.matching(side))
   }
 
-  /** Ids of the posture checks that a policy demands, all of which must pass. */
+  /** Ids of the posture checks that a policy requires; all must pass. */
   postureChecksOf({ conditions }: IndexedPolicy): string[] {
     if (!conditions) return []
     // Most policies demand nothing, and every decision asks.
@@ -158,7 +158,7 @@ export class PolicyIndex {
     return this.#postureChecks.idsOf(this.#postureChecks.matching(conditions))
   }
 
-  /** The service policies that demand a posture check. */
+  /** The service policies that require a posture check. */
   servicePoliciesOfPostureCheck(postureCheckId: string): IndexedPolicy[] {
     const check = this.#postureChecks.get(postureCheckId)
     return check ? this.#servicePolicies.forCondition(check) : []
@@ -188,7 +188,7 @@ export class PolicyIndex {
     return this.#serviceEdgeRouterPolicies.all()
   }
 
-  /** Ids of the edge routers that a side of a policy matches. */
+  /** Ids of the edge routers that a selector matches. */
   edgeRoutersMatching(side: RoleSelector): string[] {
     return this.#edgeRouters.idsOf(this.#edgeRouters.matching(side))
   }
@@ -221,7 +221,7 @@ export class PolicyIndex {
     return this.#edgeRouters.idsOf(this.routerSlotsOf(identity))
   }
 
-  /** The same as slots, for comparing many. */
+  /** Slots of the edge routers that an identity may use. */
   routerSlotsOf(identity: RoleBearer): Bitset {
     return this.#edgeRouterPolicies.grantedBy(this.edgeRouterPoliciesOf(identity))
   }
@@ -236,7 +236,7 @@ export class PolicyIndex {
     return this.#edgeRouters.idsOf(this.routerSlotsOfService(serviceId))
   }
 
-  /** Ids of the edge routers over which the identity may reach the service: those that it may use and the service too. */
+  /** Ids of the edge routers that both the identity and the service may use. */
   commonRouters(identity: RoleBearer, serviceId: string): string[] {
     const common = this.routerSlotsOf(identity)
     common.intersect(this.routerSlotsOfService(serviceId))

@@ -1,10 +1,10 @@
-// All policies of one kind: found by the records they match on one side, each with the set of records it grants.
+// All policies of one kind, indexed by the records that they match, each with the set of records that it grants.
 import { Bitset } from './bitset.ts'
 import type { RoleBearerDirectory } from './directory.ts'
 import { Postings } from './postings.ts'
 import { matchesSelector, type RoleBearer, type RoleSelector } from './role-selector.ts'
 
-/** A policy as the index knows it: who is granted (`subjects`) what (`objects`). */
+/** A policy in the index: it grants `objects` to `subjects`. */
 export interface IndexedPolicy {
   readonly id: string
   readonly name: string
@@ -12,7 +12,7 @@ export interface IndexedPolicy {
   readonly type?: string
   readonly subjects: RoleSelector
   readonly objects: RoleSelector
-  /** For service policies: the posture checks that all must pass. */
+  /** For service policies: the posture checks, all of which must pass. */
   readonly conditions?: RoleSelector
 }
 
@@ -22,9 +22,9 @@ export class PolicyTable {
   readonly #subjects = new Postings()
   readonly #objects = new Postings()
   readonly #conditions = new Postings()
-  readonly #granted = new Map<string, Bitset>()
+  readonly #grantedSlots = new Map<string, Bitset>()
 
-  /** `directory` holds the records on the objects' side. */
+  /** @param directory the records that policies of this kind grant */
   constructor(directory: RoleBearerDirectory) {
     this.#directory = directory
   }
@@ -38,14 +38,14 @@ export class PolicyTable {
     return this.#policies.values()
   }
 
-  /** Adds a policy, or puts its new form in place of the old. */
+  /** Adds or replaces a policy. */
   set(policy: IndexedPolicy): void {
     this.delete(policy.id)
     this.#policies.set(policy.id, policy)
     this.#subjects.add(policy.id, policy.subjects)
     this.#objects.add(policy.id, policy.objects)
     if (policy.conditions) this.#conditions.add(policy.id, policy.conditions)
-    this.#granted.set(policy.id, this.#directory.matching(policy.objects))
+    this.#grantedSlots.set(policy.id, this.#directory.matching(policy.objects))
   }
 
   delete(id: string): void {
@@ -54,23 +54,23 @@ export class PolicyTable {
     this.#subjects.delete(id, policy.subjects)
     this.#objects.delete(id, policy.objects)
     if (policy.conditions) this.#conditions.delete(id, policy.conditions)
-    this.#granted.delete(id)
+    this.#grantedSlots.delete(id)
     this.#policies.delete(id)
   }
 
-  /** The directory gave `record` this slot, or new attributes: `previous` are those it had. */
+  /** Updates the grants after the directory added `record` or replaced its attributes, which were `previous`. */
   objectChanged(slot: number, record: RoleBearer, previous: readonly string[]): void {
     for (const id of this.#objects.candidates(record.id, [...previous, ...record.attributes])) {
       const policy = this.#policies.get(id)
       if (!policy) continue
-      if (matchesSelector(policy.objects, record)) this.#granted.get(id)?.add(slot)
-      else this.#granted.get(id)?.delete(slot)
+      if (matchesSelector(policy.objects, record)) this.#grantedSlots.get(id)?.add(slot)
+      else this.#grantedSlots.get(id)?.delete(slot)
     }
   }
 
-  /** The directory took this slot back from a record. */
+  /** Updates the grants after the directory removed `record` from the slot. */
   objectGone(slot: number, record: RoleBearer): void {
-    for (const id of this.#objects.candidates(record.id, record.attributes)) this.#granted.get(id)?.delete(slot)
+    for (const id of this.#objects.candidates(record.id, record.attributes)) this.#grantedSlots.get(id)?.delete(slot)
   }
 
   /** The policies that match `record` as a subject. */
@@ -90,25 +90,25 @@ export class PolicyTable {
 
   /** Whether a policy grants the object of that slot. */
   grants(id: string, slot: number): boolean {
-    return this.#granted.get(id)?.has(slot) ?? false
+    return this.#grantedSlots.get(id)?.has(slot) ?? false
   }
 
-  /** Slots of the objects that policies grant together. */
+  /** Slots of the objects that at least one of the policies grants. */
   grantedBy(policies: Iterable<IndexedPolicy>): Bitset {
-    const together = new Bitset()
+    const union = new Bitset()
     for (const { id } of policies) {
-      const granted = this.#granted.get(id)
-      if (granted) together.addAll(granted)
+      const slots = this.#grantedSlots.get(id)
+      if (slots) union.addAll(slots)
     }
-    return together
+    return union
   }
 
   #resolve(ids: Iterable<string>): IndexedPolicy[] {
-    const found: IndexedPolicy[] = []
+    const policies: IndexedPolicy[] = []
     for (const id of ids) {
       const policy = this.#policies.get(id)
-      if (policy) found.push(policy)
+      if (policy) policies.push(policy)
     }
-    return found
+    return policies
   }
 }

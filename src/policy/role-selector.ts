@@ -1,17 +1,17 @@
-// One side of a policy: which records its roles match.
+// Role selectors: which records the roles of a policy match.
 
 export type Semantic = 'AllOf' | 'AnyOf'
 
-/** The roles of one side, taken apart. */
+/** The parsed roles of one side of a policy. */
 export interface RoleSelector {
   readonly semantic: Semantic
-  /** `#all` stands there. */
+  /** The roles contain `#all`. */
   readonly isAll: boolean
   readonly ids: ReadonlySet<string>
   readonly attributes: ReadonlySet<string>
 }
 
-/** What policies know a record by. */
+/** A record as policies see it. */
 export interface RoleBearer {
   readonly id: string
   readonly attributes: readonly string[]
@@ -28,55 +28,55 @@ export function parseRoleSelector(semantic: Semantic, roles: readonly string[]):
 }
 
 /**
- * Whether a side matches a record: named by id, whatever the semantic; `#all`; or by its attributes, all of them or any
- * one. A side without roles matches nothing.
+ * Whether a selector matches a record: by its id, whatever the semantic; by `#all`; or by all or any of its attributes. A
+ * selector without roles matches nothing.
  */
-export function matchesSelector(side: RoleSelector, record: RoleBearer): boolean {
-  if (side.isAll || side.ids.has(record.id)) return true
-  if (side.attributes.size === 0) return false
-  if (side.semantic === 'AnyOf') return record.attributes.some((attribute) => side.attributes.has(attribute))
-  const held = new Set(record.attributes)
-  return [...side.attributes].every((attribute) => held.has(attribute))
+export function matchesSelector(selector: RoleSelector, record: RoleBearer): boolean {
+  if (selector.isAll || selector.ids.has(record.id)) return true
+  if (selector.attributes.size === 0) return false
+  if (selector.semantic === 'AnyOf') return record.attributes.some((attribute) => selector.attributes.has(attribute))
+  const heldAttributes = new Set(record.attributes)
+  return [...selector.attributes].every((attribute) => heldAttributes.has(attribute))
 }
 
-/** The roles by which a side matches a record, as they are written; none where it does not match. */
-export function findDecidingRoles(side: RoleSelector, record: RoleBearer): string[] {
-  if (side.isAll) return ['#all']
-  const byId = side.ids.has(record.id) ? [`@${record.id}`] : []
-  const shared = record.attributes.filter((attribute) => side.attributes.has(attribute))
-  const isEnough = side.semantic === 'AnyOf' ? shared.length > 0 : shared.length === side.attributes.size
+/** Returns the roles by which a selector matches a record; none if it does not match. */
+export function findDecidingRoles(selector: RoleSelector, record: RoleBearer): string[] {
+  if (selector.isAll) return ['#all']
+  const byId = selector.ids.has(record.id) ? [`@${record.id}`] : []
+  const shared = record.attributes.filter((attribute) => selector.attributes.has(attribute))
+  const isEnough = selector.semantic === 'AnyOf' ? shared.length > 0 : shared.length === selector.attributes.size
   return isEnough ? [...byId, ...shared.map((attribute) => `#${attribute}`)] : byId
 }
 
 /**
- * The fewest attributes that a record lacks for a side to match it; none where it matches already. Undefined where no
- * attribute helps, because the side asks for none.
+ * Returns the fewest attributes that a record lacks for a selector to match it; none if it matches already. Undefined if
+ * the selector names no attributes, so that none helps.
  */
-export function findLackingAttributes(side: RoleSelector, record: RoleBearer): string[] | undefined {
-  if (matchesSelector(side, record)) return []
-  if (side.attributes.size === 0) return undefined
-  const wanted = [...side.attributes].sort()
-  if (side.semantic === 'AnyOf') return wanted.slice(0, 1)
-  return wanted.filter((attribute) => !record.attributes.includes(attribute))
+export function findLackingAttributes(selector: RoleSelector, record: RoleBearer): string[] | undefined {
+  if (matchesSelector(selector, record)) return []
+  if (selector.attributes.size === 0) return undefined
+  const required = [...selector.attributes].sort()
+  if (selector.semantic === 'AnyOf') return required.slice(0, 1)
+  return required.filter((attribute) => !record.attributes.includes(attribute))
 }
 
 /**
- * The fewest sides that match together what these match: everything that one attribute or id decides goes into one side,
- * so that a list over hundreds of policies asks a handful of questions.
+ * Merges selectors into as few as possible that match the same records. Ids and single attributes go into one selector, so
+ * that a list over hundreds of policies needs only a handful of conditions.
  */
-export function mergeSelectors(sides: Iterable<RoleSelector>): RoleSelector[] {
+export function mergeSelectors(selectors: Iterable<RoleSelector>): RoleSelector[] {
   const ids = new Set<string>()
   const attributes = new Set<string>()
-  const demanding = new Map<string, RoleSelector>()
-  for (const side of sides) {
-    if (side.isAll) return [side]
-    for (const id of side.ids) ids.add(id)
-    if (side.semantic === 'AnyOf' || side.attributes.size < 2) {
-      for (const attribute of side.attributes) attributes.add(attribute)
+  const conjunctions = new Map<string, RoleSelector>()
+  for (const selector of selectors) {
+    if (selector.isAll) return [selector]
+    for (const id of selector.ids) ids.add(id)
+    if (selector.semantic === 'AnyOf' || selector.attributes.size < 2) {
+      for (const attribute of selector.attributes) attributes.add(attribute)
     } else {
-      demanding.set(JSON.stringify([...side.attributes].sort()), { ...side, ids: new Set() })
+      conjunctions.set(JSON.stringify([...selector.attributes].sort()), { ...selector, ids: new Set() })
     }
   }
   const isEmpty = ids.size === 0 && attributes.size === 0
-  return [...(isEmpty ? [] : [{ semantic: 'AnyOf', isAll: false, ids, attributes } as const]), ...demanding.values()]
+  return [...(isEmpty ? [] : [{ semantic: 'AnyOf', isAll: false, ids, attributes } as const]), ...conjunctions.values()]
 }

@@ -1,21 +1,21 @@
-// When something last changed that an identity may reach: what clients poll to learn whether to fetch their services.
+// When the services of an identity last changed: clients poll this time to learn whether to fetch their services again.
 import type { Instant } from '../clock.ts'
 import type { RoleBearer, RoleSelector } from './role-selector.ts'
 
 /**
- * Times are kept by role, not by identity: whatever concerns a policy stamps the roles of its subjects, old and new. An
- * identity's time is the newest among its own attributes, so no change is missed, and a poll costs a few look-ups. An
- * identity that shares only some of a policy's attributes may be told of a change that does not concern it.
+ * Times are stored by role, not by identity: a change of a policy stamps the roles of its subjects, old and new. The time of
+ * an identity is the newest time of its attributes, so no change is missed and a poll costs a few look-ups. An identity that
+ * has only some of a policy's attributes may see a new time without a change.
  *
- * Whoever was told a time is told a later one after the next change, also where both happen in one millisecond.
+ * After a change, a client receives a later time than before, even if both fall into the same millisecond.
  */
 export class UpdateTimes {
   readonly #startedAt: Instant
   readonly #byAttribute = new Map<string, Instant>()
   readonly #byIdentity = new Map<string, Instant>()
-  #ofAll: Instant = 0
-  /** The latest time that anybody was told. */
-  #told: Instant = 0
+  #lastChangeForAll: Instant = 0
+  /** The latest time that any client received. */
+  #lastSentAt: Instant = 0
 
   constructor(startedAt: Instant) {
     this.#startedAt = startedAt
@@ -25,36 +25,36 @@ export class UpdateTimes {
   restart(): void {
     this.#byAttribute.clear()
     this.#byIdentity.clear()
-    if (this.#told > 0) this.#ofAll = this.#told + 1
+    if (this.#lastSentAt > 0) this.#lastChangeForAll = this.#lastSentAt + 1
   }
 
-  /** Something about a policy with these subjects changed. */
+  /** Records a change of a policy with these subjects. */
   stamp(subjects: RoleSelector, at: Instant): void {
-    const time = this.#untold(at)
-    if (subjects.isAll) this.#ofAll = time
+    const time = this.#nextTime(at)
+    if (subjects.isAll) this.#lastChangeForAll = time
     for (const attribute of subjects.attributes) this.#byAttribute.set(attribute, time)
     for (const id of subjects.ids) this.#byIdentity.set(id, time)
   }
 
-  /** Something about the identity itself changed. */
+  /** Records a change of the identity itself. */
   stampIdentity(id: string, at: Instant): void {
-    this.#byIdentity.set(id, this.#untold(at))
+    this.#byIdentity.set(id, this.#nextTime(at))
   }
 
-  forgetIdentity(id: string): void {
+  removeIdentity(id: string): void {
     this.#byIdentity.delete(id)
   }
 
-  /** The newest time that concerns the identity; without any that of its sign-in, or of the start where that was later. */
+  /** Returns the newest time that concerns the identity; defaults to the later of its sign-in and the start. */
   lastChangeFor({ id, attributes }: RoleBearer, signedInAt: Instant): Instant {
-    let newest = Math.max(this.#ofAll, this.#byIdentity.get(id) ?? 0)
+    let newest = Math.max(this.#lastChangeForAll, this.#byIdentity.get(id) ?? 0)
     for (const attribute of attributes) newest = Math.max(newest, this.#byAttribute.get(attribute) ?? 0)
     const time = newest || Math.max(signedInAt, this.#startedAt)
-    if (time > this.#told) this.#told = time
+    if (time > this.#lastSentAt) this.#lastSentAt = time
     return time
   }
 
-  #untold(at: Instant): Instant {
-    return at > this.#told ? at : this.#told + 1
+  #nextTime(at: Instant): Instant {
+    return at > this.#lastSentAt ? at : this.#lastSentAt + 1
   }
 }

@@ -87,14 +87,14 @@ async function renderComputedTails(
   const facts = records.map((record) => record.facts)
   const live = await behavior.computeFields(context, facts, view)
   const declared = Object.keys(resource.computed)
-  const unseen = hideOfflineFields(context, resource)
+  const offlineMembers = hideOfflineFields(context, resource)
   // Records that are described by the same object end in the same way.
-  const written = new Map<object | undefined, string>()
+  const tailsByMembers = new Map<object | undefined, string>()
   return live.map((members) => {
-    const known = written.get(members)
-    if (known !== undefined) return known
-    const tail = `${renderComputedFields(declared, { ...members, ...unseen })}}`
-    written.set(members, tail)
+    const cachedTail = tailsByMembers.get(members)
+    if (cachedTail !== undefined) return cachedTail
+    const tail = `${renderComputedFields(declared, { ...members, ...offlineMembers })}}`
+    tailsByMembers.set(members, tail)
     return tail
   })
 }
@@ -102,6 +102,6 @@ async function renderComputedTails(
 /** What only a running controller could know, as those see it who look at the data of one that does not run. */
 function hideOfflineFields({ caller }: Context, { computed: live }: AnyResource): Record<string, unknown> {
   if (caller.kind !== 'local-operator') return {}
-  const unseen = Object.entries(live).filter(([, schema]) => 'x-offline' in schema)
-  return Object.fromEntries(unseen.map(([member, schema]) => [member, schema['x-offline']]))
+  const offlineMembers = Object.entries(live).filter(([, schema]) => 'x-offline' in schema)
+  return Object.fromEntries(offlineMembers.map(([member, schema]) => [member, schema['x-offline']]))
 }

@@ -1,4 +1,4 @@
-// Records made ready once and remembered: most reads then cost a look-up and a paste.
+// The record cache: rendered JSON of records, so that most reads cost a look-up.
 import { LRUCache } from 'lru-cache'
 import type { ReadContext } from '../context.ts'
 import { listLinkColumns } from '../model/links.ts'
@@ -25,7 +25,7 @@ export class RecordCache implements Projection {
   readonly #dependants = mapDependants()
   readonly #referring = mapReferrers()
   readonly #maxBytes: number
-  /** Counts commits: what was read before one is not remembered after it. */
+  /** Counts commits: what was read before one is not cached after it. */
   #commits = 0
 
   constructor(maxBytes = MAX_BYTES) {
@@ -34,10 +34,10 @@ export class RecordCache implements Projection {
 
   /** The record of that id, or undefined. */
   async byId(context: ReadContext, resource: AnyResource, id: string): Promise<CachedRecord | undefined> {
-    const known = this.#partition(resource).byId.get(id)
-    if (known) return known
+    const cached = this.#partition(resource).byId.get(id)
+    if (cached) return cached
     const row = await getRecordTable(resource).byId(context.db, id)
-    return row && (await this.#make(context, resource, [row]))[0]
+    return row && (await this.#render(context, resource, [row]))[0]
   }
 
   /** The records of those ids, in their order; ids without a record are passed over. */
@@ -58,25 +58,25 @@ export class RecordCache implements Projection {
     this.#partitions.clear()
   }
 
-  /** Forgets what a commit changed, and what depends on it. */
+  /** Invalidates the records that a commit changed, and those that depend on them. */
   apply(changes: readonly Change[]): void {
     this.#commits += 1
     for (const { resource, id, before, after } of changes) {
-      for (const plural of withParent(resource)) this.#forget(plural, id)
+      for (const plural of withParent(resource)) this.#invalidate(plural, id)
       for (const { owner, field } of this.#dependants.get(resource) ?? []) {
         for (const values of [before, after]) {
           const ownerId = values?.[field]
-          if (typeof ownerId === 'string') this.#forget(owner, ownerId)
+          if (typeof ownerId === 'string') this.#invalidate(owner, ownerId)
         }
       }
-      if (before && after && this.#looksOther(resource, before, after)) {
+      if (before && after && this.#changesReferences(resource, before, after)) {
         for (const plural of withParent(resource).flatMap((name) => this.#referring.get(name) ?? []))
           this.#clear(plural)
       }
     }
   }
 
-  /** Forgets all records of a resource. */
+  /** Invalidates all records of a resource. */
   clear(plural: string): void {
     this.#commits += 1
     this.#clear(plural)
@@ -85,37 +85,37 @@ export class RecordCache implements Projection {
   async #gather<K>(
     context: ReadContext,
     resource: AnyResource,
-    wanted: readonly K[],
-    known: Pick<ReadonlyMap<K, CachedRecord>, 'get'>,
-    load: (missing: readonly K[]) => Promise<AnyRow[]>,
+    keys: readonly K[],
+    partition: Pick<ReadonlyMap<K, CachedRecord>, 'get'>,
+    load: (missingKeys: readonly K[]) => Promise<AnyRow[]>,
     keyOf: (record: CachedRecord) => K,
   ): Promise<CachedRecord[]> {
-    // Taken before anything is waited for: a commit, or the others of the page, may make them forgotten meanwhile.
-    const found = wanted.map((key) => known.get(key))
-    const missing = wanted.filter((_, at) => !found[at])
-    if (missing.length === 0) return found as CachedRecord[]
-    const made = await this.#make(context, resource, await load(missing))
-    const fresh = new Map(made.map((record) => [keyOf(record), record]))
-    return wanted.flatMap((key, at) => found[at] ?? fresh.get(key) ?? [])
+    // Read before the first await: a commit, or other records of the page, may evict them meanwhile.
+    const cached = keys.map((key) => partition.get(key))
+    const missingKeys = keys.filter((_, at) => !cached[at])
+    if (missingKeys.length === 0) return cached as CachedRecord[]
+    const rendered = await this.#render(context, resource, await load(missingKeys))
+    const renderedByKey = new Map(rendered.map((record) => [keyOf(record), record]))
+    return keys.flatMap((key, at) => cached[at] ?? renderedByKey.get(key) ?? [])
   }
 
-  async #make(context: ReadContext, resource: AnyResource, rows: readonly AnyRow[]): Promise<CachedRecord[]> {
+  async #render(context: ReadContext, resource: AnyResource, rows: readonly AnyRow[]): Promise<CachedRecord[]> {
     const before = this.#commits
-    const made = await renderCachedRecords(context, resource, rows)
-    if (this.#commits === before) for (const record of made) this.#remember(resource, record)
-    return made
+    const records = await renderCachedRecords(context, resource, rows)
+    if (this.#commits === before) for (const record of records) this.#add(resource, record)
+    return records
   }
 
-  #remember(resource: AnyResource, record: CachedRecord): void {
+  #add(resource: AnyResource, record: CachedRecord): void {
     const { byId, byKey } = this.#partition(resource)
     if (byKey.has(record.n)) return
     byId.set(record.id, record)
-    // A record that is larger than the cache is not in it.
+    // The cache rejects a record that is larger than the whole cache.
     if (byId.has(record.id)) byKey.set(record.n, record)
     this.#evict()
   }
 
-  /** Makes room in the largest partition: however many identities are read, the few policies stay cached. */
+  /** Evicts from the largest partition, so that reading many identities does not evict the few policies. */
   #evict(): void {
     const caches = [...this.#partitions.values()].map(({ byId }) => byId)
     let bytes = caches.reduce((sum, { calculatedSize }) => sum + calculatedSize, 0)
@@ -127,7 +127,7 @@ export class RecordCache implements Projection {
     }
   }
 
-  #forget(plural: string, id: string): void {
+  #invalidate(plural: string, id: string): void {
     this.#partitions.get(plural)?.byId.delete(id)
   }
 
@@ -135,8 +135,8 @@ export class RecordCache implements Projection {
     this.#partitions.delete(plural)
   }
 
-  /** Whether references to the record read differently than before. */
-  #looksOther(plural: string, before: Change['before'], after: Change['after']): boolean {
+  /** Whether a change alters what references to the record show. */
+  #changesReferences(plural: string, before: Change['before'], after: Change['after']): boolean {
     return ['name', ...listLinkColumns(getResource(plural))].some((name) => before?.[name] !== after?.[name])
   }
 
@@ -146,7 +146,7 @@ export class RecordCache implements Projection {
       const byKey = new Map<number, CachedRecord>()
       const byId = new LRUCache<string, CachedRecord>({
         maxSize: this.#maxBytes,
-        sizeCalculation: sizeOf,
+        sizeCalculation: estimateBytes,
         dispose: ({ n }) => byKey.delete(n),
       })
       partition = { byId, byKey }
@@ -157,29 +157,29 @@ export class RecordCache implements Projection {
 }
 
 /** What a record takes, with what it takes to find it. */
-function sizeOf({ bytes }: CachedRecord): number {
+function estimateBytes({ bytes }: CachedRecord): number {
   return bytes.length + 500
 }
 
 /** By resource: the resources whose records change their look with it, and the field that says which record. */
 function mapDependants(): Map<string, { owner: string; field: string }[]> {
-  const found = new Map<string, { owner: string; field: string }[]>()
+  const dependants = new Map<string, { owner: string; field: string }[]>()
   for (const { plural: owner, dependsOn } of resources as readonly AnyResource[]) {
     for (const [resource, fields] of Object.entries(dependsOn)) {
-      found.set(resource, [...(found.get(resource) ?? []), ...fields.map((field) => ({ owner, field }))])
+      dependants.set(resource, [...(dependants.get(resource) ?? []), ...fields.map((field) => ({ owner, field }))])
     }
   }
-  return found
+  return dependants
 }
 
 /** By resource: the resources whose records show its records by name. */
 function mapReferrers(): Map<string, string[]> {
-  const found = new Map<string, string[]>()
+  const referrers = new Map<string, string[]>()
   for (const { plural, fields } of resources as readonly AnyResource[]) {
     for (const { kind } of Object.values(fields)) {
       const isShown = kind.roles || (kind.name === 'reference' && kind.reference?.as)
-      if (kind.target && isShown) found.set(kind.target, [...(found.get(kind.target) ?? []), plural])
+      if (kind.target && isShown) referrers.set(kind.target, [...(referrers.get(kind.target) ?? []), plural])
     }
   }
-  return found
+  return referrers
 }

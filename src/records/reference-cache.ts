@@ -1,4 +1,4 @@
-// How one record shows another: {_links, entity, id, name}, remembered until the other record changes.
+// How one record shows another: {_links, entity, id, name}, cached until the other record changes.
 import type { Kysely } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { getCompiledResource } from '../model/index.ts'
@@ -18,7 +18,7 @@ const MAX_BYTES_PER_RESOURCE = 5 * 1024 * 1024
 // The object, and its place in the cache.
 const ENTRY_BYTES = 200
 
-/** References by resource and id. Fed by commits, so that a remembered name is never an old one. */
+/** References by resource and id. It follows the change feed, so that a cached name is never outdated. */
 export class ReferenceCache implements Projection {
   readonly name = 'reference cache'
   readonly #byResource = new Map<string, LRUCache<string, Reference>>()
@@ -27,20 +27,20 @@ export class ReferenceCache implements Projection {
   /** References to the records of `plural` with these ids; ids without a record are absent in the result. */
   async find(db: Kysely<Database>, plural: string, ids: Iterable<string>): Promise<ReadonlyMap<string, Reference>> {
     const cached = this.#cacheOf(plural)
-    const found = new Map<string, Reference>()
-    const missing: string[] = []
+    const references = new Map<string, Reference>()
+    const missingIds: string[] = []
     for (const id of new Set(ids)) {
       const reference = cached.get(id)
-      if (reference) found.set(id, reference)
-      else missing.push(id)
+      if (reference) references.set(id, reference)
+      else missingIds.push(id)
     }
-    if (missing.length > 0) {
-      for (const [id, reference] of await this.#load(db, getResource(plural), missing)) {
-        found.set(id, reference)
+    if (missingIds.length > 0) {
+      for (const [id, reference] of await this.#load(db, getResource(plural), missingIds)) {
+        references.set(id, reference)
         cached.set(id, reference)
       }
     }
-    return found
+    return references
   }
 
   /** Forgets everything: references are read from rows when they are needed. */
@@ -48,7 +48,7 @@ export class ReferenceCache implements Projection {
     this.#byResource.clear()
   }
 
-  /** Forgets what a commit changed. */
+  /** Invalidates the references that a commit changed. */
   apply(changes: readonly Change[]): void {
     for (const { resource, id } of changes) {
       for (const plural of withParent(resource)) this.#byResource.get(plural)?.delete(id)
@@ -65,25 +65,25 @@ export class ReferenceCache implements Projection {
   }
 
   async #load(db: Kysely<Database>, resource: AnyResource, ids: readonly string[]): Promise<[string, Reference][]> {
-    const rows = await this.#rowsOf(resource)(db, JSON.stringify(ids))
+    const rows = await this.#getRowQuery(resource)(db, JSON.stringify(ids))
     return rows.map((row) => [row.id as string, this.#reference(resource, row as AnyRow)])
   }
 
   /** The statement that finds rows of a resource by a JSON array of ids, with the columns that references show. */
-  #rowsOf(resource: AnyResource): PreparedQuery<[ids: string], AnyRow> {
-    let rowsOf = this.#statements.get(resource.plural)
-    if (!rowsOf) {
+  #getRowQuery(resource: AnyResource): PreparedQuery<[ids: string], AnyRow> {
+    let query = this.#statements.get(resource.plural)
+    if (!query) {
       const columns = new Set([...listLinkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
-      rowsOf = prepareQuery(
+      query = prepareQuery(
         (db, ids) =>
           db
             .selectFrom(resource.table)
             .select([...columns])
             .where(isElementOf(db, 'id', ids)) as never,
       )
-      this.#statements.set(resource.plural, rowsOf)
+      this.#statements.set(resource.plural, query)
     }
-    return rowsOf
+    return query
   }
 
   #reference(resource: AnyResource, row: AnyRow): Reference {

@@ -28,11 +28,11 @@ export async function renderCachedRecords(
 ): Promise<CachedRecord[]> {
   if (rows.length === 0) return []
   const plan = getCompiledResource(resource.plural).recordPlan
-  const named = await loadReferences(context, plan, rows)
+  const references = await loadReferences(context, plan, rows)
   const derived = await context.controller.behaviors.get(resource).deriveFields?.(context, rows)
   return rows.map((row, at) => {
     const links = `{"_links":${plan.links(row)}`
-    const bytes = Buffer.from(links + renderMembers(plan, row, named, derived?.[at]))
+    const bytes = Buffer.from(links + renderMembers(plan, row, references, derived?.[at]))
     return { n: row.n, id: row.id, bytes, membersAt: Buffer.byteLength(links), facts: toComputedInput(resource, row) }
   })
 }
@@ -48,30 +48,30 @@ async function loadReferences(
   plan: RecordPlan,
   rows: readonly AnyRow[],
 ): Promise<ReferencesById> {
-  const wanted = new Map<string, Set<string>>()
+  const idsByResource = new Map<string, Set<string>>()
   for (const { resource, idsOf } of plan.targets) {
-    let ids = wanted.get(resource)
+    let ids = idsByResource.get(resource)
     if (!ids) {
       ids = new Set()
-      wanted.set(resource, ids)
+      idsByResource.set(resource, ids)
     }
     for (const row of rows) for (const id of idsOf(row)) ids.add(id)
   }
-  const named = new Map<string, ReadonlyMap<string, Reference>>()
-  for (const [resource, ids] of wanted) {
-    if (ids.size > 0) named.set(resource, await context.controller.references.find(context.db, resource, ids))
+  const references = new Map<string, ReadonlyMap<string, Reference>>()
+  for (const [resource, ids] of idsByResource) {
+    if (ids.size > 0) references.set(resource, await context.controller.references.find(context.db, resource, ids))
   }
-  return named
+  return references
 }
 
 function renderMembers(
   plan: RecordPlan,
   row: AnyRow,
-  named: ReferencesById,
+  references: ReferencesById,
   derived: Readonly<Record<string, unknown>> | undefined,
 ): string {
   let text = ''
-  for (const member of plan.members) text += member(row, named)
+  for (const member of plan.members) text += member(row, references)
   return derived ? text + renderComputedFields(plan.derived, derived) : text
 }
 

@@ -8,34 +8,34 @@ import { findFirstProblem, type Problem, toProblemError } from './validate.ts'
 /** What a body is for: it decides what must be there, and what an absent member means. */
 export type Purpose = 'create' | 'replace' | 'patch'
 
-/** A body's shape, made once for each operation that takes one. */
+/** The shape of a body; each operation with a body builds its own at boot. */
 export interface BodyShape {
   readonly purpose: Purpose
   readonly fields: Fields
   readonly schema: JsonSchema
-  /** Members that records carry on read: whoever sends a record back is not told that they are unknown. */
-  readonly tolerated: ReadonlySet<string>
+  /** Members that records have on read: a body may repeat them, so that a client can send a record back as it read it. */
+  readonly readOnlyMembers: ReadonlySet<string>
   readonly secrets: ReadonlySet<string>
 }
 
-/** How much a body may differ from its schema: nothing in the words of the documents, some in those of other clients. */
+/** How far a body may differ from its schema. The native dialect allows no difference, the dialect `openziti` some. */
 export interface BodyTolerance {
   /** Whether members that the schema does not name are refused with 400, or ignored. */
   readonly unknownMembers: 'refuse' | 'ignore'
-  /** Whether a member may be written in another case if none is written exactly. */
+  /** Whether a member name in another case counts if the body has no exact match. */
   readonly memberCase: 'exact' | 'any'
-  /** Whether null is refused with 400 in a member that does not take it, or counts as absent. */
+  /** Whether null in a member that is not nullable is refused with 400, or counts as absent. */
   readonly undeclaredNulls: 'refuse' | 'ignore'
 }
 
-/** For bodies that must be what their schema says. */
+/** For bodies that must match their schema exactly. */
 export const NO_TOLERANCE: BodyTolerance = {
   unknownMembers: 'refuse',
   memberCase: 'exact',
   undeclaredNulls: 'refuse',
 }
 
-export function buildBodyShape(purpose: Purpose, fields: Fields, tolerated: Iterable<string> = []): BodyShape {
+export function buildBodyShape(purpose: Purpose, fields: Fields, readOnlyMembers: Iterable<string> = []): BodyShape {
   const writable = Object.fromEntries(Object.entries(fields).filter(([, field]) => isWritable(field)))
   const secrets = Object.entries(writable).flatMap(([name, field]) =>
     field.options.secret ? [toMemberName(name, field)] : [],
@@ -44,7 +44,7 @@ export function buildBodyShape(purpose: Purpose, fields: Fields, tolerated: Iter
     purpose,
     fields: writable,
     schema: toObjectSchema(writable, purpose),
-    tolerated: new Set(tolerated),
+    readOnlyMembers: new Set(readOnlyMembers),
     secrets: new Set(secrets),
   }
 }
@@ -53,7 +53,7 @@ function isWritable(field: AnyField): boolean {
   return field.options.access !== 'read' && field.options.access !== 'internal'
 }
 
-/** Whether a change leaves the field alone, because only a new record sets it. */
+/** Whether an update ignores the field, because only a create sets it. */
 function isFixed({ access }: FieldOptions, purpose: Purpose): boolean {
   return access === 'create' && purpose !== 'create'
 }
@@ -88,19 +88,19 @@ function toValueSchema(field: AnyField, purpose: Purpose): JsonSchema {
   return {
     ...(members ? toObjectSchema(members, purpose) : compact(schema)),
     ...(acceptsNull(field, purpose) ? { nullable: true } : {}),
-    ...notes(field, purpose),
+    ...describeMember(field, purpose),
   }
 }
 
-/** What a member is beyond its form; documents say it to people, and commands are made from it. */
-function notes({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
+/** The annotations of a member: documents show them, and commands are generated from them. */
+function describeMember({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
   const { target, roles, reference } = kind
   return compact({
     description: options.summary,
-    // Accepted so that a record can be sent back as it was read, and left alone.
+    // Accepted and ignored, so that a client can send a record back as it read it.
     readOnly: isFixed(options, purpose) || undefined,
     writeOnly: options.secret || undefined,
-    // Ids of these records; in roles behind an @.
+    // The resource whose ids the member holds; in roles after an @.
     'x-refers-to': reference?.choices ? undefined : target,
     'x-roles': roles,
     'x-command-default': options.commandDefault,
@@ -108,8 +108,8 @@ function notes({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
 }
 
 /**
- * Checks a body and returns its members by field name. Absent members are absent in the result. So are those that are
- * null, because the default then holds; in a patch they have their default, or are absent if they have none.
+ * Validates a body and returns its members by field name. An absent member is absent in the result. A member that is null
+ * is absent too, because its default applies; in a patch it has its default, or is absent if it has none.
  * @throws COULD_NOT_PARSE_BODY or COULD_NOT_VALIDATE with the first problem
  */
 export function readBody(shape: BodyShape, body: unknown, tolerance: BodyTolerance): Record<string, unknown> {
@@ -117,39 +117,39 @@ export function readBody(shape: BodyShape, body: unknown, tolerance: BodyToleran
   return readObject(shape, body, tolerance, '')
 }
 
-/** The same for a body that is an array of such objects; errors name a member as `0.name`. */
+/** Validates a body that is an array of such objects; errors name a member as `0.name`. */
 export function readBodies(shape: BodyShape, body: unknown, tolerance: BodyTolerance): Record<string, unknown>[] {
   if (!Array.isArray(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON array' })
   assertStorable(body)
   return body.map((entry, at) => readObject(shape, entry, tolerance, `${at}.`))
 }
 
-function readObject(shape: BodyShape, sent: unknown, tolerance: BodyTolerance, path: string): Record<string, unknown> {
+function readObject(shape: BodyShape, value: unknown, tolerance: BodyTolerance, path: string): Record<string, unknown> {
   const { fields, purpose, schema, secrets } = shape
-  const body = tolerance.memberCase === 'any' ? withSchemaNames(schema, sent) : sent
+  const body = tolerance.memberCase === 'any' ? withSchemaNames(schema, value) : value
   assertObject(body)
-  if (tolerance.unknownMembers === 'refuse') refuseUnknown(schema, body, shape.tolerated, path)
-  const known = knownMembers(fields, purpose, body, tolerance)
-  const problem = findFirstProblem(schema, known)
-  if (problem) throw bodyError(fields, { ...problem, field: path + problem.field }, secrets)
-  return fieldValues(fields, purpose, known, path)
+  if (tolerance.unknownMembers === 'refuse') rejectUnknownMembers(schema, body, shape.readOnlyMembers, path)
+  const bodyMembers = pickDeclaredMembers(fields, purpose, body, tolerance)
+  const problem = findFirstProblem(schema, bodyMembers)
+  if (problem) throw toBodyError(fields, { ...problem, field: path + problem.field }, secrets)
+  return toFieldValues(fields, purpose, bodyMembers, path)
 }
 
-function bodyError(fields: Fields, problem: Problem, secrets: ReadonlySet<string>): ControllerError {
+function toBodyError(fields: Fields, problem: Problem, secrets: ReadonlySet<string>): ControllerError {
   const isRule = Object.entries(fields).some(
     ([name, field]) => field.kind.isTypeRule && toMemberName(name, field) === problem.field,
   )
   return toProblemError(isRule ? { ...problem, isWrongType: false } : problem, secrets)
 }
 
-// Deeper than any sensible document, and far from what would exhaust the stack of those who walk through one.
+// Deeper than any sensible document, and far below what exhausts the stack of recursive code.
 const MAX_DEPTH = 64
 const LONE_SURROGATE = /\p{Surrogate}/u
 
-/** @throws COULD_NOT_PARSE_BODY for what no field can hold, wherever it stands: excessive depth, U+0000, half surrogate pairs */
+/** @throws COULD_NOT_PARSE_BODY if any part of the body cannot be stored: too deep, U+0000, a lone surrogate */
 function assertStorable(body: unknown): void {
-  const waiting: (readonly [value: unknown, depth: number])[] = [[body, 1]]
-  for (let next = waiting.pop(); next; next = waiting.pop()) {
+  const stack: (readonly [value: unknown, depth: number])[] = [[body, 1]]
+  for (let next = stack.pop(); next; next = stack.pop()) {
     const [value, depth] = next
     if (typeof value === 'string') assertUnicode(value)
     if (typeof value !== 'object' || value === null) continue
@@ -157,7 +157,7 @@ function assertStorable(body: unknown): void {
       throw errors.COULD_NOT_PARSE_BODY({ message: `the body is nested more than ${MAX_DEPTH} levels deep` })
     for (const [name, member] of Object.entries(value)) {
       assertUnicode(name)
-      waiting.push([member, depth + 1])
+      stack.push([member, depth + 1])
     }
   }
 }
@@ -178,74 +178,80 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Refuses members that the schema does not name, at any depth. Maps, whose keys no schema names, take any. */
-function refuseUnknown(schema: JsonSchema, value: unknown, tolerated: ReadonlySet<string>, path: string): void {
+/** Rejects members that the schema does not declare, at any depth. A map accepts any key. */
+function rejectUnknownMembers(
+  schema: JsonSchema,
+  value: unknown,
+  readOnlyMembers: ReadonlySet<string>,
+  path: string,
+): void {
   const { items, properties } = schema
   if (Array.isArray(value)) {
-    if (items) for (const [at, entry] of value.entries()) refuseUnknown(items, entry, tolerated, `${path}${at}.`)
+    if (items)
+      for (const [at, entry] of value.entries()) rejectUnknownMembers(items, entry, readOnlyMembers, `${path}${at}.`)
     return
   }
   if (!isRecord(value) || !properties) return
   for (const [name, member] of Object.entries(value)) {
-    const ofMember = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (!ofMember && !tolerated.has(name)) throw invalidError(path + name, 'is not known here', member)
-    if (ofMember) refuseUnknown(ofMember, member, tolerated, `${path}${name}.`)
+    const memberSchema = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (!memberSchema && !readOnlyMembers.has(name)) throw invalidError(path + name, 'is not known here', member)
+    if (memberSchema) rejectUnknownMembers(memberSchema, member, readOnlyMembers, `${path}${name}.`)
   }
 }
 
-/** The members that the fields name, without the nulls that count as absent. */
-function knownMembers(
+/** Returns the members that the fields declare, without the nulls that count as absent. */
+function pickDeclaredMembers(
   fields: Fields,
   purpose: Purpose,
   body: Record<string, unknown>,
   tolerance: BodyTolerance,
 ): Record<string, unknown> {
-  const known: Record<string, unknown> = {}
+  const bodyMembers: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const member = toMemberName(name, field)
     const value = Object.hasOwn(body, member) ? body[member] : undefined
     const { members } = field.kind
     if (value === undefined || (value === null && isNullAbsent(field, purpose, tolerance))) continue
-    known[member] = members && isRecord(value) ? knownMembers(members, purpose, value, tolerance) : value
+    bodyMembers[member] = members && isRecord(value) ? pickDeclaredMembers(members, purpose, value, tolerance) : value
   }
-  return known
+  return bodyMembers
 }
 
-/** Whether null counts as absent. What must be sent is then missed, which says more than the wrong type. */
+/** Whether null counts as absent. A required member is then reported as missing, which says more than a wrong type. */
 function isNullAbsent(field: AnyField, purpose: Purpose, tolerance: BodyTolerance): boolean {
   if (acceptsNull(field, purpose)) return false
-  // A record that shows null there can be sent back as it was read.
+  // A client can then send back a record that shows null here.
   if (isFixed(field.options, purpose)) return true
   return isRequired(field, purpose) || tolerance.undeclaredNulls === 'ignore'
 }
 
-function fieldValues(
+function toFieldValues(
   fields: Fields,
   purpose: Purpose,
-  sent: Record<string, unknown>,
+  bodyMembers: Record<string, unknown>,
   path: string,
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const member = toMemberName(name, field)
-    const value = Object.hasOwn(sent, member) ? sent[member] : undefined
+    const value = Object.hasOwn(bodyMembers, member) ? bodyMembers[member] : undefined
     if (value === undefined) continue
-    if (value !== null) values[name] = fieldValue(field, purpose, value, path + member)
-    // A field that records must be given has no default: null leaves it as it is.
+    if (value !== null) values[name] = toFieldValue(field, purpose, value, path + member)
+    // A required field has no default: null leaves it unchanged.
     else if (purpose === 'patch' && !field.options.required) values[name] = getFallback(field)
   }
   return values
 }
 
-function fieldValue(field: AnyField, purpose: Purpose, value: unknown, path: string): unknown {
+function toFieldValue(field: AnyField, purpose: Purpose, value: unknown, path: string): unknown {
   const { kind } = field
-  if (kind.members) return fieldValues(kind.members, purpose, value as Record<string, unknown>, `${path}.`)
+  if (kind.members) return toFieldValues(kind.members, purpose, value as Record<string, unknown>, `${path}.`)
   const objection = kind.objection?.(value)
   if (objection) throw invalidError(path, objection.reason, objection.value)
   return kind.normalize ? kind.normalize(value, purpose) : value
 }
 
-/** What a field holds that was not sent on create or replace. */
+/** The value of a field that a create or replace does not send. */
 function getFallback(field: AnyField): unknown {
   const { kind, options } = field
   if (options.default !== undefined) return options.default
@@ -253,7 +259,7 @@ function getFallback(field: AnyField): unknown {
   return options.nullable ? null : kind.empty
 }
 
-/** `values` completed for all fields: what create and replace mean by an absent member. */
+/** Returns `values` with the fallback of each absent field: the meaning of an absent member in a create or replace. */
 export function applyFallbacks(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const complete: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
@@ -265,7 +271,7 @@ export function applyFallbacks(fields: Fields, values: Readonly<Record<string, u
   return complete
 }
 
-/** What a patch makes of a record: sent members replace, structured ones merge, all others stay the very same value. */
+/** Returns a record after a patch: structured members merge, other sent members replace, the rest is the same value. */
 export function applyPatch(
   fields: Fields,
   previous: Readonly<Record<string, unknown>>,
@@ -281,7 +287,7 @@ export function applyPatch(
   return next
 }
 
-/** The error for a body that is missing where one is needed. */
+/** The error for a missing body. */
 export function bodyRequiredError(): ControllerError {
   return errors.COULD_NOT_VALIDATE({ field: 'body', reason: 'is required' })
 }

@@ -1,4 +1,4 @@
-// The schemas that administrators bring for their config types: compiled once, bounded in size and time, never fetched.
+// JSON schemas of config types: compiled once, bounded in size and time; references to other documents are not fetched.
 
 import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import AjvDraft04 from 'ajv-draft-04'
@@ -13,15 +13,15 @@ const MAX_SCHEMA_BYTES = 64 * 1024
 const MAX_COMPILED_BYTES = 16 * 1024 * 1024
 const COMPILER_BYTES = 40 * 1024
 const COMPILED_BYTES_PER_CHARACTER = 13
-// A schema of the largest size compiles in a fifth of this on a slow machine; built-in ones in a few milliseconds.
+// The largest schema compiles in a fifth of this on a slow machine, a built-in one in a few milliseconds.
 const COMPILE_TIMEOUT_MS = 1000
-// Data of a megabyte is checked in a fifth of this. A pattern can be written that never ends, and so can a recursion.
+// A megabyte of data validates in a fifth of this. A pattern or a recursion may never terminate.
 const VALIDATE_TIMEOUT_MS = 250
 
 const options: Options = {
-  // The value of a failing member comes along only in verbose mode.
+  // Errors carry the value of the failing member only in verbose mode.
   verbose: true,
-  // Keywords and formats that nobody knows are notes.
+  // Unknown keywords and formats are annotations.
   strict: false,
   ownProperties: true,
   logger: false,
@@ -29,12 +29,12 @@ const options: Options = {
 
 export class ConfigSchemas {
   /** By the text of the schema. */
-  readonly #compiled = new LRUCache<string, ValidateFunction>({
+  readonly #validators = new LRUCache<string, ValidateFunction>({
     maxSize: MAX_COMPILED_BYTES,
     sizeCalculation: (_, text) => COMPILER_BYTES + COMPILED_BYTES_PER_CHARACTER * text.length,
   })
 
-  /** @throws COULD_NOT_VALIDATE of the field `schema` where it is no schema, or not one for objects */
+  /** @throws COULD_NOT_VALIDATE for the field `schema` if it is not a usable schema, or not one for objects */
   assertUsable(schema: Readonly<Record<string, unknown>>): void {
     const text = JSON.stringify(schema)
     if (text.length > MAX_SCHEMA_BYTES)
@@ -51,7 +51,7 @@ export class ConfigSchemas {
 
   /**
    * @param schemaText the schema as it is stored
-   * @throws COULD_NOT_VALIDATE of the first member of `data` that does not fit, by its path; `(root)` is the whole
+   * @throws COULD_NOT_VALIDATE for the first member of `data` that does not match, by its path; `(root)` is the whole
    */
   assertMatches(schemaText: string, data: unknown): void {
     const check = this.#getValidator(schemaText)
@@ -62,7 +62,7 @@ export class ConfigSchemas {
 
   #getValidator(schemaText: string): ValidateFunction {
     try {
-      return this.#compiled.get(schemaText) ?? this.#compile(schemaText)
+      return this.#validators.get(schemaText) ?? this.#compile(schemaText)
     } catch (error) {
       throw invalidError('type', `has a schema that is not usable: ${(error as Error).message}`)
     }
@@ -71,22 +71,22 @@ export class ConfigSchemas {
   #compile(schemaText: string): ValidateFunction {
     const schema = JSON.parse(schemaText) as Record<string, unknown>
     const check = runWithin(COMPILE_TIMEOUT_MS, () => compile(schema))
-    this.#compiled.set(schemaText, check)
+    this.#validators.set(schemaText, check)
     return check
   }
 }
 
 /**
- * Compiles a schema of the draft that it names: 4, 6 or 7; one that names none of them is read as draft-07. References lead
- * into the schema itself, or to the draft; all others are refused.
+ * Compiles a schema of the draft that it names: 4, 6 or 7; without a draft it is read as draft-07. A reference may point into
+ * the schema itself or to the draft; any other is refused.
  */
 function compile({ $schema, ...schema }: Record<string, unknown>): ValidateFunction {
   if ('$async' in schema) throw new Error('it is asynchronous')
   const isDraft04 = typeof $schema === 'string' && $schema.includes('json-schema.org/draft-04/')
-  // A compiler each: a schema's own $id must not meet that of another.
+  // One compiler a schema, because the $id of two schemas may be equal.
   const ajv = isDraft04 ? (new AjvDraft04.default(options) as unknown as Ajv) : new Ajv(options)
   addFormats.default(ajv)
-  // The older word for $id says nothing here, and a compiler of a later draft trips over it.
+  // Compilers of later drafts reject `id`, the draft-04 name of $id.
   if (!isDraft04 && typeof schema.id === 'string') delete schema.id
   return ajv.compile(schema)
 }

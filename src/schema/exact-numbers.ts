@@ -1,21 +1,21 @@
-// Finds numbers in JSON text that parsing would change in silence: those beyond a double, and integers it cannot hold.
+// Rejects numbers in JSON text that a double cannot represent, because parsing would change them silently.
 import { errors, toPrintable } from '../errors.ts'
 
-// A number without an exponent and with fewer digits is always exact. Most bodies hold neither.
+// A number with fewer digits and no exponent is always exact, so most bodies need no further check.
 const MAY_BE_INEXACT = /[\d.]{16}|\d[eE]/
-// So many digits tell every double from its neighbours; a fraction with more of them has digits that would be lost.
+// 17 digits identify every double; a fraction with more digits would lose some.
 const MAX_FRACTION_DIGITS = 17
 
 /**
- * Takes JSON text that parses.
- * @throws COULD_NOT_PARSE_BODY if a number would come back as another one
+ * @param json JSON text that parses
+ * @throws COULD_NOT_PARSE_BODY if a number would be read back as another one
  */
 export function assertExactNumbers(json: string): void {
   if (!MAY_BE_INEXACT.test(json)) return
   let at = 0
   while (at < json.length) {
     if (json[at] === '"') {
-      at = endOfString(json, at)
+      at = findStringEnd(json, at)
     } else if (isNumberStart(json[at])) {
       const start = at
       while (at < json.length && isNumberPart(json[at])) at += 1
@@ -39,7 +39,7 @@ function isDigit(character: string | undefined): boolean {
 }
 
 /** The index after the closing quote of the string that begins at `start`. */
-function endOfString(json: string, start: number): number {
+function findStringEnd(json: string, start: number): number {
   let at = start + 1
   while (at < json.length && json[at] !== '"') at += json[at] === '\\' ? 2 : 1
   return at + 1
@@ -47,10 +47,10 @@ function endOfString(json: string, start: number): number {
 
 function assertExact(token: string): void {
   const value = Number(token)
-  const sent = decimal(token)
-  if (Number.isFinite(value) && isSame(sent, decimal(String(value)))) return
-  const isFraction = sent.exponent < 0
-  if (isFraction && value !== 0 && Number.isFinite(value) && sent.digits.length <= MAX_FRACTION_DIGITS) return
+  const original = parseDecimal(token)
+  if (Number.isFinite(value) && isSameNumber(original, parseDecimal(String(value)))) return
+  const isFraction = original.exponent < 0
+  if (isFraction && value !== 0 && Number.isFinite(value) && original.digits.length <= MAX_FRACTION_DIGITS) return
   throw errors.COULD_NOT_PARSE_BODY({
     message: `the number ${toPrintable(token)} is too large or too precise: it would come back as another one`,
   })
@@ -63,7 +63,7 @@ interface Decimal {
   readonly exponent: number
 }
 
-function decimal(token: string): Decimal {
+function parseDecimal(token: string): Decimal {
   const isNegative = token.startsWith('-')
   const [mantissa = '', exponent = '0'] = token
     .slice(isNegative ? 1 : 0)
@@ -82,7 +82,7 @@ function decimal(token: string): Decimal {
   }
 }
 
-function isSame(a: Decimal, b: Decimal): boolean {
+function isSameNumber(a: Decimal, b: Decimal): boolean {
   if (a.digits === '' || b.digits === '') return a.digits === b.digits
   return a.isNegative === b.isNegative && a.digits === b.digits && a.exponent === b.exponent
 }

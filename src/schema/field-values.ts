@@ -1,4 +1,4 @@
-// The types that follow from fields: what the code sees, what columns hold, what callers may send.
+// The types that follow from fields: values in the code, values in columns, and what clients may send.
 import type { Field, Fields } from './field.ts'
 
 export type ValueOf<F> = F extends Field<infer V, infer _S, infer _O> ? V : never
@@ -8,7 +8,7 @@ type OptionsOf<F> = F extends Field<infer _V, infer _S, infer O> ? O : never
 /** The values of fields, as the code sees them. */
 export type Values<F extends Fields> = { -readonly [K in keyof F]: ValueOf<F[K]> }
 
-/** The same, as the columns hold them. */
+/** The values of fields, as the columns hold them. */
 export type StoredValues<F extends Fields> = { -readonly [K in keyof F]: StoredOf<F[K]> }
 
 type InputName<K, O> = O extends { input: infer N extends string } ? N : K
@@ -30,5 +30,5 @@ type Optional_<F extends Fields, On> = {
     : never]?: ValueOf<F[K]> | null
 }
 
-/** What a caller may send to create a record. */
+/** What a client may send to create a record. */
 export type CreateInput<F extends Fields> = Required_<F, 'create'> & Optional_<F, 'create'>

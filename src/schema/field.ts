@@ -1,7 +1,7 @@
-// What a field is: the options it is written with, and what is the same for all fields of a kind.
+// The model of a field: its kind, which many fields share, and its own options.
 import type { JsonSchema } from './json-schema.ts'
 
-/** What a column can hold; booleans are 0 and 1, times are milliseconds, everything structured is JSON text. */
+/** The value of a column: booleans are 0 and 1, times are milliseconds, structured values are JSON text. */
 export type Stored = string | number | null
 
 /** How a literal of the filter language compares with a field. */
@@ -9,8 +9,8 @@ export type FilterType = 'string' | 'integer' | 'boolean' | 'date' | 'tags'
 
 /**
  * Who sets a field, and who sees it.
- * `write`: callers set it, on create, replace and patch. `create`: callers set it once; it is accepted and left alone
- * afterwards. `read`: the controller sets it and shows it. `internal`: the controller sets it and never shows it.
+ * `write`: clients set it, on create, replace and patch. `create`: clients set it on create; updates accept and ignore it.
+ * `read`: the controller sets it and shows it. `internal`: the controller sets it and never shows it.
  */
 export type Access = 'write' | 'create' | 'read' | 'internal'
 
@@ -23,27 +23,27 @@ export interface FieldOptions<V = unknown> {
   /** Its value can be null. */
   readonly nullable?: boolean
   /**
-   * Bodies may hold null, all of them or those that patch: the field then falls back to its default; one that is required
-   * has none, and a patch leaves it as it is.
+   * Bodies, or those of a patch only, may hold null: the field then falls back to its default. A required field has no
+   * default: a patch leaves it unchanged.
    */
   readonly acceptsNull?: boolean | 'patch'
-  /** What a create or replace without the field stores; without it null where nullable, else the kind's empty value. */
+  /** The value if a create or replace does not send the field; defaults to null if nullable, else to the kind's empty value. */
   readonly default?: V
-  /** Lists can be filtered and sorted by it, under its own name or the one given. */
+  /** Lists can be filtered and sorted by it, under its own name or this one. */
   readonly filter?: boolean | string
   /** No two records may hold the same value. */
   readonly unique?: boolean
-  /** Goes in, never comes out; `***` in the audit. */
+  /** Write-only: no response shows it, and the audit shows `***`. */
   readonly secret?: boolean
-  /** Shown to whoever may see the record, and yet `***` in the audit, which others read. */
+  /** Responses show it, but the audit shows `***`, because other people read the audit. */
   readonly masked?: boolean
-  /** Left out of the record while null, instead of being sent as null. */
+  /** Responses omit it while it is null. */
   readonly omitNull?: boolean
-  /** The member that carries it in request bodies, where that is not the field's own name. */
+  /** The member that carries it in request bodies; defaults to the field's own name. */
   readonly input?: string
-  /** What a command sends, and says that it sends, where a person leaves a required field out. */
+  /** What a command sends, and reports, if a person omits a required field. */
   readonly commandDefault?: V
-  /** Values that only the controller gives it, beside those that callers may choose from. */
+  /** Values that only the controller sets, beside those that clients may choose from. */
   readonly systemChoices?: readonly string[]
   // Bounds, for the kinds that have them.
   readonly minLength?: number
@@ -65,7 +65,7 @@ export interface Field<V = unknown, S extends Stored = Stored, O extends FieldOp
   readonly [STORED]?: S
 }
 
-/** What is the same for all fields of a kind. `encode`, `decode` and `toJson` never see null. */
+/** What all fields of a kind share. `encode`, `decode` and `toJson` never receive null. */
 export interface Kind {
   readonly name: 'text' | 'integer' | 'boolean' | 'time' | 'json' | 'object' | 'set' | 'reference'
   readonly column: 'text' | 'integer'
@@ -77,23 +77,23 @@ export interface Kind {
   decode(stored: Stored): unknown
   /** Column → JSON text of the record. */
   toJson(stored: Stored): string
-  /** Brings a value that fits the schema into the form that is stored; throws nothing. */
+  /** Converts a value that matches the schema to its stored form; does not throw. */
   normalize?(value: unknown, purpose: 'create' | 'replace' | 'patch'): unknown
   /** A rule beyond the schema. */
   objection?(value: unknown): Objection | undefined
-  /** The resource (plural) a reference or a set of references points at. */
+  /** The resource (plural) that a reference or a set of references points to. */
   readonly target?: string
   /** For references and sets of references. */
   readonly reference?: ReferenceOptions
   /** Entries of a set are policy roles: `@id` of the target, `#attribute`, `#all`. */
   readonly roles?: true
-  /** Members of a structured field, each with a requirement of its own; patches merge member by member. */
+  /** Members of a structured field; a patch merges them one by one. */
   readonly members?: Fields
   /** Every body may hold null; see `FieldOptions.acceptsNull`. */
   readonly acceptsNull?: true
   /** A value of another JSON type breaks a rule of the field, instead of making the body unreadable. */
   readonly isTypeRule?: boolean | undefined
-  /** What an absent, required-nowhere field holds. */
+  /** The value of an absent field that is not required. */
   readonly empty?: unknown
 }
 
@@ -106,15 +106,15 @@ export interface Objection {
 export interface ReferenceOptions {
   /** The record member that shows the target as {_links, entity, id, name}. */
   readonly as?: string
-  /** That member also says what collection the target is in, as `urlName`. */
+  /** That member also has the collection of the target, as `urlName`. */
   readonly withUrlName?: boolean
-  /** What deleting the target does: refuse with 409, delete this record too, or set the field to null. */
+  /** What a delete of the target does: refuse with 409, delete this record too, or set the field to null. */
   readonly onDelete?: 'restrict' | 'cascade' | 'clear'
-  /** The member under which an unknown target is reported, where that is not the member that names it. */
+  /** The member that an error about an unknown target names; defaults to the field's member. */
   readonly unknown?: string
-  /** The status for an unknown target where clients expect it; everywhere else it is 400, as for any other bad value. */
+  /** The status for an unknown target, if clients expect 404; defaults to 400, as for any other bad value. */
   readonly unknownStatus?: 404
-  /** The accepted ids, where they are few and fixed. */
+  /** The accepted ids, if they are few and fixed. */
   readonly choices?: readonly string[]
 }
 
@@ -133,7 +133,7 @@ export function field<V, S extends Stored, O extends FieldOptions>(kind: Kind, o
   return { kind, options }
 }
 
-// ---- how values are kept in columns, by most kinds ----
+// ---- how most kinds store values in columns ----
 
 export const asStored = (value: unknown) => value as Stored
 export const quoteString = (stored: Stored) => JSON.stringify(stored)
@@ -141,20 +141,20 @@ export const rawJson = (stored: Stored) => stored as string
 export const toText = (value: unknown) => JSON.stringify(value)
 export const fromText = (stored: Stored) => JSON.parse(stored as string) as unknown
 
-/** Whether some member, at any depth, is left out while it is null. */
-export function hasOmitted(members: Fields): boolean {
+/** Whether some member, at any depth, is omitted while it is null. */
+export function hasOmittableMembers(members: Fields): boolean {
   return Object.values(members).some(
-    ({ kind, options }) => options.omitNull || (kind.members !== undefined && hasOmitted(kind.members)),
+    ({ kind, options }) => options.omitNull || (kind.members !== undefined && hasOmittableMembers(kind.members)),
   )
 }
 
-/** A structured value without the members that are left out while they are null. */
-export function withoutOmitted(members: Fields, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const kept: Record<string, unknown> = {}
+/** Returns a structured value without the members that are omitted while they are null. */
+export function omitNullMembers(members: Fields, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const result: Record<string, unknown> = {}
   for (const [name, { kind, options }] of Object.entries(members)) {
     const member = value[name] ?? null
     if (member === null && options.omitNull) continue
-    kept[name] = kind.members && member !== null ? withoutOmitted(kind.members, member as typeof value) : member
+    result[name] = kind.members && member !== null ? omitNullMembers(kind.members, member as typeof value) : member
   }
-  return kept
+  return result
 }

@@ -7,15 +7,15 @@ import {
   type Fields,
   field,
   fromText,
-  hasOmitted,
+  hasOmittableMembers,
   type Kind,
   type Nullable,
   type Objection,
+  omitNullMembers,
   quoteString,
   type ReferenceOptions,
   rawJson,
   toText,
-  withoutOmitted,
 } from './field.ts'
 import type { Values } from './field-values.ts'
 import { isHexadecimal, toHexDigits } from './hexadecimal.ts'
@@ -23,7 +23,7 @@ import type { TypedSchema } from './json-schema.ts'
 import { typed } from './json-schema.ts'
 import { setFields } from './set-fields.ts'
 
-// What others need to know of fields is found here, wherever it is written.
+// The public interface of `schema/`: other folders import fields from here.
 export {
   type AnyField,
   type Field,
@@ -36,7 +36,7 @@ export {
 export type { CreateInput, StoredValues, Values } from './field-values.ts'
 export { toSortedSet } from './set-fields.ts'
 
-/** The total size of tags, and of app data, as JSON: they are read with every record, and kept in the audit. */
+/** The total size of tags, and of app data, as JSON. Every read of a record reads them, and the audit stores them. */
 export const MAX_TAGS_BYTES = 16_384
 
 /** A value of tags and app data; nothing nested. */
@@ -44,18 +44,18 @@ export type TagValue = string | number | boolean | null
 export type Tags = Record<string, TagValue>
 
 export interface TextOptions extends FieldOptions<string> {
-  /** What is stored in place of blank text, e.g. null for an external id. */
+  /** The stored value of blank text, e.g. null for an external id. */
   readonly blank?: string | null
   readonly format?: string
-  /** Refuses text that shows nothing: blanks, controls, zero-width and direction characters alone. */
+  /** Rejects text without a visible character: only blanks, controls, zero-width and direction characters. */
   readonly mustBeVisible?: boolean
 }
 
 export interface IntegerOptions extends FieldOptions<number> {
-  /** Both ends are inclusive. All uses of the field must survive them: as a time, in the store, in JSON, in clients. */
+  /** Both bounds are inclusive. Every use of the field must support them: as a time, in the store, in JSON, in clients. */
   readonly min: number
   readonly max: number
-  /** Brings a value that broke no rule into the form that is stored. */
+  /** Converts a valid value to its stored form. */
   readonly normalize?: (value: number) => number
 }
 
@@ -67,7 +67,7 @@ export interface TagsOptions extends FieldOptions<Tags> {
 export interface JsonOptions<V> extends FieldOptions<V> {
   /** A rule beyond the schema; see `Kind.objection`. */
   readonly objection?: (value: V) => Objection | undefined
-  /** Brings a value that broke no rule into the form that is stored. */
+  /** Converts a valid value to its stored form. */
   readonly normalize?: (value: V) => V
   /** See `Kind.isTypeRule`. */
   readonly isTypeRule?: boolean
@@ -79,7 +79,7 @@ export interface ReferenceFieldOptions extends FieldOptions<string>, ReferenceOp
 
 const VISIBLE = /[^\p{White_Space}\p{Control}\p{Format}\p{Default_Ignorable_Code_Point}]/u
 
-function invisible(value: unknown): Objection | undefined {
+function checkVisible(value: unknown): Objection | undefined {
   return VISIBLE.test(value as string) ? undefined : { reason: 'must have a visible character', value }
 }
 
@@ -99,7 +99,7 @@ export const f = {
       decode: (stored) => stored,
       toJson: quoteString,
       normalize: blank === undefined ? undefined : (value) => ((value as string).trim() === '' ? blank : value),
-      ...(mustBeVisible ? { objection: invisible } : {}),
+      ...(mustBeVisible ? { objection: checkVisible } : {}),
       empty: '',
     }
     return field(kind, options)
@@ -170,7 +170,7 @@ export const f = {
     return field(kind, options)
   },
 
-  /** Any JSON that fits `schema`, kept as it came. */
+  /** Any JSON that matches `schema`, stored unchanged. */
   json<V, const O extends JsonOptions<NoInfer<V>>>(
     schema: TypedSchema<V>,
     options = {} as O,
@@ -201,7 +201,7 @@ export const f = {
       encode: toText,
       decode: fromText,
       toJson: rawJson,
-      // A patch takes a key away by null; a new value holds it, because null is a value that tags may have.
+      // In a patch, null removes a key; in a new value it stays, because null is a valid tag value.
       normalize: (value, purpose) => (purpose === 'patch' ? withoutNullTags(value as Tags) : value),
       objection: (value) =>
         Buffer.byteLength(JSON.stringify(value)) > maxBytes
@@ -213,7 +213,7 @@ export const f = {
     return field(kind, options)
   },
 
-  /** A map from keys to values that fit one schema. */
+  /** A map whose values match one schema. */
   map<V, const O extends FieldOptions<Record<string, NoInfer<V>>>>(
     values: TypedSchema<V>,
     options = {} as O,
@@ -233,15 +233,15 @@ export const f = {
       schema: { type: 'object' },
       encode: toText,
       decode: fromText,
-      toJson: hasOmitted(members)
-        ? (stored) => JSON.stringify(withoutOmitted(members, JSON.parse(stored as string) as Record<string, unknown>))
+      toJson: hasOmittableMembers(members)
+        ? (stored) => JSON.stringify(omitNullMembers(members, JSON.parse(stored as string) as Record<string, unknown>))
         : rawJson,
       members,
     }
     return field(kind, options)
   },
 
-  /** One such value; blank text is none. */
+  /** A hexadecimal value; blank text means null. */
   hex<const O extends FieldOptions<string> & { nullable: true }>(options: O): Field<string | null, string | null, O> {
     const { kind } = f.text(options)
     return field(

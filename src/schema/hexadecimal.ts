@@ -5,7 +5,7 @@ export function isHexadecimal(text: string): boolean {
   return /^[\da-f:.\-\s]*$/i.test(text) && /[\da-f]/i.test(text)
 }
 
-/** The digits alone, in lower case: the form in which such values are compared. */
+/** Returns the digits alone, in lower case: the form in which such values are compared. */
 export function toHexDigits(text: string): string {
   return text.toLowerCase().replace(/[^\da-f]/g, '')
 }

@@ -16,12 +16,12 @@ export const whole: JsonSchema = { type: 'integer' }
 export const uuid: JsonSchema = { type: 'string', format: 'uuid' }
 export const time: JsonSchema = { type: 'string', format: 'date-time' }
 
-/** An object with these members, none of which must be there. */
+/** An object with these members, all of them optional. */
 export function objectOf(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
   return { type: 'object', properties }
 }
 
-/** An object that has all of these members. */
+/** An object with these members, all of them required. */
 export function requiredObject(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
   return { ...objectOf(properties), required: Object.keys(properties) }
 }
@@ -36,17 +36,17 @@ export const links: JsonSchema = { type: 'object', additionalProperties: objectO
 /** How one record shows another. */
 export const entityReference = objectOf({ _links: links, entity: text, id: text, name: text })
 
-/** The same schema without the members that are undefined, which a compiler of schemas would trip over. */
+/** Returns the schema without undefined members, which schema compilers reject. */
 export function compact(schema: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(schema).filter(([, value]) => value !== undefined))
 }
 
 declare const VALUE: unique symbol
 
-/** A schema that says in the type system what its values are. */
+/** A schema with the TypeScript type of its values. */
 export type TypedSchema<V> = JsonSchema & { readonly [VALUE]?: V }
 
-/** Vouches that values of `schema` are of type `V`. */
+/** Asserts that the values of `schema` have the type `V`; nothing checks it. */
 export function typed<V>(schema: JsonSchema): TypedSchema<V> {
   return schema
 }

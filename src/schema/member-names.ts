@@ -1,9 +1,9 @@
-// Finds members that are written in another case than the schema has them, as clients written in Go may send them.
+// Matches member names regardless of case, because clients written in Go may send them in another case.
 import type { JsonSchema } from './json-schema.ts'
 
 /**
- * Returns the value with the member names of its schema: a name in another case counts if the value has none that matches
- * exactly. Keys of free maps stay as they are, because no schema names them.
+ * Returns the value with the member names of its schema. A name in another case counts if the value has no exact match.
+ * Keys of maps stay unchanged, because no schema names them.
  */
 export function withSchemaNames(schema: JsonSchema, value: unknown): unknown {
   if (Array.isArray(value)) {
@@ -12,13 +12,13 @@ export function withSchemaNames(schema: JsonSchema, value: unknown): unknown {
   }
   const { properties } = schema
   if (typeof value !== 'object' || value === null || !properties) return value
-  const missing = Object.keys(properties).filter((name) => !Object.hasOwn(value, name))
-  const byFoldedName = new Map(missing.map((name) => [name.toLowerCase(), name]))
+  const missingNames = Object.keys(properties).filter((name) => !Object.hasOwn(value, name))
+  const byFoldedName = new Map(missingNames.map((name) => [name.toLowerCase(), name]))
   return Object.fromEntries(
     Object.entries(value).map(([sent, member]) => {
       const name = Object.hasOwn(properties, sent) ? sent : (byFoldedName.get(sent.toLowerCase()) ?? sent)
-      const ofMember = Object.hasOwn(properties, name) ? properties[name] : undefined
-      return [name, ofMember ? withSchemaNames(ofMember, member) : member]
+      const memberSchema = Object.hasOwn(properties, name) ? properties[name] : undefined
+      return [name, memberSchema ? withSchemaNames(memberSchema, member) : member]
     }),
   )
 }

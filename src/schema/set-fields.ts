@@ -1,4 +1,4 @@
-// Fields that hold sets of strings: duplicates vanish, order is by bytes, as clients of the peer know it.
+// Fields that hold sets of strings: without duplicates, in the order of their bytes, as OpenZiti clients expect it.
 import {
   type Field,
   type FieldOptions,
@@ -20,33 +20,39 @@ export const setFields = {
     return field(makeSetKind({ minItems: options.minItems }), options)
   },
 
-  /** A set of hexadecimal values, such as hashes, written with or without separators; only their digits are kept. */
+  /** A set of hexadecimal values, such as hashes, with or without separators; only the digits are stored. */
   hexStrings<const O extends FieldOptions<string[]>>(options = {} as O): Field<string[], string, O> {
     const kind = makeSetKind({
       minItems: options.minItems,
       objection(value) {
-        const bad = (value as string[]).find((one) => !isHexadecimal(one))
-        return bad === undefined ? undefined : { reason: 'has an entry that is not hexadecimal', value: bad }
+        const invalidEntry = (value as string[]).find((one) => !isHexadecimal(one))
+        return invalidEntry === undefined
+          ? undefined
+          : { reason: 'has an entry that is not hexadecimal', value: invalidEntry }
       },
       normalize: (value) => toSortedSet((value as string[]).map(toHexDigits)),
     })
     return field(kind, options)
   },
 
-  /** Attributes by which policies find this record. */
+  /** Role attributes, by which policies find the record. */
   roleAttributes<const O extends FieldOptions<string[]>>(
     options = {} as O,
   ): Field<string[], string, O & { filter: true }> {
     const kind = makeSetKind({
       objection(value) {
-        const bad = (value as string[]).find((attribute) => attribute.startsWith('#') || attribute.startsWith('@'))
-        return bad === undefined ? undefined : { reason: `may not begin with "${bad[0]}"`, value: bad }
+        const invalidEntry = (value as string[]).find(
+          (attribute) => attribute.startsWith('#') || attribute.startsWith('@'),
+        )
+        return invalidEntry === undefined
+          ? undefined
+          : { reason: `may not begin with "${invalidEntry[0]}"`, value: invalidEntry }
       },
     })
     return field(kind, { ...options, filter: true })
   },
 
-  /** One side of a policy: `#attribute`, `@id` of a record of `target`, or `#all` alone. */
+  /** The roles of a selector: `#attribute`, `@id` of a record of `target`, or `#all` alone. */
   roles<const O extends FieldOptions<string[]>>(
     target: string,
     options = {} as O,
@@ -56,9 +62,12 @@ export const setFields = {
       roles: true,
       objection(value) {
         const roles = value as string[]
-        const bare = roles.filter((role) => !(role.startsWith('#') || role.startsWith('@')))
-        if (bare.length > 0)
-          return { reason: 'has entries that begin neither with # (an attribute) nor with @ (an id)', value: bare }
+        const invalidRoles = roles.filter((role) => !(role.startsWith('#') || role.startsWith('@')))
+        if (invalidRoles.length > 0)
+          return {
+            reason: 'has entries that begin neither with # (an attribute) nor with @ (an id)',
+            value: invalidRoles,
+          }
         if (roles.includes('#all') && roles.length > 1) return { reason: 'may hold nothing beside #all', value: roles }
         return undefined
       },
@@ -77,8 +86,8 @@ export const setFields = {
       reference: options,
       objection(value) {
         const ids = value as string[]
-        const twice = ids.find((id, at) => ids.indexOf(id) !== at)
-        return twice === undefined ? undefined : { reason: `names ${twice} twice`, value: ids }
+        const duplicate = ids.find((id, at) => ids.indexOf(id) !== at)
+        return duplicate === undefined ? undefined : { reason: `names ${duplicate} twice`, value: ids }
       },
     })
     return field(kind, options)
@@ -101,14 +110,14 @@ function makeSetKind(more: Partial<Kind> & { minItems?: number; maxItems?: numbe
   }
 }
 
-// From the first code unit on, the order of UTF-16, which is the language's own, is not that of UTF-8.
+// From this code unit on, the order of UTF-16, by which JavaScript sorts, differs from the order of UTF-8.
 const BEYOND_COMMON_ORDER = /[\ud800-\uffff]/
 
-/** Each string once, in ascending order of bytes. */
+/** Returns each string once, in ascending order of its bytes. */
 export function toSortedSet(values: Iterable<string>): string[] {
-  const once = [...new Set(values)]
-  if (!once.some((value) => BEYOND_COMMON_ORDER.test(value))) return once.sort()
-  return once
+  const unique = [...new Set(values)]
+  if (!unique.some((value) => BEYOND_COMMON_ORDER.test(value))) return unique.sort()
+  return unique
     .map((value) => ({ value, bytes: Buffer.from(value) }))
     .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
     .map(({ value }) => value)

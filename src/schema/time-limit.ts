@@ -1,19 +1,19 @@
-// A limit for work that runs synchronously, whatever it does: regular expressions and recursion included.
+// A time limit for synchronous work, including regular expressions and recursion.
 import { createContext, Script } from 'node:vm'
 
 /** The work took longer than it may. */
 export class TimeLimitError extends Error {
   constructor() {
     super('it takes too long')
-    this.name = 'TookTooLong'
+    this.name = 'TimeLimitError'
   }
 }
 
-// The runtime can interrupt what a script of its own began, and nothing else can stop a regular expression.
+// Only the timeout of a `vm` script can interrupt a regular expression.
 const script = new Script('result = work()')
 const context = createContext({ work: undefined, result: undefined })
 
-/** Runs `work` and stops it after the limit; costs some 60 µs. @throws TookTooLong, and what the work throws */
+/** Runs `work` and stops it after the limit; costs about 60 µs. @throws TimeLimitError, and what `work` throws */
 export function runWithin<T>(milliseconds: number, work: () => T): T {
   context.work = work
   try {

@@ -1,22 +1,22 @@
-// Checks JSON against schemas, and says in our own words what the first problem is and where.
+// Validates JSON against schemas, and describes the first problem: which member, and why.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { parseTime } from '../clock.ts'
 import { type ControllerError, errors } from '../errors.ts'
 import { isUuid } from '../ids.ts'
 import type { JsonSchema } from './json-schema.ts'
 
-/** What is wrong with a value: the path of the offending member, the end of a sentence about it, and its value. */
+/** A validation failure: the path of the member, the end of a sentence about it, and its value. */
 export interface Problem {
   readonly field: string
   readonly reason: string
   readonly value: unknown
-  /** The member is of another JSON type than the schema wants: clients know this as a body that cannot be parsed. */
+  /** The member has the wrong JSON type: OpenZiti clients know this as a body that cannot be parsed. */
   readonly isWrongType: boolean
 }
 
-/** A compiler of schemas; the options keep it to what our definitions use. */
-export function schemaCompiler(): Ajv {
-  // The value of a failing member comes along only in verbose mode; schemas of definitions carry notes of their own.
+/** Creates a schema compiler with the formats that definitions use. */
+export function createSchemaCompiler(): Ajv {
+  // Errors carry the value of the failing member only in verbose mode; definitions add keywords of their own (`x-…`).
   const ajv = new Ajv({ verbose: true, strict: false, validateFormats: true, ownProperties: true })
   ajv.addFormat('date-time', (text: string) => parseTime(text) !== undefined)
   ajv.addFormat('uuid', isUuid)
@@ -25,32 +25,32 @@ export function schemaCompiler(): Ajv {
   return ajv
 }
 
-const compiler = schemaCompiler()
+const compiler = createSchemaCompiler()
 // Compiled at first use, because commands load all schemas and validate few bodies. A schema never changes.
-const compiled = new WeakMap<JsonSchema, ValidateFunction>()
+const validators = new WeakMap<JsonSchema, ValidateFunction>()
 
-/** The first problem of `value` against `schema`, or undefined. Schemas are compiled at their first use. */
+/** Returns the first problem of `value`, or undefined. A schema is compiled at its first use. */
 export function findFirstProblem(schema: JsonSchema, value: unknown): Problem | undefined {
-  let check = compiled.get(schema)
+  let check = validators.get(schema)
   if (!check) {
     check = compiler.compile(schema)
-    compiled.set(schema, check)
+    validators.set(schema, check)
   }
   if (check(value)) return undefined
   return describeProblem(check.errors?.[0])
 }
 
-/** Turns a problem into the error a caller sees; members named in `secrets` never show their value. */
+/** Converts a problem to the public error; the values of members in `secrets` are not part of it. */
 export function toProblemError(problem: Problem, secrets: ReadonlySet<string> = new Set()): ControllerError {
   const { field, reason } = problem
   const cause = { field, reason, value: secrets.has(field) ? '' : problem.value }
   return problem.isWrongType ? errors.COULD_NOT_PARSE_BODY(cause) : errors.COULD_NOT_VALIDATE(cause)
 }
 
-/** The end of a sentence that begins with the member, for one failed keyword. */
+/** Describes one failed keyword as the end of a sentence that begins with the member. */
 export function describeProblem(error: ErrorObject | undefined): Problem {
   if (!error) return { field: '', reason: 'is not valid', value: undefined, isWrongType: false }
-  const path = memberPath(error.instancePath)
+  const path = toMemberPath(error.instancePath)
   const params = error.params as Record<string, unknown>
   const at = (field: string, reason: string, isWrongType = false): Problem => ({
     field,
@@ -68,7 +68,7 @@ export function describeProblem(error: ErrorObject | undefined): Problem {
       return at(path ? `${path}.${extra}` : extra, 'is not known here')
     }
     case 'type':
-      return at(path, `must be ${nameOfType(params.type)}`, true)
+      return at(path, `must be ${toTypePhrase(params.type)}`, true)
     case 'enum':
       return at(path, `must be one of ${(params.allowedValues as unknown[]).join(', ')}`)
     case 'minLength':
@@ -99,8 +99,8 @@ function isBase64(text: string): boolean {
   return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)
 }
 
-/** A JSON pointer as the path that people write. */
-function memberPath(pointer: string): string {
+/** Converts a JSON pointer to a dotted path. */
+function toMemberPath(pointer: string): string {
   return pointer
     .slice(1)
     .split('/')
@@ -108,7 +108,7 @@ function memberPath(pointer: string): string {
     .join('.')
 }
 
-function nameOfType(type: unknown): string {
+function toTypePhrase(type: unknown): string {
   const names = [type].flat().map(String)
   const article = names[0]?.match(/^[aeiou]/) ? 'an' : 'a'
   return `${article} ${names.join(' or ')}`

@@ -4,7 +4,7 @@ const OPERATOR = '(?:=|!=|<=?|>=?)?'
 const NUMBER = '(?:0|[1-9]\\d{0,9})'
 const PRERELEASE = '(?:-[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*)?'
 const WILD = '[xX*]'
-// Three numbers, or fewer and then wildcards.
+// Three numbers, or fewer numbers followed by wildcards.
 const VERSION = `(?:${NUMBER}\\.${NUMBER}\\.${NUMBER}${PRERELEASE}|${NUMBER}\\.${NUMBER}\\.${WILD}|${NUMBER}\\.${WILD}(?:\\.${WILD})?|${WILD})`
 const CONDITION = new RegExp(`^${OPERATOR}${VERSION}$`)
 

@@ -36,17 +36,17 @@ const MAX_FINDINGS = 100
  */
 export class ChainVerifier {
   readonly #sealer: AuditSealer
-  readonly #known: string | undefined
+  readonly #expectedHash: string | undefined
   readonly #findings: string[] = []
   #records = 0
   #first: ChainedRecord | undefined
   #last: ChainedRecord | undefined
   #anchor: Anchor | undefined
-  #isKnownFound = false
+  #hasExpectedHash = false
 
   constructor(sealer: AuditSealer, known?: string) {
     this.#sealer = sealer
-    this.#known = known
+    this.#expectedHash = known
   }
 
   add(record: ChainedRecord): void {
@@ -57,7 +57,7 @@ export class ChainVerifier {
     else if (!this.#sealer.isIntact(record)) this.#note(`the audit record ${record.n} was changed after it was written`)
     // Only what the controller itself sealed can say that records were cut off.
     else if (record.operation === PRUNE.operation && record.resource === PRUNE.resource) this.#addAnchor(record)
-    if (record.hash === this.#known) this.#isKnownFound = true
+    if (record.hash === this.#expectedHash) this.#hasExpectedHash = true
     this.#first ??= record
     this.#last = record
   }
@@ -72,8 +72,8 @@ export class ChainVerifier {
     if (!this.#first) this.#note('the audit is empty: the record of how the controller was made is missing')
     if (this.#first && this.#first.previousHash !== start)
       this.#note(`nothing says what became of the records before record ${this.#first.n}`)
-    if (this.#known !== undefined && this.#known !== this.#anchor?.hash && !this.#isKnownFound)
-      this.#note(`no record has the hash ${this.#known}`)
+    if (this.#expectedHash !== undefined && this.#expectedHash !== this.#anchor?.hash && !this.#hasExpectedHash)
+      this.#note(`no record has the hash ${this.#expectedHash}`)
     return { findings: this.#findings, records: this.#records, first: this.#first, last: this.#last }
   }
 

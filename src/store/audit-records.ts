@@ -67,8 +67,8 @@ const members = Object.entries(auditFields)
 /** A record as JSON text. */
 export function toAuditJson(row: ChainedRecord): string {
   const texts = members.map(([name, { kind }]) => {
-    const stored = presentable(kind, row[name as keyof typeof auditFields])
-    return `,"${name}":${stored === null ? 'null' : kind.toJson(stored)}`
+    const column = toWritable(kind, row[name as keyof typeof auditFields])
+    return `,"${name}":${column === null ? 'null' : kind.toJson(column)}`
   })
   return `{"id":${row.n}${texts.join('')}}`
 }
@@ -77,15 +77,15 @@ export function toAuditJson(row: ChainedRecord): string {
  * Returns a value in the form that its kind can write. One that was put into the database by another process may have no
  * such form: verification says that the record was changed, and the record can still be read.
  */
-function presentable({ name }: Kind, stored: Stored): Stored {
-  if (name === 'time') return Math.min(Math.max(stored as number, MIN_INSTANT), MAX_INSTANT)
-  if (name === 'json' && !isJsonObject(stored)) return null
-  return stored
+function toWritable({ name }: Kind, column: Stored): Stored {
+  if (name === 'time') return Math.min(Math.max(column as number, MIN_INSTANT), MAX_INSTANT)
+  if (name === 'json' && !isJsonObject(column)) return null
+  return column
 }
 
-function isJsonObject(stored: Stored): boolean {
+function isJsonObject(column: Stored): boolean {
   try {
-    const value: unknown = JSON.parse(stored as string)
+    const value: unknown = JSON.parse(column as string)
     return typeof value === 'object' && value !== null && !Array.isArray(value)
   } catch {
     return false
@@ -101,12 +101,12 @@ export interface AuditPage extends Window {
 /** One page of the audit. @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER */
 export async function listAuditRecords(context: Reading, plan: ListPlan): Promise<AuditPage> {
   const { keys, ...window } = await queryPage(context, auditSource, plan)
-  const found = await context.db
+  const rows = await context.db
     .selectFrom('audit_records')
     .selectAll()
     .where(isOneOf(context.db, 'n', keys))
     .execute()
-  const byKey = new Map(found.map((row) => [row.n, row]))
+  const byKey = new Map(rows.map((row) => [row.n, row]))
   return { ...window, rows: keys.flatMap((n) => byKey.get(n) ?? []) }
 }
 
@@ -129,7 +129,7 @@ export async function verifyAudit({ db, controller, caller }: Reading, known?: s
   const check = new ChainVerifier(controller.auditSealer, known)
   const rows = controller.store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
     reader: readerOf(caller),
-    milliseconds: VERIFY_TIMEOUT_MS,
+    timeoutMs: VERIFY_TIMEOUT_MS,
   })
   let checked = 0
   for await (const row of rows) {
@@ -148,15 +148,15 @@ const PRUNE_BATCH = 500
  * leaves a record of its own at the new end, by which the chain can still be checked. Returns how many records were cut off.
  */
 export async function pruneAudit(context: Context, maxAgeMs: number): Promise<number> {
-  let gone = 0
+  let count = 0
   for (;;) {
-    const cut = await context.write((tx) => cutOldest(tx, maxAgeMs))
-    gone += cut
-    if (cut < PRUNE_BATCH) return gone
+    const batchCount = await context.write((tx) => pruneOldest(tx, maxAgeMs))
+    count += batchCount
+    if (batchCount < PRUNE_BATCH) return count
   }
 }
 
-async function cutOldest({ db, clock, controller, record }: WriteContext, maxAgeMs: number): Promise<number> {
+async function pruneOldest({ db, clock, controller, record }: WriteContext, maxAgeMs: number): Promise<number> {
   const limit = controller.store.auditElapsed() - maxAgeMs
   const ages = await db
     .selectFrom('audit_records')
@@ -174,12 +174,12 @@ async function cutOldest({ db, clock, controller, record }: WriteContext, maxAge
     .orderBy('n')
     .execute()
   // The age of a record that was changed means nothing: it goes with a later one that is intact.
-  const end = candidates.findLastIndex((one) => one.elapsed < limit && controller.auditSealer.isIntact(one))
+  const end = candidates.findLastIndex((record) => record.elapsed < limit && controller.auditSealer.isIntact(record))
   const old = candidates.slice(0, end + 1)
   const [first, last] = [old[0], old.at(-1)]
   if (!first || !last) return 0
   const check = new ChainVerifier(controller.auditSealer)
-  for (const one of old) check.add(one)
+  for (const record of old) check.add(record)
   await sql`delete from audit_records where n <= ${last.n}`.execute(db)
   const { findings } = check
   const anchor: Anchor = { through: last.n, hash: last.hash, since: first.previousHash }

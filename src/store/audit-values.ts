@@ -16,11 +16,11 @@ const MAX_NAME_LENGTH = 1_000
 /** Returns all members of a new or deleted record, and of a changed one those that are others now; secrets masked by `mask`. */
 export function toAuditValues({ before, after }: Change, mask: (values: Values) => Values): AuditValues {
   if (!before || !after)
-    return { before: before ? sideText(mask(before)) : null, after: after ? sideText(mask(after)) : null }
+    return { before: before ? toSideText(mask(before)) : null, after: after ? toSideText(mask(after)) : null }
   // When it changed is the time of the audit record.
   const actual = { before: { ...before, updatedAt: after.updatedAt }, after }
-  const changed = difference(actual, { before: mask(before), after: mask(after) })
-  return { before: sideText(changed.before), after: sideText(changed.after) }
+  const changed = pickDifferences(actual, { before: mask(before), after: mask(after) })
+  return { before: toSideText(changed.before), after: toSideText(changed.after) }
 }
 
 /**
@@ -37,27 +37,27 @@ interface Sides {
 }
 
 /** Picks from `shown` the members that differ in `actual`; of objects that are on both sides, the members that differ in them. */
-function difference(actual: Sides, shown: Sides): Sides {
+function pickDifferences(actual: Sides, maskedSides: Sides): Sides {
   const before: [string, unknown][] = []
   const after: [string, unknown][] = []
   for (const name of Object.keys({ ...actual.before, ...actual.after })) {
     const [old, now] = [actual.before[name], actual.after[name]]
-    if (!isOther(old, now)) continue
-    const [shownOld, shownNow] = [shown.before[name], shown.after[name]]
-    if (isObject(old) && isObject(now) && isObject(shownOld) && isObject(shownNow)) {
-      const inner = difference({ before: old, after: now }, { before: shownOld, after: shownNow })
+    if (!isDifferent(old, now)) continue
+    const [maskedOld, maskedNew] = [maskedSides.before[name], maskedSides.after[name]]
+    if (isObject(old) && isObject(now) && isObject(maskedOld) && isObject(maskedNew)) {
+      const inner = pickDifferences({ before: old, after: now }, { before: maskedOld, after: maskedNew })
       before.push([name, inner.before])
       after.push([name, inner.after])
       continue
     }
-    if (old !== undefined) before.push([name, shownOld])
-    if (now !== undefined) after.push([name, shownNow])
+    if (old !== undefined) before.push([name, maskedOld])
+    if (now !== undefined) after.push([name, maskedNew])
   }
   return { before: Object.fromEntries(before), after: Object.fromEntries(after) }
 }
 
 /** Unchanged values are the very same object as a rule; if they are not, what they say decides. */
-function isOther(before: unknown, after: unknown): boolean {
+function isDifferent(before: unknown, after: unknown): boolean {
   if (before === after) return false
   return typeof before !== 'object' || typeof after !== 'object' || JSON.stringify(before) !== JSON.stringify(after)
 }
@@ -67,21 +67,21 @@ function isObject(value: unknown): value is Values {
 }
 
 /** Writes one side. If it is too long, its longest members are replaced by what tells their size and recognises them. */
-function sideText(values: Values): string {
+function toSideText(values: Values): string {
   const whole = JSON.stringify(values)
   if (whole.length <= MAX_SIDE_LENGTH) return whole
   const texts = Object.entries(values).map(([name, value]) => ({ name, text: JSON.stringify(value) ?? 'null' }))
   let length = whole.length
   for (const member of texts.toSorted((a, b) => b.text.length - a.text.length)) {
     if (length <= MAX_SIDE_LENGTH) break
-    const replacement = omission(member.text)
+    const replacement = toOmission(member.text)
     length -= member.text.length - replacement.length
     member.text = replacement
   }
   return `{${texts.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join()}}`
 }
 
-function omission(text: string): string {
+function toOmission(text: string): string {
   const sha256 = createHash('sha256').update(text).digest('hex')
   return JSON.stringify({ omitted: { bytes: Buffer.byteLength(text), sha256 } })
 }

@@ -57,11 +57,11 @@ export class Audit {
   }
 
   /** Adds one record for each change that is audited; part of the transaction that made them. */
-  async append(db: Kysely<Database>, changes: readonly Change[], stamp: AuditOrigin): Promise<void> {
+  async append(db: Kysely<Database>, changes: readonly Change[], origin: AuditOrigin): Promise<void> {
     const elapsed = this.elapsed()
     for (const change of changes) {
       if (change.audit === 'none') continue
-      const record = { ...toSealedRecord(change, stamp), elapsed }
+      const record = { ...toSealedRecord(change, origin), elapsed }
       const previousHash = this.#head
       this.#head = this.#sealer.seal(previousHash, record)
       await insertRecord(db, ...SEALED_COLUMNS.map((name) => record[name]), previousHash, this.#head)
@@ -71,7 +71,7 @@ export class Audit {
 
 function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrigin): Omit<SealedFields, 'elapsed'> {
   const isEvent = change.audit !== 'values'
-  const { before, after } = isEvent ? { before: null, after: null } : toAuditValues(change, maskFor(change))
+  const { before, after } = isEvent ? { before: null, after: null } : toAuditValues(change, findMask(change))
   const name = (change.after ?? change.before)?.name
   return {
     at: change.at,
@@ -93,7 +93,7 @@ function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrig
 }
 
 /** What must not be shown of the records that a change is about. */
-function maskFor({ resource }: Change): (values: Values) => Values {
+function findMask({ resource }: Change): (values: Values) => Values {
   const isOfRecord = resource !== PRUNE.resource && resource !== CLOCK_JUMP.resource
   return isOfRecord ? getCompiledResource(resource).auditMask : (values) => values
 }

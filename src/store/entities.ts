@@ -110,10 +110,10 @@ export function newEntity<R extends AnyResource>(
   resource: R,
   values: Readonly<Partial<Entity<R>>>,
 ): Entity<R> & AnyEntity {
-  const { id, ...given } = values as Readonly<Record<string, unknown>>
-  requireDeclaredFields(resource, given)
+  const { id, ...fieldValues } = values as Readonly<Record<string, unknown>>
+  requireDeclaredFields(resource, fieldValues)
   const now = clock.now()
-  const complete = { ...applyFallbacks(resource.fields, given), createdAt: now, updatedAt: now }
+  const complete = { ...applyFallbacks(resource.fields, fieldValues), createdAt: now, updatedAt: now }
   return { ...complete, id: typeof id === 'string' ? id : newId() } as Entity<R> & AnyEntity
 }
 
@@ -147,10 +147,10 @@ async function changeRecord(
   apply: (previous: AnyEntity) => Record<string, unknown>,
 ): Promise<void> {
   requireDeclaredFields(resource, omitInputs(resource, values))
-  const seen = (await get(context, resource, id)) as AnyEntity
-  if (seen.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
-  const change = { next: apply(seen) as never, previous: seen as never }
-  const behavior = context.controller.behaviors.get(resolveSubtype(resource, seen))
+  const current = (await get(context, resource, id)) as AnyEntity
+  if (current.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
+  const change = { next: apply(current) as never, previous: current as never }
+  const behavior = context.controller.behaviors.get(resolveSubtype(resource, current))
   const prepared = await behavior.prepare?.(context, change, values as never)
   await context.write(async (tx) => {
     // Read again: what was prepared does not depend on it, but another change may have come first.
@@ -194,13 +194,13 @@ export async function insert(
  */
 export async function update<R extends AnyResource>(
   tx: WriteContext,
-  named: R,
+  declared: R,
   previous: AnyEntity,
   changed: Readonly<Partial<Entity<R>>>,
   prepared?: unknown,
-  audit: AuditDetail = named.audit,
+  audit: AuditDetail = declared.audit,
 ): Promise<AnyEntity> {
-  const resource = resolveSubtype(named, previous)
+  const resource = resolveSubtype(declared, previous)
   const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
   await checkRecord(tx, resource, next, previous, prepared)
   requireDeclaredFields(resource, next)
@@ -221,13 +221,13 @@ export async function update<R extends AnyResource>(
 /** Deletes a record, what belongs to it, and every mention of it in sets. */
 export async function removeInTransaction(
   tx: WriteContext,
-  named: AnyResource,
+  declared: AnyResource,
   id: string,
-  audit: AuditDetail = named.audit,
+  audit: AuditDetail = declared.audit,
 ): Promise<void> {
-  const row = await findRow(tx, named, id)
-  if (!row) throw notFoundError(toResourceNoun(named), id)
-  const resource = resolveSubtype(named, row)
+  const row = await findRow(tx, declared, id)
+  if (!row) throw notFoundError(toResourceNoun(declared), id)
+  const resource = resolveSubtype(declared, row)
   const entity = entityFromRow(resource, row) as AnyEntity
   await tx.controller.behaviors.get(resource).beforeDelete?.(tx, entity as never)
   for (const plural of withParent(resource.plural)) {
@@ -256,7 +256,7 @@ export async function removeAllIn(
     return ids.length
   }
   for (const { from, name } of getCompiledResource(resource.plural).mentions)
-    await removeAllIn(tx, from, await referring(tx, from, name, ids))
+    await removeAllIn(tx, from, await findReferringIds(tx, from, name, ids))
   const removal = untyped(tx.db)
     .deleteFrom(resource.table)
     .where(isOneOf(tx.db, 'id', ids))
@@ -291,7 +291,7 @@ function isRemovableAtOnce(tx: WriteContext, resource: AnyResource): boolean {
 }
 
 /** Ids of the records whose reference is one of `targets`. */
-async function referring(
+async function findReferringIds(
   tx: WriteContext,
   from: AnyResource,
   name: string,
@@ -318,9 +318,9 @@ async function checkRecord(
   await checkTargets(tx, resource, next, previous)
   const behavior = tx.controller.behaviors.get(resource)
   if (!behavior.check) return
-  const sent = { ...next }
+  const unchecked = { ...next }
   await behavior.check(tx, next as never, previous as never, prepared)
-  await checkTargets(tx, resource, next, sent)
+  await checkTargets(tx, resource, next, unchecked)
 }
 
 /** Refuses values that name records which do not exist. */
@@ -334,8 +334,8 @@ async function checkTargets(
     const value = next[name]
     if (value === null || value === undefined || value === previous?.[name]) continue
     const ids = collectTargetIds(field, value)
-    const missing = await findMissingIds(tx, target, ids)
-    if (missing.length > 0) throw unknownTargetError(name, field, target, missing)
+    const missingIds = await findMissingIds(tx, target, ids)
+    if (missingIds.length > 0) throw unknownTargetError(name, field, target, missingIds)
   }
 }
 
@@ -354,20 +354,20 @@ async function findMissingIds(tx: WriteContext, plural: string, ids: readonly st
     .select('id')
     .where(isOneOf(tx.db, 'id', ids))
     .execute()
-  const found = new Set(rows.map((row) => row.id))
-  return ids.filter((id) => !found.has(id))
+  const existingIds = new Set(rows.map((row) => row.id))
+  return ids.filter((id) => !existingIds.has(id))
 }
 
 function unknownTargetError(
   name: string,
   field: AnyField,
   target: string,
-  missing: readonly string[],
+  missingIds: readonly string[],
 ): ControllerError {
   const { kind } = field
-  if (kind.roles) return invalidError(name, `names ${target.replaceAll('-', ' ')} that do not exist`, missing)
+  if (kind.roles) return invalidError(name, `names ${target.replaceAll('-', ' ')} that do not exist`, missingIds)
   const { unknown: member = toMemberName(name, field), unknownStatus } = kind.reference ?? {}
-  const cause = { field: member, reason: 'does not exist', value: missing[0] }
+  const cause = { field: member, reason: 'does not exist', value: missingIds[0] }
   return unknownStatus === 404 ? errors.NOT_FOUND(cause) : errors.COULD_NOT_VALIDATE(cause)
 }
 
@@ -413,10 +413,10 @@ async function clearReference(
   id: string,
   name: string,
   field: AnyField,
-  gone: string,
+  removedId: string,
 ): Promise<void> {
   const previous = (await get(tx, from, id)) as AnyEntity
-  const value = field.kind.roles ? `@${gone}` : gone
+  const value = field.kind.roles ? `@${removedId}` : removedId
   const without = field.kind.name === 'set' ? (previous[name] as string[]).filter((entry) => entry !== value) : null
   await update(tx, from, previous, { [name]: without })
 }

@@ -39,7 +39,7 @@ export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
 }
 
 /** The conditions of a list, in the form that finds its first records fastest, or all of them. */
-type Conditions = (wanted: RowCountHint) => Promise<readonly Expression<SqlBool>[]>
+type Conditions = (hint: RowCountHint) => Promise<readonly Expression<SqlBool>[]>
 
 const NO_CONDITIONS: Conditions = async () => []
 
@@ -52,7 +52,7 @@ export async function list(
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Promise<Page> {
   const tables = new Set<string>()
-  const conditions: Conditions = (wanted) => buildConditions(context, resource, plan, restrictions, tables, wanted)
+  const conditions: Conditions = (hint) => buildConditions(context, resource, plan, restrictions, tables, hint)
   return queryPage(context, source, plan, conditions, tables)
 }
 
@@ -76,7 +76,7 @@ export async function queryRows(
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Promise<RowQuery> {
   const tables = new Set<string>()
-  const conditions: Conditions = (wanted) => buildConditions(context, resource, plan, restrictions, tables, wanted)
+  const conditions: Conditions = (hint) => buildConditions(context, resource, plan, restrictions, tables, hint)
   return queryRowsOf(context, source, plan, conditions, tables)
 }
 
@@ -134,10 +134,10 @@ async function buildStatements(
   plan: ListPlan,
   conditionsFor: Conditions,
   read: ReadonlySet<string>,
-  wanted: RowCountHint,
+  hint: RowCountHint,
 ) {
-  const given = await conditionsFor(wanted)
-  const narrow = await findSelectiveTests(context, source, plan.predicate, wanted)
+  const restrictions = await conditionsFor(hint)
+  const narrow = await findSelectiveTests(context, source, plan.predicate, hint)
   let compiler = new FilterCompiler(context.db, source, { narrow })
   let filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
   const isCostly = await mayBeCostly(context, source, plan, filter)
@@ -145,7 +145,7 @@ async function buildStatements(
     compiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
     filter = compiler.compile(plan.predicate ?? EVERYTHING)
   }
-  const conditions = filter ? [filter.condition, ...given] : given
+  const conditions = filter ? [filter.condition, ...restrictions] : restrictions
   const where = conditions.length === 0 ? EMPTY_SQL : sql` where ${sql.join(conditions, AND)}`
   const order = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
     isDescending ? sql`${expression} desc` : sql`${expression} asc`,
@@ -198,7 +198,7 @@ function toWindow({ limit, offset }: ListPlan) {
 
 /** What a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, depending on where the order was asked for */
 export function compileOrder(compiler: FilterCompiler, { order: { keys, isParameter } }: ListPlan): OrderTerm[] {
-  return isParameter ? withSortParameterErrors(() => compiler.order(keys)) : compiler.order(keys)
+  return isParameter ? withSortParameterErrors(() => compiler.compileOrder(keys)) : compiler.compileOrder(keys)
 }
 
 /** The set equalities, among the terms that all must hold, which few records pass. */
@@ -206,7 +206,7 @@ async function findSelectiveTests(
   context: Reading,
   source: FilterSource,
   predicate: Predicate | undefined,
-  wanted: RowCountHint,
+  hint: RowCountHint,
 ): Promise<ReadonlySet<Predicate>> {
   const narrow = new Set<Predicate>()
   const terms = predicate?.kind === 'and' ? predicate.terms : predicate ? [predicate] : []
@@ -215,7 +215,7 @@ async function findSelectiveTests(
     const set = source.symbols.get(term.left.symbol.name)?.set
     if (set?.kind !== 'members' || term.right.kind !== 'string') continue
     const test = sql<SqlBool>`value = ${term.right.value}`
-    if (await isSelective(context, source.table, set.table, test, wanted)) narrow.add(term)
+    if (await isSelective(context, source.table, set.table, test, hint)) narrow.add(term)
   }
   return narrow
 }
@@ -227,14 +227,14 @@ async function buildConditions(
   plan: ListPlan,
   restrictions: readonly Restriction[],
   tables: Set<string>,
-  wanted: RowCountHint,
+  hint: RowCountHint,
 ): Promise<Expression<SqlBool>[]> {
   const conditions: Expression<SqlBool>[] = subtypeConditions(resource)
   if (plan.roleFilter.length > 0) {
-    conditions.push(await selectorsCondition(context, resource, [parseRoleFilter(plan)], tables, wanted))
+    conditions.push(await selectorsCondition(context, resource, [parseRoleFilter(plan)], tables, hint))
   }
   for (const restriction of restrictions)
-    conditions.push(await toConditions(context, resource, restriction, tables, wanted))
+    conditions.push(await toConditions(context, resource, restriction, tables, hint))
   return conditions
 }
 
@@ -243,10 +243,10 @@ async function toConditions(
   resource: AnyResource,
   restriction: Restriction,
   tables: Set<string>,
-  wanted: RowCountHint,
+  hint: RowCountHint,
 ): Promise<Expression<SqlBool>> {
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
-  if ('sides' in restriction) return selectorsCondition(context, resource, restriction.sides, tables, wanted)
+  if ('sides' in restriction) return selectorsCondition(context, resource, restriction.sides, tables, hint)
   if ('equals' in restriction)
     return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
   const table = toSetTableName(resource, restriction.field)

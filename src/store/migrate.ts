@@ -13,14 +13,14 @@ const migrations = [{ name: '0001-initial', up: initial }] as const
  * @throws where the database was made by a newer version than this one
  */
 export function pendingMigrations(connection: SqliteDatabase): readonly string[] {
-  const done = new Set(connection.prepare('select name from migrations').pluck().all() as string[])
-  const unknown = [...done].find((name) => !migrations.some((migration) => migration.name === name))
+  const appliedNames = new Set(connection.prepare('select name from migrations').pluck().all() as string[])
+  const unknown = [...appliedNames].find((name) => !migrations.some((migration) => migration.name === name))
   if (unknown) {
     throw new Error(
       `the database was made by a newer version of this controller: it does not know migration ${unknown}`,
     )
   }
-  return migrations.map(({ name }) => name).filter((name) => !done.has(name))
+  return migrations.map(({ name }) => name).filter((name) => !appliedNames.has(name))
 }
 
 /**
@@ -31,8 +31,8 @@ export async function migrate(connection: SqliteDatabase, clock: Clock): Promise
   // The stock dialect on the same connection, for the schema builder; never destroyed, because that would close it.
   const db = new Kysely<unknown>({ dialect: new SqliteDialect({ database: connection }) })
   connection.exec('create table if not exists migrations (name text primary key, at integer not null) strict')
-  const waiting = new Set(pendingMigrations(connection))
-  const pending = migrations.filter(({ name }) => waiting.has(name))
+  const pendingNames = new Set(pendingMigrations(connection))
+  const pending = migrations.filter(({ name }) => pendingNames.has(name))
   const isNew = pending.length === migrations.length
   for (const { name, up } of pending) {
     connection.exec('begin immediate')

@@ -33,24 +33,24 @@ class RecordTable {
     this.#table = table
     this.#columns = columns
     this.sets = sets
-    const marks = subtypeConditions(definition)
+    const conditions = subtypeConditions(definition)
     this.#byId = prepareQuery((db, id) => {
-      const found = db.selectFrom(table).selectAll().where('id', '=', id)
-      return marks.reduce((query, mark) => query.where(mark), found) as never
+      const query = db.selectFrom(table).selectAll().where('id', '=', id)
+      return conditions.reduce((query, mark) => query.where(mark), query) as never
     })
     const among = (column: string): PreparedQuery<[json: string], AnyRow> =>
       prepareQuery((db, json) => {
-        const found = db
+        const query = db
           .selectFrom(table)
           .selectAll()
           .where(isElementOf(db, column, json))
-        return marks.reduce((query, mark) => query.where(mark), found) as never
+        return conditions.reduce((query, mark) => query.where(mark), query) as never
       })
     this.#byIds = among('id')
     this.#byKeys = among('n')
     this.#idExists = prepareQuery((db, id) => {
-      const found = db.selectFrom(table).select('id').where('id', '=', id)
-      return marks.reduce((query, mark) => query.where(mark), found) as never
+      const query = db.selectFrom(table).select('id').where('id', '=', id)
+      return conditions.reduce((query, mark) => query.where(mark), query) as never
     })
     this.#remove = prepareQuery((db, n) => db.deleteFrom(table).where('n', '=', n))
     this.#insert = prepareQuery((db, ...values) => {
@@ -118,19 +118,19 @@ class RecordTable {
     old: readonly string[],
     now: readonly string[],
   ): Promise<void> {
-    const { add, take } = this.#members.get(set.table) as MemberStatements
-    const held = new Set(old)
-    const kept = new Set(now)
-    const gone = old.filter((value) => !kept.has(value))
-    const come = now.filter((value) => !held.has(value))
-    if (gone.length > 0) await take(db, n, JSON.stringify(gone))
-    if (come.length > 0) await add(db, n, JSON.stringify(come))
+    const { add, remove } = this.#members.get(set.table) as MemberStatements
+    const oldSet = new Set(old)
+    const newSet = new Set(now)
+    const removed = old.filter((value) => !newSet.has(value))
+    const added = now.filter((value) => !oldSet.has(value))
+    if (removed.length > 0) await remove(db, n, JSON.stringify(removed))
+    if (added.length > 0) await add(db, n, JSON.stringify(added))
   }
 }
 
 interface MemberStatements {
   readonly add: PreparedQuery<[number, string], unknown>
-  readonly take: PreparedQuery<[number, string], unknown>
+  readonly remove: PreparedQuery<[number, string], unknown>
 }
 
 /** One parameter for any number of members: the same statement for all, and no limit on how many. */
@@ -143,7 +143,7 @@ function prepareMemberStatements(table: string): MemberStatements {
         .columns(['n', 'value'])
         .expression(sql`select ${n}, value from ${elements(db as never, json)}`),
     ),
-    take: prepareQuery((db, n, json) =>
+    remove: prepareQuery((db, n, json) =>
       db
         .deleteFrom(table)
         .where('n', '=', n)

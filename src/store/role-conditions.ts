@@ -22,14 +22,14 @@ export async function selectorsCondition(
   resource: AnyResource,
   sides: readonly RoleSelector[],
   tables: Set<string>,
-  wanted: RowCountHint,
+  hint: RowCountHint,
 ): Promise<Expression<SqlBool>> {
   if (sides.some((side) => side.isAll)) return sql<SqlBool>`1 = 1`
   tables.add(toSetTableName(resource, 'roleAttributes'))
   const alternatives: Expression<SqlBool>[] = []
   for (const { semantic, attributes } of sides) {
     if (attributes.size === 0) continue
-    alternatives.push(await attributesCondition(context, resource, semantic, [...attributes], wanted))
+    alternatives.push(await attributesCondition(context, resource, semantic, [...attributes], hint))
   }
   const ids = new Set(sides.flatMap((side) => [...side.ids]))
   if (ids.size > 0) alternatives.push(isOneOf(context.db, `${resource.table}.id`, [...ids]))
@@ -52,14 +52,14 @@ async function attributesCondition(
   resource: AnyResource,
   semantic: 'AllOf' | 'AnyOf',
   attributes: readonly string[],
-  wanted: RowCountHint,
+  hint: RowCountHint,
 ): Promise<Expression<SqlBool>> {
   const table = toSetTableName(resource, 'roleAttributes')
   const own = sql.ref(`${resource.table}.n`)
   const having = async (values: readonly string[]): Promise<Expression<SqlBool>> => {
     const has = sqlDialect(context.db).isOneOf(sql.ref('value'), values)
     const select = sql`select n from ${sql.table(table)} where ${has}`
-    return (await isSelective(context, resource.table, table, has, wanted))
+    return (await isSelective(context, resource.table, table, has, hint))
       ? sql<SqlBool>`${own} in (${select})`
       : sql<SqlBool>`exists (${select} and ${sql.ref(`${table}.n`)} = ${own})`
   }
@@ -86,11 +86,11 @@ export async function isSelective(
   table: string,
   setTable: string,
   condition: Expression<SqlBool>,
-  wanted: RowCountHint,
+  hint: RowCountHint,
 ): Promise<boolean> {
   const members = await countMatches(context, setTable, condition)
   const records = await countMatches(context, table, sql<SqlBool>`1 = 1`)
-  return members < (wanted === 'all' ? records / 2 : 2.4 * Math.sqrt(records))
+  return members < (hint === 'all' ? records / 2 : 2.4 * Math.sqrt(records))
 }
 
 function countMatches({ db, controller }: Reading, table: string, condition: Expression<SqlBool>): Promise<number> {

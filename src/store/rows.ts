@@ -33,8 +33,8 @@ export function toChangedColumns({ plural }: AnyResource, previous: AnyEntity, n
 export function entityFromRow({ plural }: AnyResource, row: AnyRow): Record<string, unknown> {
   const entity: Record<string, unknown> = {}
   for (const { name, field } of getCompiledResource(plural).fields) {
-    const stored = row[name]
-    entity[name] = stored === null || stored === undefined ? null : field.kind.decode(stored)
+    const value = row[name]
+    entity[name] = value === null || value === undefined ? null : field.kind.decode(value)
   }
   return entity
 }

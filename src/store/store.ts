@@ -21,7 +21,7 @@ export interface Store {
    * awaiting a timer, a file or the network gets it refused with `ForeignAwait` and rolled back.
    * @throws SERVER_TOO_MANY_REQUESTS where too many wait already, STORAGE_UNAVAILABLE where the disk takes nothing
    */
-  write<T>(body: (tx: TransactionScope) => Promise<T>, stamp: AuditOrigin): Promise<T>
+  write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T>
   /**
    * Rows one by one on a connection of their own, on one state of the database, for as long as the options allow.
    * @throws SERVER_TOO_MANY_REQUESTS if the reader, or all readers together, have too many streams open
@@ -69,9 +69,9 @@ export interface StreamOptions {
   /** Its rows may take long to find: they are looked for in a thread. The query is guarded (`SqlDialect.guard`). */
   readonly isCostly?: boolean
   /** After this long the stream is cut, because it holds an old state of the database. */
-  readonly milliseconds?: number
+  readonly timeoutMs?: number
   /** After this long without a row being asked for the stream is cut. */
-  readonly idleMilliseconds?: number
+  readonly idleTimeoutMs?: number
 }
 
 export interface StoreStats {

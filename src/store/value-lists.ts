@@ -57,14 +57,14 @@ export async function listValues(
   const values: string[] = []
   let start: string | undefined
   for (;;) {
-    const wanted = limit === 'none' ? BATCH : Math.min(limit - values.length, BATCH)
+    const batchSize = limit === 'none' ? BATCH : Math.min(limit - values.length, BATCH)
     // What was found last is found again, and left out.
-    const known = start === undefined ? offset : 1
-    const found = sql<{ value: string }>`select value from ${matching(start)} limit ${wanted} offset ${known}`
-    const rows = await controller.store.scan({ compile: () => found.compile(db) }, reader)
+    const skip = start === undefined ? offset : 1
+    const query = sql<{ value: string }>`select value from ${matching(start)} limit ${batchSize} offset ${skip}`
+    const rows = await controller.store.scan({ compile: () => query.compile(db) }, reader)
     for (const { value } of rows) values.push(value)
     start = rows.at(-1)?.value
-    if (rows.length < wanted || values.length === limit || start === undefined) break
+    if (rows.length < batchSize || values.length === limit || start === undefined) break
     await setImmediate()
   }
   const isWhole = offset === 0 && (limit === 'none' || values.length < limit)

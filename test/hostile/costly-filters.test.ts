@@ -52,7 +52,7 @@ describe('a filter that asks much of each record', () => {
     const { status, body } = await list('service-policies', filter)
 
     expect([status, body.error?.code]).toEqual([400, 'INVALID_FILTER'])
-    expect(body.error.cause.message).toContain('asks too much of each record')
+    expect(body.error.cause.message).toContain('costs too much for each record')
   })
 
   it.each([

@@ -103,8 +103,8 @@ describe('a fair queue', () => {
     const started: string[] = []
     const refused: string[] = []
     const ends: (() => void)[] = []
-    const add = (name: string, isFavoured = false) => {
-      const requester = { source: name.charAt(0), isFavoured }
+    const add = (name: string, isPrivileged = false) => {
+      const requester = { source: name.charAt(0), isPrivileged }
       const work = () => {
         started.push(name)
         return new Promise<void>((resolve) => ends.push(resolve))
@@ -163,7 +163,7 @@ describe('a fair queue', () => {
 
   it('goes on after work that failed', async () => {
     const fair = new FairQueue({ concurrency: 1, maxWaiting: 1, retryAfterSeconds: 1 })
-    const requester = { source: 'a', isFavoured: false }
+    const requester = { source: 'a', isPrivileged: false }
 
     await expect(fair.run(requester, () => Promise.reject(new Error('no memory')))).rejects.toThrow('no memory')
 

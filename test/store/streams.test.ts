@@ -85,8 +85,8 @@ describe('streams', () => {
   })
 
   it('are cut once nobody reads from them, and only then', async () => {
-    const idle = await openStream(client('idle'), { idleMilliseconds: 20 })
-    const waiting = await openStream(client('waiting'), { idleMilliseconds: 60_000 })
+    const idle = await openStream(client('idle'), { idleTimeoutMs: 20 })
+    const waiting = await openStream(client('waiting'), { idleTimeoutMs: 60_000 })
 
     await expect.poll(() => store.stats().openStreams).toBe(1)
 
@@ -99,7 +99,7 @@ describe('streams', () => {
       statement(sql`with recursive endless(n) as (select 1 union all select n + 1 from endless) select n from endless`),
       {
         reader: client('eager'),
-        milliseconds: 20,
+        timeoutMs: 20,
       },
     )
     const readAll = async () => {

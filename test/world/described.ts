@@ -7,7 +7,7 @@ import { buildOpenApiDocument } from '../../server/openapi.ts'
 import { operations as registered } from '../../server/operations.ts'
 import { isServed } from '../../server/requests.ts'
 import type { Api } from '../../src/config.ts'
-import { schemaCompiler } from '../../src/schema/validate.ts'
+import { createSchemaCompiler } from '../../src/schema/validate.ts'
 import { recordFault } from './faults.ts'
 import { contractDifferences } from './public-contract.ts'
 
@@ -113,7 +113,7 @@ function documentOf(api: Api): Document {
       .map(
         (operation) => [(operation as { operationId: string }).operationId, operation as DescribedOperation] as const,
       )
-    const compiler = schemaCompiler()
+    const compiler = createSchemaCompiler()
     compiler.addSchema({ $id: DOCUMENT, components: closed(components) as object })
     document = { operations: new Map(operations), compiler }
     documents.set(api, document)

@@ -1,9 +1,9 @@
-// Password: compared with the stored hash, or with one that belongs to nobody. What comes of it is judged later.
+// Password: compares it with the stored hash, or with a decoy. A later step acts on the result.
 import type { Step } from '../sign-in-attempt.ts'
 
-/** @throws SERVER_TOO_MANY_REQUESTS */
+/** @throws SERVER_TOO_MANY_REQUESTS if too many passwords wait to be compared */
 export const comparePassword: Step = async (attempt) => {
-  const { context, authenticator, credentials: presented } = attempt
+  const { context, authenticator, credentials } = attempt
   const hash = authenticator?.passwordHash ?? undefined
-  attempt.isPasswordRight = await context.controller.passwordHasher.verify(hash, presented.password ?? '', context)
+  attempt.isPasswordCorrect = await context.controller.passwordHasher.verify(hash, credentials.password ?? '', context)
 }

@@ -1,5 +1,5 @@
-// Certificate: whose it is. Only the proven leaf counts, whatever else was sent beside it. Nobody's is no refusal yet: its
-// authority may say whose it is.
+// Certificate: finds its authenticator. Only the proven leaf counts. A leaf without an authenticator is not refused yet,
+// because its authority may identify the holder.
 import type { X509Certificate } from 'node:crypto'
 import { computeFingerprint256 } from '../../pki/certificates.ts'
 import { findByCertificate } from '../credentials.ts'

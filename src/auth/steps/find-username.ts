@@ -1,4 +1,4 @@
-// Password: whose username it is. Nobody's is no refusal yet: a password is compared all the same.
+// Password: finds the authenticator of the username. An unknown username is not refused yet, so that timing is the same.
 
 import { findByUsername } from '../credentials.ts'
 import type { Step } from '../sign-in-attempt.ts'

@@ -1,8 +1,8 @@
-// Every method: the identity does not sign in too often. Only sign-ins that would succeed count, so that nobody can use up
-// the rate of another identity.
+// Every method: limits the sign-in rate of the identity. Only sign-ins with a proven credential count, so that an attacker
+// cannot use up the rate of an identity.
 import type { Step } from '../sign-in-attempt.ts'
 
-/** @throws SERVER_TOO_MANY_REQUESTS */
+/** @throws SERVER_TOO_MANY_REQUESTS if the identity signs in too often */
 export const limitSignInRate: Step = ({ context, identity }) => {
   context.controller.signIns.requireRate(identity.id, context.clock.now())
 }

@@ -1,15 +1,15 @@
-// Password: hashed anew where its hash was made at a lower cost than is asked today.
+// Password: hashes it again if the stored hash has a lower cost than new hashes.
 import { ControllerError } from '../../errors.ts'
 import type { Step } from '../sign-in-attempt.ts'
 
 export const rehashPassword: Step = async (attempt) => {
-  const { context, authenticator, credentials: presented } = attempt
+  const { context, authenticator, credentials } = attempt
   const { passwordHasher } = context.controller
   if (!authenticator?.passwordHash || !passwordHasher.needsRehash(authenticator.passwordHash)) return
   try {
-    attempt.strongerHash = await passwordHasher.hash(presented.password ?? '', context)
+    attempt.strongerHash = await passwordHasher.hash(credentials.password ?? '', context)
   } catch (error) {
-    // Where too many passwordHasher wait, the next sign-in will do.
+    // If too many passwords wait, the next sign-in rehashes it.
     if (!(error instanceof ControllerError)) throw error
   }
 }

@@ -1,9 +1,9 @@
-// Every method: the auth policy of the identity is open to it.
+// Every method: requires that the auth policy of the identity allows the method.
 
 import type { AuthPolicy } from '../auth-policies.ts'
 import { AuthenticationError, type Method, type Step } from '../sign-in-attempt.ts'
 
-/** The part of a policy that speaks of each method. */
+/** The part of a policy for each method. */
 const parts: Readonly<Record<Method, keyof AuthPolicy['primary']>> = {
   password: 'updb',
   cert: 'cert',
@@ -12,5 +12,5 @@ const parts: Readonly<Record<Method, keyof AuthPolicy['primary']>> = {
 
 export const requireAllowedMethod: Step = ({ method, policy }) => {
   if (!policy.primary[parts[method]].allowed)
-    throw new AuthenticationError('METHOD_NOT_ALLOWED', `auth policy ${policy.id} is closed to this method`)
+    throw new AuthenticationError('METHOD_NOT_ALLOWED', `auth policy ${policy.id} does not allow this method`)
 }

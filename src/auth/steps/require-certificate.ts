@@ -1,4 +1,4 @@
-// Certificate: the connection has one, and not too many. The first is the one whose key the handshake has proven.
+// Certificate: requires a client certificate, and not too many. The handshake has proven the key of the first.
 import { MAX_PRESENTED_CERTIFICATES } from '../../pki/chains.ts'
 import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
 

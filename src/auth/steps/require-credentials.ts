@@ -1,9 +1,9 @@
-// Password: both halves were sent.
+// Password: requires username and password.
 import { errors } from '../../errors.ts'
 import type { Step } from '../sign-in-attempt.ts'
 
-/** @throws COULD_NOT_VALIDATE: this much a caller is told */
+/** @throws COULD_NOT_VALIDATE if one of them is missing */
 export const requireCredentials: Step = ({ credentials: { username, password } }) => {
-  const missing = username ? 'password' : 'username'
-  if (!username || !password) throw errors.COULD_NOT_VALIDATE({ field: missing, reason: 'is required' })
+  const missingField = username ? 'password' : 'username'
+  if (!username || !password) throw errors.COULD_NOT_VALIDATE({ field: missingField, reason: 'is required' })
 }

@@ -1,4 +1,4 @@
-// Every method: the identity exists and is enabled.
+// Every method: requires that the identity exists and is enabled.
 import { identities } from '../../resources/identities.ts'
 import { find } from '../../store/entities.ts'
 import { isDisabled } from '../disabling.ts'
@@ -6,7 +6,7 @@ import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
 
 export const requireEnabledIdentity: Step = async (attempt) => {
   const { context, authenticator } = attempt
-  if (!authenticator) throw new AuthenticationError('UNKNOWN_CREDENTIAL', 'nobody is known by these credentials')
+  if (!authenticator) throw new AuthenticationError('UNKNOWN_CREDENTIAL', 'no authenticator matches these credentials')
   const identity = await find(context, identities, authenticator.identityId)
   if (!identity) throw new AuthenticationError('UNKNOWN_CREDENTIAL', `identity ${authenticator.identityId} is gone`)
   if (isDisabled(identity, context.clock.now()))

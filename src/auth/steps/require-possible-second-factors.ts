@@ -1,9 +1,9 @@
-// Every method: what the auth policy demands beyond it can be met at all.
+// Every method: requires that the second factors of the auth policy can be satisfied at all.
 import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
 
 /**
- * A policy that demands tokens of an external signer lets nobody in, because there are no signers yet. One that demands
- * TOTP lets into a partial session, in which it is to be enrolled; that, too, comes with a later release.
+ * A policy that requires tokens of an external signer admits no identity, because signers come with a later release. One that
+ * requires TOTP admits to a partial session, in which TOTP is enrolled; that comes with a later release too.
  */
 export const requirePossibleSecondFactors: Step = ({ context, identity, policy }) => {
   const { requireExtJwtSigner: signer, requireTotp } = policy.secondary

@@ -1,8 +1,8 @@
-// Certificate: it leads to the authority that its authenticator was made under.
+// Certificate: verifies that it leads to the authority of its authenticator.
 import type { X509Certificate } from 'node:crypto'
 import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
 
-/** First by what was sent alone, then with the intermediates of that authority to help. */
+/** First with the presented certificates alone, then with the intermediates of the authority. */
 export const verifyChain: Step = (attempt) => {
   const { clock, controller } = attempt.context
   const { clientTrust } = controller

@@ -1,6 +1,6 @@
-// Password: it was the right one. Wrong ones count towards locking the identity out.
+// Password: refuses a wrong one, which counts towards a lockout.
 import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
 
-export const verifyPassword: Step = ({ isPasswordRight }) => {
+export const verifyPassword: Step = ({ isPasswordCorrect: isPasswordRight }) => {
   if (!isPasswordRight) throw new AuthenticationError('WRONG_PASSWORD', 'the password is wrong')
 }

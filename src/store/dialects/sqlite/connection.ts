@@ -38,9 +38,9 @@ export function openForWriting(file: string): SqliteDatabase {
 function applySettings(connection: SqliteDatabase, file: string): void {
   for (const [pragma, value, reads] of SETTINGS) {
     connection.pragma(`${pragma} = ${value}`)
-    const found = connection.pragma(pragma, { simple: true })
-    if (found !== reads) {
-      throw new Error(`SQLite did not accept ${pragma} = ${value} for ${file}: it reads ${String(found)}`)
+    const actual = connection.pragma(pragma, { simple: true })
+    if (actual !== reads) {
+      throw new Error(`SQLite did not accept ${pragma} = ${value} for ${file}: it reads ${String(actual)}`)
     }
   }
 }

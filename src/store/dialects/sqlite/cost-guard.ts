@@ -34,8 +34,8 @@ export class CostGuard {
   }
 
   /** Runs statements that may take so long together. @throws CostExceeded */
-  withinTime<T>(milliseconds: number, run: () => T): T {
-    this.#deadline = performance.now() + milliseconds
+  withinTime<T>(timeoutMs: number, run: () => T): T {
+    this.#deadline = performance.now() + timeoutMs
     try {
       return run()
     } finally {

@@ -21,14 +21,14 @@ export class DatabaseFileLostError extends Error {
 }
 
 export class DatabaseFiles {
-  readonly #known: readonly FileIdentity[]
+  readonly #identities: readonly FileIdentity[]
   /** The lock of the directory, if somebody took one before the database was opened. */
   readonly #lock: FileIdentity | undefined
-  #lost: DatabaseFileLostError | undefined
+  #error: DatabaseFileLostError | undefined
 
   /** @param file of a database that is open */
   constructor(file: string) {
-    this.#known = ENDINGS.map((end) => identify(file + end))
+    this.#identities = ENDINGS.map((end) => identify(file + end))
     const lock = join(dirname(file), LOCK_FILE)
     this.#lock = existsSync(lock) ? identify(lock) : undefined
   }
@@ -38,8 +38,8 @@ export class DatabaseFiles {
    * @throws DatabaseFileLost if a file was deleted or replaced, at any time since it was opened
    */
   requirePresent(): void {
-    if (this.#lost === undefined) this.#require(this.#known)
-    if (this.#lost) throw this.#lost
+    if (this.#error === undefined) this.#require(this.#identities)
+    if (this.#error) throw this.#error
   }
 
   /**
@@ -48,12 +48,12 @@ export class DatabaseFiles {
    */
   requireLock(): void {
     if (this.#lock) this.#require([this.#lock])
-    if (this.#lost) throw this.#lost
+    if (this.#error) throw this.#error
   }
 
   #require(files: readonly FileIdentity[]): void {
-    const lost = files.find((file) => !isPresent(file))
-    if (lost) this.#lost = new DatabaseFileLostError(lost.path)
+    const missing = files.find((file) => !isPresent(file))
+    if (missing) this.#error = new DatabaseFileLostError(missing.path)
   }
 }
 
@@ -64,8 +64,8 @@ function identify(path: string): FileIdentity {
 
 function isPresent({ path, dev, ino }: FileIdentity): boolean {
   try {
-    const found = statSync(path, { throwIfNoEntry: false })
-    return found?.ino === ino && found.dev === dev
+    const stats = statSync(path, { throwIfNoEntry: false })
+    return stats?.ino === ino && stats.dev === dev
   } catch {
     return false
   }

@@ -26,11 +26,11 @@ export interface WritePermit {
 }
 
 /** Kysely's adapter, which also knows the words of this database. */
-class SpeakingSqliteAdapter extends SqliteAdapter implements SqlDialectAdapter {
+class SqliteDialectAdapter extends SqliteAdapter implements SqlDialectAdapter {
   readonly sqlDialect = sqliteDialect
 }
 
-const adapter = new SpeakingSqliteAdapter()
+const adapter = new SqliteDialectAdapter()
 const compiler = new SqliteQueryCompiler()
 
 export class SqliteExecutor implements QueryExecutor {
@@ -92,22 +92,22 @@ export class SqliteExecutor implements QueryExecutor {
   }
 
   withPlugin(): QueryExecutor {
-    return this.#withoutPluginsHere()
+    return this.#rejectPlugins()
   }
 
   withPlugins(): QueryExecutor {
-    return this.#withoutPluginsHere()
+    return this.#rejectPlugins()
   }
 
   withPluginAtFront(): QueryExecutor {
-    return this.#withoutPluginsHere()
+    return this.#rejectPlugins()
   }
 
   withoutPlugins(): QueryExecutor {
     return this
   }
 
-  #withoutPluginsHere(): never {
+  #rejectPlugins(): never {
     throw new StoreMisuseError('the store runs queries without plugins')
   }
 }

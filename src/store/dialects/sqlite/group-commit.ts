@@ -21,15 +21,15 @@ const MAX_GROUP_MS = 4
 const MAX_GATHER_MS = 1
 
 // How often a database locked by another process is asked again, and for how long, before the writers get a 503.
-const BUSY_RETRY_MILLISECONDS = 20
-const BUSY_RETRIES = 100
+const BUSY_RETRY_MS = 20
+const MAX_BUSY_RETRIES = 100
 
 const RETRY_AFTER_SECONDS = 5
 
 /** A transaction that waits for its turn. */
 interface Job {
   readonly body: (tx: TransactionScope) => Promise<unknown>
-  readonly stamp: AuditOrigin
+  readonly origin: AuditOrigin
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -38,7 +38,7 @@ interface Job {
  * A body that ran. Its caller learns of it after the group's commit, also where it failed: a caller that resumed
  * earlier would run between two bodies, and read what is not on disk yet.
  */
-type Ran =
+type Outcome =
   | { readonly job: Job; readonly isOk: true; readonly value: unknown; readonly changes: readonly Change[] }
   | { readonly job: Job; readonly isOk: false; readonly error: unknown }
 
@@ -52,7 +52,7 @@ export interface CommittedGroup {
 /** What the queue tells the store. */
 export interface GroupListener {
   /** @returns undefined, or what settles before the callers of the group resume */
-  committed(what: CommittedGroup): Promise<void> | undefined
+  committed(group: CommittedGroup): Promise<void> | undefined
   /** Another process wrote to the file: whatever was remembered of it may be wrong. Called inside the next group. */
   foreignWrite(): void
 }
@@ -60,12 +60,12 @@ export interface GroupListener {
 export class GroupCommit {
   readonly #connection: SqliteDatabase
   readonly #statements: PreparedStatements
-  readonly #control: Control
+  readonly #control: ControlStatements
   readonly #audit: Audit
   readonly #files: DatabaseFiles
   readonly #listener: GroupListener
-  readonly #longestQueue: number
-  #waiting: Job[] = []
+  readonly #maxQueueLength: number
+  #jobs: Job[] = []
   #isScheduled = false
   #gatheringSince = 0
   #isInsideBody = false
@@ -80,21 +80,21 @@ export class GroupCommit {
     statements: PreparedStatements,
     audit: Audit,
     files: DatabaseFiles,
-    longestQueue: number,
+    maxQueueLength: number,
     listener: GroupListener,
   ) {
     this.#connection = connection
     this.#statements = statements
-    this.#control = new Control(connection)
+    this.#control = new ControlStatements(connection)
     this.#audit = audit
     this.#files = files
-    this.#longestQueue = longestQueue
+    this.#maxQueueLength = maxQueueLength
     this.#listener = listener
     this.#dataVersion = this.#control.dataVersion()
   }
 
   get stats() {
-    return { transactions: this.#transactions, refused: this.#refused, waiting: this.#waiting.length }
+    return { transactions: this.#transactions, refused: this.#refused, waiting: this.#jobs.length }
   }
 
   /** True while a transaction's body runs: then reads belong on its own handle. */
@@ -106,21 +106,21 @@ export class GroupCommit {
    * Puts a transaction in line. Called inside a body it throws: the inner one could only run after the outer.
    * @throws SERVER_TOO_MANY_REQUESTS where the line is full; for favoured callers it is twice as long
    */
-  add<T>(body: (tx: TransactionScope) => Promise<T>, stamp: AuditOrigin): Promise<T> {
+  add<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
     if (this.#isInsideBody) throw new StoreMisuseError('a transaction was started inside another one')
-    if (this.#waiting.length >= this.#longestQueue * (stamp.isPrivileged ? 2 : 1)) {
-      const cause = `${this.#waiting.length} transactions wait for their turn`
+    if (this.#jobs.length >= this.#maxQueueLength * (origin.isPrivileged ? 2 : 1)) {
+      const cause = `${this.#jobs.length} transactions wait for their turn`
       return Promise.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: 1 }))
     }
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ body, stamp, resolve: resolve as (value: unknown) => void, reject })
+      this.#jobs.push({ body, origin: origin, resolve: resolve as (value: unknown) => void, reject })
       this.#schedule()
     })
   }
 
   /** Settles once nothing waits any more. */
-  async drained(): Promise<void> {
-    while (this.#waiting.length > 0 || this.#running) {
+  async waitUntilDrained(): Promise<void> {
+    while (this.#jobs.length > 0 || this.#running) {
       await (this.#running ?? new Promise((resolve) => setImmediate(resolve)))
     }
   }
@@ -133,7 +133,7 @@ export class GroupCommit {
   }
 
   #gather(before: number): void {
-    const waiting = this.#waiting.length
+    const waiting = this.#jobs.length
     const isGrowing = waiting > before && waiting < MAX_TRANSACTIONS
     if (isGrowing && performance.now() - this.#gatheringSince < MAX_GATHER_MS) {
       setImmediate(() => this.#gather(waiting))
@@ -144,11 +144,11 @@ export class GroupCommit {
 
   #drain(): void {
     this.#isScheduled = false
-    if (this.#waiting.length === 0 || !this.#begin()) return
-    const group = this.#waiting.splice(0)
+    if (this.#jobs.length === 0 || !this.#begin()) return
+    const group = this.#jobs.splice(0)
     this.#running = this.#runGroup(group).finally(() => {
       this.#running = undefined
-      if (this.#waiting.length > 0) this.#schedule()
+      if (this.#jobs.length > 0) this.#schedule()
     })
   }
 
@@ -160,48 +160,48 @@ export class GroupCommit {
       this.#busyRetries = 0
       return true
     } catch (error) {
-      if (isBusy(error) && this.#busyRetries < BUSY_RETRIES) {
+      if (isBusy(error) && this.#busyRetries < MAX_BUSY_RETRIES) {
         this.#busyRetries += 1
         this.#isScheduled = true
-        setTimeout(() => this.#drain(), BUSY_RETRY_MILLISECONDS)
+        setTimeout(() => this.#drain(), BUSY_RETRY_MS)
         return false
       }
       this.#busyRetries = 0
-      for (const job of this.#waiting.splice(0)) job.reject(translateSqliteError(error))
+      for (const job of this.#jobs.splice(0)) job.reject(translateSqliteError(error))
       return false
     }
   }
 
   // Nothing in here gives the event loop a turn, so no request reads between the statements of a group.
   async #runGroup(group: Job[]): Promise<void> {
-    const ran: Ran[] = []
+    const outcomes: Outcome[] = []
     const tables = new Set<string>()
     let failure: unknown
     const mark = this.#audit.mark()
     try {
       this.#noticeForeignWrites()
-      await this.#runBodies(group, ran, tables)
+      await this.#runBodies(group, outcomes, tables)
       failure = this.#commit()
-      this.#waiting = [...group.slice(ran.length), ...this.#waiting]
+      this.#jobs = [...group.slice(outcomes.length), ...this.#jobs]
     } catch (error) {
-      failure = unavailable(error)
+      failure = toUnavailableError(error)
       this.#rollBack()
-      for (const job of group.slice(ran.length)) job.reject(failure)
+      for (const job of group.slice(outcomes.length)) job.reject(failure)
     }
     if (failure !== undefined) this.#audit.reset(mark)
-    else failure = await this.#announce(ran, tables)
-    for (const outcome of ran) {
+    else failure = await this.#announce(outcomes, tables)
+    for (const outcome of outcomes) {
       if (!outcome.isOk) outcome.job.reject(outcome.error)
       else if (failure !== undefined) outcome.job.reject(failure)
       else outcome.job.resolve(outcome.value)
     }
   }
 
-  async #runBodies(group: readonly Job[], ran: Ran[], tables: Set<string>): Promise<void> {
+  async #runBodies(group: readonly Job[], outcomes: Outcome[], tables: Set<string>): Promise<void> {
     const started = performance.now()
     for (const job of group.slice(0, MAX_TRANSACTIONS)) {
-      if (ran.length > 0 && performance.now() - started > MAX_GROUP_MS) break
-      ran.push(await this.#runBody(job, tables, earlierChanges(ran)))
+      if (outcomes.length > 0 && performance.now() - started > MAX_GROUP_MS) break
+      outcomes.push(await this.#runBody(job, tables, listEarlierChanges(outcomes)))
       // On a full disk and the like SQLite ends the whole transaction, not just this savepoint.
       if (!this.#connection.inTransaction) break
     }
@@ -226,7 +226,7 @@ export class GroupCommit {
       return undefined
     } catch (error) {
       this.#rollBack()
-      return unavailable(error)
+      return toUnavailableError(error)
     }
   }
 
@@ -238,26 +238,28 @@ export class GroupCommit {
    * Lets projections follow the commit. One that has to be rebuilt reads rows, so the event loop gets no turn.
    * @returns what the callers are told if a projection cannot be rebuilt: what they stored is on disk, but not served
    */
-  #announce(ran: readonly Ran[], tables: ReadonlySet<string>): Promise<unknown> | undefined {
-    for (const { isOk } of ran) if (isOk) this.#transactions += 1
-    return this.#listener.committed({ changes: earlierChanges(ran), tables })?.then(() => undefined, unavailable)
+  #announce(outcomes: readonly Outcome[], tables: ReadonlySet<string>): Promise<unknown> | undefined {
+    for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
+    return this.#listener
+      .committed({ changes: listEarlierChanges(outcomes), tables })
+      ?.then(() => undefined, toUnavailableError)
   }
 
   /** Runs one body in its savepoint. */
-  async #runBody(job: Job, tables: Set<string>, earlier: readonly Change[]): Promise<Ran> {
+  async #runBody(job: Job, tables: Set<string>, earlier: readonly Change[]): Promise<Outcome> {
     const mark = this.#audit.mark()
     const changes: Change[] = []
     const handle = openQueryHandle(this.#statements)
     this.#isInsideBody = true
     try {
       this.#control.savepoint.run()
-      const value = await this.#orForeignAwait(async () => {
+      const value = await this.#rejectNonQueryAwait(async () => {
         const result = await job.body({
           db: handle.db,
           groupChanges: earlier,
           record: (change) => changes.push(change),
         })
-        await this.#audit.append(handle.db, changes, job.stamp)
+        await this.#audit.append(handle.db, changes, job.origin)
         return result
       })
       this.#control.release.run()
@@ -288,7 +290,7 @@ export class GroupCommit {
    * Runs `work`, or refuses it as soon as it awaits something foreign. When all microtasks are done and it is not, what
    * it awaits needs the event loop: `process.nextTick` from a microtask runs exactly then, before any I/O.
    */
-  #orForeignAwait<T>(work: () => Promise<T>): Promise<T> {
+  #rejectNonQueryAwait<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let isSettled = false
       work().then(
@@ -313,16 +315,16 @@ export class GroupCommit {
 }
 
 /** What the bodies of a group changed so far; those that failed changed nothing. */
-function earlierChanges(ran: readonly Ran[]): readonly Change[] {
-  return ran.flatMap((outcome) => (outcome.isOk ? outcome.changes : []))
+function listEarlierChanges(outcomes: readonly Outcome[]): readonly Change[] {
+  return outcomes.flatMap((outcome) => (outcome.isOk ? outcome.changes : []))
 }
 
-function unavailable(cause: unknown): unknown {
+function toUnavailableError(cause: unknown): unknown {
   return errors.STORAGE_UNAVAILABLE(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
 }
 
 /** The statements around bodies, prepared once. */
-class Control {
+class ControlStatements {
   readonly begin: Statement
   readonly commit: Statement
   readonly rollback: Statement

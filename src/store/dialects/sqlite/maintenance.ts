@@ -39,7 +39,7 @@ export function checkDatabase(directory: string, files: CheckedFiles): CheckRepo
     try {
       const { findings, records } = checkAudit(connection, files.auditKey)
       return {
-        findings: [...brokenPages(connection), ...danglingReferences(connection), ...findings],
+        findings: [...findBrokenPages(connection), ...findDanglingReferences(connection), ...findings],
         auditRecords: records,
         pendingMigrations: pendingMigrations(connection),
       }
@@ -51,12 +51,12 @@ export function checkDatabase(directory: string, files: CheckedFiles): CheckRepo
   }
 }
 
-function brokenPages(connection: SqliteDatabase): string[] {
+function findBrokenPages(connection: SqliteDatabase): string[] {
   const rows = connection.pragma(`integrity_check(${MAX_FINDINGS})`) as { integrity_check: string }[]
   return rows.map(({ integrity_check }) => integrity_check).filter((text) => text !== 'ok')
 }
 
-function danglingReferences(connection: SqliteDatabase): string[] {
+function findDanglingReferences(connection: SqliteDatabase): string[] {
   const rows = connection.pragma('foreign_key_check') as { table: string; rowid: number; parent: string }[]
   return rows
     .slice(0, MAX_FINDINGS)
@@ -66,7 +66,7 @@ function danglingReferences(connection: SqliteDatabase): string[] {
 /** Verifies the audit. Without its key nothing can be said about it, which is a finding too. */
 function checkAudit(connection: SqliteDatabase, keyFile: string): Pick<ChainReport, 'findings' | 'records'> {
   try {
-    return verifyChain(connection, new AuditSealer(loadKey(keyFile, AUDIT_KEY_BYTES)))
+    return verifyAuditChain(connection, new AuditSealer(loadKey(keyFile, AUDIT_KEY_BYTES)))
   } catch (error) {
     if (!(error instanceof KeyFileError)) throw error
     const records = connection.prepare('select count(*) from audit_records').pluck().get() as number
@@ -74,11 +74,11 @@ function checkAudit(connection: SqliteDatabase, keyFile: string): Pick<ChainRepo
   }
 }
 
-function verifyChain(connection: SqliteDatabase, sealer: AuditSealer): ChainReport {
-  const check = new ChainVerifier(sealer)
+function verifyAuditChain(connection: SqliteDatabase, sealer: AuditSealer): ChainReport {
+  const verifier = new ChainVerifier(sealer)
   const rows = connection.prepare('select * from audit_records order by n').iterate() as Iterable<ChainedRecord>
-  for (const record of rows) check.add(record)
-  return check.report()
+  for (const record of rows) verifier.add(record)
+  return verifier.report()
 }
 
 /**
@@ -95,13 +95,13 @@ export async function migrateDatabase(
   const unlock = lockDirectory(directory)
   try {
     requireDatabase(directory)
-    if (!isTrial) return await migrated(file, clock)
+    if (!isTrial) return await migrateFile(file, clock)
     const copy = join(directory, 'trial.db')
     // A trial that was killed leaves its copy behind.
     discardDatabase(copy)
     try {
       await copyDatabase(file, copy)
-      return await migrated(copy, clock)
+      return await migrateFile(copy, clock)
     } finally {
       discardDatabase(copy)
     }
@@ -124,10 +124,10 @@ async function copyDatabase(file: string, copy: string): Promise<void> {
 
 /** Creates the database of a new data directory, or completes one that was begun. The caller holds the directory's lock. */
 export async function createDatabase(file: string, clock: Clock): Promise<void> {
-  await migrated(file, clock)
+  await migrateFile(file, clock)
 }
 
-async function migrated(file: string, clock: Clock): Promise<readonly string[]> {
+async function migrateFile(file: string, clock: Clock): Promise<readonly string[]> {
   const connection = openForWriting(file)
   try {
     return await migrate(connection, clock)

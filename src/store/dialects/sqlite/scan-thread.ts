@@ -5,9 +5,9 @@ import { CostExceededError, CostGuard } from './cost-guard.ts'
 
 /** What the thread is asked for. A cursor keeps one state of the database for all of its rows. */
 export type ScanRequest =
-  | ({ readonly kind: 'rows'; readonly milliseconds: number } & ScanStatement)
+  | ({ readonly kind: 'rows'; readonly timeoutMs: number } & ScanStatement)
   | ({ readonly kind: 'open'; readonly cursor: number } & ScanStatement)
-  | { readonly kind: 'next'; readonly cursor: number; readonly count: number; readonly milliseconds: number }
+  | { readonly kind: 'next'; readonly cursor: number; readonly count: number; readonly timeoutMs: number }
   | { readonly kind: 'close'; readonly cursor: number }
 
 interface ScanStatement {
@@ -30,22 +30,22 @@ const connection = open()
 const cursors = new Map<number, Cursor>()
 
 function open(): SqliteDatabase {
-  const opened = openExistingForReading(workerData as string)
-  guard.install(opened)
-  return opened
+  const newConnection = openExistingForReading(workerData as string)
+  guard.install(newConnection)
+  return newConnection
 }
 
-function answer(request: ScanRequest): readonly unknown[] {
+function handleRequest(request: ScanRequest): readonly unknown[] {
   switch (request.kind) {
     case 'rows': {
       const statement = connection.prepare(request.sql)
-      return guard.withinTime(request.milliseconds, () => statement.all(request.parameters))
+      return guard.withinTime(request.timeoutMs, () => statement.all(request.parameters))
     }
     case 'open':
       openCursor(request.cursor, request)
       return []
     case 'next':
-      return guard.withinTime(request.milliseconds, () => nextRows(request.cursor, request.count))
+      return guard.withinTime(request.timeoutMs, () => readRows(request.cursor, request.count))
     case 'close':
       closeCursor(request.cursor)
       return []
@@ -62,30 +62,30 @@ function openCursor(cursor: number, { sql, parameters }: ScanStatement): void {
   }
 }
 
-function nextRows(cursor: number, count: number): readonly unknown[] {
+function readRows(cursor: number, count: number): readonly unknown[] {
   const { rows } = cursors.get(cursor) ?? {}
   // A thread that started after a failure does not have the cursors of the one that failed.
   if (!rows) throw Object.assign(new Error('the cursor is not open'), { code: 'SQLITE_IOERR' })
-  const found: unknown[] = []
-  while (found.length < count) {
+  const batch: unknown[] = []
+  while (batch.length < count) {
     const next = rows.next()
     if (next.done) break
-    found.push(next.value)
+    batch.push(next.value)
   }
-  return found
+  return batch
 }
 
 function closeCursor(cursor: number): void {
-  const found = cursors.get(cursor)
-  if (!found || !cursors.delete(cursor)) return
-  found.rows.return?.()
-  found.connection.close()
+  const openedCursor = cursors.get(cursor)
+  if (!openedCursor || !cursors.delete(cursor)) return
+  openedCursor.rows.return?.()
+  openedCursor.connection.close()
 }
 
 parentPort?.on('message', (request: ScanRequest) => {
   let reply: ScanReply
   try {
-    reply = { rows: answer(request) }
+    reply = { rows: handleRequest(request) }
   } catch (error) {
     const { message, code } = error as Error & { readonly code?: unknown }
     reply = { failure: { message, code, isTooCostly: error instanceof CostExceededError } }

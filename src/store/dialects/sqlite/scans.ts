@@ -30,20 +30,20 @@ export class Scans {
   readonly #administrators: ScanThread
   readonly #others: ScanThread
   readonly #files: DatabaseFiles
-  readonly #milliseconds: number
+  readonly #timeoutMs: number
   #lastCursor = 0
   #started = 0
 
   /**
    * @param files those of the connection that writes: a thread must not read from others
-   * @param milliseconds how long a read may take before it is refused
+   * @param timeoutMs how long a read may take before it is refused
    * @param maxWaitMs how long a read may wait for its turn before it is refused
    */
-  constructor(file: string, files: DatabaseFiles, milliseconds = MAX_SCAN_MS, maxWaitMs = MAX_WAIT_MS) {
+  constructor(file: string, files: DatabaseFiles, timeoutMs = MAX_SCAN_MS, maxWaitMs = MAX_WAIT_MS) {
     this.#files = files
     this.#administrators = new ScanThread(file, MAX_PER_READER.administrators, maxWaitMs)
     this.#others = new ScanThread(file, MAX_PER_READER.others, maxWaitMs)
-    this.#milliseconds = milliseconds
+    this.#timeoutMs = timeoutMs
   }
 
   /** How many reads were begun. */
@@ -57,27 +57,27 @@ export class Scans {
    */
   async rows<Row>({ sql, parameters }: CompiledQuery<Row>, reader: Reader): Promise<Row[]> {
     this.#started += 1
-    const statement = { sql, parameters: toBindable(parameters), milliseconds: this.#milliseconds }
-    return (await this.#threadOf(reader).ask({ kind: 'rows', ...statement }, reader)) as Row[]
+    const statement = { sql, parameters: toBindable(parameters), timeoutMs: this.#timeoutMs }
+    return (await this.#selectThread(reader).request({ kind: 'rows', ...statement }, reader)) as Row[]
   }
 
   /** The rows of a query, some at a time. Its methods throw as `rows` does. */
   cursor({ sql, parameters }: CompiledQuery, reader: Reader): Cursor {
     this.#started += 1
-    const thread = this.#threadOf(reader)
+    const thread = this.#selectThread(reader)
     const cursor = ++this.#lastCursor
-    const milliseconds = this.#milliseconds
+    const timeoutMs = this.#timeoutMs
     let state: 'new' | 'open' | 'closed' = 'new'
     return {
       async next(count) {
         if (state === 'new') {
           state = 'open'
-          await thread.ask({ kind: 'open', cursor, sql, parameters: toBindable(parameters) }, reader)
+          await thread.request({ kind: 'open', cursor, sql, parameters: toBindable(parameters) }, reader)
         }
-        return state === 'closed' ? [] : thread.ask({ kind: 'next', cursor, count, milliseconds }, reader)
+        return state === 'closed' ? [] : thread.request({ kind: 'next', cursor, count, timeoutMs }, reader)
       },
       close() {
-        if (state === 'open') thread.tell({ kind: 'close', cursor }, reader)
+        if (state === 'open') thread.post({ kind: 'close', cursor }, reader)
         state = 'closed'
       },
     }
@@ -87,7 +87,7 @@ export class Scans {
     await Promise.all([this.#administrators.close(), this.#others.close()])
   }
 
-  #threadOf({ isAdministrator }: Reader): ScanThread {
+  #selectThread({ isAdministrator }: Reader): ScanThread {
     try {
       this.#files.requirePresent()
     } catch (error) {
@@ -97,7 +97,7 @@ export class Scans {
   }
 }
 
-interface Waiting {
+interface ScanJob {
   readonly request: ScanRequest
   readonly reader: Reader
   /** Monotonic milliseconds. */
@@ -112,7 +112,7 @@ class ScanThread {
   readonly #maxPerReader: number
   readonly #maxWaitMs: number
   /** The thread works on the first. Those of one reader stay in the order of their requests. */
-  #waiting: Waiting[] = []
+  #jobs: ScanJob[] = []
   #worker: Worker | undefined
   #isClosed = false
 
@@ -123,17 +123,17 @@ class ScanThread {
   }
 
   /** @throws SERVER_TOO_MANY_REQUESTS if the reader, or all of them, wait for too much already */
-  ask(request: ScanRequest, reader: Reader): Promise<readonly unknown[]> {
-    const own = this.#waiting.filter((waiting) => waiting.reader.id === reader.id && waiting.request.kind !== 'close')
-    if (this.#waiting.length >= MAX_WAITING || own.length >= this.#maxPerReader) {
-      const cause = `${own.length} reads of ${reader.id} and ${this.#waiting.length} in all wait for their turn`
+  request(request: ScanRequest, reader: Reader): Promise<readonly unknown[]> {
+    const own = this.#jobs.filter((job) => job.reader.id === reader.id && job.request.kind !== 'close')
+    if (this.#jobs.length >= MAX_WAITING || own.length >= this.#maxPerReader) {
+      const cause = `${own.length} reads of ${reader.id} and ${this.#jobs.length} in all wait for their turn`
       throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
     }
     return this.#add(request, reader)
   }
 
   /** Asks for something that is not waited for. */
-  tell(request: ScanRequest, reader: Reader): void {
+  post(request: ScanRequest, reader: Reader): void {
     if (this.#worker) void this.#add(request, reader).catch(() => {})
   }
 
@@ -146,13 +146,13 @@ class ScanThread {
 
   #add(request: ScanRequest, reader: Reader): Promise<readonly unknown[]> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, reader, since: performance.now(), resolve, reject })
-      if (this.#waiting.length === 1) this.#send()
+      this.#jobs.push({ request, reader, since: performance.now(), resolve, reject })
+      if (this.#jobs.length === 1) this.#send()
     })
   }
 
   #send(): void {
-    const first = this.#waiting[0]
+    const first = this.#jobs[0]
     if (!first) this.#worker?.unref()
     else if (this.#isClosed) this.#fail(new Error('the store was closed'))
     else {
@@ -175,9 +175,9 @@ class ScanThread {
   }
 
   #settle(reply: ScanReply): void {
-    const first = this.#waiting.shift()
+    const first = this.#jobs.shift()
     if ('rows' in reply) first?.resolve(reply.rows)
-    else first?.reject(errorFrom(reply.failure))
+    else first?.reject(toScanError(reply.failure))
     if (first) this.#passTurn(first.reader)
     this.#refuseOverdue()
     this.#send()
@@ -185,11 +185,11 @@ class ScanThread {
 
   /** Reads that waited for too long would keep the thread busy for requests that timed out, or whose client is gone. */
   #refuseOverdue(): void {
-    const overdue = (waiting: Waiting | undefined) =>
-      waiting && waiting.request.kind !== 'close' && performance.now() - waiting.since > this.#maxWaitMs
-    while (overdue(this.#waiting[0])) {
+    const overdue = (job: ScanJob | undefined) =>
+      job && job.request.kind !== 'close' && performance.now() - job.since > this.#maxWaitMs
+    while (overdue(this.#jobs[0])) {
       const cause = `the read waited for its turn for more than ${this.#maxWaitMs} ms`
-      this.#waiting
+      this.#jobs
         .shift()
         ?.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS }))
     }
@@ -197,20 +197,20 @@ class ScanThread {
 
   /** Readers take turns, so that nobody waits for more than one read of a reader who has many waiting. */
   #passTurn({ id }: Reader): void {
-    const next = this.#waiting.findIndex(({ reader }) => reader.id !== id)
-    if (next > 0) this.#waiting.unshift(...this.#waiting.splice(next, 1))
+    const next = this.#jobs.findIndex(({ reader }) => reader.id !== id)
+    if (next > 0) this.#jobs.unshift(...this.#jobs.splice(next, 1))
   }
 
   /** What waits is refused. The next request starts a thread anew. */
   #fail(error: unknown): void {
     this.#worker = undefined
-    for (const { reject } of this.#waiting.splice(0)) {
+    for (const { reject } of this.#jobs.splice(0)) {
       reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: error, retryAfterSeconds: RETRY_AFTER_SECONDS }))
     }
   }
 }
 
-function errorFrom({ message, code, isTooCostly }: Extract<ScanReply, { failure: unknown }>['failure']): unknown {
+function toScanError({ message, code, isTooCostly }: Extract<ScanReply, { failure: unknown }>['failure']): unknown {
   if (isTooCostly) {
     const reason = 'the query looks at more than it can in the time it has: ask for less at a time'
     return errors.INVALID_FILTER({ code: 'INVALID_FILTER', message: reason })

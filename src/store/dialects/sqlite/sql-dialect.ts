@@ -18,11 +18,11 @@ export const sqliteDialect: SqlDialect = {
   contains: (text, needle) => sql<SqlBool>`instr(${text}, ${needle}) > 0`,
   containsIgnoringCase(text: Expression<unknown>, needle: string) {
     const folded = needle.toUpperCase()
-    const found = sql<SqlBool>`instr(unicode_upper(${text}), ${folded}) > 0`
-    if (!ASCII.test(folded)) return found
+    const isContained = sql<SqlBool>`instr(unicode_upper(${text}), ${folded}) > 0`
+    if (!ASCII.test(folded)) return isContained
     // SQLite's own upper() knows ASCII only, and runs ten times as fast. It does where the text has nothing else: some
     // letters beyond become ASCII in upper case, such as the German sharp s.
-    return sql<SqlBool>`(instr(upper(${text}), ${folded}) > 0 or (octet_length(${text}) <> length(${text}) and ${found}))`
+    return sql<SqlBool>`(instr(upper(${text}), ${folded}) > 0 or (octet_length(${text}) <> length(${text}) and ${isContained}))`
   },
   // The planner takes an unknown function for one that lets a part of the rows through.
   guard: (cost) => sql<SqlBool>`likelihood(spend(${cost}), 1.0)`,

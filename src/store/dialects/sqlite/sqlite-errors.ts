@@ -3,13 +3,13 @@ import { errors } from '../../../errors.ts'
 import { UniqueViolationError } from '../../store.ts'
 import { DatabaseFileLostError } from './database-files.ts'
 
-function codeOf(error: unknown): string {
+function getCode(error: unknown): string {
   const code = error instanceof Error ? (error as Error & { code?: unknown }).code : undefined
   return typeof code === 'string' ? code : ''
 }
 
 export function isBusy(error: unknown): boolean {
-  return codeOf(error).startsWith('SQLITE_BUSY')
+  return getCode(error).startsWith('SQLITE_BUSY')
 }
 
 // What the disk, the file or another process does, and not the statement: by SQLite's primary result codes.
@@ -30,23 +30,24 @@ const STORAGE_FAULTS: ReadonlySet<string> = new Set([
 /** Whether an error says that the storage fails: extended codes such as `SQLITE_IOERR_WRITE` included. */
 function isStorageFault(error: unknown): boolean {
   if (error instanceof DatabaseFileLostError) return true
-  return STORAGE_FAULTS.has(codeOf(error).split('_').slice(0, 2).join('_'))
+  return STORAGE_FAULTS.has(getCode(error).split('_').slice(0, 2).join('_'))
 }
 
 /** The same failure in terms that callers know: a unique index by its columns, a disk or file that fails as 503. */
 export function translateSqliteError(error: unknown): unknown {
-  const code = codeOf(error)
-  if (code === 'SQLITE_CONSTRAINT_UNIQUE' || code === 'SQLITE_CONSTRAINT_PRIMARYKEY') return notUnique(error as Error)
+  const code = getCode(error)
+  if (code === 'SQLITE_CONSTRAINT_UNIQUE' || code === 'SQLITE_CONSTRAINT_PRIMARYKEY')
+    return toUniqueViolation(error as Error)
   if (isStorageFault(error)) return errors.STORAGE_UNAVAILABLE(undefined, { cause: error, retryAfterSeconds: 5 })
   return error
 }
 
 // The message reads "UNIQUE constraint failed: table.column, table.column".
-function notUnique(error: Error): UniqueViolationError {
-  const named = (error.message.split(': ')[1] ?? '').split(', ').map((column) => column.split('.'))
+function toUniqueViolation(error: Error): UniqueViolationError {
+  const columns = (error.message.split(': ')[1] ?? '').split(', ').map((column) => column.split('.'))
   return new UniqueViolationError(
-    named[0]?.[0] ?? '',
-    named.map(([, column]) => column ?? ''),
+    columns[0]?.[0] ?? '',
+    columns.map(([, column]) => column ?? ''),
     error,
   )
 }

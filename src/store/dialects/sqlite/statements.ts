@@ -9,7 +9,7 @@ const MAX_SEEN_ONCE_BYTES = 512 * 1024
 /** A statement, and ballast that tells the garbage collector of the memory SQLite holds for it, which it cannot see. */
 interface PreparedStatement {
   readonly statement: Statement
-  readonly ballast: ArrayBuffer
+  readonly externalMemory: ArrayBuffer
 }
 
 // Measured: a list of the longest kind takes 10.6 KB beside what its conditions take.
@@ -20,7 +20,7 @@ export class PreparedStatements {
   readonly #connection: SqliteDatabase
   readonly #prepared = new LRUCache<string, PreparedStatement>({
     maxSize: MAX_PREPARED_BYTES,
-    sizeCalculation: ({ ballast }, text) => ballast.byteLength + 2 * text.length,
+    sizeCalculation: ({ externalMemory }, text) => externalMemory.byteLength + 2 * text.length,
   })
   readonly #seenOnce = new LRUCache<string, true>({
     maxSize: MAX_SEEN_ONCE_BYTES,
@@ -43,6 +43,6 @@ export class PreparedStatements {
 
   #cache(text: string, statement: Statement): void {
     const bytes = STATEMENT_BYTES + STATEMENT_BYTES_PER_CHARACTER * text.length
-    this.#prepared.set(text, { statement, ballast: new ArrayBuffer(bytes) })
+    this.#prepared.set(text, { statement, externalMemory: new ArrayBuffer(bytes) })
   }
 }

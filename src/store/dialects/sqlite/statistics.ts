@@ -15,8 +15,8 @@ export async function analyzeTables(connection: SqliteDatabase, isClosed: () => 
   for (const table of listTables(connection)) {
     await setImmediate()
     if (isClosed()) return false
-    const some = `select count(*) from (select 1 from "${table}" limit ${MAX_ANALYZED_ROWS + 1})`
-    const isLarge = table === SAMPLED || (connection.prepare(some).pluck().get() as number) > MAX_ANALYZED_ROWS
+    const limitedCount = `select count(*) from (select 1 from "${table}" limit ${MAX_ANALYZED_ROWS + 1})`
+    const isLarge = table === SAMPLED || (connection.prepare(limitedCount).pluck().get() as number) > MAX_ANALYZED_ROWS
     connection.pragma(`analysis_limit = ${isLarge ? SAMPLE : 0}`)
     connection.exec(`analyze "${table}"`)
   }

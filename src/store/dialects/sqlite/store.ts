@@ -72,39 +72,41 @@ class SqliteStore implements Store {
   readonly #guard = new CostGuard()
   readonly #scans: Scans
   /** The texts of statements that turned out to cost too much for this thread. */
-  readonly #costly = new LRUCache<string, true>({
+  readonly #costlyStatements = new LRUCache<string, true>({
     maxSize: MAX_COSTLY_BYTES,
     sizeCalculation: (_, text) => 2 * text.length,
   })
   readonly #streams: Streams
   readonly #queue: GroupCommit
   readonly #audit: Audit
-  readonly #totals = new RowCounts()
-  readonly #report: SqliteStoreOptions['reportError']
+  readonly #rowCounts = new RowCounts()
+  readonly #reportError: SqliteStoreOptions['reportError']
   #commits = 0
   /** How many records were ever made, about, and how many there had been when the tables were last looked at. */
-  #made: number
-  #tended: number
+  #createdRecords: number
+  #analyzedRecords: number
   #isClosed = false
 
   constructor(file: string, connection: SqliteDatabase, clock: Clock, options: SqliteStoreOptions) {
-    const { auditSealer, reportError: report, fail = crash, maxQueueLength: longestQueue = MAX_QUEUE_LENGTH } = options
+    const { auditSealer, reportError, fail = crash, maxQueueLength = MAX_QUEUE_LENGTH } = options
     const statements = new PreparedStatements(connection)
     const audit = new Audit(auditSealer, clock, readChainHead(connection, auditSealer, clock.now()))
     this.#audit = audit
     this.#connection = connection
-    this.#made = readNewestAuditRecord(connection)
-    this.#tended = hasStatistics(connection) ? this.#made : 0
+    this.#createdRecords = readNewestAuditRecord(connection)
+    this.#analyzedRecords = hasStatistics(connection) ? this.#createdRecords : 0
     const files = new DatabaseFiles(file)
     this.#guard.install(connection)
     this.#scans = new Scans(file, files)
     this.#streams = new Streams(file, files, this.#scans)
-    this.#report = report
-    this.#queue = new GroupCommit(connection, statements, audit, files, longestQueue, {
+    this.#reportError = reportError
+    this.#queue = new GroupCommit(connection, statements, audit, files, maxQueueLength, {
       committed: (what) => this.#announce(what),
       foreignWrite: () => {
-        this.#totals.clear()
-        report(new Error('another process wrote to the database: what this one remembers of it may be out of date'))
+        this.#rowCounts.clear()
+        reportError(
+          new Error('another process wrote to the database: what this one remembers of it may be out of date'),
+        )
       },
     })
     const executor = new SqliteExecutor(statements, {
@@ -120,14 +122,14 @@ class SqliteStore implements Store {
       driver: unsupportedDriver,
       executor,
     })
-    this.projections = new Projections({ db: this.db, own: [this.#totals], reportError: report, fail })
+    this.projections = new Projections({ db: this.db, own: [this.#rowCounts], reportError: reportError, fail })
   }
 
-  write<T>(body: (tx: TransactionScope) => Promise<T>, stamp: AuditOrigin): Promise<T> {
+  write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StoreMisuseError('the store is closed'))
     const { failure } = this.projections
     if (failure) return Promise.reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: failure }))
-    return this.#queue.add(body, stamp)
+    return this.#queue.add(body, origin)
   }
 
   stream<Row>(query: Compilable<Row>, options: StreamOptions): AsyncIterable<Row> {
@@ -139,7 +141,7 @@ class SqliteStore implements Store {
   }
 
   count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number> {
-    return this.#totals.count(query.compile(), tables, (compiled) =>
+    return this.#rowCounts.count(query.compile(), tables, (compiled) =>
       reader ? this.#scan(compiled, reader) : this.#read(compiled),
     )
   }
@@ -150,7 +152,7 @@ class SqliteStore implements Store {
 
   async analyze(): Promise<void> {
     const isFinished = await analyzeTables(this.#connection, () => this.#isClosed)
-    if (isFinished) this.#tended = this.#made
+    if (isFinished) this.#analyzedRecords = this.#createdRecords
   }
 
   auditElapsed(): number {
@@ -164,7 +166,7 @@ class SqliteStore implements Store {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    await this.#queue.drained()
+    await this.#queue.waitUntilDrained()
     try {
       this.#streams.close()
       await this.#scans.close()
@@ -178,13 +180,13 @@ class SqliteStore implements Store {
   }
 
   async #scan<Row>(query: CompiledQuery<Row>, reader: Reader): Promise<readonly Row[]> {
-    if (!this.#costly.get(query.sql)) {
+    if (!this.#costlyStatements.get(query.sql)) {
       try {
         // The statement runs before the call returns.
         return await this.#guard.withinUnits(MAX_COST, () => this.#read(query))
       } catch (error) {
         if (!(error instanceof CostExceededError)) throw error
-        this.#costly.set(query.sql, true)
+        this.#costlyStatements.set(query.sql, true)
       }
     }
     return this.#scans.rows(query, reader)
@@ -195,10 +197,10 @@ class SqliteStore implements Store {
    * counts, because a change moves no statistics to speak of.
    */
   #analyzeIfGrown(changes: CommittedGroup['changes']): void {
-    for (const { operation } of changes) if (operation === 'create') this.#made += 1
-    if (this.#made < Math.max(ANALYZE_AFTER_CHANGES, 2 * this.#tended)) return
-    this.#tended = this.#made
-    void this.analyze().catch(this.#report)
+    for (const { operation } of changes) if (operation === 'create') this.#createdRecords += 1
+    if (this.#createdRecords < Math.max(ANALYZE_AFTER_CHANGES, 2 * this.#analyzedRecords)) return
+    this.#analyzedRecords = this.#createdRecords
+    void this.analyze().catch(this.#reportError)
   }
 
   #announce({ changes, tables }: CommittedGroup): Promise<void> | undefined {

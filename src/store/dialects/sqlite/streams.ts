@@ -26,8 +26,8 @@ const MIN_IDLE_BEFORE_EVICTION_MS = 1_000
 
 /** The stream ended before its last row, because its reader took too long. */
 export class StreamTimeoutError extends Error {
-  constructor(what: string) {
-    super(`a stream was cut: ${what}`)
+  constructor(reason: string) {
+    super(`a stream was cut: ${reason}`)
     this.name = 'StreamTimeout'
   }
 }
@@ -36,7 +36,7 @@ interface OpenStream {
   readonly reader: Reader
   /** When the last row was handed out; undefined while the reader waits for the next one. */
   idleSince: number | undefined
-  cut(what: string): void
+  cut(reason: string): void
   end(): void
 }
 
@@ -74,16 +74,21 @@ export class Streams {
    * one was cut, STORAGE_UNAVAILABLE if the database cannot be read, and as `Scans.rows` does
    */
   async *rows<Row>(query: CompiledQuery<Row>, options: StreamOptions): AsyncGenerator<Row> {
-    const { reader, isCostly, milliseconds = MAX_STREAM_MS, idleMilliseconds = MAX_IDLE_MS } = options
+    const {
+      reader,
+      isCostly,
+      timeoutMs: milliseconds = MAX_STREAM_MS,
+      idleTimeoutMs: idleMilliseconds = MAX_IDLE_MS,
+    } = options
     this.#makeRoom(reader)
-    const cursor = isCostly ? this.#scans.cursor(query, reader) : this.#cursor(query)
-    let cutBy: string | undefined
+    const cursor = isCostly ? this.#scans.cursor(query, reader) : this.#openCursor(query)
+    let cutReason: string | undefined
     const startedAt = performance.now()
     const stream: OpenStream = {
       reader,
       idleSince: undefined,
-      cut: (what) => {
-        cutBy ??= what
+      cut: (reason) => {
+        cutReason ??= reason
         stream.end()
       },
       end: () => {
@@ -106,14 +111,14 @@ export class Streams {
       check()
       for (;;) {
         const rows = await cursor.next(ROWS_AT_ONCE)
-        if (rows.length === 0 && cutBy === undefined) return
+        if (rows.length === 0 && cutReason === undefined) return
         for (const row of rows) {
-          if (cutBy !== undefined) break
+          if (cutReason !== undefined) break
           stream.idleSince = performance.now()
           yield row as Row
           stream.idleSince = undefined
         }
-        if (cutBy !== undefined) throw new StreamTimeoutError(cutBy)
+        if (cutReason !== undefined) throw new StreamTimeoutError(cutReason)
       }
     } catch (error) {
       throw translateSqliteError(error)
@@ -128,19 +133,19 @@ export class Streams {
   }
 
   /** Rows that are found as fast as they are read. */
-  #cursor({ sql, parameters }: CompiledQuery): Cursor {
+  #openCursor({ sql, parameters }: CompiledQuery): Cursor {
     const connection = this.#idleConnections.pop() ?? this.#openConnection()
     let rows: IterableIterator<unknown> | undefined
     return {
       next(count) {
         rows ??= connection.prepare(sql).iterate(toBindable(parameters))
-        const found: unknown[] = []
-        while (found.length < count) {
+        const batch: unknown[] = []
+        while (batch.length < count) {
           const next = rows.next()
           if (next.done) break
-          found.push(next.value)
+          batch.push(next.value)
         }
-        return found
+        return batch
       },
       close: () => {
         rows?.return?.()
@@ -152,21 +157,23 @@ export class Streams {
 
   #makeRoom(reader: Reader): void {
     const kind = reader.isAdministrator ? 'administrators' : 'others'
-    const ofKind = [...this.#open].filter((stream) => stream.reader.isAdministrator === reader.isAdministrator)
-    const own = ofKind.filter((stream) => stream.reader.id === reader.id)
-    const isOwnLimit = own.length >= MAX_PER_READER[kind]
-    if (!isOwnLimit && ofKind.length < MAX_OPEN[kind]) return
-    const idlest = reader.isAdministrator ? longestIdle(isOwnLimit ? own : ofKind) : undefined
+    const streamsOfKind = [...this.#open].filter((stream) => stream.reader.isAdministrator === reader.isAdministrator)
+    const ownStreams = streamsOfKind.filter((stream) => stream.reader.id === reader.id)
+    const isOwnLimit = ownStreams.length >= MAX_PER_READER[kind]
+    if (!isOwnLimit && streamsOfKind.length < MAX_OPEN[kind]) return
+    const idlest = reader.isAdministrator ? findLongestIdle(isOwnLimit ? ownStreams : streamsOfKind) : undefined
     if (idlest) {
       idlest.cut('an administrator needed its place')
       return
     }
-    const cause = isOwnLimit ? `${reader.id} has ${own.length} streams open` : `${ofKind.length} streams are open`
+    const cause = isOwnLimit
+      ? `${reader.id} has ${ownStreams.length} streams open`
+      : `${streamsOfKind.length} streams are open`
     throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
   }
 }
 
-function longestIdle(streams: readonly OpenStream[]): OpenStream | undefined {
+function findLongestIdle(streams: readonly OpenStream[]): OpenStream | undefined {
   const latest = performance.now() - MIN_IDLE_BEFORE_EVICTION_MS
   const idle = streams.filter(({ idleSince }) => idleSince !== undefined && idleSince <= latest)
   return idle.sort((a, b) => (a.idleSince ?? 0) - (b.idleSince ?? 0))[0]
