@@ -7,6 +7,7 @@ import { EXIT } from './exit-codes.ts'
 import { resolveId } from './names.ts'
 import type { Entity } from './output/cells.ts'
 import { escapeLines } from './output/text.ts'
+import { type Remedy, toCommandWords } from './remedies.ts'
 import { quoteShellWord } from './shell-words.ts'
 
 interface Link {
@@ -17,8 +18,8 @@ interface Link {
     readonly policy: { readonly name: string }
     readonly lacking: readonly { readonly record: string; readonly attributes: readonly string[] | null }[]
   }
-  readonly remedy?: readonly string[]
-  readonly next?: readonly (readonly string[])[]
+  readonly remedy?: Remedy
+  readonly next?: readonly Remedy[]
 }
 
 interface Advice {
@@ -86,11 +87,11 @@ function renderMiss({ nearestMiss }: Link): string[] {
 
 function renderRemedy({ remedy, next = [] }: Link): string[] {
   if (remedy) return [`remedy: ${toCommandText(remedy)}`]
-  return next.map((words, at) => `${at === 0 ? 'next:   ' : '        '}${toCommandText(words)}`)
+  return next.map((one, at) => `${at === 0 ? 'next:   ' : '        '}${toCommandText(one)}`)
 }
 
-function toCommandText(words: readonly string[]): string {
-  return ['controller', ...words].map(quoteShellWord).join(' ')
+function toCommandText(remedy: Remedy): string {
+  return ['controller', ...toCommandWords(remedy, loadApiDescription())].map(quoteShellWord).join(' ')
 }
 
 function toLinkText(link: string): string {

@@ -1,5 +1,7 @@
 // "Why can X not reach Y": each link that records alone can break is named, and the command that is proposed repairs it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { toCommandWords } from '../../commands/remedies.ts'
+import { describeApi } from '../../server/api-description.ts'
 import { advise } from '../../src/access/advice/advise.ts'
 import type { Advice, Link } from '../../src/access/advice/chain.ts'
 import type { LiveState } from '../../src/access/live-state.ts'
@@ -92,10 +94,11 @@ const outcomes = ({ links }: Advice) => links.map(({ link, outcome }) => `${link
 const failed = ({ links }: Advice) => links.flatMap(({ link, outcome }) => (outcome === 'failed' ? [link] : []))
 const linkOf = ({ links }: Advice, name: string) => links.find(({ link }) => link === name) as Link
 
-/** Runs the proposed command as an administrator would type it. */
-async function remedy({ remedy: words }: Link): Promise<void> {
-  expect(words).toBeDefined()
-  const finished = await commandLine(words ?? [], env)
+/** Runs the command of the remedy as an administrator would type it. */
+async function repair({ remedy }: Link): Promise<void> {
+  expect(remedy).toBeDefined()
+  const words = remedy ? toCommandWords(remedy, describeApi()) : []
+  const finished = await commandLine(words, env)
   expect(finished.code, finished.stderr).toBe(0)
 }
 
@@ -317,7 +320,7 @@ describe('a link that one command repairs', () => {
       expect(link.message).toMatch(broken.message)
       if (broken.miss) expect(link.nearestMiss).toMatchObject(broken.miss(pair))
 
-      await remedy(link)
+      await repair(link)
 
       expect(failed(await adviceOn(pair))).toEqual([])
     },
@@ -418,7 +421,11 @@ describe('the nearest miss', () => {
     const link = linkOf(await adviceOn(pair), 'service-policy')
 
     expect(link.nearestMiss).toMatchObject({ policy: { id: near }, lacking: [{ attributes: ['z'] }] })
-    expect(link.remedy?.slice(0, 3)).toEqual(['identity', 'update', `laptop-${tag}`])
+    expect(link.remedy).toMatchObject({
+      operation: 'update',
+      resource: 'identities',
+      record: { name: `laptop-${tag}` },
+    })
   })
 
   it('is named, but not mended by half, where both sides lack something', async () => {
@@ -434,8 +441,23 @@ describe('the nearest miss', () => {
       { record: `laptop-${tag}`, attributes: ['others'] },
       { record: `web-${tag}`, attributes: ['other-services'] },
     ])
-    expect(link.remedy).toEqual([
-      ...['service-policy', 'create', `laptop-${tag}-dials-web-${tag}`, '--type', 'Dial'],
+    expect(link.remedy).toEqual({
+      operation: 'create',
+      resource: 'service-policies',
+      values: {
+        name: `laptop-${tag}-dials-web-${tag}`,
+        type: 'Dial',
+        semantic: 'AnyOf',
+        identityRoles: [`@${pair.identity}`],
+        serviceRoles: [`@${pair.service}`],
+      },
+      references: [
+        { id: pair.identity, name: `laptop-${tag}` },
+        { id: pair.service, name: `web-${tag}` },
+      ],
+    })
+    expect(link.remedy && toCommandWords(link.remedy, describeApi())).toEqual([
+      ...['service-policy', 'create', `laptop-${tag}-dials-web-${tag}`, '--type', 'Dial', '--semantic', 'AnyOf'],
       ...['--identity-roles', `@laptop-${tag}`, '--service-roles', `@web-${tag}`],
     ])
   })
@@ -460,7 +482,7 @@ describe('a fresh network', () => {
     await fresh.close()
     const [first] = advice.links.filter(({ outcome }) => outcome === 'failed')
     expect(first).toMatchObject({ link: 'edge-router-policy', message: 'there is no edge router' })
-    expect(first?.next?.[0]?.slice(0, 2)).toEqual(['edge-router', 'create'])
+    expect(first?.next?.[0]).toMatchObject({ operation: 'create', resource: 'edge-routers' })
     expect(first?.remedy).toBeUndefined()
   })
 })

@@ -1,5 +1,6 @@
 // The shape of an answer to "why can X not reach Y": every link between them in order, and what decides it.
 import type { RoleBearer } from '../../policy/role-selector.ts'
+import type { Remedy } from './remedies.ts'
 
 export interface NamedRecord {
   readonly id: string
@@ -48,10 +49,10 @@ export interface Link {
   readonly edgeRouters?: readonly (NamedRecord & { readonly presence: string })[]
   readonly terminators?: readonly { readonly id: string; readonly address: string; readonly health: string }[]
   readonly nearestMiss?: NearestMiss
-  /** The words of the command that repairs the link, without the program's name. */
-  readonly remedy?: readonly string[]
-  /** The next commands, if no single command repairs the link. */
-  readonly next?: readonly (readonly string[])[]
+  /** The one change that repairs the link. */
+  readonly remedy?: Remedy
+  /** The changes that come next, if no single one repairs the link. */
+  readonly next?: readonly Remedy[]
 }
 
 export interface Advice {

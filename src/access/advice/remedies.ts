@@ -1,37 +1,49 @@
-// The commands that close a gap, as words: what is proposed is what this program itself would be told.
+// The changes that close a gap, as data: the operation, the record, and the members that its request sends.
 import type { Miss } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import type { RoleSelector } from '../../policy/role-selector.ts'
 import type { NamedRecord, NamedRoleBearer, NearestMiss } from './chain.ts'
 
-export type Command = readonly string[]
-
-/** How the commands call a kind of policy, its records and its sides. */
-export interface PolicyNouns {
-  readonly policy: string
-  readonly subject: { readonly noun: string; readonly flag: string }
-  readonly object: { readonly noun: string; readonly flag: string }
+/** A change of one record. */
+export interface Remedy {
+  readonly operation: 'create' | 'update' | 'enable' | 'refresh'
+  /** The plural name of the resource. */
+  readonly resource: string
+  /** The record to change; absent for `create`. A record without a name is known by its id alone. */
+  readonly record?: { readonly id: string; readonly name?: string }
+  /** The members that the request sends. */
+  readonly values?: Readonly<Record<string, unknown>>
+  /** The records that the values name by their ids. */
+  readonly references?: readonly NamedRecord[]
 }
 
-const identity = { noun: 'identity', flag: '--identity-roles' } as const
-const service = { noun: 'service', flag: '--service-roles' } as const
-const edgeRouter = { noun: 'edge-router', flag: '--edge-router-roles' } as const
-
-export const servicePolicyNouns: PolicyNouns = { policy: 'service-policy', subject: identity, object: service }
-export const edgeRouterPolicyNouns: PolicyNouns = {
-  policy: 'edge-router-policy',
-  subject: identity,
-  object: edgeRouter,
-}
-export const serviceEdgeRouterPolicyNouns: PolicyNouns = {
-  policy: 'service-edge-router-policy',
-  subject: service,
-  object: edgeRouter,
+/** One side of a kind of policy: the resource that it selects, and the member that holds its roles. */
+interface PolicySide {
+  readonly resource: string
+  readonly field: string
 }
 
-/** How a command names a record: by its name, unless a command line would take that for something else. */
-export function toNameArgument({ id, name }: NamedRecord): string {
-  return /^-|^(id|name):/.test(name) ? id : name
+/** A kind of policy. */
+export interface PolicyKind {
+  readonly resource: string
+  readonly subject: PolicySide
+  readonly object: PolicySide
+}
+
+const identities = { resource: 'identities', field: 'identityRoles' } as const
+const services = { resource: 'services', field: 'serviceRoles' } as const
+const edgeRouters = { resource: 'edge-routers', field: 'edgeRouterRoles' } as const
+
+export const servicePolicyKind: PolicyKind = { resource: 'service-policies', subject: identities, object: services }
+export const edgeRouterPolicyKind: PolicyKind = {
+  resource: 'edge-router-policies',
+  subject: identities,
+  object: edgeRouters,
+}
+export const serviceEdgeRouterPolicyKind: PolicyKind = {
+  resource: 'service-edge-router-policies',
+  subject: services,
+  object: edgeRouters,
 }
 
 /** What a record is called inside of other names. */
@@ -39,73 +51,82 @@ export function toPlainName({ id, name }: NamedRecord): string {
   return /^\w[\w.-]*$/.test(name) ? name : id
 }
 
-/** A flag with its value; a value that looks like a flag is tied to it. */
-export function flag(name: string, value: string): string[] {
-  return value.startsWith('-') ? [`${name}=${value}`] : [name, value]
+const toNamedRecord = ({ id, name }: NamedRecord): NamedRecord => ({ id, name })
+
+/** Gives a record the attributes that it lacks beside those that it has. */
+function addAttributes({ resource }: PolicySide, record: NamedRoleBearer, lacking: readonly string[]): Remedy {
+  const roleAttributes = [...record.attributes, ...lacking]
+  return { operation: 'update', resource, record: toNamedRecord(record), values: { roleAttributes } }
 }
 
-/** The command that gives a record the attributes that it lacks beside those that it has. */
-function giveAttributes(noun: string, record: NamedRoleBearer, lacking: readonly string[]): Command {
-  const roles = [...record.attributes, ...lacking].flatMap((attribute) => flag('--role', attribute))
-  return [noun, 'update', toNameArgument(record), ...roles]
-}
-
-/** The command that makes a policy name a record on one of its sides, beside what stands there. */
+/** Makes a policy name a record on one of its sides, beside what the side selects already. */
 function nameInPolicy(
-  noun: string,
+  resource: string,
   policy: NamedRecord,
-  side: RoleSelector,
-  roleFlag: string,
+  selector: RoleSelector,
+  { field }: PolicySide,
   record: NamedRecord,
-): Command {
-  const roles = [...listRoles(side), `@${toNameArgument(record)}`]
-  return [noun, 'update', toNameArgument(policy), ...roles.flatMap((role) => [roleFlag, role])]
+): Remedy {
+  return {
+    operation: 'update',
+    resource,
+    record: toNamedRecord(policy),
+    values: { [field]: [...listRoles(selector), `@${record.id}`] },
+    references: [toNamedRecord(record)],
+  }
 }
 
-/** The command that makes a new policy, of which each side is said. */
-export function makePolicy(
-  words: PolicyNouns,
+/**
+ * Makes a new policy.
+ * @param subjects the records that it names
+ * @param objects the records that it names; without any, all
+ */
+export function createPolicy(
+  { resource, subject, object }: PolicyKind,
   name: string,
-  subjects: readonly string[],
-  objects: readonly string[],
-  more: readonly string[] = [],
-): Command {
-  return [
-    words.policy,
-    'create',
-    name,
-    ...more,
-    ...subjects.flatMap((role) => [words.subject.flag, role]),
-    ...objects.flatMap((role) => [words.object.flag, role]),
-  ]
+  subjects: readonly NamedRecord[],
+  objects: readonly NamedRecord[],
+  more: Readonly<Record<string, unknown>> = {},
+): Remedy {
+  const toRoles = (records: readonly NamedRecord[]) => records.map(({ id }) => `@${id}`)
+  return {
+    operation: 'create',
+    resource,
+    values: {
+      name,
+      ...more,
+      semantic: 'AnyOf',
+      [subject.field]: toRoles(subjects),
+      [object.field]: objects.length === 0 ? ['#all'] : toRoles(objects),
+    },
+    references: [...subjects, ...objects].map(toNamedRecord),
+  }
 }
 
-/** The command that closes a miss of one side; undefined where both sides lack something. */
+/** Closes a miss of one side; undefined if both sides lack something. */
 export function closeMiss(
-  words: PolicyNouns,
+  { resource, subject: subjectSide, object: objectSide }: PolicyKind,
   { policy, subjectLacks, objectLacks }: Miss,
   subject: NamedRoleBearer,
   object: NamedRoleBearer,
-): Command | undefined {
-  if (objectLacks?.length === 0)
-    return closeSide(words.policy, policy, policy.subjects, words.subject, subject, subjectLacks)
-  if (subjectLacks?.length === 0)
-    return closeSide(words.policy, policy, policy.objects, words.object, object, objectLacks)
+): Remedy | undefined {
+  if (objectLacks?.length === 0) return closeSide(resource, policy, policy.subjects, subjectSide, subject, subjectLacks)
+  if (subjectLacks?.length === 0) return closeSide(resource, policy, policy.objects, objectSide, object, objectLacks)
   return undefined
 }
 
 function closeSide(
-  noun: string,
+  resource: string,
   policy: IndexedPolicy,
-  side: RoleSelector,
-  words: PolicyNouns['subject'],
+  selector: RoleSelector,
+  side: PolicySide,
   record: NamedRoleBearer,
   lacks: Miss['subjectLacks'],
-): Command {
-  return lacks ? giveAttributes(words.noun, record, lacks) : nameInPolicy(noun, policy, side, words.flag, record)
+): Remedy {
+  return lacks ? addAttributes(side, record, lacks) : nameInPolicy(resource, policy, selector, side, record)
 }
 
-/** A miss as it is told. */
+/** A miss as advice describes it. */
 export function describeMiss(
   { policy, subjectLacks, objectLacks }: Miss,
   subject: NamedRecord,

@@ -7,14 +7,13 @@ import { edgeRouterPolicies } from '../../resources/edge-router-policies.ts'
 import { serviceEdgeRouterPolicies } from '../../resources/service-edge-router-policies.ts'
 import { type DecidingPolicy, type Link, type LinkName, type NamedRoleBearer, toSentenceList } from './chain.ts'
 import {
-  type Command,
   closeMiss,
+  createPolicy,
   describeMiss,
-  edgeRouterPolicyNouns,
-  makePolicy,
-  type PolicyNouns,
-  serviceEdgeRouterPolicyNouns,
-  toNameArgument,
+  edgeRouterPolicyKind,
+  type PolicyKind,
+  type Remedy,
+  serviceEdgeRouterPolicyKind,
   toPlainName,
 } from './remedies.ts'
 import { readRoles, sortByName } from './service-policy-links.ts'
@@ -29,7 +28,7 @@ const MAX_NAMED = 5
 interface Kind {
   readonly link: LinkName
   readonly resource: AnyResource
-  readonly words: PolicyNouns
+  readonly policyKind: PolicyKind
   readonly subject: NamedRoleBearer
   /** Every policy of the kind that may be changed. */
   readonly policies: readonly IndexedPolicy[]
@@ -50,7 +49,7 @@ export function routerKinds({ context, identity, service }: AdviceQuestion): Rou
     ofIdentity: {
       link: 'edge-router-policy',
       resource: edgeRouterPolicies,
-      words: edgeRouterPolicyNouns,
+      policyKind: edgeRouterPolicyKind,
       subject: identity,
       policies: [...index.allEdgeRouterPolicies()].filter(isChangeable),
       matching: index.edgeRouterPoliciesOf(identity),
@@ -59,7 +58,7 @@ export function routerKinds({ context, identity, service }: AdviceQuestion): Rou
     ofService: {
       link: 'service-edge-router-policy',
       resource: serviceEdgeRouterPolicies,
-      words: serviceEdgeRouterPolicyNouns,
+      policyKind: serviceEdgeRouterPolicyKind,
       subject: service,
       policies: [...index.allServiceEdgeRouterPolicies()],
       matching: index.serviceEdgeRouterPoliciesOf(service.id),
@@ -120,21 +119,21 @@ async function usefulRouters({ context }: AdviceQuestion, other: Kind): Promise<
 }
 
 function noRouters({ identity, service }: AdviceQuestion, link: LinkName): Link {
-  const open: readonly [PolicyNouns, NamedRoleBearer] =
-    link === 'edge-router-policy' ? [edgeRouterPolicyNouns, identity] : [serviceEdgeRouterPolicyNouns, service]
-  const [words, subject] = open
+  const open: readonly [PolicyKind, NamedRoleBearer] =
+    link === 'edge-router-policy' ? [edgeRouterPolicyKind, identity] : [serviceEdgeRouterPolicyKind, service]
+  const [kind, subject] = open
   return {
     link,
     outcome: 'failed',
     message: 'there is no edge router',
     next: [
-      ['edge-router', 'create', 'edge-1', '--jwt-file', 'edge-1.jwt'],
-      makePolicy(words, `${toPlainName(subject)}-routers`, [`@${toNameArgument(subject)}`], ['#all']),
+      { operation: 'create', resource: 'edge-routers', values: { name: 'edge-1' } },
+      createPolicy(kind, `${toPlainName(subject)}-routers`, [subject], []),
     ],
   }
 }
 
-/** What is nearest to closing a gap between a subject and routers, and the command that closes it. */
+/** What is nearest to closing a gap between a subject and routers, and the change that closes it. */
 async function gap(
   { context }: AdviceQuestion,
   kind: Kind,
@@ -142,14 +141,14 @@ async function gap(
   routers: readonly AdvisedRouter[],
   isBoundToThem: boolean,
 ): Promise<Pick<Link, 'nearestMiss' | 'remedy'>> {
-  const { words, subject, resource } = kind
+  const { policyKind, subject, resource } = kind
   const object = miss && routers.find(({ id }) => id === miss.object.id)
-  const close = miss && object && closeMiss(words, miss, subject, object)
+  const close = miss && object && closeMiss(policyKind, miss, subject, object)
   const nearest = miss && object ? { nearestMiss: describeMiss(miss, subject, object) } : {}
   if (close) return { ...nearest, remedy: close }
   const name = await findFreeName(context, resource, `${toPlainName(subject)}-routers`)
-  const objects = isBoundToThem ? routers.slice(0, MAX_NAMED).map((router) => `@${toNameArgument(router)}`) : ['#all']
-  return { ...nearest, remedy: makePolicy(words, name, [`@${toNameArgument(subject)}`], objects) }
+  const objects = isBoundToThem ? routers.slice(0, MAX_NAMED) : []
+  return { ...nearest, remedy: createPolicy(policyKind, name, [subject], objects) }
 }
 
 /** A router that both may use, and that is online. */
@@ -218,6 +217,6 @@ function presence({ context }: AdviceQuestion, routers: readonly AdvisedRouter[]
   return { ...link, outcome: 'failed', message, ...(disabled ? { remedy: enable(disabled) } : {}) }
 }
 
-function enable(router: AdvisedRouter): Command {
-  return ['edge-router', 'update', toNameArgument(router), '--no-disabled']
+function enable({ id, name }: AdvisedRouter): Remedy {
+  return { operation: 'update', resource: 'edge-routers', record: { id, name }, values: { disabled: false } }
 }

@@ -5,7 +5,7 @@ import { findDecidingRoles } from '../../policy/role-selector.ts'
 import { postureChecks } from '../../resources/posture-checks.ts'
 import { servicePolicies } from '../../resources/service-policies.ts'
 import { type Link, type NamedRoleBearer, toSentenceList } from './chain.ts'
-import { closeMiss, describeMiss, makePolicy, servicePolicyNouns, toNameArgument, toPlainName } from './remedies.ts'
+import { closeMiss, createPolicy, describeMiss, servicePolicyKind, toPlainName } from './remedies.ts'
 import { type AdviceQuestion, findFreeName, loadNames } from './subject.ts'
 
 /** The policies of the type that link the two, in the order of their names. */
@@ -40,7 +40,7 @@ export async function servicePolicyLink(question: AdviceQuestion): Promise<Link>
     return { link: 'service-policy', outcome: 'passed', message: toSentenceList(words), policies }
   }
   const miss = findNearestMiss(context.controller.access.index.allServicePolicies(type), identity, [service])
-  const remedy = (miss && closeMiss(servicePolicyNouns, miss, identity, service)) ?? (await newPolicy(question))
+  const remedy = (miss && closeMiss(servicePolicyKind, miss, identity, service)) ?? (await newPolicy(question))
   return {
     link: 'service-policy',
     outcome: 'failed',
@@ -54,8 +54,7 @@ export async function servicePolicyLink(question: AdviceQuestion): Promise<Link>
 async function newPolicy({ context, identity, service, type }: AdviceQuestion) {
   const verb = type === 'Dial' ? 'dials' : 'hosts'
   const name = await findFreeName(context, servicePolicies, `${toPlainName(identity)}-${verb}-${toPlainName(service)}`)
-  const sides = [[`@${toNameArgument(identity)}`], [`@${toNameArgument(service)}`]] as const
-  return makePolicy(servicePolicyNouns, name, ...sides, ['--type', type])
+  return createPolicy(servicePolicyKind, name, [identity], [service], { type })
 }
 
 export async function postureLink(question: AdviceQuestion): Promise<Link> {

@@ -4,8 +4,11 @@ import { isDisabled } from '../../auth/disabling.ts'
 import { toIsoTime } from '../../clock.ts'
 import { isWithinDates } from '../../pki/certificates.ts'
 import { type Link, toSentenceList } from './chain.ts'
-import { type Command, flag, toNameArgument } from './remedies.ts'
+import type { Remedy } from './remedies.ts'
 import type { AdviceQuestion } from './subject.ts'
+
+// How long an enrollment that is proposed lasts.
+const ENROLLMENT_MS = 24 * 60 * 60_000
 
 export function identityLink({ context, identity }: AdviceQuestion): Link {
   const { name, disabledUntil } = identity
@@ -13,7 +16,7 @@ export function identityLink({ context, identity }: AdviceQuestion): Link {
     return { link: 'identity', outcome: 'passed', message: `${name} exists and is enabled` }
   }
   const until = disabledUntil === null ? '' : ` until ${toIsoTime(disabledUntil)}`
-  const remedy = ['identity', 'enable', toNameArgument(identity)]
+  const remedy: Remedy = { operation: 'enable', resource: 'identities', record: { id: identity.id, name } }
   return { link: 'identity', outcome: 'failed', message: `${name} is disabled${until}`, remedy }
 }
 
@@ -89,7 +92,12 @@ async function unmet(
     return {
       ...link,
       message,
-      remedy: ['auth-policy', 'update', toNameArgument(policy), `--primary-${closed.method}-allowed`],
+      remedy: {
+        operation: 'update',
+        resource: 'auth-policies',
+        record: { id: policy.id, name: policy.name },
+        values: { primary: { [closed.method]: { allowed: true } } },
+      },
     }
   }
   const [flawed] = ways
@@ -100,17 +108,20 @@ async function unmet(
   return { ...link, message, ...(remedy ? { remedy } : {}) }
 }
 
-/** The command by which the identity can enroll, where its auth policy admits what it gets by that. */
-async function newEnrollment({ context, identity }: AdviceQuestion): Promise<Command | undefined> {
-  const { db, controller } = context
+/** What lets the identity enroll, if its auth policy admits what it gets by that. */
+async function newEnrollment({ context, identity }: AdviceQuestion): Promise<Remedy | undefined> {
+  const { db, clock, controller } = context
   if (!controller.authPolicies.get(identity.authPolicyId).primary.cert.allowed) return undefined
+  const expiresAt = toIsoTime(clock.now() + ENROLLMENT_MS)
   const expired = await db
     .selectFrom('enrollments')
     .select('id')
     .where('identityId', '=', identity.id)
     .where('method', '=', 'ott')
     .executeTakeFirst()
-  if (expired) return ['enrollment', 'refresh', expired.id, '--expires-at', '24h']
+  if (expired) {
+    return { operation: 'refresh', resource: 'enrollments', record: { id: expired.id }, values: { expiresAt } }
+  }
   // One that has a certificate already would have to lose it first.
   const { length } = await db
     .selectFrom('authenticators')
@@ -119,13 +130,10 @@ async function newEnrollment({ context, identity }: AdviceQuestion): Promise<Com
     .where('method', '=', 'cert')
     .execute()
   if (length > 0) return undefined
-  return [
-    'enrollment',
-    'create',
-    ...flag('--identity', toNameArgument(identity)),
-    '--method',
-    'ott',
-    '--expires-at',
-    '24h',
-  ]
+  return {
+    operation: 'create',
+    resource: 'enrollments',
+    values: { identityId: identity.id, method: 'ott', expiresAt },
+    references: [{ id: identity.id, name: identity.name }],
+  }
 }

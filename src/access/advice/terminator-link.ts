@@ -1,6 +1,7 @@
 // The last link of a dial: somebody hosts the service.
 import type { Evidence } from '../live-state.ts'
 import { type Link, toSentenceList } from './chain.ts'
+import type { Remedy } from './remedies.ts'
 import type { AdviceQuestion } from './subject.ts'
 
 export async function terminatorLink({ context, service }: AdviceQuestion): Promise<Link> {
@@ -38,8 +39,8 @@ export async function terminatorLink({ context, service }: AdviceQuestion): Prom
   }
   const message = `every terminator of ${service.name} has failed: ${toSentenceList(addresses('failing'))}`
   const marked = rows.find(({ precedence }) => precedence === 'failed')
-  const remedy = marked ? { remedy: ['terminator', 'update', marked.id, '--precedence', 'default'] } : {}
-  return { ...link, outcome: 'failed', message, terminators, ...remedy }
+  const remedy = marked && makeDefault(marked.id)
+  return { ...link, outcome: 'failed', message, terminators, ...(remedy ? { remedy } : {}) }
 
   /** Nothing is reached behind a router that is not there. */
   function healthOf(known: Evidence, routerId: string): Evidence {
@@ -47,4 +48,8 @@ export async function terminatorLink({ context, service }: AdviceQuestion): Prom
     if (presence === 'offline') return 'failing'
     return presence === 'unknown' ? 'unknown' : known
   }
+}
+
+function makeDefault(id: string): Remedy {
+  return { operation: 'update', resource: 'terminators', record: { id }, values: { precedence: 'default' } }
 }

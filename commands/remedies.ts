@@ -1,0 +1,72 @@
+// The command line of a remedy: what a person types to make the change that the controller proposes.
+import type { ApiDescription } from '../src/client/api-description.ts'
+import { listBodyFlags, toKebabCase, toTypedFlag } from './api/body-flags.ts'
+
+/** A change that closes a gap, as the controller describes it. */
+export interface Remedy {
+  readonly operation: 'create' | 'update' | 'enable' | 'refresh'
+  readonly resource: string
+  readonly record?: { readonly id: string; readonly name?: string }
+  readonly values?: Readonly<Record<string, unknown>>
+  readonly references?: readonly { readonly id: string; readonly name: string }[]
+}
+
+/** The words of the command, without the program's name. Records are named rather than identified, if that is unambiguous. */
+export function toCommandWords(
+  { operation, resource: plural, record, values = {}, references = [] }: Remedy,
+  api: ApiDescription,
+): string[] {
+  const resource = api.resources[plural]
+  const { name, ...members } = values
+  const isNamed = operation === 'create' && typeof name === 'string'
+  const names = new Map(references.map((reference) => [reference.id, toNameArgument(reference)]))
+  const flags = readFlags(plural, api)
+  return [
+    resource?.name ?? plural,
+    operation,
+    ...(record ? [toNameArgument(record)] : []),
+    ...(isNamed ? [name] : []),
+    ...toFlagWords(isNamed ? members : values, [], flags, (text) => toReadable(text, names)),
+    // The router enrolls with it.
+    ...(operation === 'create' && plural === 'edge-routers' ? ['--jwt-file', `${name}.jwt`] : []),
+  ]
+}
+
+/** How a command names a record: by its name, unless a command line would take that for something else. */
+function toNameArgument({ id, name }: { readonly id: string; readonly name?: string }): string {
+  return name === undefined || /^-|^(id|name):/.test(name) ? id : name
+}
+
+function toReadable(text: string, names: ReadonlyMap<string, string>): string {
+  const isRole = text.startsWith('@')
+  const name = names.get(isRole ? text.slice(1) : text)
+  if (name === undefined) return text
+  return isRole ? `@${name}` : name
+}
+
+/** Path of a body's member → its flag. */
+function readFlags(plural: string, { operations }: ApiDescription): ReadonlyMap<string, string> {
+  const bodies = operations.filter(({ path, body }) => body && path.split('/')[1] === plural)
+  return new Map(
+    bodies.flatMap(({ body }) =>
+      listBodyFlags(body?.schema ?? {}).map((member) => [member.path.join('.'), toTypedFlag(member)] as const),
+    ),
+  )
+}
+
+function toFlagWords(
+  value: unknown,
+  path: readonly string[],
+  flags: ReadonlyMap<string, string>,
+  toText: (text: string) => string,
+): string[] {
+  if (Array.isArray(value)) return value.flatMap((entry) => toFlagWords(entry, path, flags, toText))
+  if (typeof value === 'object' && value !== null) {
+    return Object.entries(value).flatMap(([name, member]) => toFlagWords(member, [...path, name], flags, toText))
+  }
+  const flag = flags.get(path.join('.')) ?? toKebabCase(path)
+  if (typeof value === 'boolean') return [value ? `--${flag}` : `--no-${flag}`]
+  const text = toText(String(value))
+  // A value that looks like a flag is tied to its own.
+  return text.startsWith('-') ? [`--${flag}=${text}`] : [`--${flag}`, text]
+}
