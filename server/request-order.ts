@@ -1,12 +1,12 @@
-// Serves the requests of one connection one after the other. A client may send hundreds before it reads a response: served
-// all at once they would hold up the requests of everybody else.
+// Serves the requests of one connection one after the other. A client may send hundreds before it reads a response: if they
+// were all served at once, the requests of other clients would wait behind them.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** The response to the request of a connection that came last. */
 const latest = new WeakMap<Socket, ServerResponse>()
 
-/** Calls `serve` once the responses to earlier requests of the same connection have ended; never if the connection has. */
+/** Calls `serve` once earlier requests of the same connection are answered. Never calls it if the connection is closed. */
 export function serveInOrder({ socket }: IncomingMessage, response: ServerResponse, serve: () => void): void {
   const previous = latest.get(socket)
   latest.set(socket, response)
@@ -15,7 +15,7 @@ export function serveInOrder({ socket }: IncomingMessage, response: ServerRespon
     return
   }
   previous.once('close', () => {
-    // In a turn of its own: other connections have theirs between.
+    // In another turn of the event loop, so that other connections are served in between.
     setImmediate(() => {
       if (!socket.destroyed) serve()
     })

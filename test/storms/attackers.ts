@@ -1,4 +1,4 @@
-// Attackers: many requests at once for some seconds, and connections that do as they please.
+// What attackers do: many requests at once for some seconds, and connections that are held open.
 import { type RequestOptions, request } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { openTls } from '../world/raw-requests.ts'
@@ -7,14 +7,14 @@ import type { Target } from './target.ts'
 /** How many responses had each status; 0 counts connections that ended without one. */
 export type Statuses = Record<number, number>
 
-export interface Volley {
-  readonly atOnce: number
+export interface Load {
+  readonly concurrency: number
   readonly seconds: number
 }
 
 /** Sends requests for some seconds, so many at once, and counts their statuses. `send` is told the number of the request. */
-export async function attackFor(
-  { atOnce, seconds }: Volley,
+export async function sendRepeatedly(
+  { concurrency, seconds }: Load,
   send: (count: number) => Promise<{ status: number }>,
 ): Promise<Statuses> {
   const statuses: Statuses = {}
@@ -26,11 +26,11 @@ export async function attackFor(
       statuses[status] = (statuses[status] ?? 0) + 1
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, attacker))
+  await Promise.all(Array.from({ length: concurrency }, attacker))
   return statuses
 }
 
-export interface Shot {
+export interface AttackRequest {
   readonly path: string
   readonly method?: string
   readonly body?: string | Buffer
@@ -41,8 +41,11 @@ export interface Shot {
 }
 
 /** Sends one request, on a connection of its own unless there is an agent. */
-export function shoot({ url, rootPem }: Target, shot: Shot): Promise<{ status: number; text: string }> {
-  const { path, method = 'POST', body, headers = {}, from, tls = { agent: false } } = shot
+export function sendRequest(
+  { url, rootPem }: Target,
+  attackRequest: AttackRequest,
+): Promise<{ status: number; text: string }> {
+  const { path, method = 'POST', body, headers = {}, from, tls = { agent: false } } = attackRequest
   const type = body === undefined ? {} : { 'content-type': 'application/json' }
   const options: RequestOptions = { ...tls, method, ca: rootPem, headers: { ...type, ...headers } }
   if (from !== undefined) options.localAddress = from

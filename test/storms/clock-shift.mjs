@@ -7,5 +7,5 @@ Date.now = () => now() + shiftMs
 process.on('message', (message) => {
   shiftMs = message.shiftMs
 })
-// Whoever may shift the clock does not keep the process from ending.
+// An open channel would keep the process from ending.
 process.channel?.unref()

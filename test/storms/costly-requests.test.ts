@@ -2,7 +2,7 @@
 import { Agent } from 'node:https'
 import { expect, it } from 'vitest'
 import { ADMIN, CLIENT } from '../world/controller.ts'
-import { attackFor, type Shot, shoot } from './attackers.ts'
+import { type AttackRequest, sendRepeatedly, sendRequest } from './attackers.ts'
 import { expectAllWritten, expectUnharmed, storm } from './storm.ts'
 import type { Target } from './target.ts'
 
@@ -15,14 +15,14 @@ async function signInPerson(target: Target): Promise<Record<string, string>> {
   const person = { name: 'person', type: 'User', isAdmin: false }
   const { id } = (await target.send('POST', '/identities', person)).body.data
   await target.send('POST', '/authenticators', { identityId: id, method: 'updb', ...PERSON })
-  const { text } = await shoot(target, { path: BY_PASSWORD, body: JSON.stringify(PERSON) })
+  const { text } = await sendRequest(target, { path: BY_PASSWORD, body: JSON.stringify(PERSON) })
   return { 'net-session': JSON.parse(text).data.token }
 }
 
 const nested = (open: string, close: string, times: number) => open.repeat(times) + close.repeat(times)
 
 /** Bodies that a stranger and somebody who is signed in can send, up to what is let in and beyond it. */
-function bodies(session: Record<string, string>): readonly Shot[] {
+function bodies(session: Record<string, string>): readonly AttackRequest[] {
   const small = 60 * KIB
   const strangers: readonly string[] = [
     nested('[', ']', small / 2),
@@ -45,8 +45,10 @@ function bodies(session: Record<string, string>): readonly Shot[] {
 
 it('bodies that are large or deep', async () => {
   const outcome = await storm('costly bodies', {}, async (target) => {
-    const shots = bodies(await signInPerson(target))
-    return attackFor({ atOnce: 30, seconds: 8 }, (count) => shoot(target, shots[count % shots.length] as Shot))
+    const requests = bodies(await signInPerson(target))
+    return sendRepeatedly({ concurrency: 30, seconds: 8 }, (count) =>
+      sendRequest(target, requests[count % requests.length] as AttackRequest),
+    )
   })
 
   // A connection may be cut while a body that is too large is still on its way.
@@ -92,11 +94,11 @@ it('filters that ask much of thousands of records', async () => {
     await makeServices(target)
     const headers = await signInPerson(target)
     const agent = new Agent({ keepAlive: true })
-    const statuses = await attackFor({ atOnce: 20, seconds: 10 }, (count) => {
+    const statuses = await sendRepeatedly({ concurrency: 20, seconds: 10 }, (count) => {
       // Each a little different from those before it: nothing that was kept of one helps with another.
       const filter = `${filters[count % filters.length]} limit ${1 + (count % 500)}`
       const path = `${CLIENT}/services?filter=${encodeURIComponent(filter)}`
-      return shoot(target, { method: 'GET', path, headers, tls: { agent } })
+      return sendRequest(target, { method: 'GET', path, headers, tls: { agent } })
     })
     agent.destroy()
     return statuses

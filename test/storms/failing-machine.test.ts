@@ -6,15 +6,15 @@ import { expect, it } from 'vitest'
 import { getDataPaths } from '../../src/data-directory.ts'
 import { CLIENT } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
-import { attackFor, shoot } from './attackers.ts'
+import { sendRepeatedly, sendRequest } from './attackers.ts'
 import { makeSmallDisk } from './small-disk.ts'
 import { expectAllWritten, expectUnharmed, storm } from './storm.ts'
 import type { Target } from './target.ts'
 
 /** Refused sign-ins, each of which is logged. */
 function refuseMany(target: Target, seconds: number) {
-  const shot = { path: `${CLIENT}/authenticate?method=cert`, body: '{}' }
-  return attackFor({ atOnce: 10, seconds }, () => shoot(target, shot))
+  const attackRequest = { path: `${CLIENT}/authenticate?method=cert`, body: '{}' }
+  return sendRepeatedly({ concurrency: 10, seconds }, () => sendRequest(target, attackRequest))
 }
 
 it('a disk that is full, of data and of log, and has room again', async () => {

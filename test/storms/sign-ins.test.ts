@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { clientKey } from '../world/certificates.ts'
 import { ADMIN, CLIENT } from '../world/controller.ts'
-import { attackFor, loopbackAddress, type Statuses, shoot } from './attackers.ts'
+import { loopbackAddress, type Statuses, sendRepeatedly, sendRequest } from './attackers.ts'
 import { bagBesideDevice, bagOfStranger } from './certificate-bags.ts'
 import { expectAllWritten, expectUnharmed, storm } from './storm.ts'
 import type { Target } from './target.ts'
@@ -16,18 +16,18 @@ const guess = (count: number) => JSON.stringify({ username: `user ${count % 50}`
 async function guessFrom(target: Target, sources: number): Promise<{ guesses: Statuses; rightPassword: Statuses }> {
   const seconds = 8
   const [guesses, rightPassword] = await Promise.all([
-    attackFor({ atOnce: 200, seconds }, (count) =>
-      shoot(target, { path: BY_PASSWORD, body: guess(count), from: loopbackAddress(count % sources) }),
+    sendRepeatedly({ concurrency: 200, seconds }, (count) =>
+      sendRequest(target, { path: BY_PASSWORD, body: guess(count), from: loopbackAddress(count % sources) }),
     ),
-    attackFor({ atOnce: 1, seconds }, () =>
-      shoot(target, { path: BY_PASSWORD, body: JSON.stringify(ADMIN), from: '127.0.200.1' }),
+    sendRepeatedly({ concurrency: 1, seconds }, () =>
+      sendRequest(target, { path: BY_PASSWORD, body: JSON.stringify(ADMIN), from: '127.0.200.1' }),
     ),
   ])
   return { guesses, rightPassword }
 }
 
 /** The statuses, without counts, in order. */
-const kinds = (statuses: Statuses) => Object.keys(statuses).map(Number)
+const statusCodes = (statuses: Statuses) => Object.keys(statuses).map(Number)
 
 const REFUSED = [401, 429]
 
@@ -42,9 +42,9 @@ it.each([
     guessFrom(target, sources),
   )
 
-  expect(REFUSED).toEqual(expect.arrayContaining(kinds(attack.guesses)))
+  expect(REFUSED).toEqual(expect.arrayContaining(statusCodes(attack.guesses)))
   expect(attack.rightPassword[200]).toBeGreaterThan(0)
-  if (sources === 1) expect(kinds(attack.rightPassword)).toEqual([200])
+  if (sources === 1) expect(statusCodes(attack.rightPassword)).toEqual([200])
   expectUnharmed({ attack, ...outcome })
   expectAllWritten({ attack, ...outcome })
 })
@@ -55,7 +55,7 @@ async function enrollDevice(target: Target): Promise<{ id: string; cert: string;
   const { id } = (await target.send('POST', '/identities', body)).body.data
   const { enrollment } = (await target.send('GET', `/identities/${id}`)).body.data
   const { csr, keyPem } = await clientKey('device')
-  const answer = await shoot(target, {
+  const answer = await sendRequest(target, {
     path: `${CLIENT}/enroll?method=ott&token=${enrollment.ott.token}`,
     body: csr,
     headers: { 'content-type': 'application/x-pem-file' },
@@ -67,13 +67,13 @@ it('bags of certificates with keys of any size', async () => {
   const outcome = await storm('bags of certificates', {}, async (target) => {
     const device = await enrollDevice(target)
     const bags = [bagOfStranger(target.directory), bagBesideDevice(target.directory, device)]
-    return attackFor({ atOnce: 20, seconds: 8 }, (count) =>
-      shoot(target, { path: BY_CERTIFICATE, body: '{}', tls: { ...bags[count % 2], agent: false } }),
+    return sendRepeatedly({ concurrency: 20, seconds: 8 }, (count) =>
+      sendRequest(target, { path: BY_CERTIFICATE, body: '{}', tls: { ...bags[count % 2], agent: false } }),
     )
   })
 
   // The device in the midst of its bag may get in.
-  expect([200, ...REFUSED]).toEqual(expect.arrayContaining(kinds(outcome.attack)))
+  expect([200, ...REFUSED]).toEqual(expect.arrayContaining(statusCodes(outcome.attack)))
   expectUnharmed(outcome)
   expectAllWritten(outcome)
 })
@@ -81,15 +81,15 @@ it('bags of certificates with keys of any size', async () => {
 it('a device that signs in without end', async () => {
   const outcome = await storm('sign-ins by certificate', {}, async (target) => {
     const { id, ...tls } = await enrollDevice(target)
-    const statuses = await attackFor({ atOnce: 20, seconds: 8 }, () =>
-      shoot(target, { path: BY_CERTIFICATE, body: '{}', tls: { ...tls, agent: false } }),
+    const statuses = await sendRepeatedly({ concurrency: 20, seconds: 8 }, () =>
+      sendRequest(target, { path: BY_CERTIFICATE, body: '{}', tls: { ...tls, agent: false } }),
     )
     const filter = encodeURIComponent(`identity="${id}"`)
     const { body } = await target.send('GET', `/api-sessions?limit=1&filter=${filter}`)
     return { statuses, sessions: body.meta.pagination.totalCount as number }
   })
 
-  expect([200, 429]).toEqual(expect.arrayContaining(kinds(outcome.attack.statuses)))
+  expect([200, 429]).toEqual(expect.arrayContaining(statusCodes(outcome.attack.statuses)))
   expect(outcome.attack.sessions).toBeLessThanOrEqual(500)
   expectUnharmed(outcome)
   expectAllWritten(outcome)

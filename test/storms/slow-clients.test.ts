@@ -13,7 +13,7 @@ const WRITERS = 1_000
 const PATIENCE_SECONDS = 4
 // How late the controller may notice, and the end of a connection may arrive behind what the operating system still holds.
 const DELAY_SECONDS = 10
-const CLOSING_SECONDS = 20
+const CLOSING_SECONDS = 60
 
 const patience = `${PATIENCE_SECONDS}s`
 

@@ -7,7 +7,7 @@ export default defineConfig({
     include: ['test/storms/**/*.test.ts'],
     globalSetup: ['test/world/template.ts'],
     setupFiles: ['test/world/setup.ts'],
-    testTimeout: 120_000,
+    testTimeout: 180_000,
     hookTimeout: 60_000,
     pool: 'forks',
     // One storm at a time: each judges what it does to a controller that has the machine for itself.
