@@ -6,7 +6,10 @@ interface ArgumentOptions {
   readonly options?: readonly string[]
 }
 
-/** An optional argument. By default oclif reads a missing argument from stdin, but stdin belongs to flags such as `--data -`. */
+/**
+ * An optional argument. By default oclif reads a missing argument from stdin, but stdin belongs to flags such as
+ * `--data -`.
+ */
 export function optionalArgument({ options, ...common }: ArgumentOptions): Interfaces.Arg<string | undefined> {
   return Args.string({ ...common, ignoreStdin: true, ...(options ? { options: [...options] } : {}) })
 }

@@ -54,7 +54,10 @@ export interface ConnectOptions {
   notice(text: string): void
 }
 
-/** A client of the controller that the flags choose. @throws CommandError if there is none, or its data directory is locked */
+/**
+ * A client of the controller that the flags choose. @throws CommandError if there is none, or its data directory is
+ * locked
+ */
 export async function connect(flags: ConnectionFlags, options: ConnectOptions): Promise<Client> {
   const { version, isPublic, base } = options
   const wrap = (transport: Transport) =>
@@ -94,7 +97,9 @@ export function chooseProfile({ controller, profile }: ConnectionFlags): { name:
   throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', message, { hint })
 }
 
-/** Several profiles may have the same URL: the profile of the flag comes first, then the current one, then all others. */
+/**
+ * Several profiles may have the same URL: the profile of the flag comes first, then the current one, then all others.
+ */
 function findProfileOfUrl(
   profiles: Profiles,
   url: string,
@@ -115,7 +120,10 @@ function findProfileOfUrl(
   })
 }
 
-/** Returns `https://host:port`; the scheme may be missing. @throws CommandError with exit code 2 if the text is not such a URL */
+/**
+ * Returns `https://host:port`; the scheme may be missing. @throws CommandError with exit code 2 if the text is not such
+ * a URL
+ */
 export function normalizeUrl(text: string): string {
   const url = text.includes('://') ? text : `https://${text}`
   if (URL.canParse(url) && url.startsWith('https://')) return new URL(url).origin

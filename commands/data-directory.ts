@@ -17,7 +17,10 @@ export function resolveDataDirectory(flag: string | undefined, env: NodeJS.Proce
   return resolve(flag ?? join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'controller'))
 }
 
-/** Opens a data directory without a running controller. @throws CommandError if it is not a data directory, or another process has it open */
+/**
+ * Opens a data directory without a running controller. @throws CommandError if it is not a data directory, or another
+ * process has it open
+ */
 export async function openOffline(directory: string, osUser: string): Promise<Transport> {
   await assertInitialized(directory)
   const { openOfflineTransport } = await import('../server/in-process.ts')
@@ -55,7 +58,9 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   DATABASE_MISSING: EXIT.notFound,
 }
 
-/** Returns a handler that reports why a directory could not be opened. @throws CommandError with the reason and a hint */
+/**
+ * Returns a handler that reports why a directory could not be opened. @throws CommandError with the reason and a hint
+ */
 export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
   return (error: Error): never => {
     // By name, because the server is bundled separately: its classes are not those of the command line.

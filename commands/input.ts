@@ -2,7 +2,10 @@
 import { readFile } from 'node:fs/promises'
 import { makeUsageError } from './exit-codes.ts'
 
-/** The value of a flag: as it is typed, from a file by `@FILE`, or from stdin by `-`. @throws CommandError with exit code 2 if it cannot be read */
+/**
+ * The value of a flag: as it is typed, from a file by `@FILE`, or from stdin by `-`. @throws CommandError with exit
+ * code 2 if it cannot be read
+ */
 export async function readText(flag: string, value: string): Promise<string> {
   if (value === '-') return readStdin(flag)
   return value.startsWith('@') ? readTextFile(flag, value.slice(1)) : value

@@ -7,17 +7,24 @@ export function canPrompt(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
 
-/** Asks a yes-or-no question. @throws CommandError with exit code 2 if there is no terminal, 130 if the user interrupts */
+/**
+ * Asks a yes-or-no question. @throws CommandError with exit code 2 if there is no terminal, 130 if the user interrupts
+ */
 export async function confirm(question: string, flag: string): Promise<boolean> {
   return (await prompt({ type: 'confirm', message: question, default: false }, flag)) as boolean
 }
 
-/** Asks for a line of text. @throws CommandError with exit code 2 if there is no terminal, 130 if the user interrupts */
+/**
+ * Asks for a line of text. @throws CommandError with exit code 2 if there is no terminal, 130 if the user interrupts
+ */
 export async function promptText(question: string, flag: string): Promise<string> {
   return (await prompt({ type: 'input', message: question }, flag)) as string
 }
 
-/** A password: from a file, from stdin by `-`, or from a masked prompt; never from an argument, which other processes could read. */
+/**
+ * A password: from a file, from stdin by `-`, or from a masked prompt; never from an argument, which other processes
+ * could read.
+ */
 export async function promptPassword(question: string, file: string | undefined): Promise<string> {
   if (file !== undefined) return readSecret('password-file', file)
   return (await prompt({ type: 'password', message: question, mask: '*' }, '--password-file')) as string

@@ -31,7 +31,10 @@ export class Serve extends PrintingCommand {
 
 type Running = Awaited<ReturnType<typeof import('../server/start.ts').startController>>
 
-/** The lines printed at the start: URL, addresses, fingerprint of the root certificate, created files and the bootstrap token. */
+/**
+ * The lines printed at the start: URL, addresses, fingerprint of the root certificate, created files and the bootstrap
+ * token.
+ */
 function renderAnnouncement({ url, addresses, fingerprint, written, bootstrapToken }: Running): string[] {
   return [
     `Controller     ${url}`,

@@ -8,7 +8,10 @@ const DAY_MS = 24 * HOUR_MS
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS }
 
-/** Returns an RFC 3339 time, from such a time or from a duration from now: `90m`, `1h30m`, `7d`. @throws CommandError with exit code 2 */
+/**
+ * Returns an RFC 3339 time, from such a time or from a duration from now: `90m`, `1h30m`, `7d`. @throws CommandError
+ * with exit code 2
+ */
 export function parseInstant(flag: string, text: string, now = Date.now()): string {
   if (/^(\d+[smhd])+$/.test(text)) {
     const durationMs = [...text.matchAll(/(\d+)([smhd])/gy)].reduce(

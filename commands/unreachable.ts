@@ -38,7 +38,10 @@ function withoutConnection(argv: readonly string[]): string[] {
   })
 }
 
-/** Compares the pinned root certificate with the offered one: the controller was created again, or another host intercepts the connection. */
+/**
+ * Compares the pinned root certificate with the offered one: the controller was created again, or another host
+ * intercepts the connection.
+ */
 async function describeUntrusted(error: UnreachableError): Promise<Failure> {
   const { url } = error
   const profiles = Profiles.open(process.env)

@@ -13,7 +13,10 @@ export interface PathArgument {
   readonly argument: string
   /** The resource whose records can be named; undefined if the value is sent unchanged. */
   readonly resource: ResourceDescription | undefined
-  /** The path, with parameters, of the list in which the record is searched: the list above it if there is one, else that of all records. */
+  /**
+   * The path, with parameters, of the list in which the record is searched: the list above it if there is one, else
+   * that of all records.
+   */
   readonly list: string
 }
 

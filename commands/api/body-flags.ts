@@ -36,7 +36,10 @@ const REFERENCES: Readonly<Record<string, string>> = { 'enrollment.ottca': 'cas'
 /** Defaults of members that the API requires, but that users should not have to set. */
 const DEFAULTS: Readonly<Record<string, string>> = { expiresAt: '3h' }
 
-/** The members that flags can set, in the order of the schema. Objects are flattened; for a list, the members are those of one entry. */
+/**
+ * The members that flags can set, in the order of the schema. Objects are flattened; for a list, the members are those
+ * of one entry.
+ */
 export function listBodyFlags(schema: JsonSchema): BodyFlag[] {
   if (schema.type === 'array') return listBodyFlags(schema.items ?? {})
   const alternatives = (schema.oneOf ?? schema.anyOf) as readonly JsonSchema[] | undefined

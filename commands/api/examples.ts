@@ -48,7 +48,10 @@ function findExampleFilter(returns: OperationDescription['returns']): string | u
   return returns.kind === 'data' ? (returns.schema.items?.['x-example-filter'] as string | undefined) : undefined
 }
 
-/** Whether the output of `get -o json` is a valid `--data`: not if a secret is required, or if `--data` is the flag of a member. */
+/**
+ * Whether the output of `get -o json` is a valid `--data`: not if a secret is required, or if `--data` is the flag of a
+ * member.
+ */
 function isReplaceableByGetOutput(members: readonly BodyFlag[]): boolean {
   return !members.some(({ flag, form, isRequired }) => flag === 'data' || (form === 'secret' && isRequired))
 }
@@ -64,7 +67,10 @@ function makeReplaceWords(
   return [...name, ...makeExampleFlags(flagMembers, example, api)]
 }
 
-/** The words that create the example record: its name as an argument, its other members as flags, without those that are defaults. */
+/**
+ * The words that create the example record: its name as an argument, its other members as flags, without those that are
+ * defaults.
+ */
 function makeExampleFlags(
   members: readonly BodyFlag[],
   example: Readonly<Record<string, unknown>>,

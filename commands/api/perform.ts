@@ -13,8 +13,14 @@ import { printList } from './listing.ts'
 import { printResponse } from './present.ts'
 import { type CommandTask, type PreparedRequest, toQueryFlag } from './task.ts'
 
-/** Runs the command. @throws CommandError if the command line is wrong, RequestError if the controller rejects the request */
-/** Runs the command. @throws CommandError if the command line is wrong, RequestError if the controller rejects the request */
+/**
+ * Runs the command. @throws CommandError if the command line is wrong, RequestError if the controller rejects the
+ * request
+ */
+/**
+ * Runs the command. @throws CommandError if the command line is wrong, RequestError if the controller rejects the
+ * request
+ */
 export async function runTask(task: CommandTask, run: CommandRun): Promise<void> {
   const { operation } = task
   // Errors in the command line are reported before the first request.

@@ -37,7 +37,10 @@ export class Profiles {
     this.#content = content
   }
 
-  /** Reads the profiles of this user; they are empty if there is no file yet. @throws ProfilesUnreadableError if the file is invalid */
+  /**
+   * Reads the profiles of this user; they are empty if there is no file yet. @throws ProfilesUnreadableError if the
+   * file is invalid
+   */
   static open(env: NodeJS.ProcessEnv): Profiles {
     const path = join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'controller', 'profiles.json')
     return new Profiles(path, readProfiles(path))

@@ -107,7 +107,10 @@ function listProfileNames(): Candidate[] {
 const MAX_NAMES = 200
 const TIMEOUT_MS = 1_000
 
-/** The names of the records of a resource, from the current controller. @throws UnreachableError if the request takes too long */
+/**
+ * The names of the records of a resource, from the current controller. @throws UnreachableError if the request takes
+ * too long
+ */
 async function fetchRecordNames(noun: string): Promise<Candidate[]> {
   const resource = Object.values(loadApiDescription().resources).find(({ name }) => name === noun)
   if (!resource?.isNamed) return []

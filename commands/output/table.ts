@@ -67,7 +67,10 @@ function padText(text: string, missing: number): string {
   return text + ' '.repeat(Math.max(0, missing))
 }
 
-/** Returns a function that measures the width of a text in columns. The library for it is loaded only if a text is not ASCII. */
+/**
+ * Returns a function that measures the width of a text in columns. The library for it is loaded only if a text is not
+ * ASCII.
+ */
 async function createWidthMeter(lines: readonly (readonly string[])[]): Promise<(text: string) => number> {
   const isAscii = lines.every((line) => line.every((text) => /^[\x20-\x7e]*$/.test(text)))
   if (isAscii) return (text) => text.length

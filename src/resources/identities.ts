@@ -91,7 +91,7 @@ export const identities = defineResource({
         ottca: f.text({ summary: 'The same, for a certificate of this certificate authority.' }),
         updb: f.text({
           ...newUsername,
-          summary: 'Make a one-time token, by which somebody gets a password for this username.',
+          summary: 'Create a one-time token with which a user sets a password for this username.',
         }),
       },
       {

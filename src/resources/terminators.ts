@@ -42,7 +42,7 @@ export const terminators = defineResource({
       nullable: true,
       secret: true,
       format: 'byte',
-      summary: 'Base64; whoever hosts under the same identity must know it.',
+      summary: 'Base64; every host of the same identity must have it.',
     }),
     hostId: f.text({ access: 'internal', filter: true }),
     isSystem: f.bool({ access: 'internal', filter: true }),
