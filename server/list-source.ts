@@ -1,7 +1,7 @@
 // What a list can be filtered and sorted by: it follows from what its operation shows, and to whom.
 import { type FilterSource, limitSource } from '../src/model/filter-symbols.ts'
 import { getCompiledResource } from '../src/model/index.ts'
-import { toRecordSchema } from '../src/model/record-schema.ts'
+import { limitRecordSchema } from '../src/model/record-schema.ts'
 import type { AnyResource } from '../src/resources/define.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import type { AnyOperation } from './operation.ts'
@@ -25,7 +25,7 @@ function makeSource({ access, returns }: AnyOperation, resource: AnyResource): F
   const isForAdministrators = 'permission' in access && access.grantedTo === 'administrator'
   const { filterSource, recordSchema } = getCompiledResource(resource.plural)
   if (isForAdministrators && !only) return filterSource
-  return limitSource(filterSource, membersOf(only ? toRecordSchema(resource, only) : recordSchema))
+  return limitSource(filterSource, membersOf(only ? limitRecordSchema(resource, only) : recordSchema))
 }
 
 function membersOf(schema: JsonSchema): ReadonlySet<string> {

@@ -2,8 +2,8 @@
 import { STATUS_CODES } from 'node:http'
 import type { Api } from '../src/config.ts'
 import { errorCatalogue } from '../src/errors.ts'
-import { toRecordSchema } from '../src/model/record-schema.ts'
-import { getResource, resources } from '../src/resources/index.ts'
+import { compiledResources, getCompiledResource } from '../src/model/index.ts'
+import { limitRecordSchema } from '../src/model/record-schema.ts'
 import {
   entityReference,
   type JsonSchema,
@@ -190,12 +190,17 @@ function dataSchema(returns: Returns): JsonSchema {
     case 'created':
       return createdRecord
     case 'record':
-      return toRecordSchema(getResource(returns.resource), returns.only)
+      return toRecordSchema(returns)
     case 'list': {
-      const records = listOf(toRecordSchema(getResource(returns.resource), returns.only))
+      const records = listOf(toRecordSchema(returns))
       return returns.under === undefined ? records : requiredObject({ [returns.under]: records })
     }
   }
+}
+
+function toRecordSchema({ resource, only }: Extract<Returns, { kind: 'record' | 'list' | 'created' }>): JsonSchema {
+  const { definition, recordSchema } = getCompiledResource(resource)
+  return only ? limitRecordSchema(definition, only) : recordSchema
 }
 
 const nothing: JsonSchema = { type: 'object', additionalProperties: false }
@@ -245,9 +250,8 @@ function schemaNames(operations: readonly AnyOperation[]): ReadonlyMap<JsonSchem
     [pageMeta, 'pageMeta'],
     [errorSchema, 'error'],
   ])
-  for (const resource of resources) {
-    const name = camel(resource.name)
-    nameWithAlternatives(names, toRecordSchema(resource), name)
+  for (const { definition, recordSchema } of compiledResources) {
+    nameWithAlternatives(names, recordSchema, camel(definition.name))
   }
   for (const { id, body } of operations) {
     if (body?.schema.oneOf || body?.schema.anyOf) nameWithAlternatives(names, body.schema, id)

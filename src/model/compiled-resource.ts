@@ -16,7 +16,7 @@ import {
 import { compileUndeclaredSearch, type UndeclaredSearch } from './declared-fields.ts'
 import { compileFilterSource, type FilterSource } from './filter-symbols.ts'
 import { compileRecordPlan, type RecordPlan } from './record-plan.ts'
-import { toRecordSchema } from './record-schema.ts'
+import { compileRecordSchema } from './record-schema.ts'
 
 /** Everything that is derived from a definition and from nothing else; it never changes while the process runs. */
 export interface CompiledResource {
@@ -37,6 +37,7 @@ export interface CompiledResource {
   readonly filterSource: FilterSource
   readonly auditMask: AuditMask
   readonly recordPlan: RecordPlan
+  /** The schema of records that show all of their members; documents give one name to this one object. */
   readonly recordSchema: JsonSchema
   readonly bodyShapes: BodyShapes
 }
@@ -58,7 +59,7 @@ export function compileResource(definition: AnyResource, resources: readonly Any
     filterSource: compileFilterSource(definition),
     auditMask: compileAuditMask(definition),
     recordPlan: compileRecordPlan(definition),
-    recordSchema: toRecordSchema(definition),
+    recordSchema: compileRecordSchema(definition),
     bodyShapes: compileBodyShapes(definition),
   }
 }

@@ -8,10 +8,14 @@ const referenceWithUrlName = objectOf({ ...entityReference.properties, urlName: 
 /** A role of a policy as people read it: with a name in place of an id. */
 const roleDisplay = objectOf({ name: text, role: text })
 
-/** The members that a record of the resource shows; of a resource with variants, those of each. With `only`, some of them. */
-export function toRecordSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
-  if (only) return commonSchema(resource, only)
+/** Compiles the schema of the members that a record of the resource shows; of a resource with variants, those of each. */
+export function compileRecordSchema(resource: AnyResource): JsonSchema {
   return resource.variants ? variantsSchema(resource, resource.variants) : commonSchema(resource)
+}
+
+/** The schema of records that show the members `only`, beside those of every record. */
+export function limitRecordSchema(resource: AnyResource, only: readonly string[]): JsonSchema {
+  return commonSchema(resource, only)
 }
 
 function variantsSchema(resource: AnyResource, variants: Readonly<Record<string, Fields>>): JsonSchema {

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations.ts'
-import { compiledResources } from '../../src/model/index.ts'
-import { toRecordSchema } from '../../src/model/record-schema.ts'
+import { compiledResources, getCompiledResource } from '../../src/model/index.ts'
+import { limitRecordSchema } from '../../src/model/record-schema.ts'
 import { getResource, resources } from '../../src/resources/index.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -41,7 +41,7 @@ const MEMBER_OF: Readonly<Record<string, string>> = {
 }
 
 function documentedMembers(plural: string, only: readonly string[] | undefined): ReadonlySet<string> {
-  const schema = toRecordSchema(getResource(plural), only)
+  const schema = only ? limitRecordSchema(getResource(plural), only) : getCompiledResource(plural).recordSchema
   const shapes = (schema.oneOf as JsonSchema[] | undefined) ?? [schema]
   return new Set(shapes.flatMap(({ properties }) => Object.keys(properties ?? {})))
 }
