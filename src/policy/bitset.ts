@@ -58,12 +58,6 @@ export class Bitset {
     return false
   }
 
-  get size(): number {
-    let size = 0
-    for (const word of this.#words) size += countBits(word)
-    return size
-  }
-
   get isEmpty(): boolean {
     return this.#words.every((word) => word === 0)
   }
@@ -84,10 +78,4 @@ export class Bitset {
     grown.set(this.#words)
     this.#words = grown
   }
-}
-
-function countBits(word: number): number {
-  let bits = word - ((word >>> 1) & 0x55555555)
-  bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333)
-  return (((bits + (bits >>> 4)) & 0x0f0f0f0f) * 0x01010101) >>> 24
 }

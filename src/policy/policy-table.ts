@@ -29,10 +29,6 @@ export class PolicyTable {
     this.#directory = directory
   }
 
-  get(id: string): IndexedPolicy | undefined {
-    return this.#policies.get(id)
-  }
-
   /** Every policy. */
   all(): Iterable<IndexedPolicy> {
     return this.#policies.values()

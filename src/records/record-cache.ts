@@ -76,12 +76,6 @@ export class RecordCache implements Projection {
     }
   }
 
-  /** Invalidates all records of a resource. */
-  clear(plural: string): void {
-    this.#commits += 1
-    this.#clear(plural)
-  }
-
   async #gather<K>(
     context: ReadContext,
     resource: AnyResource,

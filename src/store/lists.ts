@@ -117,16 +117,6 @@ export async function queryPage(
   return { keys, total: await store.count(count, read, reader), limit, offset }
 }
 
-/** How many records of a resource fit the plan and the restrictions, whatever the window. */
-export async function countRows(
-  context: Reading,
-  resource: AnyResource,
-  plan: ListPlan,
-  restrictions: readonly Restriction[] = [],
-): Promise<number> {
-  return (await list(context, resource, { ...plan, limit: 1 }, restrictions)).total
-}
-
 /** What the statements of a list have in common: which rows, in which order and window, and the tables that they read. */
 async function buildStatements(
   context: Reading,
