@@ -1,6 +1,5 @@
 // The shape of an answer to "why can X not reach Y": every link between them in order, and what decides it.
 import type { RoleBearer } from '../../policy/role-selector.ts'
-import type { Remedy } from './remedies.ts'
 
 export interface NamedRecord {
   readonly id: string
@@ -37,6 +36,19 @@ export interface NearestMiss {
   readonly policy: NamedRecord
   /** By the record that lacks them: its name and the attributes; `null` where the policy would have to name it. */
   readonly lacking: readonly { readonly record: string; readonly attributes: readonly string[] | null }[]
+}
+
+/** A change of one record. */
+export interface Remedy {
+  readonly operation: 'create' | 'update' | 'enable' | 'refresh'
+  /** The plural name of the resource. */
+  readonly resource: string
+  /** The record to change; absent for `create`. A record without a name is known by its id alone. */
+  readonly record?: { readonly id: string; readonly name?: string }
+  /** The members that the request sends. */
+  readonly values?: Readonly<Record<string, unknown>>
+  /** The records that the values name by their ids. */
+  readonly references?: readonly NamedRecord[]
 }
 
 export interface Link {

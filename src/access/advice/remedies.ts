@@ -2,20 +2,7 @@
 import type { Miss } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import type { RoleSelector } from '../../policy/role-selector.ts'
-import type { NamedRecord, NamedRoleBearer, NearestMiss } from './chain.ts'
-
-/** A change of one record. */
-export interface Remedy {
-  readonly operation: 'create' | 'update' | 'enable' | 'refresh'
-  /** The plural name of the resource. */
-  readonly resource: string
-  /** The record to change; absent for `create`. A record without a name is known by its id alone. */
-  readonly record?: { readonly id: string; readonly name?: string }
-  /** The members that the request sends. */
-  readonly values?: Readonly<Record<string, unknown>>
-  /** The records that the values name by their ids. */
-  readonly references?: readonly NamedRecord[]
-}
+import type { NamedRecord, NamedRoleBearer, NearestMiss, Remedy } from './chain.ts'
 
 /** One side of a kind of policy: the resource that it selects, and the member that holds its roles. */
 interface PolicySide {

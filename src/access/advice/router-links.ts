@@ -5,14 +5,20 @@ import { findDecidingRoles } from '../../policy/role-selector.ts'
 import type { AnyResource } from '../../resources/define.ts'
 import { edgeRouterPolicies } from '../../resources/edge-router-policies.ts'
 import { serviceEdgeRouterPolicies } from '../../resources/service-edge-router-policies.ts'
-import { type DecidingPolicy, type Link, type LinkName, type NamedRoleBearer, toSentenceList } from './chain.ts'
+import {
+  type DecidingPolicy,
+  type Link,
+  type LinkName,
+  type NamedRoleBearer,
+  type Remedy,
+  toSentenceList,
+} from './chain.ts'
 import {
   closeMiss,
   createPolicy,
   describeMiss,
   edgeRouterPolicyKind,
   type PolicyKind,
-  type Remedy,
   serviceEdgeRouterPolicyKind,
   toPlainName,
 } from './remedies.ts'

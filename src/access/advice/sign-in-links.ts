@@ -3,8 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { isDisabled } from '../../auth/disabling.ts'
 import { toIsoTime } from '../../clock.ts'
 import { isWithinDates } from '../../pki/certificates.ts'
-import { type Link, toSentenceList } from './chain.ts'
-import type { Remedy } from './remedies.ts'
+import { type Link, type Remedy, toSentenceList } from './chain.ts'
 import type { AdviceQuestion } from './subject.ts'
 
 // How long an enrollment that is proposed lasts.

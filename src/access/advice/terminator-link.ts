@@ -1,7 +1,6 @@
 // The last link of a dial: somebody hosts the service.
 import type { Evidence } from '../live-state.ts'
-import { type Link, toSentenceList } from './chain.ts'
-import type { Remedy } from './remedies.ts'
+import { type Link, type Remedy, toSentenceList } from './chain.ts'
 import type { AdviceQuestion } from './subject.ts'
 
 export async function terminatorLink({ context, service }: AdviceQuestion): Promise<Link> {
