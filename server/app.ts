@@ -35,28 +35,28 @@ import type { Response } from './responses.ts'
 import { holdBody } from './slow-readers.ts'
 
 export interface AppOptions {
-  /** Who is behind every request, where the channel itself says so: an offline command. No header can claim it. */
+  /** The caller of every request, set by an in-process transport such as an offline command. No header can claim it. */
   readonly trustedCaller?: Caller
-  /** The operations to serve; all of them unless a test says otherwise. */
+  /** The operations to serve; defaults to all. */
   readonly operations?: readonly AnyOperation[]
-  /** What is asked how busy the server is; without it nobody is refused for that. */
+  /** The load monitor; without it no load is shed. */
   readonly load?: Load
-  /** Hook that gets every response before it is sent, and may replace its payload; tests check responses in it. */
+  /** A hook that receives every response before it is sent; tests check responses in it. */
   readonly onSend?: onSendAsyncHookHandler
 }
 
-/** Builds the application. @throws where a route states neither a permission nor why it needs none */
+/** Builds the application. @throws if a route states neither a permission nor why it needs none */
 export async function buildApp(controller: Controller, options: AppOptions = {}): Promise<FastifyInstance> {
   const { config, log } = controller
   const instanceId = newId()
   const fail = handleError(log)
-  const served = options.operations ?? operations
+  const servedOperations = options.operations ?? operations
   const app = Fastify({
     logger: false,
-    // Paths that cannot be decoded, which no route and no hook ever sees.
+    // For paths that cannot be decoded, which reach no route and no hook.
     frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
     exposeHeadRoutes: false,
-    genReqId: makeRequestIds(),
+    genReqId: createRequestIds(),
     rewriteUrl: (request) => rewriteUrl(request.url ?? '/'),
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
     bodyLimit: config['limits.body'],
@@ -76,41 +76,41 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     reply.headers(responseHeaders(request.state.dialect, instanceId))
   })
   app.addHook('onRequest', checkHead(config))
-  app.addHook('onRequest', requireRoute(pathTable(served)))
+  app.addHook('onRequest', requireRoute(buildPathTable(servedOperations)))
   app.addHook('onRequest', authorize)
   app.addHook('onRequest', limitWrites(controller))
   app.addHook('onRequest', checkContentType)
   app.addHook('onRequest', negotiate)
-  const judgeAgain = reauthorize(controller)
-  addBodyParsers(app, judgeAgain)
-  app.addHook('preHandler', (request, _reply, done) => done(judgeAgain(request)))
+  const reauthorizeRequest = reauthorize(controller)
+  addBodyParsers(app, reauthorizeRequest)
+  app.addHook('preHandler', (request, _reply, done) => done(reauthorizeRequest(request)))
   app.setErrorHandler(fail)
   app.setNotFoundHandler(assertUnreachable)
-  for (const operation of served) register(app, controller, operation)
+  for (const operation of servedOperations) register(app, controller, operation)
   await app.ready()
   return app
 }
 
 function register(app: FastifyInstance, controller: Controller, operation: AnyOperation): void {
   assertAccess(operation)
-  const handler = makeHandler(controller, operation)
+  const handler = createHandler(controller, operation)
   for (const { api, path } of listRoutes(operation)) {
     app.route({
       method: operation.method,
       url: path,
       config: { operation, api },
-      bodyLimit: controller.config[bodyLimitKey(operation)],
+      bodyLimit: controller.config[toBodyLimitKey(operation)],
       handler,
     })
   }
 }
 
-function bodyLimitKey({ access }: AnyOperation): 'limits.bodyBeforeSession' | 'limits.ownBody' | 'limits.body' {
+function toBodyLimitKey({ access }: AnyOperation): 'limits.bodyBeforeSession' | 'limits.ownBody' | 'limits.body' {
   if ('public' in access) return 'limits.bodyBeforeSession'
   return access.grantedTo === 'administrator' ? 'limits.body' : 'limits.ownBody'
 }
 
-/** Every path an operation is found at; those below no base path belong to the root, and to no API. */
+/** Returns every path of an operation; paths at the root belong to no API. */
 export function listRoutes(operation: AnyOperation): { api: Api | undefined; path: string }[] {
   const below = operation.apis.map((api) => ({
     api,
@@ -126,12 +126,12 @@ function assertAccess({ id, access }: AnyOperation): void {
   if (!isStated) throw new Error(`the operation ${id} states neither a permission nor why it needs none`)
 }
 
-function makeHandler(controller: Controller, operation: AnyOperation) {
+function createHandler(controller: Controller, operation: AnyOperation) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { caller, dialect, query } = request.state
     const { api } = request.routeOptions.config
     const tolerance = bodyTolerance(dialect, api, 'public' in operation.access)
-    const answering = operation.run({
+    const pending = operation.run({
       operation,
       context: controller.context(caller, { requestId: request.id, address: request.ip }),
       params: request.params as Record<string, string>,
@@ -143,9 +143,9 @@ function makeHandler(controller: Controller, operation: AnyOperation) {
         return readPeerCertificates(request.raw)
       },
     })
-    const isUnhurried = operation.hasNoTimeout || caller.kind === 'local-operator'
+    const hasNoTimeout = operation.hasNoTimeout || caller.kind === 'local-operator'
     const limit = controller.config['limits.answerTime']
-    return send(request, reply, await (isUnhurried ? answering : withTimeout(answering, limit)))
+    return send(request, reply, await (hasNoTimeout ? pending : withTimeout(pending, limit)))
   }
 }
 
@@ -156,11 +156,11 @@ function readBody(operation: AnyOperation, request: FastifyRequest, tolerance: B
   return body.read(request.body, tolerance)
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, answer: Response): FastifyReply {
-  const { status, contentType, body, headers } = answer
+function send(request: FastifyRequest, reply: FastifyReply, response: Response): FastifyReply {
+  const { status, contentType, body, headers } = response
   if (headers) reply.headers(headers)
   reply.code(status).header('content-type', contentType)
-  if (!(body instanceof Readable) && isLarge(body)) return sendLarge(request, reply, body, answer.isShared)
+  if (!(body instanceof Readable) && isLarge(body)) return sendLarge(request, reply, body, response.isShared)
   // The serializer keeps Fastify from adding a charset, which clients that compare the type literally do not expect.
   return reply.serializer(String).send(body)
 }
@@ -172,28 +172,28 @@ function sendLarge(
   isShared = false,
 ): FastifyReply {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const held = holdBody(request.raw.socket, isShared ? 0 : bytes.length)
-  if (!held) return reply.hijack()
-  reply.raw.once('close', held.release)
+  const hold = holdBody(request.raw.socket, isShared ? 0 : bytes.length)
+  if (!hold) return reply.hijack()
+  reply.raw.once('close', hold.release)
   return reply.header('content-length', bytes.length).send(toPieces(bytes))
 }
 
-/** Handlers behind hooks that always refuse. */
+/** The handler behind hooks that always refuse. */
 function assertUnreachable(): never {
   throw new Error('a hook should have refused this request')
 }
 
-/** The paths of all operations, with their methods and APIs. */
-function pathTable(served: readonly AnyOperation[]): PathTable {
+/** Returns the paths of all operations, with their methods and APIs. */
+function buildPathTable(servedOperations: readonly AnyOperation[]): PathTable {
   const table = new PathTable()
-  for (const operation of served) {
+  for (const operation of servedOperations) {
     for (const { api, path } of listRoutes(operation)) table.add(path, operation.method, api)
   }
   return table
 }
 
-/** Request ids: short, unique within this process and unlikely to meet those of another. */
-function makeRequestIds(): () => string {
+/** Returns a generator of request ids: short, unique in this process and unlikely to repeat in another. */
+function createRequestIds(): () => string {
   const prefix = newId().slice(-6)
   let last = 0
   return () => `${prefix}-${(++last).toString(36)}`

@@ -1,4 +1,4 @@
-// Answers to what never becomes a request: not HTTP, headers too large, or too slow to arrive.
+// Responses to input that never becomes a request: not HTTP, headers too large, or too slow.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ControllerError, errors } from '../src/errors.ts'
@@ -12,15 +12,15 @@ interface Exchange {
 
 const latestExchanges = new WeakMap<Duplex, Exchange>()
 
-/** Keeps what a connection is busy with, for when what follows on it is broken. */
+/** Records the latest exchange of a connection, for errors in what follows on it. */
 export function noteExchange(request: IncomingMessage, response: ServerResponse): void {
   latestExchanges.set(request.socket, { request, response })
 }
 
-/** Says in the words of the catalogue what is wrong, where that can still be said, and closes the connection. */
+/** Sends an error of the catalogue, if a response is still possible, and closes the connection. */
 export function handleClientError(error: Error & { code?: string }, socket: Duplex): void {
   const { code = '' } = error
-  // Failed handshakes come here too, and connections that broke off: there is nobody to say anything to.
+  // Failed handshakes and broken connections come here too: they cannot receive a response.
   const isOfHttp = code.startsWith('HPE_') || code.startsWith('ERR_HTTP_')
   if (!isOfHttp || !socket.writable || hasStartedResponse(socket)) {
     socket.destroy()
@@ -29,7 +29,7 @@ export function handleClientError(error: Error & { code?: string }, socket: Dupl
   refuse(socket, toClientError(code))
 }
 
-/** Refuses a CONNECT request: this server is no proxy, so that method is allowed nowhere. */
+/** Refuses a CONNECT request: this server is not a proxy. */
 export function refuseTunnel(_request: unknown, socket: Duplex): void {
   refuse(socket, errors.METHOD_NOT_ALLOWED({ message: 'CONNECT is not supported' }), ['allow: '])
 }
@@ -59,7 +59,7 @@ function toClientError(code: string): ControllerError {
   }
 }
 
-/** Whether a response of ours is on its way, or was sent before the rest of its request: a second one would belong to no request. */
+/** Whether a response has started, or was sent before its request was complete: a second response would match no request. */
 function hasStartedResponse(socket: Duplex): boolean {
   const exchange = latestExchanges.get(socket)
   if (!exchange?.response.headersSent) return false

@@ -1,4 +1,4 @@
-// How many connections there may be, in all and from one address: counted before anything is read from them.
+// Limits connections, in total and from one address, before anything is read from them.
 import type { Socket } from 'node:net'
 import { sourceFromAddress } from '../src/sources.ts'
 
@@ -16,7 +16,7 @@ export class Connections {
     this.#limits = limits
   }
 
-  /** Counts a connection until it closes. One too many is cut at once: a handshake would cost more than all the rest. */
+  /** Counts a connection until it closes. Beyond the limit it is cut before the handshake, which is the costly part. */
   admit(socket: Socket): void {
     const source = sourceFromAddress(socket.remoteAddress ?? '')
     const ofSource = this.#byAddress.get(source) ?? 0

@@ -1,4 +1,4 @@
-// The two wordings of one contract: the documents' own (`native`) and that of OpenZiti's clients. All vendor words live here.
+// The two dialects of the API: that of the documents (`native`) and that of OpenZiti clients. All vendor words live here.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TotpWords } from '../src/auth/api-session-behavior.ts'
 import type { Api, Dialect } from '../src/config.ts'
@@ -9,10 +9,10 @@ import { version } from './version.ts'
 /** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */
 export const SESSION_HEADERS = { native: 'net-session', openziti: 'zt-session' } as const
 
-/** What a client library of the peer calls itself. */
+/** The prefix of the names of OpenZiti client libraries. */
 const CLIENT_PREFIX = 'ziti'
 
-/** The session token of a request and the dialect its header decides; a token that is no UUID counts as none. */
+/** Returns the session token of a request and the dialect of its header; a token that is not a UUID counts as absent. */
 export function readSessionHeader(headers: IncomingHttpHeaders): {
   dialect: Dialect | undefined
   token: string | undefined
@@ -52,8 +52,8 @@ export const TOTP_QUERY_WORDS = {
 } as const satisfies Record<Dialect, TotpWords>
 
 /**
- * How much a body may differ from its schema. Clients of the peer write names in any case and null for what is not set; so
- * may whoever has no session yet, whose dialect nobody knows.
+ * How far a body may differ from its schema. OpenZiti clients write member names in any case, and null for absent members. A
+ * client without a session may do so too, because its dialect is not known yet.
  */
 export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: boolean): BodyTolerance {
   const isStrict = dialect === 'native' && !isPublic
@@ -64,10 +64,10 @@ export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: 
   }
 }
 
-/** For whom the JWTs are that let clients trust a network. */
+/** The audience of the JWTs by which clients trust a network. */
 export const NETWORK_AUDIENCE = 'openziti-enroller'
 
-/** Headers of every answer. */
+/** Returns the headers of every response. */
 export function responseHeaders(dialect: Dialect, instanceId: string): Record<string, string> {
   if (dialect === 'native') return { server: `edge-controller/${version.version}` }
   return { server: `ziti-controller/${version.version}`, 'ziti-instance-id': instanceId }

@@ -1,4 +1,4 @@
-// From whatever was thrown to the error envelope: catalogue errors as they are, all else as an internal error.
+// Converts thrown errors to the error envelope: errors of the catalogue unchanged, all others as internal errors.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ControllerError, errors, type PublicCause, toPrintable } from '../src/errors.ts'
 import type { Log } from '../src/log.ts'
@@ -15,7 +15,7 @@ export function handleError(log: Log) {
   }
 }
 
-/** The body of an error answer. */
+/** Returns the body of an error response. */
 export function renderErrorEnvelope({ code, message, publicCause }: ControllerError, requestId: string) {
   const cause = publicCause && toPublicCause(publicCause)
   return { error: { code, message, requestId, ...(cause ? { cause } : {}) }, meta: ENVELOPE_VERSIONS }
@@ -26,7 +26,7 @@ function toPublicCause(cause: PublicCause) {
   return { code: cause.code ?? 'UNHANDLED', message: cause.message, data: cause.data }
 }
 
-/** What Fastify refuses by itself, in the words of the catalogue. */
+/** Converts Fastify's own errors to those of the catalogue. */
 function toControllerError(thrown: FastifyError | Error): ControllerError {
   if (thrown instanceof ControllerError) return thrown
   switch ((thrown as FastifyError).code) {
@@ -38,7 +38,7 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
       return errors.COULD_NOT_PARSE_BODY({ message: 'the body is not what its headers say' }, { cause: thrown })
-    // Nobody is there any more to be told; it only must not be logged as a fault of ours.
+    // The client is gone. The error must only not be logged as a server fault.
     case 'ECONNRESET':
       return errors.REQUEST_TIMEOUT(undefined, { cause: 'the connection closed before the request was complete' })
     case 'FST_ERR_BAD_URL':

@@ -1,4 +1,4 @@
-// A transport into an application of this very process: what offline commands and many tests speak through.
+// A transport to an application in the same process, for offline commands and tests.
 import { encodeBody, type Request, type Transport } from '../src/client/transport.ts'
 import { systemClock } from '../src/clock.ts'
 import { readConfig } from '../src/config.ts'
@@ -20,7 +20,7 @@ export async function createInProcessTransport(
   caller?: Caller,
 ): Promise<Transport> {
   const app = await buildApp(controller, caller ? { trustedCaller: caller } : {})
-  const injected = (request: Request) => {
+  const toInjection = (request: Request) => {
     const { text, headers } = encodeBody(request)
     return {
       method: request.method as 'GET',
@@ -32,11 +32,11 @@ export async function createInProcessTransport(
   return {
     target,
     async send(request) {
-      const reply = await app.inject(injected(request))
+      const reply = await app.inject(toInjection(request))
       return { status: reply.statusCode, headers: reply.headers as Record<string, string>, text: reply.payload }
     },
     async stream(request) {
-      const reply = await app.inject({ ...injected(request), payloadAsStream: true })
+      const reply = await app.inject({ ...toInjection(request), payloadAsStream: true })
       return { status: reply.statusCode, headers: reply.headers as Record<string, string>, body: reply.stream() }
     },
     async close() {
@@ -46,7 +46,7 @@ export async function createInProcessTransport(
 }
 
 /**
- * Opens the controller of a data directory in this process, for whoever can read the directory.
+ * Opens the controller of a data directory in this process, for a local operator who can read the directory.
  * Nothing else works on the directory until the transport is closed.
  * @param osUser who is noted in the audit
  * @throws DirectoryLocked, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE; then nothing stays open

@@ -1,4 +1,4 @@
-// What a list can be filtered and sorted by: it follows from what its operation shows, and to whom.
+// The filter symbols of lists: they follow from the members that an operation shows, and to whom.
 import { type FilterSource, limitSource } from '../src/model/filter-symbols.ts'
 import { getCompiledResource } from '../src/model/index.ts'
 import { limitRecordSchema } from '../src/model/record-schema.ts'
@@ -14,21 +14,21 @@ const sources = new WeakMap<AnyOperation, FilterSource>()
 export function getListSource(operation: AnyOperation, resource: AnyResource): FilterSource {
   let source = sources.get(operation)
   if (!source) {
-    source = makeSource(operation, resource)
+    source = buildSource(operation, resource)
     sources.set(operation, source)
   }
   return source
 }
 
-function makeSource({ access, returns }: AnyOperation, resource: AnyResource): FilterSource {
+function buildSource({ access, returns }: AnyOperation, resource: AnyResource): FilterSource {
   const only = returns.kind === 'list' ? returns.only : undefined
   const isForAdministrators = 'permission' in access && access.grantedTo === 'administrator'
   const { filterSource, recordSchema } = getCompiledResource(resource.plural)
   if (isForAdministrators && !only) return filterSource
-  return limitSource(filterSource, membersOf(only ? limitRecordSchema(resource, only) : recordSchema))
+  return limitSource(filterSource, listMembers(only ? limitRecordSchema(resource, only) : recordSchema))
 }
 
-function membersOf(schema: JsonSchema): ReadonlySet<string> {
+function listMembers(schema: JsonSchema): ReadonlySet<string> {
   const shapes = (schema.oneOf as readonly JsonSchema[] | undefined) ?? [schema]
   return new Set(shapes.flatMap(({ properties }) => Object.keys(properties ?? {})))
 }

@@ -1,21 +1,21 @@
-// Lists without a limit: sent while the rows are read, so that a list of any length needs the memory of a few records.
+// Streams lists without a limit while their rows are read, so that any list needs the memory of only a few records.
 import { Readable } from 'node:stream'
 import { type Context, readerOf } from '../src/context.ts'
 import type { ListPlan } from '../src/store/list-plan.ts'
 import type { RowQuery } from '../src/store/lists.ts'
 import { type Response, rawResponse, renderListMeta } from './responses.ts'
 
-// How many records are made ready at a time.
+// How many records are rendered at a time.
 const BATCH = 200
 
 /**
  * The envelope of a list of all that `rows` finds; `textsOf` gives the JSON text of each of some rows, in their order. The
- * first rows are read before the answer begins, so that what cannot be read is refused with a status.
+ * first rows are read before the response begins, so that an error still has a status.
  */
 export async function streamList<Row>(
   { controller, caller }: Context,
   rows: RowQuery<Row>,
-  textsOf: (batch: readonly Row[]) => Promise<readonly string[]> | readonly string[],
+  render: (batch: readonly Row[]) => Promise<readonly string[]> | readonly string[],
   { offset }: ListPlan,
   filterableFields: readonly string[],
 ): Promise<Response> {
@@ -27,7 +27,7 @@ export async function streamList<Row>(
     let total = 0
     let batch: Row[] = []
     const flush = async () => {
-      const texts = await textsOf(batch)
+      const texts = await render(batch)
       const text = `${total === 0 ? '' : ','}${texts.join(',')}`
       total += batch.length
       batch = []

@@ -1,4 +1,4 @@
-// Sockets: one TLS server for each listener, all in front of the same application.
+// Binds listeners: one TLS server for each, all with the same application.
 import { constants } from 'node:crypto'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
@@ -18,11 +18,11 @@ export interface Listening {
   close(): Promise<void>
 }
 
-// How long requests that run at the stop may take to finish.
-const GRACE_MILLISECONDS = 10_000
+// How long running requests may take to finish at shutdown.
+const GRACE_MS = 10_000
 
-// How often connections are looked at that take too long: a limit on time is that much longer at the most.
-const CHECK_MILLISECONDS = 1_000
+// How often connection timeouts are checked: a timeout is late by at most this.
+const CHECK_INTERVAL_MS = 1_000
 
 // All suites of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption.
 const CIPHERS = [
@@ -85,26 +85,26 @@ function createTlsServer(
       key: authority.serverKeyPem,
       cert: authority.serverChainPem,
       minVersion: 'TLSv1.2',
-      // Any certificate is let in: whether it proves something is for whoever looks at it. No `ca`: with one, some Node
-      // versions hand over the leaf alone.
+      // The handshake accepts any client certificate; the sign-in verifies it. No `ca`, because with one some Node versions
+      // return only the leaf.
       requestCert: true,
       rejectUnauthorized: false,
       // A resumed session would come without the client's intermediates.
       secureOptions: constants.SSL_OP_NO_TICKET,
       ciphers: CIPHERS,
-      // The only protocol that is spoken here. A client that offers others only is refused in the handshake.
+      // The only supported protocol. The handshake refuses a client that offers only others.
       ALPNProtocols: ['http/1.1'],
       maxHeaderSize: config['limits.header'],
       handshakeTimeout: config['limits.headerTime'],
       headersTimeout: config['limits.headerTime'],
       requestTimeout: config['limits.requestTime'],
       keepAliveTimeout: config['limits.idleTime'],
-      connectionsCheckingInterval: CHECK_MILLISECONDS,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
     },
     (request, response) => {
-      const held = slowReaders.hold(request.socket, REQUEST_BYTES)
-      if (!held) return
-      response.once('close', held.release)
+      const hold = slowReaders.hold(request.socket, REQUEST_BYTES)
+      if (!hold) return
+      response.once('close', hold.release)
       setListener(request, listener)
       serveInOrder(request, response, () => {
         noteExchange(request, response)
@@ -138,7 +138,7 @@ function getBoundAddress(server: Server): string {
 
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), GRACE_MILLISECONDS)
+    const cut = setTimeout(() => server.closeAllConnections(), GRACE_MS)
     server.close(() => {
       clearTimeout(cut)
       resolve()

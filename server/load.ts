@@ -1,8 +1,8 @@
-// How long requests wait for their turn: by that the server knows that it has more to do than it can.
+// Measures the event-loop delay, by which the server detects overload.
 
-const SAMPLE_MILLISECONDS = 50
+const SAMPLE_INTERVAL_MS = 50
 
-// So many turns of the loop in a row have to be late: one long turn, at the start or at a checkpoint, is no overload.
+// The number of consecutive late samples that count as overload: one long turn, at the start or a checkpoint, does not.
 const CONSECUTIVE_DELAYS = 4
 
 /** What a hook asks. */
@@ -22,15 +22,15 @@ export class EventLoopDelay implements Load {
 
   /** Samples the event loop until it is stopped. */
   start(): void {
-    this.#expected = performance.now() + SAMPLE_MILLISECONDS
+    this.#expected = performance.now() + SAMPLE_INTERVAL_MS
     this.#timer = setInterval(() => {
       const now = performance.now()
       this.record(Math.max(0, now - this.#expected))
-      this.#expected = now + SAMPLE_MILLISECONDS
-    }, SAMPLE_MILLISECONDS).unref()
+      this.#expected = now + SAMPLE_INTERVAL_MS
+    }, SAMPLE_INTERVAL_MS).unref()
   }
 
-  /** Takes down how late a turn of the loop was. */
+  /** Records the event-loop delay. */
   record(milliseconds: number): void {
     this.#latest.shift()
     this.#latest.push(milliseconds)

@@ -1,4 +1,4 @@
-// Writes the log without ever waiting for it: what cannot be written now is queued, and beyond a bound dropped and counted.
+// Writes the log without blocking: lines are queued while the output is busy, and dropped and counted beyond a bound.
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 
 const MAX_QUEUED_BYTES = 1024 * 1024
@@ -78,7 +78,7 @@ export class LogOutput {
       this.#retry = undefined
       this.#writeNext()
     }, delay)
-    // A log that cannot be written keeps no process alive.
+    // A pending retry must not keep the process alive.
     this.#retry.unref()
   }
 
@@ -96,7 +96,7 @@ export class LogOutput {
     try {
       writeSync(this.#fd, Buffer.concat([this.#unwritten, Buffer.from(this.#queue.join(''))]))
     } catch {
-      // There is nobody left to tell.
+      // The log itself is the only place for errors.
     }
   }
 }

@@ -1,4 +1,4 @@
-// Where the APIs are found: their base paths, and the older paths that clients still use.
+// The base paths of the APIs, and the older paths that clients still use.
 import type { Api } from '../src/config.ts'
 
 export const BASE_PATHS: Readonly<Record<Api, string>> = {
@@ -8,7 +8,7 @@ export const BASE_PATHS: Readonly<Record<Api, string>> = {
 
 const LEGACY_CLIENT = '/edge/v1'
 
-/** Paths at the root that are answered there; everything else at the root is the client API without its base path. */
+/** Paths that are served at the root; any other path at the root belongs to the client API without its base path. */
 const AT_ROOT = new Set(['/', '/version', '/.well-known/est/cacerts'])
 const OTHER_ROOTS = ['/edge', '/fabric', '/oidc', '/.well-known', '/health-checks']
 

@@ -21,7 +21,7 @@ export type Access =
       /** A full session without the right is told 403; without this the peer's 401, as for no session at all. */
       readonly isForbidden?: boolean
     }
-  /** Everyone, for the reason given. */
+  /** Every caller, for this reason. */
   | { readonly public: string }
 
 /** A parameter of the query string. */
@@ -57,7 +57,7 @@ export interface Call<B = unknown> {
   readonly certificates: readonly X509Certificate[]
 }
 
-/** The shape of an answer's `data`, for documents. */
+/** The shape of a response's `data`, for documents. */
 export type Returns =
   | {
       readonly kind: 'record' | 'list' | 'created'
@@ -72,7 +72,7 @@ export type Returns =
   /** `isPage`: the envelope says of which page of a list these are the records. */
   | { readonly kind: 'data'; readonly schema: JsonSchema; readonly isPage?: true }
   | { readonly kind: 'empty' }
-  /** Without an envelope: text, or JSON of this schema. */
+  /** No envelope: text, or JSON of this schema. */
   | { readonly kind: 'raw'; readonly contentType: string; readonly schema?: JsonSchema }
 
 export interface Operation<B = unknown> {
@@ -106,7 +106,7 @@ export interface Operation<B = unknown> {
   readonly isOwn?: boolean
   /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */
   readonly isOwnChange?: true
-  /** It answers when it is done, however long that takes: the more there is, the longer. */
+  /** It runs without a timeout, because its duration grows with the amount of data. */
   readonly hasNoTimeout?: boolean
   run(call: Call<B>): Promise<Response> | Response
 }

@@ -31,12 +31,12 @@ export class PathTable {
   find(url: string): PathEntry | undefined {
     const path = decodedPath(url)
     if (path === undefined) return undefined
-    const found: Node[] = []
-    collect(this.#root, segmentsOf(path), 0, found)
-    if (found.length === 0) return undefined
+    const nodes: Node[] = []
+    collect(this.#root, segmentsOf(path), 0, nodes)
+    if (nodes.length === 0) return undefined
     return {
-      methods: new Set(found.flatMap(({ methods }) => [...methods])),
-      apis: new Set(found.flatMap(({ apis }) => [...apis])),
+      methods: new Set(nodes.flatMap(({ methods }) => [...methods])),
+      apis: new Set(nodes.flatMap(({ apis }) => [...apis])),
     }
   }
 }
@@ -70,13 +70,13 @@ function segmentsOf(path: string): string[] {
   return path.split('/').filter((segment) => segment !== '')
 }
 
-function collect(node: Node, segments: readonly string[], at: number, found: Node[]): void {
+function collect(node: Node, segments: readonly string[], at: number, nodes: Node[]): void {
   const segment = segments[at]
   if (segment === undefined) {
-    if (node.methods.size > 0) found.push(node)
+    if (node.methods.size > 0) nodes.push(node)
     return
   }
   const named = node.byName.get(segment)
-  if (named) collect(named, segments, at + 1, found)
-  if (node.parameter) collect(node.parameter, segments, at + 1, found)
+  if (named) collect(named, segments, at + 1, nodes)
+  if (node.parameter) collect(node.parameter, segments, at + 1, nodes)
 }

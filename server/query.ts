@@ -29,32 +29,32 @@ export function readQuery(
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const [name, parameter] of Object.entries(declared)) {
-    const given = sent[name]
-    if (given === undefined || (given === '' && !parameter.isRequired)) {
+    const value = sent[name]
+    if (value === undefined || (value === '' && !parameter.isRequired)) {
       if (parameter.isRequired) throw invalidError(name, 'is required')
       continue
     }
-    const all = Array.isArray(given) ? given : [given]
+    const all = Array.isArray(value) ? value : [value]
     const parsed = all.map((one) => readValue(name, parameter, one))
     values[name] = parameter.isMultiple ? parsed : parsed.at(-1)
   }
   return values
 }
 
-function readValue(name: string, { schema, refuse }: QueryParameter, given: string): unknown {
-  const value = schema.type === 'integer' ? toInteger(given) : schema.type === 'boolean' ? toBoolean(given) : given
+function readValue(name: string, { schema, refuse }: QueryParameter, text: string): unknown {
+  const value = schema.type === 'integer' ? toInteger(text) : schema.type === 'boolean' ? toBoolean(text) : text
   const problem = findFirstProblem(schema, value)
-  if (problem) throw refuse?.() ?? errors.COULD_NOT_VALIDATE({ field: name, reason: problem.reason, value: given })
+  if (problem) throw refuse?.() ?? errors.COULD_NOT_VALIDATE({ field: name, reason: problem.reason, value: text })
   return value
 }
 
-function toInteger(given: string): number | string {
-  return /^[+-]?\d{1,15}$/.test(given) ? Number(given) : given
+function toInteger(value: string): number | string {
+  return /^[+-]?\d{1,15}$/.test(value) ? Number(value) : value
 }
 
-function toBoolean(given: string): boolean | string {
-  if (given === 'true') return true
-  return given === 'false' ? false : given
+function toBoolean(value: string): boolean | string {
+  if (value === 'true') return true
+  return value === 'false' ? false : value
 }
 
 /** The parameters of a list, from an operation's query. @throws COULD_NOT_VALIDATE for roles that are none */
@@ -66,8 +66,8 @@ export function listParameters(query: Readonly<Record<string, unknown>>): ListPa
 }
 
 /** Clients write the word in any case, and know the error by the field `semantic`. */
-function readSemantic(given: string): 'AllOf' | 'AnyOf' {
-  const semantic = (['AllOf', 'AnyOf'] as const).find((word) => word.toLowerCase() === given.toLowerCase())
-  if (!semantic) throw invalidError('semantic', 'must be AllOf or AnyOf', given)
+function readSemantic(value: string): 'AllOf' | 'AnyOf' {
+  const semantic = (['AllOf', 'AnyOf'] as const).find((word) => word.toLowerCase() === value.toLowerCase())
+  if (!semantic) throw invalidError('semantic', 'must be AllOf or AnyOf', value)
   return semantic
 }

@@ -1,19 +1,19 @@
-// How long callers wait for an answer at the most.
+// Limits how long a caller waits for a response.
 import { errors } from '../src/errors.ts'
 
 const RETRY_AFTER_SECONDS = 5
 
 /**
- * What `answering` gives, within so many milliseconds. Work that takes longer is not undone by that: a change that was on its way
- * may still be made. @throws TIMEOUT
+ * Returns the result of `work`. A timeout does not cancel it: a pending change may still commit.
+ * @throws TIMEOUT if the work takes longer
  */
-export async function withTimeout<T>(answering: T | Promise<T>, milliseconds: number): Promise<T> {
-  if (!(answering instanceof Promise)) return answering
+export async function withTimeout<T>(work: T | Promise<T>, timeoutMs: number): Promise<T> {
+  if (!(work instanceof Promise)) return work
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
-      const cause = `no answer within ${milliseconds} ms`
+      const cause = `no response within ${timeoutMs} ms`
       reject(errors.TIMEOUT(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS }))
-    }, milliseconds)
-    answering.then(resolve, reject).finally(() => clearTimeout(timer))
+    }, timeoutMs)
+    work.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }

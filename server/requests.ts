@@ -47,17 +47,17 @@ export function isServed(message: IncomingMessage, api: Api | undefined): boolea
  * their names lead. Nothing is verified.
  *
  * Never by `getPeerX509Certificate`: it takes the other certificates from the connection and does not free them, so that
- * anybody could fill the memory.
+ * any client could fill the memory.
  */
 export function readPeerCertificates(message: IncomingMessage): X509Certificate[] {
   const socket = message.socket as TLSSocket
-  const found: X509Certificate[] = []
+  const certificates: X509Certificate[] = []
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate?.(true)
   // One more than is accepted, so that too many are told from as many as are allowed.
-  while (next?.raw && found.length <= MAX_PRESENTED_CERTIFICATES) {
-    found.push(new X509Certificate(next.raw))
+  while (next?.raw && certificates.length <= MAX_PRESENTED_CERTIFICATES) {
+    certificates.push(new X509Certificate(next.raw))
     // A certificate that names itself as its issuer ends the path.
     next = next.issuerCertificate === next ? undefined : next.issuerCertificate
   }
-  return found
+  return certificates
 }

@@ -22,7 +22,7 @@ import { type AnyOperation, type BodyReader, type Call, defineOperation, type Qu
 import { listParameters, listQuery, roleQuery } from './query.ts'
 import { createdResponse, dataResponse, emptyResponse, listResponse as listAnswer, type Response } from './responses.ts'
 
-/** How the operations of a resource differ from what they are on their own. */
+/** How the operations of a resource differ from the generated ones. */
 export interface OperationOverrides {
   readonly apis?: readonly Api[]
   readonly verbs?: readonly ResourceOperation[]
@@ -230,7 +230,7 @@ export async function requireRow(context: Context, resource: AnyResource, id = '
   return row
 }
 
-/** The answer that shows one record. */
+/** Returns the response that shows one record. */
 export async function respondWithRecord(
   call: Call,
   resource: AnyResource,
@@ -253,7 +253,7 @@ export async function renderRecord(
   return new RawJson(text)
 }
 
-/** The answer that lists records, by the parameters of the call. */
+/** Returns the response that lists records, by the parameters of the call. */
 export async function respondWithList(
   call: Call,
   resource: AnyResource,
@@ -275,7 +275,7 @@ export async function respondWithList(
   return listAnswer(await renderRecordBytes(context, resource, records, how), page, source.filterableFields)
 }
 
-/** The records of a page, without asking the database where what they are is known beforehand. */
+/** Returns the records of a page, without a query if their ids are known. */
 async function pageOfRecords(
   context: Context,
   resource: AnyResource,
@@ -304,8 +304,8 @@ export async function pageOfIds(
   if (plan.order.keys.length > 0) return pageOfRecords(context, resource, plan, [{ ids }], source)
   const { limit, offset } = plan
   const matching = plan.predicate ? await matchingIds(context, resource, plan, ids, source) : ids
-  const shown = matching.slice(offset, limit === 'none' ? undefined : offset + limit)
-  const records = await context.controller.readyRecords.byIds(context, resource, shown)
+  const pageIds = matching.slice(offset, limit === 'none' ? undefined : offset + limit)
+  const records = await context.controller.readyRecords.byIds(context, resource, pageIds)
   return { page: { limit, offset, total: matching.length }, records }
 }
 
@@ -323,7 +323,7 @@ async function matchingIds(
   return ids.filter((id) => matching.has(id))
 }
 
-/** The answer that lists records, each shown in a way of the operation's own, made from its row. */
+/** Returns the response that lists records, each rendered from its row by the operation. */
 export async function respondWithRows(
   call: Call,
   resource: AnyResource,
@@ -339,8 +339,8 @@ export async function respondWithRows(
     return streamList(context, await queryRows(context, resource, plan, restrictions, source), texts, plan, fields)
   }
   const page = await list(context, resource, plan, restrictions, source)
-  const found = await getRecordTable(resource).byKeys(context.db, page.keys)
-  const byKey = new Map(found.map((row) => [row.n, row]))
+  const unordered = await getRecordTable(resource).byKeys(context.db, page.keys)
+  const byKey = new Map(unordered.map((row) => [row.n, row]))
   const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
   return listAnswer(texts(rows), page, fields)
 }

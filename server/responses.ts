@@ -1,9 +1,9 @@
-// What operations answer with: the envelope of both APIs, and the few answers that have none.
+// The responses of operations: the envelope of both APIs, and the few responses without it.
 import type { Readable } from 'node:stream'
 import { toJsonText } from '../src/records/raw-json.ts'
 import type { Window } from '../src/store/lists.ts'
 
-/** What is sent: a body as text or stream, with a status and a content type. */
+/** A response: a body as text or stream, with a status and a content type. */
 export interface Response {
   readonly status: number
   readonly contentType: string
@@ -76,8 +76,8 @@ function isBytes(records: readonly string[] | readonly Buffer[]): records is rea
 
 /** The meta of a list; a list without a limit reports −1. */
 export function renderListMeta({ limit, offset, total }: Window, filterableFields: readonly string[]): string {
-  const shown = limit === 'none' ? -1 : limit
-  const pagination = `"pagination":{"limit":${shown},"offset":${offset},"totalCount":${total}}`
+  const shownLimit = limit === 'none' ? -1 : limit
+  const pagination = `"pagination":{"limit":${shownLimit},"offset":${offset},"totalCount":${total}}`
   return `"meta":{${VERSIONS},"filterableFields":${JSON.stringify(filterableFields)},${pagination}}`
 }
 

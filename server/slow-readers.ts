@@ -1,4 +1,4 @@
-// Cuts connections whose clients do not read: responses that nobody takes would fill the memory.
+// Cuts connections whose clients do not read, because unsent responses would fill the memory.
 import type { Socket } from 'node:net'
 import type { Log } from '../src/log.ts'
 
@@ -74,7 +74,7 @@ export class SlowReaders {
   watch(socket: Socket): void {
     watchers.set(socket, this)
     this.#connections.set(socket, { socket, heldBytes: 0, takenBytes: 0, lastProgressMs: this.#now() })
-    socket.once('close', () => this.#forget(socket))
+    socket.once('close', () => this.#unwatch(socket))
   }
 
   /** Cuts the connections that take nothing, and if too much waits for all of them, those that have not taken any for longest. */
@@ -142,7 +142,7 @@ export class SlowReaders {
     this.#unreported.set(reason, { connections: reported.connections + connections.length, bytes })
     for (const { socket } of connections) {
       this.#bufferedBytes -= socket.writableLength
-      this.#forget(socket)
+      this.#unwatch(socket)
       socket.destroy()
     }
   }
@@ -153,7 +153,7 @@ export class SlowReaders {
     this.#unreported.clear()
   }
 
-  #forget(socket: Socket): void {
+  #unwatch(socket: Socket): void {
     this.#heldBytes -= this.#connections.get(socket)?.heldBytes ?? 0
     this.#connections.delete(socket)
   }

@@ -107,17 +107,17 @@ function openLog(level: string, logTo: DestinationStream | undefined): Logger {
 }
 
 // How often the wall clock is compared with the monotonic one, beside every request that reads it.
-const CLOCK_MILLISECONDS = 5_000
+const CLOCK_INTERVAL_MS = 5_000
 
 // How often sessions that were idle for too long are taken away.
-const SWEEP_MILLISECONDS = 5_000
+const SWEEP_INTERVAL_MS = 5_000
 
 // How often counted audit events are recorded whose window is over: a minute for refusals, an hour for sign-ins.
-const REFUSALS_MILLISECONDS = 5_000
-const SIGN_INS_MILLISECONDS = 60_000
+const REFUSALS_INTERVAL_MS = 5_000
+const SIGN_INS_INTERVAL_MS = 60_000
 
 // How often audit records that are kept for long enough are cut off.
-const CUT_MILLISECONDS = 60 * 60_000
+const PRUNE_INTERVAL_MS = 60 * 60_000
 const CUTTING = 'cutting off old audit records'
 
 /** Work that no request asks for. Returns what ends it. */
@@ -138,17 +138,17 @@ function startBackground(controller: Controller): () => void {
     return setInterval(run, milliseconds)
   }
   const timers = [
-    every(CLOCK_MILLISECONDS, 'reporting that the clock jumped', () => reportClockJumps(context, controller.clock)),
-    every(SWEEP_MILLISECONDS, 'taking away idle sessions', () => sessions.sweep(context)),
-    every(REFUSALS_MILLISECONDS, 'recording counted refusals', () => refusals.flush(context)),
-    every(SIGN_INS_MILLISECONDS, 'recording counted sign-ins', () => signIns.flush(context)),
+    every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(context, controller.clock)),
+    every(SWEEP_INTERVAL_MS, 'taking away idle sessions', () => sessions.sweep(context)),
+    every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => refusals.flush(context)),
+    every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(context)),
     every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
   ]
   const retention = config['audit.retention']
   if (retention !== undefined) {
     const cut = () => pruneAudit(context, retention)
     void attempt(CUTTING, cut)
-    timers.push(every(CUT_MILLISECONDS, CUTTING, cut))
+    timers.push(every(PRUNE_INTERVAL_MS, CUTTING, cut))
   }
   return () => timers.forEach(clearInterval)
 }

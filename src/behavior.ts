@@ -85,9 +85,9 @@ export class Behaviors {
    * another resource. @throws Error naming the first that is not
    */
   assertComplete(resources: readonly AnyResource[]): void {
-    const known = new Set(resources.map(({ plural }) => plural))
+    const plurals = new Set(resources.map(({ plural }) => plural))
     for (const plural of this.#byPlural.keys()) {
-      if (!known.has(plural)) throw new Error(`a behavior is registered for the unknown resource ${plural}`)
+      if (!plurals.has(plural)) throw new Error(`a behavior is registered for the unknown resource ${plural}`)
     }
     for (const resource of resources) {
       const { plural, derived, computed, relations } = resource

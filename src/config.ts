@@ -18,7 +18,7 @@ import {
 export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
 
 export type Api = 'client' | 'management'
-/** Which of two wordings a caller is answered in; see `server/dialects.ts`. */
+/** The dialect of responses; see `server/dialects.ts`. */
 export type Dialect = 'native' | 'openziti'
 
 export interface ListenerConfig {

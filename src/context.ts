@@ -20,7 +20,7 @@ export type Caller =
       /** Only the audit names it: the controller itself decided to write, so no right of the caller is required. */
       readonly isActorOnly?: true
     }
-  /** Whoever can read the data directory, working on it while no controller runs. */
+  /** A person who can read the data directory, working on it while no controller runs. */
   | { readonly kind: 'local-operator'; readonly osUser: string }
   /** The controller itself: initialization and background work. */
   | { readonly kind: 'system' }

@@ -103,7 +103,7 @@ export function restrictAccess(directory: string): string[] {
   // Windows has no such owners and modes.
   if (process.geteuid === undefined) return []
   const root = realpathSync(directory)
-  // The directory comes first: from then on nobody else can put anything into it.
+  // The directory comes first: from then on no other account can put a file into it.
   const restrictedPaths = [root].filter(restrictPath)
   const { pki } = getDataPaths(root)
   const inPki = isPresent(pki) ? readdirSync(pki).map((name) => join(pki, name)) : []
@@ -129,7 +129,7 @@ function restrictPath(path: string): boolean {
 const OTHERS = 0o077
 const STICKY = 0o1000
 
-/** The settings hold no secrets, and root may provide them: it is enough that nobody else can change them. */
+/** The settings hold no secrets, and root may provide them: it is enough that no other account can change them. */
 function isManagedByRoot(path: string, uid: number, mode: number): boolean {
   return path === getDataPaths(dirname(path)).config && uid === 0 && process.geteuid?.() !== 0 && (mode & 0o022) === 0
 }

@@ -50,12 +50,12 @@ const CATALOGUE = {
   METHOD_NOT_ALLOWED: [405, 'This path does not support that HTTP method.'],
   COULD_NOT_PARSE_BODY: [400, 'The request body could not be understood.'],
   COULD_NOT_VALIDATE: [400, 'The request breaks a rule of this operation; the cause names it.'],
-  NOT_ACCEPTABLE: [406, 'The answer to this request exists in no form that was asked for.', 'COULD_NOT_VALIDATE'],
+  NOT_ACCEPTABLE: [406, 'The response to this request exists in no form that was asked for.', 'COULD_NOT_VALIDATE'],
   UNSUPPORTED_MEDIA_TYPE: [415, 'The body is of a type that this operation does not take.', 'COULD_NOT_VALIDATE'],
   INVALID_FILTER: [400, 'The filter could not be understood; the cause says where.'],
   INVALID_SORT_IDENTIFIER: [400, 'The requested order names something this list cannot be sorted by.'],
   INVALID_PAGINATION: [400, 'Limit and offset must be whole numbers.'],
-  UNSUPPORTED_MEDIA: [415, 'The answer to this request can only be given as JSON.'],
+  UNSUPPORTED_MEDIA: [415, 'The response to this request can only be JSON.'],
   REQUEST_ENTITY_TOO_LARGE: [413, 'The request body is larger than this controller accepts.'],
   REQUEST_HEADER_FIELDS_TOO_LARGE: [431, 'The request headers are larger than this controller accepts.'],
   REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],
@@ -93,7 +93,7 @@ const CATALOGUE = {
   CERT_IN_USE: [409, 'This certificate already belongs to an identity.'],
   // ---- capacity ----
   SERVER_TOO_MANY_REQUESTS: [429, 'The controller is busy with requests of this kind; try again shortly.'],
-  TIMEOUT: [503, 'The controller could not answer in time; try again shortly.'],
+  TIMEOUT: [503, 'The controller could not respond in time; try again shortly.'],
   STORAGE_UNAVAILABLE: [503, 'The controller cannot use its storage right now; its log says why.'],
   UNHANDLED: [500, 'Something went wrong inside the controller; its log knows more under this request id.'],
 } as const satisfies Record<string, readonly [status: number, sentence: string, sentCode?: string]>

@@ -27,7 +27,7 @@ import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
 import { createDatabase } from './store/dialects/sqlite/maintenance.ts'
 import { insert, newEntity, removeInTransaction } from './store/entities.ts'
 
-// Long enough for somebody who starts a controller to copy it, too short to be found in an old terminal.
+// Long enough for the person who starts a controller to copy it, too short to be useful in an old terminal.
 const BOOTSTRAP_LIFETIME_MS = 60 * 60 * 1000
 const DEFAULT_ADMIN = 'Default Admin'
 

@@ -1,9 +1,9 @@
-// What was opened, one after the other, and is closed in the opposite order: also when opening the next thing fails.
+// Resources that were opened in sequence and are closed in reverse order, also if opening the next one fails.
 
 export class OpenResources {
   readonly #closes: (() => unknown)[] = []
 
-  /** Remembers how to close what was just opened. */
+  /** Registers the function that closes what was just opened. */
   add(close: () => unknown): void {
     this.#closes.push(close)
   }

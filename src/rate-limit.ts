@@ -13,7 +13,7 @@ interface Bucket {
 
 /**
  * Memory is bounded by the keys that were used within the time in which an empty bucket fills: a bucket that was not used for
- * so long is full, and forgotten.
+ * that long is full, and removed.
  */
 export class RateLimit {
   readonly #options: RateLimitOptions

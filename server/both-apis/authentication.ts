@@ -59,10 +59,10 @@ export const authenticationOperations: readonly AnyOperation[] = [
       const { username, password, ...reported } = body
       const presented = { certificates, ...(username ? { username } : {}), ...(password ? { password } : {}) }
       const { apiSessionId, isExtendRequested } = await signIn(context, query.method as Method, presented, reported)
-      const spoken = detectSignInDialect(headers, reported.sdkInfo, dialect)
+      const sessionDialect = detectSignInDialect(headers, reported.sdkInfo, dialect)
       const token = context.controller.sessions.deriveToken(apiSessionId)
-      return dataResponse(await renderOwnSession(context, apiSessionId, spoken), {
-        headers: { ...sessionHeaders(token), ...extensionHeaders(spoken, isExtendRequested) },
+      return dataResponse(await renderOwnSession(context, apiSessionId, sessionDialect), {
+        headers: { ...sessionHeaders(token), ...extensionHeaders(sessionDialect, isExtendRequested) },
       })
     },
   }),

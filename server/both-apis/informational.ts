@@ -61,9 +61,9 @@ function specRecord(id: string, { startedAt }: Controller) {
 }
 
 function requireSpecId(id: string | undefined): (typeof SPECS)[number] {
-  const found = SPECS.find((spec) => spec === id)
-  if (!found) throw notFoundError('API document', id ?? '')
-  return found
+  const document = SPECS.find((spec) => spec === id)
+  if (!document) throw notFoundError('API document', id ?? '')
+  return document
 }
 
 /** @param getDocument the OpenAPI document of an API, as JSON text */

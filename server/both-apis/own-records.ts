@@ -1,4 +1,4 @@
-// Records that everybody has of their own: administrators see all of them, others theirs.
+// Records that belong to identities: administrators see all of them, other identities only their own.
 import { notFoundError } from '../../src/errors.ts'
 import type { AnyResource, AnyRow } from '../../src/resources/define.ts'
 import { toResourceNoun } from '../../src/store/entities.ts'
@@ -17,7 +17,7 @@ export function restrictToOwn(call: Call): readonly Restriction[] {
   return identityId === undefined ? [] : [{ field: 'identityId', equals: identityId }]
 }
 
-/** The row that a path names, if the caller may see it: that of another looks as if it were not there. @throws NOT_FOUND */
+/** Returns the row that a path names. @throws NOT_FOUND if it does not exist or the caller may not see it */
 export async function requireVisibleRow(call: Call, resource: AnyResource): Promise<AnyRow> {
   const row = await requireRow(call.context, resource, call.params.id)
   const identityId = restrictedIdentityId(call)

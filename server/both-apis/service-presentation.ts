@@ -1,4 +1,4 @@
-// How services are shown: through the eyes of an identity, with the configuration that was asked for.
+// How services are shown: as an identity sees them, with the data of the requested config types.
 import type { Viewer } from '../../src/access/viewers.ts'
 import { resolveConfigTypes } from '../../src/auth/create-api-session.ts'
 import type { Context } from '../../src/context.ts'
@@ -7,7 +7,7 @@ import type { ServiceView } from '../../src/services/service-behavior.ts'
 import type { Restriction } from '../../src/store/lists.ts'
 import type { Call, QueryParameter } from '../operation.ts'
 
-/** Config types by id or name; several times over, or apart by commas. */
+/** Config types by id or name; repeated, or separated by commas. */
 export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
   configTypes: {
     schema: { type: 'string', description: 'The id or name of a config type, or "all".' },
@@ -15,13 +15,13 @@ export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
   },
 }
 
-/** The config types that a call asks for; without any, those that its session was opened with. */
+/** Returns the config types of a call; defaults to those of its session. */
 async function readConfigTypes({ context, query }: Call): Promise<readonly string[]> {
-  const asked = query.configTypes as readonly string[] | undefined
-  if (asked)
+  const requestedTypes = query.configTypes as readonly string[] | undefined
+  if (requestedTypes)
     return resolveConfigTypes(
       context,
-      asked.flatMap((entry) => entry.split(',')),
+      requestedTypes.flatMap((entry) => entry.split(',')),
     )
   const { caller, controller } = context
   const session = caller.kind === 'identity' ? controller.sessions.get(caller.apiSessionId) : undefined
@@ -34,7 +34,7 @@ export async function presentServices(call: Call, viewer: Viewer): Promise<Prese
   return { view }
 }
 
-/** What narrows a list to the services that a viewer sees: nothing for an administrator, for everybody else its policies. */
+/** Restricts a list to the services that a viewer sees: all for an administrator, else those that its policies grant. */
 export function restrictToVisible({ controller }: Context, { identity, isAdmin }: Viewer): readonly Restriction[] {
   return isAdmin ? [] : [controller.access.scopes.servicesOf(identity)]
 }

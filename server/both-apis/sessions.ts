@@ -1,4 +1,4 @@
-// Dialing and hosting: clients make sessions for services, administrators see every one, everybody else their own.
+// Service sessions: clients create them to dial or bind; administrators see all of them, other identities their own.
 import { createSession } from '../../src/access/create-session.ts'
 import { getViewer } from '../../src/access/viewers.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'

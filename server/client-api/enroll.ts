@@ -114,7 +114,7 @@ const byMethod: readonly AnyOperation[] = [
   }),
 ]
 
-/** How a client checks the controller. Both answers have no envelope. */
+/** How a client verifies the controller. Both responses have no envelope. */
 const challenge: readonly AnyOperation[] = [
   defineOperation<{ readonly keyId: string; readonly nonce: string }>({
     ...COMMON,
@@ -133,8 +133,8 @@ const challenge: readonly AnyOperation[] = [
       schema: requiredObject({ signature: string, algorithm: string, kid: string, caPool: string }),
     },
     run: ({ context, body }) => {
-      const answer = answerChallenge(context.controller.authority, body.keyId, body.nonce)
-      return rawResponse('application/json', `${JSON.stringify(answer)}\n`)
+      const proof = answerChallenge(context.controller.authority, body.keyId, body.nonce)
+      return rawResponse('application/json', `${JSON.stringify(proof)}\n`)
     },
   }),
   defineOperation({

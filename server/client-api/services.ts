@@ -64,14 +64,14 @@ async function serviceRouters(call: Call): Promise<Response> {
 
 /** The token of a session for the service, made by this very sign-in. */
 async function assertSessionToken(context: Context, token: string, serviceId: string): Promise<void> {
-  const found = await context.db
+  const row = await context.db
     .selectFrom('sessions')
     .select('id')
     .where('token', '=', token)
     .where('serviceId', '=', serviceId)
     .where('apiSessionId', '=', requireApiSessionId(context))
     .executeTakeFirst()
-  if (found) return
+  if (row) return
   throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
 }
 
@@ -172,8 +172,8 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
     async run(call) {
       const { identity, isAdmin } = await getViewer(call.context.controller.sessions, call.context)
-      const granted = isAdmin ? [] : [{ ids: call.context.controller.access.listRouters(identity) }]
-      return respondWithList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...granted])
+      const restrictions = isAdmin ? [] : [{ ids: call.context.controller.access.listRouters(identity) }]
+      return respondWithList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...restrictions])
     },
   }),
 ]

@@ -1,4 +1,4 @@
-// Refuses whoever lacks the right, before the body is read: such a caller never learns whether it was valid.
+// Refuses callers without the permission before the body is read, so that they do not learn whether it is valid.
 import type { FastifyRequest } from 'fastify'
 import { permissionDeniedError, secondFactorRequiredError, sessionUnknownError } from '../../src/auth/callers.ts'
 import { type ControllerError, errors } from '../../src/errors.ts'
@@ -8,7 +8,7 @@ export function authorize(request: FastifyRequest, _reply: unknown, done: (refus
   done(findDenial(request))
 }
 
-/** Why the caller of a request may not have its operation run, or undefined. */
+/** Returns why the caller may not call the operation, or undefined. */
 export function findDenial(request: FastifyRequest): ControllerError | undefined {
   const { operation } = request.routeOptions.config
   if (!operation || 'public' in operation.access) return undefined

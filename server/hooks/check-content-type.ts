@@ -1,4 +1,4 @@
-// Refuses bodies that the operation cannot read, by what their headers say of them, before anything of them is read.
+// Refuses bodies that the operation cannot read, by their headers, before the body is read.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { errors } from '../../src/errors.ts'
 import { BODY_TYPES } from '../body-parsers.ts'

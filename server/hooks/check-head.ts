@@ -1,4 +1,4 @@
-// Refuses requests whose head alone is wrong, before their path is looked at: an ambiguous host, a body that is too large.
+// Refuses requests with an invalid head before routing: an ambiguous host, or a body that is too large.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../src/config.ts'
 import { errors, invalidError } from '../../src/errors.ts'

@@ -1,4 +1,4 @@
-// Finds out who asks and in which dialect, before anything else is looked at.
+// Determines the caller and the dialect of a request, before any other hook.
 import type { FastifyRequest } from 'fastify'
 import { callerFromSession } from '../../src/auth/callers.ts'
 import type { Dialect } from '../../src/config.ts'

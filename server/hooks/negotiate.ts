@@ -1,21 +1,21 @@
-// What a request says of the form of its response, then its parameters: before its body is read.
+// Negotiates the content type and reads the query parameters, before the body is read.
 import type { FastifyRequest } from 'fastify'
 import { errors } from '../../src/errors.ts'
 import { readQuery } from '../query.ts'
 
-/** @throws COULD_NOT_VALIDATE (406) where nothing the caller accepts can be answered, and for parameters that do not fit */
+/** @throws NOT_ACCEPTABLE if the caller accepts no possible content type, COULD_NOT_VALIDATE if a parameter is invalid */
 export async function negotiate(request: FastifyRequest): Promise<void> {
   const { operation } = request.routeOptions.config
   if (!operation) return
   const produced = operation.returns.kind === 'raw' ? operation.returns.contentType : 'application/json'
   const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined
-  // With a body, clients of the peer are answered in the type they sent, whatever they say they accept.
+  // OpenZiti clients that send a body get a response of the same type, whatever `Accept` says.
   if (!operation.hasOneForm && !hasBody && !accepts(request.headers.accept, produced))
     throw notAcceptableError(request.headers.accept ?? '', produced)
   request.state.query = readQuery(operation.query ?? {}, request.query as Record<string, string | string[]>)
 }
 
-/** @throws UNSUPPORTED_MEDIA where a caller who sends something other than JSON does not take JSON back */
+/** @throws UNSUPPORTED_MEDIA if the caller does not accept JSON */
 export function assertAcceptsJson(accept: string | undefined): void {
   if (!accepts(accept, 'application/json')) throw errors.UNSUPPORTED_MEDIA()
 }

@@ -1,4 +1,4 @@
-// Judges the rights of a caller again once the body is there, because it may have lost them while the body arrived.
+// Authorizes a request again after its body has arrived, because the caller may have lost its rights meanwhile.
 import type { FastifyRequest } from 'fastify'
 import { callerFromSession } from '../../src/auth/callers.ts'
 import type { Caller } from '../../src/context.ts'
@@ -8,7 +8,7 @@ import { findDenial } from './authorize.ts'
 
 const ANONYMOUS: Caller = { kind: 'anonymous' }
 
-/** Why a request is refused now, or undefined. From here on its caller is what memory knows of it at this moment. */
+/** Returns why a request is refused now, or undefined. Also updates the caller of the request. */
 export type Reauthorize = (request: FastifyRequest) => ControllerError | undefined
 
 export function reauthorize(controller: Controller): Reauthorize {

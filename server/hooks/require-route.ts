@@ -1,12 +1,12 @@
-// Refuses requests that lead to no operation: 404 if there is no such path on this listener, 405 if there is no such method.
+// Refuses requests without an operation: 404 if the listener has no such path, 405 if the path has no such method.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ControllerError, errors } from '../../src/errors.ts'
 import type { PathTable } from '../path-table.ts'
 import { isServed } from '../requests.ts'
 
 /**
- * The API is that of the route which the router matched, never read off the URL: a path has many spellings, and the router
- * is the only one to know what they mean.
+ * The API is that of the matched route, and never parsed from the URL, because a path has many spellings that only the router
+ * interprets.
  */
 export function requireRoute(paths: PathTable) {
   return (request: FastifyRequest, reply: FastifyReply, done: (refusal?: Error) => void): void => {

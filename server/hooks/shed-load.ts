@@ -1,4 +1,4 @@
-// Refuses requests while the server has more to do than it can: strangers first, administrators never.
+// Sheds load when the event loop lags: anonymous requests first, administrators never.
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
@@ -7,23 +7,23 @@ import type { Load } from '../load.ts'
 const RETRY_AFTER_SECONDS = 2
 
 /**
- * @param mostMilliseconds how late the server may be before whoever is not signed in is refused; at twice as much everyone
- * else is. Administrators have to be able to find out what is wrong, and to mend it.
+ * @param maxDelayMs the event-loop delay above which anonymous requests are refused; above twice as much, all requests are
+ * except those of administrators, who must be able to find and fix the cause.
  */
-export function shedLoad(load: Load, mostMilliseconds: number) {
+export function shedLoad(load: Load, maxDelayMs: number) {
   return (request: FastifyRequest, _reply: unknown, done: (refusal?: Error) => void): void => {
-    const { delayMilliseconds } = load
-    const isTolerable = delayMilliseconds <= mostMilliseconds * getTolerance(request.state.caller)
-    done(isTolerable ? undefined : overloadError(delayMilliseconds))
+    const { delayMilliseconds: delayMs } = load
+    const isTolerable = delayMs <= maxDelayMs * getTolerance(request.state.caller)
+    done(isTolerable ? undefined : overloadError(delayMs))
   }
 }
 
-function overloadError(delayMilliseconds: number): Error {
-  const cause = `requests wait for ${Math.round(delayMilliseconds)} ms`
+function overloadError(delayMs: number): Error {
+  const cause = `requests wait for ${Math.round(delayMs)} ms`
   return errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
 }
 
-/** How many times the limit a caller's requests may have to wait. */
+/** The factor of the limit for a caller. */
 function getTolerance(caller: Caller): number {
   switch (caller.kind) {
     case 'anonymous':

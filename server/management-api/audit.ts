@@ -1,4 +1,4 @@
-// Who changed what: the audit as administrators read it, and the proof that nobody changed it afterwards.
+// The audit, as administrators read it, and its verification.
 import { notFoundError } from '../../src/errors.ts'
 import { fieldsSchema } from '../../src/model/record-schema.ts'
 import { RawJson } from '../../src/records/raw-json.ts'
@@ -89,8 +89,8 @@ export const auditOperations: readonly AnyOperation[] = [
     },
     async run({ context, query }) {
       const { findings, records, first, last } = await verifyAudit(context, query.hash as string | undefined)
-      const shown = (record: typeof first) => (record ? { id: record.n, hash: record.hash } : null)
-      return dataResponse({ isWhole: findings.length === 0, records, first: shown(first), last: shown(last), findings })
+      const toEnd = (record: typeof first) => (record ? { id: record.n, hash: record.hash } : null)
+      return dataResponse({ isWhole: findings.length === 0, records, first: toEnd(first), last: toEnd(last), findings })
     },
   }),
   defineOperation({

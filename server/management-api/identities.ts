@@ -105,6 +105,6 @@ export const identityOperations: readonly AnyOperation[] = [
 ]
 
 function channelsOf(named: readonly string[] = []) {
-  const chosen = traceChannels.filter((channel) => named.includes(channel))
-  return new Set(chosen.length === 0 || named.includes('all') ? traceChannels : chosen)
+  const requestedChannels = traceChannels.filter((channel) => named.includes(channel))
+  return new Set(requestedChannels.length === 0 || named.includes('all') ? traceChannels : requestedChannels)
 }

@@ -50,17 +50,17 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
 ]
 
 async function referenceTo(context: Context, plural: string, id: string): Promise<RawJson | undefined> {
-  const found = await context.controller.references.find(context.db, plural, [id])
-  const reference = found.get(id)
+  const references = await context.controller.references.find(context.db, plural, [id])
+  const reference = references.get(id)
   return reference && new RawJson(reference.text)
 }
 
 /** References to edge routers that say, too, whether each is online. */
 async function routerReferences({ controller, db }: Context, ids: readonly string[]): Promise<RawJson[]> {
   if (ids.length === 0) return []
-  const found = await controller.references.find(db, 'edge-routers', ids)
+  const references = await controller.references.find(db, 'edge-routers', ids)
   return ids.flatMap((id) => {
-    const text = found.get(id)?.text
+    const text = references.get(id)?.text
     const isOnline = toJsonText(controller.network.router(id) !== undefined)
     return text ? [new RawJson(`${text.slice(0, -1)},"isOnline":${isOnline}}`)] : []
   })

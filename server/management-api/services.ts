@@ -32,7 +32,7 @@ async function viewerOf({ context, query }: Call): Promise<Viewer> {
 async function namedViewer(context: Context, idOrName: string): Promise<Viewer> {
   const identity = (column: 'id' | 'name') =>
     context.db.selectFrom('identities').select(['id', 'isAdmin']).where(column, '=', idOrName).executeTakeFirst()
-  const found = (await identity('id')) ?? (await identity('name'))
-  if (!found) throw notFoundError('identity', idOrName)
-  return { identity: await loadRoleBearer(context, found.id), isAdmin: found.isAdmin === 1 }
+  const identityRow = (await identity('id')) ?? (await identity('name'))
+  if (!identityRow) throw notFoundError('identity', idOrName)
+  return { identity: await loadRoleBearer(context, identityRow.id), isAdmin: identityRow.isAdmin === 1 }
 }

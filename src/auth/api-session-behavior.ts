@@ -67,7 +67,7 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
   }
 }
 
-/** The one session of a list whose token the caller has already; of others nobody learns it here, not even its identity. */
+/** The one session of a list whose token the caller has already; the tokens of other sessions are not shown. */
 function isCallersOwn({ caller }: ReadContext, { id }: ComputedInput): boolean {
   return caller.kind === 'identity' && caller.apiSessionId === id
 }
@@ -76,8 +76,8 @@ function isCallersOwn({ caller }: ReadContext, { id }: ComputedInput): boolean {
 function authQueries({ totp, signer }: OutstandingFactors, { provider, format }: TotpWords): object[] {
   const queries: object[] = []
   if (totp) {
-    const answer = { httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }
-    queries.push({ typeId: 'MFA', provider, format, ...answer, scopes: [] })
+    const request = { httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }
+    queries.push({ typeId: 'MFA', provider, format, ...request, scopes: [] })
   }
   if (signer !== undefined) queries.push({ typeId: 'EXT-JWT', provider: 'url', id: signer, scopes: [] })
   return queries

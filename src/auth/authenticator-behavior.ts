@@ -1,4 +1,4 @@
-// What holds for every authenticator, whoever makes or changes it: administrators, their owners, enrollments.
+// The rules of every authenticator, for administrators, owners and enrollments alike.
 import { X509Certificate } from 'node:crypto'
 import type { Behavior } from '../behavior.ts'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
@@ -87,7 +87,7 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
     prepared: PreparedAuthenticator | undefined,
   ): Promise<void> {
     if (prepared?.isNew) await assertMethodFree(tx, next)
-    // While the owner's new password was hashed, somebody may have set another one.
+    // Another request may have set a password while this one was hashed.
     if (prepared?.provenHash !== undefined && prepared.provenHash !== previous?.passwordHash) throw wrongPasswordError()
     if (prepared?.certificate) Object.assign(next, prepared.certificate)
     if (prepared?.passwordHash) Object.assign(next, { passwordHash: prepared.passwordHash, failedAttempts: 0 })

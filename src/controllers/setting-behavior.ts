@@ -11,12 +11,12 @@ export class ControllerSettingBehavior implements Behavior<typeof controllerSett
   async check(tx: WriteContext, next: ControllerSetting, previous: ControllerSetting | undefined): Promise<void> {
     if (previous) return
     const { controllerId } = next
-    const taken = await tx.db
+    const existing = await tx.db
       .selectFrom('controller_settings')
       .select('id')
       .where('controllerId', '=', controllerId)
       .executeTakeFirst()
-    if (taken) throw invalidError('controllerId', 'has settings already', controllerId)
+    if (existing) throw invalidError('controllerId', 'has settings already', controllerId)
     next.id = controllerId ?? next.id
   }
 

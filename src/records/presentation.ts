@@ -1,4 +1,4 @@
-// Finishes records for a caller: live members, and whatever the operation wants shown in its own way.
+// Completes cached records for a caller: computed fields, and the presentation of the operation.
 import type { Context } from '../context.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { type CachedRecord, renderCachedRecords, renderComputedFields } from './render-records.ts'
@@ -59,7 +59,7 @@ function pickMembers(text: string, only: readonly string[]): string {
   return JSON.stringify(Object.fromEntries([...COMMON_MEMBERS, ...only].map((name) => [name, record[name]])))
 }
 
-/** The same from rows, without remembering anything: for lists that pass over whole tables. */
+/** Renders rows without caching them, for lists that read whole tables. */
 export async function renderRows(
   context: Context,
   resource: AnyResource,

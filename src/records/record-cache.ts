@@ -52,7 +52,7 @@ export class RecordCache implements Projection {
     return this.#gather(context, resource, keys, this.#partition(resource).byKey, load, ({ n }) => n)
   }
 
-  /** Forgets everything: records are rendered when they are read. */
+  /** Empties the cache: records are rendered when they are read. */
   async rebuild(): Promise<void> {
     this.#commits += 1
     this.#partitions.clear()

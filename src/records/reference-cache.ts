@@ -43,7 +43,7 @@ export class ReferenceCache implements Projection {
     return references
   }
 
-  /** Forgets everything: references are read from rows when they are needed. */
+  /** Empties the cache: references are read from rows when they are needed. */
   async rebuild(): Promise<void> {
     this.#byResource.clear()
   }

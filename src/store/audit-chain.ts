@@ -1,4 +1,4 @@
-// Whether the audit is one unbroken chain, and how its old end is cut off without breaking it.
+// Verifies that the audit is an unbroken chain, also after old records were pruned.
 import { PRUNE } from './audit.ts'
 import { type AuditSealer, CHAIN_START, isWellFormed, type SealedRecord } from './audit-seal.ts'
 
@@ -32,7 +32,7 @@ const MAX_FINDINGS = 100
 
 /**
  * Checks records one by one, in the order of their numbers. What it cannot see is that records are missing at the new end:
- * for that, somebody keeps the hash of `last`, and asks later with it (`known`) whether it is still part of the chain.
+ * for that, an administrator stores the hash of `last`, and later verifies that it is still part of the chain.
  */
 export class ChainVerifier {
   readonly #sealer: AuditSealer

@@ -1,4 +1,4 @@
-// The audit as it is read: which of its members can be asked for, pages of it, whether it is whole, and for how long it is kept.
+// Reads the audit: its fields, pages of records, verification and retention.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { MAX_INSTANT, MIN_INSTANT } from '../clock.ts'
@@ -23,12 +23,12 @@ export const auditFields = {
   actorKind: f.text({
     filter: true,
     summary:
-      'Who did it: an identity, local (a person on the machine of the controller), anonymous (nobody who was signed in yet), or system (the controller by itself).',
+      'Who did it: an identity, local (a person on the machine of the controller), anonymous (a client that was not signed in), or system (the controller by itself).',
   }),
   actorId: f.text({ filter: true, nullable: true, summary: 'The id of the identity that did it.' }),
   actorName: f.text({ filter: true, nullable: true, summary: 'Its name at that time, or that of the system user.' }),
   address: f.text({ filter: true, nullable: true, summary: 'The network address it was done from.' }),
-  requestId: f.text({ filter: true, summary: 'The id of the request, as in answers and in the log.' }),
+  requestId: f.text({ filter: true, summary: 'The id of the request, as in responses and in the log.' }),
   operation: f.text({
     filter: true,
     summary: 'create, update, delete, refuse (a sign-in), cut (old audit records) or jump (of the system clock).',

@@ -14,7 +14,7 @@ export interface Change {
   readonly resource: string
   readonly id: string
   readonly at: Instant
-  /** The record before, as the code sees it; absent for a create, and where nobody needs to know what it was. */
+  /** The record before, as the code sees it; absent for a create, and if no listener needs it. */
   readonly before?: Readonly<Record<string, unknown>>
   /** The record after; absent for a delete. */
   readonly after?: Readonly<Record<string, unknown>>

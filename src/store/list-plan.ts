@@ -36,7 +36,7 @@ export interface RequestedOrder {
 
 /**
  * Reads a list's parameters. Sort, skip and limit inside the filter win over the parameters.
- * @param defaultLimit how many rows an answer has where the caller does not say
+ * @param defaultLimit the number of rows if the caller sets no limit
  * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
  */
 export function planList(parameters: ListParameters, defaultLimit: number | 'none' = DEFAULT_LIMIT): ListPlan {

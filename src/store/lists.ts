@@ -21,7 +21,7 @@ export type Restriction =
   | { readonly field: string; readonly equals: string | number }
   | { readonly field: string; readonly contains: string }
 
-/** The part of a list that an answer shows, and how much there is in all. */
+/** The part of a list that a response shows, and the total. */
 export interface Window {
   readonly limit: number | 'none'
   readonly offset: number
@@ -103,7 +103,7 @@ export async function queryPage(
   const { matching, window, read } = await buildStatements(context, source, plan, conditions, tables, 'first')
   const { limit, offset } = plan
   // The keys alone: walking an index, or sorting, with whole rows in hand costs three times as much, and most records are
-  // remembered anyway.
+  // cached anyway.
   const { store } = context.controller
   const reader = readerOf(context.caller)
   const page = { compile: () => sql<{ n: number }>`select n ${matching} ${window}`.compile(context.db) }

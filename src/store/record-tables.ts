@@ -12,7 +12,7 @@ import { type Parameter, type PreparedQuery, prepareQuery } from './prepared-que
 import { subtypeConditions } from './subtypes.ts'
 import { isElementOf, type UntypedRow } from './untyped.ts'
 
-// Callers change the same few groups of columns again and again; whoever tries them all fills no memory.
+// Clients change the same few groups of columns; the bound keeps one that tries all groups from filling the memory.
 const MAX_UPDATE_STATEMENTS = 64
 
 class RecordTable {

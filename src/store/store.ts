@@ -33,7 +33,7 @@ export interface Store {
    * @throws INVALID_FILTER if it takes too long there, SERVER_TOO_MANY_REQUESTS if too many such reads wait for their turn
    */
   scan<Row>(query: Compilable<Row>, reader: Reader): Promise<readonly Row[]>
-  /** A count, remembered until a commit touches one of the tables it reads. With a reader it is counted as by `scan`. */
+  /** Returns a count, cached until a commit changes one of its tables. With a reader it runs like `scan`. */
   count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
   /** What memory derives from commits: follows each of them before the callers of its transactions resume. */
   readonly projections: Projections

@@ -6,7 +6,7 @@ import { ensurePrivateFile } from '../../../pki/files.ts'
 
 export type { SqliteDatabase }
 
-// synchronous=2 is FULL: a commit that was answered is on disk. It has to be set on every open, because SQLite is
+// synchronous=2 is FULL: a commit is on disk before its response. It has to be set on every open, because SQLite is
 // compiled here to fall back to NORMAL for files that are in WAL mode already. temp_store=2 is MEMORY: savepoints of a
 // group would spill to temporary files past 64 KiB. journal_size_limit shrinks the log after a burst.
 const SETTINGS: readonly (readonly [pragma: string, value: string, reads: unknown])[] = [

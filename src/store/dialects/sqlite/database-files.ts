@@ -22,7 +22,7 @@ export class DatabaseFileLostError extends Error {
 
 export class DatabaseFiles {
   readonly #identities: readonly FileIdentity[]
-  /** The lock of the directory, if somebody took one before the database was opened. */
+  /** The lock of the directory, if it was taken before the database was opened. */
   readonly #lock: FileIdentity | undefined
   #error: DatabaseFileLostError | undefined
 

@@ -1,4 +1,4 @@
-// Groups waiting transactions into one commit: a savepoint each, one fsync for all, answered once it is on disk.
+// Groups waiting transactions into one commit: a savepoint each, one fsync for all; callers resume once it is on disk.
 import { setImmediate } from 'node:timers'
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../../errors.ts'
@@ -53,7 +53,7 @@ export interface CommittedGroup {
 export interface GroupListener {
   /** @returns undefined, or what settles before the callers of the group resume */
   committed(group: CommittedGroup): Promise<void> | undefined
-  /** Another process wrote to the file: whatever was remembered of it may be wrong. Called inside the next group. */
+  /** Another process wrote to the file: cached data may be outdated. Called inside the next group. */
   foreignWrite(): void
 }
 
@@ -207,7 +207,7 @@ export class GroupCommit {
     }
   }
 
-  /** What memory knows of the file holds only as long as nobody else writes to it. */
+  /** Detects writes of another process, after which projections may be outdated. */
   #noticeForeignWrites(): void {
     const version = this.#control.dataVersion()
     if (version === this.#dataVersion) return
@@ -221,7 +221,7 @@ export class GroupCommit {
     try {
       if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
       this.#control.commit.run()
-      // What was committed to a file that is gone was not stored, so nobody is told that it was.
+      // A commit to a deleted file is not stored, so its callers must not resume as if it were.
       this.#files.requirePresent()
       return undefined
     } catch (error) {

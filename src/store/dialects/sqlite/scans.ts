@@ -1,4 +1,4 @@
-// Reads that look at many records, each in its turn in a thread: one for administrators, and one for everybody else.
+// Reads that look at many records, each in its turn in a thread: one for administrators, and one for all others.
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { CompiledQuery } from 'kysely'
@@ -16,7 +16,7 @@ const MAX_WAITING = 64
 const MAX_PER_READER = { administrators: 16, others: 2 } as const
 const RETRY_AFTER_SECONDS = 5
 
-// The sources are run by tests, what the build makes of them by everybody else.
+// Tests run the sources, installations the compiled files.
 const THREAD = new URL(`./scan-thread${extname(import.meta.url)}`, import.meta.url)
 
 /** Rows of one state of the database, some at a time. */
@@ -195,7 +195,7 @@ class ScanThread {
     }
   }
 
-  /** Readers take turns, so that nobody waits for more than one read of a reader who has many waiting. */
+  /** Readers take turns, so that none waits for more than one read of a reader with many waiting. */
   #passTurn({ id }: Reader): void {
     const next = this.#jobs.findIndex(({ reader }) => reader.id !== id)
     if (next > 0) this.#jobs.unshift(...this.#jobs.splice(next, 1))

@@ -31,7 +31,7 @@ import { Streams } from './streams.ts'
 import { unsupportedDialect, unsupportedDriver } from './transaction.ts'
 
 const MAX_QUEUE_LENGTH = 1_000
-// What a guarded statement may cost on the connection of everybody, in the units of filters: some milliseconds.
+// The maximum cost of a guarded statement on the main connection, in the units of filters: some milliseconds.
 const MAX_COST = 50_000
 const MAX_COSTLY_BYTES = 256 * 1024
 const ANALYZE_AFTER_CHANGES = 1_000
@@ -41,7 +41,7 @@ const BACKUP_PAGES = 200
 export interface SqliteStoreOptions {
   /** Seals the audit records. */
   readonly auditSealer: AuditSealer
-  /** Told of what goes wrong where nobody waits for an answer. */
+  /** Receives errors of background work. */
   reportError(error: unknown): void
   /** Stops the process, because memory no longer holds what the rows hold. By default an uncaught exception does. */
   readonly fail?: (error: ProjectionError) => void
@@ -104,9 +104,7 @@ class SqliteStore implements Store {
       committed: (what) => this.#announce(what),
       foreignWrite: () => {
         this.#rowCounts.clear()
-        reportError(
-          new Error('another process wrote to the database: what this one remembers of it may be out of date'),
-        )
+        reportError(new Error('another process wrote to the database: cached data may be outdated'))
       },
     })
     const executor = new SqliteExecutor(statements, {

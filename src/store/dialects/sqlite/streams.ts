@@ -10,7 +10,7 @@ import type { Cursor, Scans } from './scans.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
 
 // While a stream is open the log of the database grows, and starts over only once it is closed. Administrators have places
-// of their own, so that nobody else can take them.
+// of their own, which no other reader can take.
 const MAX_OPEN = { administrators: 12, others: 8 } as const
 const MAX_PER_READER = { administrators: 6, others: 2 } as const
 const MAX_IDLE_CONNECTIONS = 2
@@ -21,7 +21,7 @@ const ROWS_AT_ONCE = 200
 
 const MAX_STREAM_MS = 60_000
 const MAX_IDLE_MS = 10_000
-// A stream that nobody has read from for so long gives way to an administrator who finds no place.
+// A stream that was idle for this long can be evicted for an administrator.
 const MIN_IDLE_BEFORE_EVICTION_MS = 1_000
 
 /** The stream ended before its last row, because its reader took too long. */
