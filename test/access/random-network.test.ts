@@ -2,17 +2,20 @@
 // over the rows, and the sessions that live against the rights that are left.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Access } from '../../src/access/access.ts'
+import { advise } from '../../src/access/advice/advise.ts'
+import { type LiveState, unknownLiveState } from '../../src/access/live-state.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { edgeRouterPolicies } from '../../src/resources/edge-router-policies.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { identities } from '../../src/resources/identities.ts'
+import { postureChecks } from '../../src/resources/posture-checks.ts'
 import { serviceEdgeRouterPolicies } from '../../src/resources/service-edge-router-policies.ts'
 import { servicePolicies } from '../../src/resources/service-policies.ts'
 import { services } from '../../src/resources/services.ts'
 import { sessions } from '../../src/resources/sessions.ts'
 import { create, insert, newEntity, patch, remove } from '../../src/store/entities.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { random } from '../world/random.ts'
 
 const ATTRIBUTES = ['a', 'b', 'c', 'd']
@@ -29,6 +32,8 @@ interface PlainPolicy {
   readonly type?: string
   readonly subjectRoles: readonly string[]
   readonly objectRoles: readonly string[]
+  /** Of service policies: the posture checks that must pass. */
+  readonly checkRoles?: readonly string[]
 }
 
 function isMatched(semantic: string, roles: readonly string[], { id, attributes }: Plain): boolean {
@@ -50,13 +55,14 @@ class PlainNetwork {
   readonly identities: readonly Plain[]
   readonly services: readonly Plain[]
   readonly routers: readonly Plain[]
+  readonly #checks: readonly Plain[]
   readonly #policies: PlainPolicies
 
   private constructor(
-    records: readonly [readonly Plain[], readonly Plain[], readonly Plain[]],
+    records: readonly [readonly Plain[], readonly Plain[], readonly Plain[], readonly Plain[]],
     policies: PlainPolicies,
   ) {
-    ;[this.identities, this.services, this.routers] = records
+    ;[this.identities, this.services, this.routers, this.#checks] = records
     this.#policies = policies
   }
 
@@ -74,13 +80,15 @@ class PlainNetwork {
         plain(await db.selectFrom('identities').select(columns).execute()),
         plain(await db.selectFrom('services').select(columns).execute()),
         plain(await db.selectFrom('routers').select(columns).where('isEdge', '=', 1).execute()),
+        plain(await db.selectFrom('posture_checks').select(columns).execute()),
       ],
       {
-        service: service.map(({ semantic, type, identityRoles, serviceRoles }) => ({
+        service: service.map(({ semantic, type, identityRoles, serviceRoles, postureCheckRoles }) => ({
           semantic,
           type,
           subjectRoles: list(identityRoles),
           objectRoles: list(serviceRoles),
+          checkRoles: list(postureCheckRoles),
         })),
         router: router.map(({ semantic, identityRoles, edgeRouterRoles }) => ({
           semantic,
@@ -96,18 +104,27 @@ class PlainNetwork {
     )
   }
 
-  mayReach(identityId: string, serviceId: string, type: PolicyType): boolean {
+  /** Whether a policy links the two, whatever it demands of machines. */
+  isGranted(identityId: string, serviceId: string, type: PolicyType): boolean {
+    return this.#linking(identityId, serviceId, type).length > 0
+  }
+
+  /** Whether such a policy has no posture check that does not pass. */
+  isAllowed(identityId: string, serviceId: string, type: PolicyType, passing: ReadonlySet<string>): boolean {
+    return this.#linking(identityId, serviceId, type).some(({ semantic, checkRoles = [] }) =>
+      this.#checks.every((check) => passing.has(check.id) || !isMatched(semantic, checkRoles, check)),
+    )
+  }
+
+  #linking(identityId: string, serviceId: string, type: PolicyType): PlainPolicy[] {
     const identity = this.identities.find(({ id }) => id === identityId)
     const service = this.services.find(({ id }) => id === serviceId)
-    if (!identity || !service) return false
-    for (const policy of this.#policies.service) {
-      if (policy.type === type && this.#links(policy, identity, service)) return true
-    }
-    return false
+    if (!identity || !service) return []
+    return this.#policies.service.filter((policy) => policy.type === type && this.#links(policy, identity, service))
   }
 
   servicesOf(identity: Plain, type: PolicyType): string[] {
-    return sorted(this.services.filter(({ id }) => this.mayReach(identity.id, id, type)).map(({ id }) => id))
+    return sorted(this.services.filter(({ id }) => this.isGranted(identity.id, id, type)).map(({ id }) => id))
   }
 
   commonRouters(identity: Plain, service: Plain): string[] {
@@ -122,6 +139,14 @@ class PlainNetwork {
   #links({ semantic, subjectRoles, objectRoles }: PlainPolicy, subject: Plain, object: Plain): boolean {
     return isMatched(semantic, subjectRoles, subject) && isMatched(semantic, objectRoles, object)
   }
+}
+
+/** A service, or an identity, as lists show it. */
+interface ListedService {
+  readonly id: string
+  readonly permissions: readonly string[]
+  readonly allowed?: readonly string[]
+  readonly postureQueries?: readonly { readonly policyType: string; readonly isPassing: boolean }[]
 }
 
 const sorted = (ids: readonly string[]) => [...ids].sort()
@@ -148,9 +173,12 @@ function answersOf({ index }: Access, plain: PlainNetwork) {
 describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   const chance = random(seed)
   let world: TestController
+  let admin: string
   /** Ids of what there is, by kind. */
   const ids: Record<string, string[]> = {}
   let made = 0
+  /** How many records were made, by kind. */
+  const tally: Record<string, number> = {}
 
   const roles = (plural: string): string[] => {
     if (chance.oneIn(10)) return ['#all']
@@ -170,7 +198,13 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
         semantic: semantic(),
         identityRoles: roles('identities'),
         serviceRoles: roles('services'),
+        postureCheckRoles: chance.oneIn(2) ? [] : roles('posture-checks'),
       }),
+    },
+    {
+      resource: postureChecks,
+      most: 4,
+      values: () => ({ roleAttributes: chance.some(ATTRIBUTES, 2) }),
     },
     {
       resource: edgeRouterPolicies,
@@ -190,6 +224,13 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   const always: Readonly<Record<string, object>> = {
     identities: { typeId: 'Default', isAdmin: false },
     services: { encryptionRequired: true },
+    'posture-checks': { typeId: 'DOMAIN', details: { domains: ['a.b'] } },
+  }
+  /** The posture checks that every machine passes; nothing is known of the others. */
+  const passing = new Set<string>()
+  const live: LiveState = {
+    ...unknownLiveState,
+    posture: { find: (id) => ({ evidence: passing.has(id) ? 'passing' : 'unknown' }) },
   }
 
   /** Makes, changes or deletes one record; what another change took away meanwhile is left alone. */
@@ -201,7 +242,11 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       const name = `${resource.name} ${++made}`
       const wanted = { name, ...always[resource.plural], ...values() }
       await create(world.system, resource, wanted as never).then(
-        ({ id }: { id: string }) => present.push(id),
+        ({ id }: { id: string }) => {
+          present.push(id)
+          if (chance.oneIn(2)) passing.add(id)
+          tally[resource.plural] = (tally[resource.plural] ?? 0) + 1
+        },
         () => {},
       )
       return
@@ -223,7 +268,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       for (const { id: apiSessionId, identityId } of rows) {
         for (const { id: serviceId } of plain.services) {
           for (const type of TYPES) {
-            if (!plain.mayReach(identityId, serviceId, type)) continue
+            if (!plain.isAllowed(identityId, serviceId, type, passing)) continue
             const values = { apiSessionId, identityId, serviceId, type, token: `${apiSessionId}${serviceId}${type}` }
             const before = await tx.db
               .selectFrom('sessions')
@@ -250,6 +295,24 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     })
   }
 
+  /** Whether a client opens a session; it is removed, so that the next attempt is decided anew. */
+  async function opens(token: string, serviceId: string, type: PolicyType): Promise<boolean> {
+    await world.system.write(async (tx) => {
+      await tx.db.deleteFrom('sessions').execute()
+    })
+    const body = { serviceId, type }
+    const { status } = await world.send({ method: 'POST', path: '/edge/client/v1/sessions', token, body })
+    return status === 201
+  }
+
+  /** Makes a router over which everything is reached, so that rights alone decide. */
+  async function openRouters(): Promise<void> {
+    const all = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
+    await create(world.system, edgeRouters, { name: 'open' } as never)
+    await create(world.system, edgeRouterPolicies, { ...all, name: 'open', identityRoles: ['#all'] } as never)
+    await create(world.system, serviceEdgeRouterPolicies, { ...all, name: 'open', serviceRoles: ['#all'] } as never)
+  }
+
   const liveTokens = async () => {
     const rows = await world.controller.store.db
       .selectFrom('sessions')
@@ -259,7 +322,8 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   }
 
   beforeAll(async () => {
-    world = await testController()
+    world = await testController({ live })
+    admin = await world.admin()
   })
   afterAll(() => world.close())
 
@@ -285,12 +349,75 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
         plain.identities.map((identity) => plain.services.map((service) => plain.commonRouters(identity, service))),
       )
       const live = await liveTokens()
-      const rightful = open.filter(({ identityId, serviceId, type }) => plain.mayReach(identityId, serviceId, type))
+      const rightful = open.filter(({ identityId, serviceId, type }) =>
+        plain.isAllowed(identityId, serviceId, type, passing),
+      )
       // Of several changes, one may have given back what another took, and the session with it.
       if (changes === 1) expect(live).toEqual(rightful)
       else expect(rightful).toEqual(expect.arrayContaining(live))
     }
   })
+
+  it('is described alike by decisions, sessions, lists, advice, who and what', async () => {
+    let refused = 0
+    let opened = 0
+    await openRouters()
+    for (let round = 0; round < 6; round++) {
+      for (let change = 0; change < 4; change++) await alter()
+      const plain = await PlainNetwork.read(world)
+      await signInAll(plain)
+      const { access, store, sessions: apiSessions } = world.controller
+      const get = async (path: string, token = admin) => (await world.send({ method: 'GET', path, token })).body.data
+      const rows = await store.db.selectFrom('api_sessions').select(['id', 'identityId']).execute()
+      const whoByService = new Map<string, ListedService[]>()
+      for (const { id } of plain.services) {
+        whoByService.set(id, await get(`${MANAGEMENT}/controller/policy/who/${id}?limit=500`))
+      }
+      for (const { id: apiSessionId, identityId } of rows) {
+        const identity = plain.identities.find(({ id }) => id === identityId) as Plain
+        const token = apiSessions.deriveToken(apiSessionId)
+        const listed = (await get('/edge/client/v1/services?limit=500', token)) as ListedService[]
+        const what = (await get(`${MANAGEMENT}/controller/policy/what/${identityId}?limit=500`)) as ListedService[]
+        for (const { id: serviceId } of plain.services) {
+          const who = whoByService.get(serviceId) ?? []
+          const shown = listed.find(({ id }) => id === serviceId)
+          for (const type of TYPES) {
+            const isGranted = plain.isGranted(identityId, serviceId, type)
+            const isAllowed = plain.isAllowed(identityId, serviceId, type, passing)
+            const label = `${identityId} ${type} ${serviceId}`
+            expect(access.decide({ identity, serviceId, type, apiSessionId }), label).toMatchObject({
+              isGranted,
+              isAllowed,
+            })
+            for (const entry of [what.find(({ id }) => id === serviceId), who.find(({ id }) => id === identityId)]) {
+              expect(entry?.permissions.includes(type) ?? false, label).toBe(isGranted)
+              expect(entry?.allowed?.includes(type) ?? false, label).toBe(isAllowed)
+            }
+            expect(shown?.permissions.includes(type) ?? false, label).toBe(isGranted)
+            const sets = (shown?.postureQueries ?? []).filter(({ policyType }) => policyType === type)
+            expect(
+              sets.some(({ isPassing }) => isPassing),
+              label,
+            ).toBe(isAllowed)
+            const { links } = await advise(world.system, identityId, serviceId, type)
+            const outcomes = new Map(links.map(({ link, outcome }) => [link, outcome]))
+            expect(outcomes.get('service-policy') === 'passed', label).toBe(isGranted)
+            expect(outcomes.get('service-policy') === 'passed' && outcomes.get('posture') === 'passed', label).toBe(
+              isAllowed,
+            )
+            const isOpen = await opens(token, serviceId, type)
+            expect(isOpen, label).toBe(isAllowed)
+            if (isOpen) opened += 1
+            else if (isGranted) refused += 1
+          }
+        }
+      }
+    }
+    // Otherwise the comparisons above say nothing.
+    expect(opened).toBeGreaterThan(0)
+    expect(refused).toBeGreaterThan(0)
+    expect(tally['posture-checks']).toBeGreaterThan(2)
+  }, 60_000)
 
   it('is the same after a question about changes that nobody made', async () => {
     const plain = await PlainNetwork.read(world)
