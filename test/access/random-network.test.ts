@@ -21,6 +21,9 @@ import { random } from '../world/random.ts'
 const ATTRIBUTES = ['a', 'b', 'c', 'd']
 const TYPES: readonly PolicyType[] = ['Dial', 'Bind']
 
+/** What each network must have shown, at least. */
+const FLOORS = { gained: 20, lost: 10, kept: 100, revokedSessions: 10 }
+
 /** A record as its rows say, without any index. */
 interface Plain {
   readonly id: string
@@ -125,6 +128,13 @@ class PlainNetwork {
 
   servicesOf(identity: Plain, type: PolicyType): string[] {
     return sorted(this.services.filter(({ id }) => this.isGranted(identity.id, id, type)).map(({ id }) => id))
+  }
+
+  /** Every right that there is, as text that can be compared. */
+  listRights(): string[] {
+    return this.identities.flatMap((identity) =>
+      TYPES.flatMap((type) => this.servicesOf(identity, type).map((service) => `${identity.id} ${type} ${service}`)),
+    )
   }
 
   commonRouters(identity: Plain, service: Plain): string[] {
@@ -328,6 +338,8 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   afterAll(() => world.close())
 
   it('says after every change what the rows say, keeps what it would build anew, and ends just the lost sessions', async () => {
+    // What the changes did: without rights that come and go, nothing would be shown.
+    const seen = { gained: 0, lost: 0, kept: 0, revokedSessions: 0 }
     for (let round = 0; round < 60; round++) {
       const before = await PlainNetwork.read(world)
       await signInAll(before)
@@ -355,6 +367,14 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       // Of several changes, one may have given back what another took, and the session with it.
       if (changes === 1) expect(live).toEqual(rightful)
       else expect(rightful).toEqual(expect.arrayContaining(live))
+      const [had, has] = [before.listRights(), plain.listRights()]
+      seen.gained += has.filter((right) => !had.includes(right)).length
+      seen.lost += had.filter((right) => !has.includes(right)).length
+      seen.kept += had.filter((right) => has.includes(right)).length
+      seen.revokedSessions += open.length - live.length
+    }
+    for (const [what, least] of Object.entries(FLOORS)) {
+      expect(seen[what as keyof typeof seen], what).toBeGreaterThanOrEqual(least)
     }
   })
 

@@ -1,6 +1,7 @@
 // A controller that is killed while eight clients write: what was answered is there, whole, and nothing is half there.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
@@ -19,6 +20,8 @@ import { type State, storm, type Tracked } from '../world/storm.ts'
 // Twenty by `npm run test:kill`.
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 2)
 const CLIENTS = 8
+/** How many writes are acknowledged before the kill, at least: a round without them would show nothing. */
+const MIN_ACKNOWLEDGED_WRITES = 3 * CLIENTS
 const LATEST_KILL_MILLISECONDS = 1_500
 
 const seed = Date.now() % 1_000_000
@@ -37,13 +40,24 @@ async function killedWhileWriting(round: number): Promise<Tracked[]> {
     body: ADMIN,
   })
   const { token } = JSON.parse(signedIn.text).data as { token: string }
-  const storms = transports.map((transport, at) => storm(transport, token, seed + 100 * round + at))
-  const killed = new Promise((resolve) => setTimeout(resolve, dice.below(LATEST_KILL_MILLISECONDS))).then(() =>
-    served.stop('SIGKILL'),
-  )
-  const [tracked] = await Promise.all([Promise.all(storms), killed])
+  const underWay: Tracked[][] = transports.map(() => [])
+  const storms = transports.map((transport, at) => storm(transport, token, seed + 100 * round + at, underWay[at]))
+  const allStorms = Promise.all(storms)
+  let isOver = false
+  const noteEnd = () => {
+    isOver = true
+  }
+  allStorms.then(noteEnd, noteEnd)
+  while (!isOver && countAcknowledged(underWay.flat()) < MIN_ACKNOWLEDGED_WRITES) await wait(5)
+  await wait(dice.below(LATEST_KILL_MILLISECONDS))
+  await served.stop('SIGKILL')
+  const tracked = await allStorms
   await Promise.all(transports.map((transport) => transport.close()))
   return tracked.flat()
+}
+
+function countAcknowledged(tracked: readonly Tracked[]): number {
+  return tracked.reduce((sum, { answered }) => sum + answered, 0)
 }
 
 describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round %i (seed ${seed})`, (round) => {
@@ -57,6 +71,11 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
     world = await testController({ directory })
   })
   afterAll(() => world?.stop())
+
+  it('had acknowledged writes, and writes under way', () => {
+    expect(countAcknowledged(tracked)).toBeGreaterThanOrEqual(MIN_ACKNOWLEDGED_WRITES)
+    expect(tracked.filter(({ may }) => may.length > 1)).not.toEqual([])
+  })
 
   it('has every answered change, and each unanswered one as a whole or not at all', async () => {
     const db = untyped(world.controller.store.db)
@@ -106,7 +125,7 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
   })
 
   it('grants what its rows say, also after further changes', async () => {
-    await expectAccessToFollowRows(world)
+    expect(await expectAccessToFollowRows(world)).toBeGreaterThan(0)
     const admin = await managementOf(world)
     for (const { plural, name } of tracked.slice(0, 20)) {
       await admin.call('POST', `/${plural}`, { name: `${name} again`, type: 'Dial', semantic: 'AllOf' })
@@ -124,8 +143,8 @@ function stateOf(row: Record<string, unknown> | undefined): State {
   return Object.fromEntries(shown.map((name) => [name, strings(row[name] as string)]))
 }
 
-/** Asks the policy index about every identity, and evaluates the policies once more from rows, one by one. */
-async function expectAccessToFollowRows({ controller }: TestController): Promise<void> {
+/** Asks the policy index about every identity, and evaluates the policies once more from rows, one by one. Returns how many identities there are. */
+async function expectAccessToFollowRows({ controller }: TestController): Promise<number> {
   const { db } = controller.store
   const identities = await db.selectFrom('identities').select(['id', 'roleAttributes']).execute()
   const services = await db.selectFrom('services').select(['id', 'roleAttributes']).execute()
@@ -145,6 +164,7 @@ async function expectAccessToFollowRows({ controller }: TestController): Promise
 
     expect(answered.sort()).toEqual(granted.map(({ id }) => id).sort())
   }
+  return identities.length
 }
 
 function strings(stored: string): string[] {

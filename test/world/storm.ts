@@ -20,10 +20,14 @@ export interface Tracked {
   answered: number
 }
 
-/** Writes until the controller is gone. @throws where an answer is anything but a success */
-export async function storm(transport: Transport, token: string, seed: number): Promise<Tracked[]> {
+/** Writes until the controller is gone; what it tracks can be looked at meanwhile. @throws where an answer is anything but a success */
+export async function storm(
+  transport: Transport,
+  token: string,
+  seed: number,
+  tracked: Tracked[] = [],
+): Promise<Tracked[]> {
   const dice = random(seed)
-  const tracked: Tracked[] = []
   for (let made = 0; ; made++) {
     const one = dice.oneIn(2) ? dice.pick(tracked.filter(({ may: [state] }) => state)) : undefined
     const record = one ?? newRecord(dice, `storm-${seed}-${made}`)
