@@ -159,7 +159,7 @@ export class Access implements Projection {
         break
       case 'identities':
         if (!after) this.#updates.removeIdentity(id)
-        // Nobody has signed in yet as an identity that is new.
+        // A new identity has no API session yet.
         else if (before && before.roleAttributes !== after.roleAttributes) this.#updates.stampIdentity(id, at)
     }
   }

@@ -58,19 +58,19 @@ function findOverride({ db }: WriteContext, identityId: string, serviceId: strin
 }
 
 async function assertIdentity({ db }: WriteContext, id: string): Promise<void> {
-  const found = await db.selectFrom('identities').select('id').where('id', '=', id).executeTakeFirst()
-  if (!found) throw notFoundError('identity', id)
+  const identityRow = await db.selectFrom('identities').select('id').where('id', '=', id).executeTakeFirst()
+  if (!identityRow) throw notFoundError('identity', id)
 }
 
 async function assertServices({ db }: WriteContext, pairs: readonly ServiceConfig[]): Promise<void> {
-  const wanted = pairs.map(({ serviceId }) => serviceId)
+  const serviceIds = pairs.map(({ serviceId }) => serviceId)
   const rows = await db
     .selectFrom('services')
     .select('id')
-    .where(isOneOf(db, 'id', wanted))
+    .where(isOneOf(db, 'id', serviceIds))
     .execute()
-  const known = new Set(rows.map(({ id }) => id))
-  const missing = wanted.find((id) => !known.has(id))
+  const existingIds = new Set(rows.map(({ id }) => id))
+  const missing = serviceIds.find((id) => !existingIds.has(id))
   if (missing !== undefined) throw notFoundError('service', missing)
 }
 
@@ -79,14 +79,14 @@ async function loadConfigTypes(
   { db }: WriteContext,
   pairs: readonly ServiceConfig[],
 ): Promise<ReadonlyMap<string, string>> {
-  const wanted = pairs.map(({ configId }) => configId)
+  const configIds = pairs.map(({ configId }) => configId)
   const rows = await db
     .selectFrom('configs')
     .select(['id', 'configTypeId'])
-    .where(isOneOf(db, 'id', wanted))
+    .where(isOneOf(db, 'id', configIds))
     .execute()
   const types = new Map(rows.map(({ id, configTypeId }) => [id, configTypeId]))
-  const missing = wanted.find((id) => !types.has(id))
+  const missing = configIds.find((id) => !types.has(id))
   if (missing !== undefined) throw notFoundError('config', missing)
   return types
 }

@@ -70,7 +70,7 @@ async function requireReachable(
   if (type !== 'Invalid') {
     const decision = access.decide({ identity, serviceId, type, apiSessionId })
     if (!decision.isGranted) {
-      throw invalidError('ServiceId', `is no service that this identity may ${type.toLowerCase()}`, serviceId)
+      throw invalidError('ServiceId', `is not a service that this identity may ${type.toLowerCase()}`, serviceId)
     }
     if (!decision.isAllowed) throw await makePostureError(context, decision.policies)
   }

@@ -50,7 +50,7 @@ const MAX_EXAMPLES = 10
 // How many identities are looked at before other requests get a turn.
 const BATCH = 250
 
-/** What a change, which nobody has made, would do; without `after` it is a deletion. */
+/** Computes the impact of a change without making it; without `after`, of the deletion. */
 export async function computeImpact(context: Context, change: RecordChange): Promise<Impact> {
   const loses = new Tally()
   const gains = new Tally()
@@ -178,12 +178,12 @@ function compare({ controller }: Context, change: RecordChange, subjects: readon
     for (const type of TYPES) {
       const had = was.rights.get(type) as Bitset
       const has = is?.rights.get(type)
-      const lost = has ? had.without(has) : had
-      tallies.loses.add(subject, type, access.index.servicesIn(lost))
+      const lostServices = has ? had.without(has) : had
+      tallies.loses.add(subject, type, access.index.servicesIn(lostServices))
       if (!is || !has) continue
       tallies.gains.add(subject, type, access.index.servicesIn(has.without(had)))
-      const kept = access.index.servicesIn(had.without(lost))
-      const cutOff = kept.filter(
+      const keptServices = access.index.servicesIn(had.without(lostServices))
+      const cutOff = keptServices.filter(
         (id) => was.routers.intersects(carried(id)) && !is.routers.intersects(carriedAfter(id)),
       )
       tallies.unreachable.add(subject, type, cutOff)
@@ -209,14 +209,14 @@ function listReachedServices(index: PolicyReader, { rights }: Reach): string[] {
 
 /** The routers that carry each service, worked out once. */
 function mapServiceRouters(index: PolicyReader): (serviceId: string) => Bitset {
-  const known = new Map<string, Bitset>()
+  const carriersByService = new Map<string, Bitset>()
   return (serviceId) => {
-    let found = known.get(serviceId)
-    if (!found) {
-      found = index.routerSlotsOfService(serviceId)
-      known.set(serviceId, found)
+    let carriers = carriersByService.get(serviceId)
+    if (!carriers) {
+      carriers = index.routerSlotsOfService(serviceId)
+      carriersByService.set(serviceId, carriers)
     }
-    return found
+    return carriers
   }
 }
 

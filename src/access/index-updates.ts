@@ -47,15 +47,15 @@ export function applyToIndex(index: PolicyIndex, { resource, id, after }: Record
  * was before.
  */
 export function withHypothetical<T>(index: PolicyIndex, changes: readonly RecordChange[], ask: () => T): T {
-  const made: RecordChange[] = []
+  const appliedChanges: RecordChange[] = []
   try {
     for (const change of changes) {
       applyToIndex(index, change)
-      made.push(change)
+      appliedChanges.push(change)
     }
     return ask()
   } finally {
-    for (const { resource, id, before } of made.reverse()) indexUpdaters[resource]?.(index, id, before)
+    for (const { resource, id, before } of appliedChanges.reverse()) indexUpdaters[resource]?.(index, id, before)
   }
 }
 

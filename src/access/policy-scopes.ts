@@ -91,7 +91,7 @@ function toObjectScope(granting: readonly IndexedPolicy[], idsOf: () => readonly
   return ids && ids.length <= MAX_IDS ? { ids } : { sides: mergeSelectors(sides) }
 }
 
-/** Everybody who is granted something by one of the policies. */
+/** The identities that receive a grant from any of the policies. */
 function toSubjectScope(granting: readonly IndexedPolicy[]): Scope {
   return { sides: mergeSelectors(granting.map((policy) => policy.subjects)) }
 }

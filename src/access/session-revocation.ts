@@ -28,16 +28,16 @@ export async function revokeSessions(
   earlier: readonly Change[],
   own: readonly Change[],
 ): Promise<void> {
-  const lost = await findRevokedSessions(tx, earlier, own)
-  if (lost.length === 0) return
+  const revokedSessions = await findRevokedSessions(tx, earlier, own)
+  if (revokedSessions.length === 0) return
   // All by one statement, because a policy may have been the right of thousands, and nothing belongs to a session.
-  const ids = lost.map(({ id }) => id)
+  const ids = revokedSessions.map(({ id }) => id)
   await tx.db
     .deleteFrom('sessions')
     .where(isOneOf(tx.db, 'id', ids))
     .execute()
   const at = tx.clock.now()
-  for (const { id, serviceId, type, identity } of lost) {
+  for (const { id, serviceId, type, identity } of revokedSessions) {
     const before = { id, serviceId, type, identityId: identity.id }
     tx.record({ operation: 'delete', audit: 'none', resource: sessions.plural, id, at, before })
   }

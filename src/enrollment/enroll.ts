@@ -22,7 +22,7 @@ export interface EnrollmentRequest {
   readonly password?: string
 }
 
-/** What the client gets: the members of the answer's `data`. */
+/** The members of `data` in the response. */
 export type EnrollmentResult = Readonly<Record<string, string>>
 
 interface OutstandingEnrollment {

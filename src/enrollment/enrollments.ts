@@ -78,8 +78,8 @@ export class EnrollmentIssuer {
    * address and the certificate that the controller has now, and making identities by the thousand costs no signature.
    */
   signJwt({ token, method, expiresAt, ...whose }: Signable): Promise<string> {
-    const known = this.#jwts.get(token)
-    if (known) return known
+    const cachedJwt = this.#jwts.get(token)
+    if (cachedJwt) return cachedJwt
     const parts = { config: this.#config, authority: this.#authority }
     const subject = whose.identityId ?? whose.edgeRouterId ?? whose.transitRouterId ?? ''
     const jwt = signEnrollmentJwt(parts, { method, subject, token, expiresAt })

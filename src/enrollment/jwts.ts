@@ -38,7 +38,7 @@ export function signEnrollmentJwt(
   })
 }
 
-/** Of the network as a whole: it belongs to nobody and never ends. Here `iss` has a slash at its end. */
+/** The JWT of the network: it does not belong to an identity and does not expire. Its `iss` ends with a slash. */
 export function signNetworkJwt(signer: Signer, audience: string): Promise<string> {
   const iss = `https://${getAdvertisedAddress(signer.config)}/`
   return signClaims(signer, { em: 'network', ctrls: null, iss, sub: iss, aud: [audience], jti: newToken() })

@@ -50,7 +50,7 @@ export const enrollments = defineResource({
       filter: true,
       summary: 'Of the method ottca: the other authority.',
     }),
-    // Of the first administrator while no administrator could sign in: whoever redeems it chooses the username, too.
+    // Set for the bootstrap token, whose bearer also chooses the username.
     isBootstrap: f.bool({ access: 'internal' }),
     token: f.text({ access: 'read', unique: true, masked: true, format: 'uuid' }),
   },

@@ -1,4 +1,4 @@
-// What is true of the network only while routers are connected: read by records, told by whoever holds the connections.
+// The interface of live router state, which computed fields read and the control channel provides.
 
 /** A router as it describes itself while it is connected. */
 export interface LiveRouter {
@@ -34,7 +34,7 @@ export interface LiveNetwork {
   routePathOf(sessionId: string): readonly string[]
 }
 
-/** A network without a control channel: no router can be connected, so nothing is, and nobody is connected to one. */
+/** The state without a control channel: no router is connected, and no identity is connected to one. */
 export const disconnectedNetwork: LiveNetwork = {
   router: () => undefined,
   presenceOf: () => 'unknown',

@@ -14,7 +14,7 @@ export interface Trace {
 export class Traces {
   readonly #byIdentity = new Map<string, Trace>()
 
-  /** Begins a trace, in place of an earlier one of the same identity. Traces that have ended are forgotten. */
+  /** Starts a trace, which replaces an earlier one of the same identity. Expired traces are removed. */
   start(identityId: string, trace: Trace, now: Instant): void {
     for (const [id, { until }] of this.#byIdentity) if (until <= now) this.#byIdentity.delete(id)
     this.#byIdentity.set(identityId, trace)

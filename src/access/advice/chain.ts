@@ -1,4 +1,4 @@
-// The shape of an answer to "why can X not reach Y": every link between them in order, and what decides it.
+// The advice on an identity and a service: the links between them, in order, each with its outcome and its remedy.
 import type { RoleBearer } from '../../policy/role-selector.ts'
 
 export interface NamedRecord {
@@ -83,6 +83,8 @@ export function toVerdict(links: readonly Link[]): Advice['verdict'] {
 
 /** "a", "a and b", "a, b and c"; more than a few are counted. */
 export function toSentenceList(words: readonly string[], most = 5): string {
-  const shown = words.length > most ? [...words.slice(0, most - 1), `${words.length - most + 1} more`] : words
-  return shown.length < 2 ? (shown[0] ?? '') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`
+  const visibleWords = words.length > most ? [...words.slice(0, most - 1), `${words.length - most + 1} more`] : words
+  return visibleWords.length < 2
+    ? (visibleWords[0] ?? '')
+    : `${visibleWords.slice(0, -1).join(', ')} and ${visibleWords.at(-1)}`
 }

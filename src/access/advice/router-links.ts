@@ -27,7 +27,7 @@ import { type AdviceQuestion, type AdvisedRouter, findFreeName, readRouters } fr
 
 // Among so many routers a policy is looked for that comes close to one; in larger networks one of the others may be closer.
 const MAX_CANDIDATES = 200
-// A new policy names so many routers at the most.
+// A new policy names at most this many routers.
 const MAX_NAMED = 5
 
 /** One of the two kinds of policy that lead to routers, and the record whose side it decides. */
@@ -73,7 +73,7 @@ export function routerKinds({ context, identity, service }: AdviceQuestion): Rou
   }
 }
 
-/** Not the policy by which a router that is an identity, too, uses itself: nobody can change it. */
+/** Whether a policy can be changed: not the system policy that lets the identity of a router use that router. */
 function isChangeable({ id, name }: IndexedPolicy): boolean {
   return name !== `edge-router-${id}-system`
 }
@@ -105,8 +105,8 @@ function decidingPolicies(
 ): DecidingPolicy[] {
   const { index } = context.controller.access
   return sortByName(matching).flatMap((policy) => {
-    const granted = new Set(index.edgeRoutersMatching(policy.objects))
-    const edgeRouters = routers.flatMap(({ id, name }) => (granted.has(id) ? [name] : []))
+    const grantedIds = new Set(index.edgeRoutersMatching(policy.objects))
+    const edgeRouters = routers.flatMap(({ id, name }) => (grantedIds.has(id) ? [name] : []))
     if (edgeRouters.length === 0) return []
     const { id, name } = policy
     return [{ id, name, subjectRoles: readRoles(findDecidingRoles(policy.subjects, subject), subject), edgeRouters }]

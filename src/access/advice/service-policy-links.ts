@@ -14,7 +14,7 @@ function findLinkingPolicies({ context, identity, service, type }: AdviceQuestio
   return sortByName(access.filterGranting(access.findPolicies(identity, type), service.id))
 }
 
-/** The same answer to the same question, whatever happened to the index in between. */
+/** A stable order, so that the advice does not depend on earlier changes of the index. */
 export function sortByName<P extends { readonly name: string }>(policies: readonly P[]): P[] {
   return [...policies].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
@@ -50,7 +50,7 @@ export async function servicePolicyLink(question: AdviceQuestion): Promise<Link>
   }
 }
 
-/** A policy for just these two gives nobody else anything. */
+/** The command for a policy that names only these two records, so that it grants nothing to other identities. */
 async function newPolicy({ context, identity, service, type }: AdviceQuestion) {
   const verb = type === 'Dial' ? 'dials' : 'hosts'
   const name = await findFreeName(context, servicePolicies, `${toPlainName(identity)}-${verb}-${toPlainName(service)}`)

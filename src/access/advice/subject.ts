@@ -1,4 +1,4 @@
-// What an answer is about, read once: who asks for what, and as which type.
+// Loads the subject of advice once: the identity, the service and the type.
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { notFoundError } from '../../errors.ts'
@@ -90,9 +90,9 @@ export async function findFreeName({ db }: Context, { table }: AnyResource, want
     .select('name')
     .where(sql<boolean>`substr(name, 1, ${wanted.length}) = ${wanted}`)
     .execute()
-  const taken = new Set(rows.map(({ name }) => name))
+  const existingNames = new Set(rows.map(({ name }) => name))
   for (let number = 1; ; number++) {
     const name = number === 1 ? wanted : `${wanted}-${number}`
-    if (!taken.has(name)) return name
+    if (!existingNames.has(name)) return name
   }
 }

@@ -1,4 +1,4 @@
-// The last link of a dial: somebody hosts the service.
+// The last link of a dial: the terminators of the service.
 import type { Evidence } from '../live-state.ts'
 import { type Link, type Remedy, toSentenceList } from './chain.ts'
 import type { AdviceQuestion } from './subject.ts'
