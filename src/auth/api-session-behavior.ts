@@ -45,11 +45,11 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
   }
 
   #members(row: ComputedInput, own: TotpWords | undefined): Record<string, unknown> {
-    const stored = row.lastActivityAt as number
+    const storedActivityAt = row.lastActivityAt as number
     const session = this.#sessions.get(row.id)
     const policy = session && this.#policies.get(session.identity.authPolicyId)
     // The stored time lags behind, and a session that is alive must not seem to have ended.
-    const lastActivityAt = session?.lastActivityAt ?? stored
+    const lastActivityAt = session?.lastActivityAt ?? storedActivityAt
     const owesTotp = row.owesTotp === 1
     const common = {
       isMfaRequired: owesTotp || policy?.secondary.requireTotp === true,

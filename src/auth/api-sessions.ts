@@ -86,9 +86,9 @@ export class ApiSessions implements Projection {
       const rows = await queryLiveRows(db, isInMemory ? 0 : now - this.#timeout, last)
       for (const row of rows) {
         const session = liveSessionFromRow(row)
-        const known = this.#live.get(session.id)
+        const currentSession = this.#live.get(session.id)
         // If the clock was set back since, a session of an earlier process was used later than now.
-        const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, known?.lastActivityAt ?? 0))
+        const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
         if (lastActivityAt + this.#timeout <= now) continue
         const added = live.add({ ...session, lastActivityAt })
         if (lastActivityAt !== session.lastActivityAt) used.add(added)

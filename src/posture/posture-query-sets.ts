@@ -14,7 +14,7 @@ import { getRecordTable } from '../store/record-tables.ts'
 export type PostureQuerySets = ReadonlyMap<string, RawJson>
 
 // Of a check that has no time limit.
-const NO_TIMEOUT = -1
+const NO_TIMEOUT_SECONDS = -1
 
 /** Evaluates the checks of policies for a viewer. Returns undefined if none of the policies has a check. */
 export async function postureQuerySets(
@@ -68,8 +68,12 @@ const { links: linksOf } = getCompiledResource(postureChecks.plural).recordPlan
 const shownProcess = ({ osType, path }: ProcessDetails) => ({ osType, path })
 
 function postureQuery(check: AnyRow, isPassing: boolean): RawJson {
-  const { process, processes = [], timeoutSeconds = NO_TIMEOUT } = JSON.parse(check.details as string) as CheckDetails
-  const remaining = isPassing || timeoutSeconds === NO_TIMEOUT ? timeoutSeconds : 0
+  const {
+    process,
+    processes = [],
+    timeoutSeconds = NO_TIMEOUT_SECONDS,
+  } = JSON.parse(check.details as string) as CheckDetails
+  const remaining = isPassing || timeoutSeconds === NO_TIMEOUT_SECONDS ? timeoutSeconds : 0
   return new RawJson(
     toJsonText({
       _links: new RawJson(linksOf(check)),

@@ -60,11 +60,11 @@ export class ServiceBehavior implements Behavior<typeof services> {
       .select(['name', 'configTypeId'])
       .where('id', 'in', next.configs)
       .execute()
-    const seen = new Map<string, string>()
+    const namesByType = new Map<string, string>()
     for (const { name, configTypeId } of rows) {
-      const other = seen.get(configTypeId)
+      const other = namesByType.get(configTypeId)
       if (other) throw invalidError('configs', `holds two configs of one type: ${other} and ${name}`, next.configs)
-      seen.set(configTypeId, name)
+      namesByType.set(configTypeId, name)
     }
   }
 
@@ -130,9 +130,10 @@ async function overridesOf(
     .where('identityId', '=', identityId)
     .where(isOneOf(db, 'serviceId', ids))
     .execute()
-  const found = new Map<string, string[]>()
-  for (const { serviceId, configId } of rows) found.set(serviceId, [...(found.get(serviceId) ?? []), configId])
-  return found
+  const configIdsByService = new Map<string, string[]>()
+  for (const { serviceId, configId } of rows)
+    configIdsByService.set(serviceId, [...(configIdsByService.get(serviceId) ?? []), configId])
+  return configIdsByService
 }
 
 /** Those of the configs that are of a wanted type. */

@@ -12,11 +12,21 @@ const COVERED = [
   ':!docs/configuration.md',
   'commands',
   'src/access',
+  'src/auth',
   'src/client',
   'src/configs',
+  'src/controllers',
   'src/enrollment',
+  'src/filter',
+  'src/pki',
+  'src/policy',
+  'src/posture',
+  'src/records',
   'src/routers',
+  'src/schema',
+  'src/services',
   'src/sessions',
+  'src/store',
 ]
 
 const FILES = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate', ...COVERED], {
