@@ -133,7 +133,8 @@ function createHandler(controller: Controller, operation: AnyOperation) {
     const tolerance = bodyTolerance(dialect, api, 'public' in operation.access)
     const pending = operation.run({
       operation,
-      context: controller.context(caller, { requestId: request.id, address: request.ip }),
+      controller,
+      context: controller.contexts.create(caller, { requestId: request.id, address: request.ip }),
       params: request.params as Record<string, string>,
       query,
       body: readBody(operation, request, tolerance),

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { type Context, readerOf } from '../src/context.ts'
 import type { ListPlan } from '../src/store/list-plan.ts'
 import type { RowQuery } from '../src/store/lists.ts'
+import type { Store } from '../src/store/store.ts'
 import { type Response, rawResponse, renderListMeta } from './responses.ts'
 
 // How many records are rendered at a time.
@@ -13,7 +14,8 @@ const BATCH = 200
  * first rows are read before the response begins, so that an error still has a status.
  */
 export async function streamList<Row>(
-  { controller, caller }: Context,
+  store: Store,
+  { caller }: Context,
   rows: RowQuery<Row>,
   render: (batch: readonly Row[]) => Promise<readonly string[]> | readonly string[],
   { offset }: ListPlan,
@@ -33,7 +35,7 @@ export async function streamList<Row>(
       batch = []
       return text
     }
-    for await (const row of controller.store.stream(rows, { reader: readerOf(caller), isCostly: rows.isCostly })) {
+    for await (const row of store.stream(rows, { reader: readerOf(caller), isCostly: rows.isCostly })) {
       batch.push(row)
       if (batch.length < BATCH) continue
       yield head + (await flush())

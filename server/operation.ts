@@ -2,6 +2,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Api, Dialect } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
+import type { Controller } from '../src/controller.ts'
 import { type ControllerError, invalidError } from '../src/errors.ts'
 import { type BodyTolerance, buildBodyShape, type Purpose, readBodies, readBody } from '../src/schema/bodies.ts'
 import type { Fields } from '../src/schema/fields.ts'
@@ -47,6 +48,7 @@ export interface BodyReader<B> {
 /** What an operation is called with. */
 export interface Call<B = unknown> {
   readonly operation: AnyOperation
+  readonly controller: Controller
   readonly context: Context
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, unknown>>

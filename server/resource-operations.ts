@@ -2,6 +2,7 @@
 import type { Scope } from '../src/behavior.ts'
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
+import type { Controller } from '../src/controller.ts'
 import { notFoundError } from '../src/errors.ts'
 import type { FilterSource } from '../src/model/filter-symbols.ts'
 import { inputSchema, readInput } from '../src/model/input.ts'
@@ -12,7 +13,7 @@ import type { CachedRecord } from '../src/records/render-records.ts'
 import type { AlternateName, AnyResource, AnyRow, Relation, ResourceOperation } from '../src/resources/define.ts'
 import { getResource } from '../src/resources/index.ts'
 import type { BodyTolerance, Purpose } from '../src/schema/bodies.ts'
-import { create, findRow, patch, remove, replace, toResourceNoun } from '../src/store/entities.ts'
+import { findRow, toResourceNoun } from '../src/store/entities.ts'
 import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
 import { list, listIds, queryRows, type Restriction, type Window } from '../src/store/lists.ts'
 import { getRecordTable } from '../src/store/record-tables.ts'
@@ -96,8 +97,8 @@ export function makeResourceOperation(
         body: inputBody(resource, 'create'),
         returns: { kind: 'created', resource: resource.plural },
         errorStatuses: [...unknownStatuses(resource), ...(differences.refusals?.create ?? [])],
-        async run({ context, body }) {
-          const entity = await create(context, resource, body(undefined) as never)
+        async run({ controller, context, body }) {
+          const entity = await controller.entities.create(context, resource, body(undefined) as never)
           return createdResponse(toLinkedPlural(resource), (entity as { id: string }).id)
         },
       })
@@ -129,9 +130,9 @@ export function makeResourceOperation(
         access: access('update'),
         body: inputBody(resource, verb),
         returns: { kind: 'empty' },
-        async run({ context, params, body }) {
+        async run({ controller, context, params, body }) {
           const values = body(resource.variants ? await storedType(context, resource, params.id) : undefined)
-          await (verb === 'replace' ? replace : patch)(context, resource, params.id ?? '', values)
+          await controller.entities[verb](context, resource, params.id ?? '', values)
           return emptyResponse()
         },
       })
@@ -144,8 +145,8 @@ export function makeResourceOperation(
         summary: `Deletes one ${toResourceNoun(resource)}.`,
         access: access('delete'),
         returns: { kind: 'empty' },
-        async run({ context, params }) {
-          await remove(context, resource, params.id ?? '')
+        async run({ controller, context, params }) {
+          await controller.entities.remove(context, resource, params.id ?? '')
           return emptyResponse()
         },
       })
@@ -191,14 +192,14 @@ async function relationRestriction(call: Call, resource: AnyResource, name: stri
     case 'setMembers':
       return { ids: JSON.parse(row[relation.field] as string) as string[] }
     case 'byRoles':
-      return { sides: [call.context.controller.access.parsePolicySelector(row, relation.field)] }
+      return { sides: [call.controller.access.parsePolicySelector(row, relation.field)] }
     case 'custom':
       return findRelated(call, resource, name, row.id)
   }
 }
 
 async function findRelated(call: Call, resource: AnyResource, name: string, id: string): Promise<Scope> {
-  const find = call.context.controller.behaviors.get(resource).relations?.[name]
+  const find = call.controller.behaviors.get(resource).relations?.[name]
   return find ? find(call.context, id, call.query) : { ids: [] }
 }
 
@@ -237,19 +238,22 @@ export async function respondWithRecord(
   id = '',
   { presentation }: Pick<OperationOverrides, 'presentation'> = {},
 ): Promise<Response> {
-  return dataResponse(await renderRecord(call.context, resource, id, await presentation?.(call, false)))
+  return dataResponse(
+    await renderRecord(call.controller, call.context, resource, id, await presentation?.(call, false)),
+  )
 }
 
 /** One record as JSON. @throws NOT_FOUND */
 export async function renderRecord(
+  controller: Controller,
   context: Context,
   resource: AnyResource,
   id: string,
   how?: Presentation,
 ): Promise<RawJson> {
-  const record = await context.controller.readyRecords.byId(context, resource, id)
+  const record = await controller.readyRecords.byId(context, resource, id)
   if (!record) throw notFoundError(toResourceNoun(resource), id)
-  const [text = 'null'] = await renderRecords(context, resource, [record], how)
+  const [text = 'null'] = await renderRecords(controller, context, resource, [record], how)
   return new RawJson(text)
 }
 
@@ -260,57 +264,60 @@ export async function respondWithList(
   restrictions: readonly Restriction[],
   differences: OperationOverrides = {},
 ): Promise<Response> {
-  const { context } = call
+  const { controller, context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
   const source = getListSource(call.operation, resource)
   const { returns } = call.operation
   const only = returns.kind === 'list' && returns.only ? { only: returns.only } : {}
   const how = { ...(await differences.presentation?.(call, true)), ...only }
   if (plan.limit === 'none') {
-    const rows = await queryRows(context, resource, plan, restrictions, source)
-    const textsOf = (batch: readonly AnyRow[]) => renderRows(context, resource, batch, how)
-    return streamList(context, rows, textsOf, plan, source.filterableFields)
+    const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
+    const textsOf = (batch: readonly AnyRow[]) => renderRows(controller, context, resource, batch, how)
+    return streamList(controller.store, context, rows, textsOf, plan, source.filterableFields)
   }
-  const { page, records } = await pageOfRecords(context, resource, plan, restrictions, source)
-  return listAnswer(await renderRecordBytes(context, resource, records, how), page, source.filterableFields)
+  const { page, records } = await pageOfRecords(controller, context, resource, plan, restrictions, source)
+  return listAnswer(await renderRecordBytes(controller, context, resource, records, how), page, source.filterableFields)
 }
 
 /** Returns the records of a page, without a query if their ids are known. */
 async function pageOfRecords(
+  controller: Controller,
   context: Context,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[],
   source: FilterSource,
 ): Promise<{ page: Window; records: readonly CachedRecord[] }> {
-  const { readyRecords } = context.controller
+  const { readyRecords } = controller
   const ids = listIds(plan, restrictions)
   if (ids) {
     const records = await readyRecords.byIds(context, resource, ids)
     return { page: { ...plan, total: records.length }, records }
   }
-  const page = await list(context, resource, plan, restrictions, source)
+  const page = await list(controller.store, context, resource, plan, restrictions, source)
   return { page, records: await readyRecords.byKeys(context, resource, page.keys) }
 }
 
 /** A page of the records with these ids, in the order of the ids unless the plan asks for another. */
 export async function pageOfIds(
+  controller: Controller,
   context: Context,
   resource: AnyResource,
   plan: ListPlan,
   ids: readonly string[],
   source: FilterSource,
 ): Promise<{ page: Window; records: readonly CachedRecord[] }> {
-  if (plan.order.keys.length > 0) return pageOfRecords(context, resource, plan, [{ ids }], source)
+  if (plan.order.keys.length > 0) return pageOfRecords(controller, context, resource, plan, [{ ids }], source)
   const { limit, offset } = plan
-  const matching = plan.predicate ? await matchingIds(context, resource, plan, ids, source) : ids
+  const matching = plan.predicate ? await matchingIds(controller, context, resource, plan, ids, source) : ids
   const pageIds = matching.slice(offset, limit === 'none' ? undefined : offset + limit)
-  const records = await context.controller.readyRecords.byIds(context, resource, pageIds)
+  const records = await controller.readyRecords.byIds(context, resource, pageIds)
   return { page: { limit, offset, total: matching.length }, records }
 }
 
 /** Those of the ids whose records match the plan's predicate, in their order. */
 async function matchingIds(
+  controller: Controller,
   context: Context,
   resource: AnyResource,
   plan: ListPlan,
@@ -318,7 +325,7 @@ async function matchingIds(
   source: FilterSource,
 ): Promise<string[]> {
   const everything = { ...plan, limit: 'none', offset: 0 } as const
-  const { records } = await pageOfRecords(context, resource, everything, [{ ids }], source)
+  const { records } = await pageOfRecords(controller, context, resource, everything, [{ ids }], source)
   const matching = new Set(records.map(({ id }) => id))
   return ids.filter((id) => matching.has(id))
 }
@@ -330,15 +337,22 @@ export async function respondWithRows(
   restrictions: readonly Restriction[],
   show: (row: AnyRow) => unknown,
 ): Promise<Response> {
-  const { context } = call
+  const { controller, context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
   const texts = (rows: readonly AnyRow[]) => rows.map((row) => toJsonText(show(row)))
   const source = getListSource(call.operation, resource)
   const fields = source.filterableFields
   if (plan.limit === 'none') {
-    return streamList(context, await queryRows(context, resource, plan, restrictions, source), texts, plan, fields)
+    return streamList(
+      controller.store,
+      context,
+      await queryRows(controller.store, context, resource, plan, restrictions, source),
+      texts,
+      plan,
+      fields,
+    )
   }
-  const page = await list(context, resource, plan, restrictions, source)
+  const page = await list(controller.store, context, resource, plan, restrictions, source)
   const unordered = await getRecordTable(resource).byKeys(context.db, page.keys)
   const byKey = new Map(unordered.map((row) => [row.n, row]))
   const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])

@@ -76,9 +76,9 @@ export function startController({ directory, settings, env, logTo }: StartOption
     const app = await buildApp(controller, { load })
     const listening = await listen(app, controller)
     opened.add(() => listening.close())
-    const system = controller.context({ kind: 'system' })
+    const system = controller.contexts.create({ kind: 'system' })
     await controller.membership.announce(system, apiPaths)
-    const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await createBootstrapToken(system)
+    const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await createBootstrapToken(controller)
     opened.add(startBackground(controller))
     load.start()
     opened.add(() => load.stop())
@@ -123,7 +123,7 @@ const CUTTING = 'cutting off old audit records'
 /** Work that no request asks for. Returns what ends it. */
 function startBackground(controller: Controller): () => void {
   const { sessions, refusals, signIns, config, log } = controller
-  const context = controller.context({ kind: 'system' })
+  const context = controller.contexts.create({ kind: 'system' })
   const attempt = (name: string, work: () => Promise<unknown>) =>
     work().catch((error) => log.error({ err: error }, `${name} failed`))
   const every = (milliseconds: number, name: string, work: () => Promise<unknown>) => {
@@ -138,15 +138,15 @@ function startBackground(controller: Controller): () => void {
     return setInterval(run, milliseconds)
   }
   const timers = [
-    every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(context, controller.clock)),
+    every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
     every(SWEEP_INTERVAL_MS, 'taking away idle sessions', () => sessions.sweep(context)),
-    every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => refusals.flush(context)),
-    every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(context)),
+    every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => refusals.flush(controller.contexts)),
+    every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(controller.contexts)),
     every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
   ]
   const retention = config['audit.retention']
   if (retention !== undefined) {
-    const cut = () => pruneAudit(context, retention)
+    const cut = () => pruneAudit(controller, context, retention)
     void attempt(CUTTING, cut)
     timers.push(every(PRUNE_INTERVAL_MS, CUTTING, cut))
   }

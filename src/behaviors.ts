@@ -8,7 +8,7 @@ import { AuthenticatorBehavior } from './auth/authenticator-behavior.ts'
 import type { ClientTrustStore } from './auth/client-trust.ts'
 import type { ExtensionRequests } from './auth/extension-requests.ts'
 import type { Passwords } from './auth/passwords.ts'
-import { Behaviors } from './behavior.ts'
+import type { Behaviors } from './behavior.ts'
 import { ConfigBehavior } from './configs/config-behavior.ts'
 import { ConfigTypeBehavior } from './configs/config-type-behavior.ts'
 import { ControllerBehavior } from './controllers/controller-behavior.ts'
@@ -60,11 +60,10 @@ export interface BehaviorCollaborators {
 }
 
 /** @throws Error if a resource declares what no behavior provides */
-export function registerBehaviors(parts: BehaviorCollaborators): Behaviors {
+export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollaborators): void {
   const { access, authPolicies, clientTrust, configSchemas, enrollments, extensionRequests } = parts
   const { membership, network, passwords, references, routers, sessions, usableRouters } = parts
   const { scopes } = access
-  const behaviors = new Behaviors()
   behaviors.register(apiSessions, new ApiSessionBehavior(sessions, authPolicies, extensionRequests))
   behaviors.register(authenticators, new AuthenticatorBehavior({ sessions, passwords, clientTrust }))
   behaviors.register(authPolicyRecords, new AuthPolicyBehavior())
@@ -80,5 +79,4 @@ export function registerBehaviors(parts: BehaviorCollaborators): Behaviors {
   behaviors.register(serviceSessions, new SessionBehavior({ access, sessions, references, usableRouters }))
   behaviors.register(terminators, new TerminatorBehavior(network))
   behaviors.assertComplete(resources)
-  return behaviors
 }

@@ -2,6 +2,7 @@
 import type { Kysely } from 'kysely'
 import { type Instant, MAX_INSTANT, MIN_INSTANT, toIsoTime } from './clock.ts'
 import type { Context } from './context.ts'
+import type { Log } from './log.ts'
 import { CLOCK_JUMP } from './store/audit.ts'
 import type { Database } from './store/database.ts'
 import type { WatchedClock } from './watched-clock.ts'
@@ -28,10 +29,10 @@ async function findLatestStoredTime(db: Kysely<Database>): Promise<Instant> {
 }
 
 /** Writes the jumps since the last call to the log and to the audit. */
-export async function reportClockJumps(context: Context, clock: WatchedClock): Promise<void> {
+export async function reportClockJumps(log: Log, context: Context, clock: WatchedClock): Promise<void> {
   for (const { from, to } of clock.takeJumps()) {
     const after = { from: toWritableTime(from), to: toWritableTime(to) }
-    context.controller.log.error(after, 'the system clock jumped: nothing expires because of it; check how it is set')
+    log.error(after, 'the system clock jumped: nothing expires because of it; check how it is set')
     await context.write(async ({ record }) => {
       record({ ...CLOCK_JUMP, audit: 'values', isAuditOnly: true, id: '', at: to, after })
     })

@@ -1,7 +1,6 @@
 // Who asks, on whose behalf code runs, and what it may reach: the first argument of everything that touches the store.
 import type { Kysely } from 'kysely'
 import type { Clock } from './clock.ts'
-import type { Controller } from './controller.ts'
 import type { Change } from './store/changes.ts'
 import type { Database } from './store/database.ts'
 import type { Reader } from './store/store.ts'
@@ -31,6 +30,11 @@ export function readerOf(caller: Caller): Reader {
   return { id: caller.kind, isAdministrator: caller.kind !== 'anonymous' }
 }
 
+/** Returns the caller as an actor for audit records only, even if its session has ended. */
+export function toActor(caller: Caller): Caller {
+  return caller.kind === 'identity' ? { ...caller, isActorOnly: true } : caller
+}
+
 export interface Origin {
   readonly requestId: string
   /** The peer's address without port; undefined where no connection is involved. */
@@ -38,7 +42,6 @@ export interface Origin {
 }
 
 export interface Context {
-  readonly controller: Controller
   readonly db: Kysely<Database>
   readonly clock: Clock
   readonly caller: Caller

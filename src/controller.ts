@@ -5,7 +5,7 @@ import { revokeSessions } from './access/session-revocation.ts'
 import { requireUsableAdministrator } from './auth/administrators.ts'
 import { ApiSessions } from './auth/api-sessions.ts'
 import { AuthPolicyCache } from './auth/auth-policies.ts'
-import { requireSameRights, toActor } from './auth/callers.ts'
+import { requireSameRights } from './auth/callers.ts'
 import { ClientTrustStore } from './auth/client-trust.ts'
 import { ExtensionRequests } from './auth/extension-requests.ts'
 import { FailedLoginLimiter } from './auth/failed-sign-ins.ts'
@@ -14,12 +14,12 @@ import { Passwords } from './auth/passwords.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import { SignInRecorder } from './auth/sign-in-recorder.ts'
 import { WriteLimits } from './auth/write-limits.ts'
-import type { Behaviors } from './behavior.ts'
+import { Behaviors } from './behavior.ts'
 import { registerBehaviors } from './behaviors.ts'
 import type { Clock } from './clock.ts'
 import { reportStartInPast } from './clock-jumps.ts'
 import { type Config, listCertificateHosts } from './config.ts'
-import type { Caller, Context, Origin, WriteContext } from './context.ts'
+import { Contexts } from './contexts.ts'
 import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
@@ -35,10 +35,10 @@ import { Traces } from './routers/traces.ts'
 import { UsableRouters } from './routers/usable-routers.ts'
 import { ConfigSchemas } from './schema/config-schemas.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit-seal.ts'
-import type { AuditEvent, Change } from './store/changes.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
+import { EntityStore } from './store/entities.ts'
 import type { ProjectionError } from './store/projection.ts'
-import type { AuditOrigin, Store } from './store/store.ts'
+import type { Store } from './store/store.ts'
 import { WatchedClock } from './watched-clock.ts'
 
 export interface Controller {
@@ -68,10 +68,8 @@ export interface Controller {
   readonly behaviors: Behaviors
   readonly usableRouters: UsableRouters
   readonly startedAt: number
-  /** What code works with on behalf of a caller. */
-  context(caller: Caller, origin?: Origin): Context
-  /** Writes an audit record of what a caller did before. Its rights are not asked again, because nothing is done now. */
-  recordEvent(caller: Caller, origin: Origin, event: AuditEvent): Promise<void>
+  readonly entities: EntityStore
+  readonly contexts: Contexts
   /** Writes what memory knows, and closes the store. */
   close(): Promise<void>
 }
@@ -86,8 +84,6 @@ export interface OpenOptions {
   readonly clock: Clock
   readonly log: Log
 }
-
-const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
 /**
  * Opens the controller of a data directory that was initialized. The caller holds the directory's lock.
@@ -134,23 +130,31 @@ async function assemble(
   await reportStartInPast(store.db, clock)
   const access = new Access(startedAt, live)
   const references = new ReferenceCache()
-  const readyRecords = new RecordCache()
+  const behaviors = new Behaviors()
+  const entities = new EntityStore(behaviors)
+  const readyRecords = new RecordCache({ behaviors, references })
   const authPolicies = new AuthPolicyCache()
   const extensionRequests = new ExtensionRequests()
-  const sessions = new ApiSessions(tokens, config['session.timeout'], clock)
+  const sessions = new ApiSessions({
+    entities,
+    tokens,
+    clock,
+    timeout: config['session.timeout'],
+    maxPerIdentity: config['limits.sessionsPerIdentity'],
+  })
   clock.onStep((milliseconds) => sessions.followClock(milliseconds))
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   await store.projections.start(access, sessions, authPolicies, extensionRequests, references, readyRecords)
   const clientTrust = new ClientTrustStore(authority)
   const passwordHasher = new PasswordHasher(config['limits.passwordQueue'])
-  const passwords = new Passwords({ hasher: passwordHasher, authPolicies, sessions })
-  const enrollments = new EnrollmentIssuer(config, authority)
+  const passwords = new Passwords({ entities, hasher: passwordHasher, authPolicies, sessions })
+  const enrollments = new EnrollmentIssuer(entities, config, authority)
   const configSchemas = new ConfigSchemas()
-  const membership = await ControllerMembership.load(store.db, config, authority)
+  const membership = await ControllerMembership.load(store.db, entities, config, authority)
   const { network } = live
-  const routers = new Routers(config)
+  const routers = new Routers(entities, config)
   const usableRouters = new UsableRouters(access, network)
-  const behaviors = registerBehaviors({
+  registerBehaviors(behaviors, {
     access,
     authPolicies,
     clientTrust,
@@ -165,6 +169,12 @@ async function assemble(
     sessions,
     usableRouters,
   })
+  // In this order: whether the caller may at all comes first, and sessions end for what is certain to commit.
+  const contexts = new Contexts(store, clock, [
+    { before: (caller, earlier) => requireSameRights({ sessions, authPolicies }, caller, earlier) },
+    { after: (tx, _earlier, own) => requireUsableAdministrator(tx, own) },
+    { after: (tx, earlier, own) => revokeSessions(access, tx, earlier, own) },
+  ])
   const controller: Controller = {
     config,
     clock,
@@ -192,17 +202,14 @@ async function assemble(
     traces: new Traces(),
     behaviors,
     startedAt,
-    context: (caller, origin = BACKGROUND) => new ControllerContext(controller, caller, origin),
-    recordEvent: (caller, origin, event) =>
-      controller
-        .context(toActor(caller), origin)
-        .write(async (tx) => tx.record({ ...event, audit: 'event', at: tx.clock.now(), isAuditOnly: true })),
+    entities,
+    contexts,
     async close() {
-      const system = controller.context({ kind: 'system' })
+      const system = contexts.create({ kind: 'system' })
       const resources = new OpenResources()
       resources.add(() => store.close())
       for (const counter of [controller.signIns, controller.refusals]) {
-        resources.add(() => counter.flush(system, { isFinal: true }))
+        resources.add(() => counter.flush(contexts, { isFinal: true }))
       }
       resources.add(() => sessions.flush(system))
       const [failure] = await resources.close()
@@ -210,60 +217,4 @@ async function assemble(
     },
   }
   return controller
-}
-
-class ControllerContext implements Context {
-  readonly controller: Controller
-  readonly caller: Caller
-  readonly origin: Origin
-
-  constructor(controller: Controller, caller: Caller, origin: Origin) {
-    this.controller = controller
-    this.caller = caller
-    this.origin = origin
-  }
-
-  get db() {
-    return this.controller.store.db
-  }
-
-  get clock() {
-    return this.controller.clock
-  }
-
-  write: Context['write'] = (body) => {
-    const { controller, clock, caller, origin } = this
-    return controller.store.write(
-      async ({ db, groupChanges, record }) => {
-        const changes: Change[] = []
-        const note = (change: Change) => {
-          changes.push(change)
-          record(change)
-        }
-        requireSameRights(controller, caller, groupChanges)
-        const tx: WriteContext = { controller, clock, caller, origin, db, record: note }
-        const result = await body(tx)
-        await requireUsableAdministrator(tx, changes)
-        await revokeSessions(tx, groupChanges, [...changes])
-        return result
-      },
-      toAuditOrigin(caller, origin),
-    )
-  }
-}
-
-function toAuditOrigin(caller: Caller, { requestId, address }: Origin): AuditOrigin {
-  const isPrivileged = caller.kind === 'identity' ? caller.isAdmin : caller.kind !== 'anonymous'
-  return { actor: toAuditActor(caller), requestId, address: address ?? null, isPrivileged }
-}
-
-function toAuditActor(caller: Caller): AuditOrigin['actor'] {
-  switch (caller.kind) {
-    case 'identity':
-      return { kind: 'identity', id: caller.identityId, name: caller.identityName }
-    case 'local-operator':
-      return { kind: 'local', id: null, name: caller.osUser }
-    default:
-      return { kind: caller.kind, id: null, name: null }
-  }
 }

@@ -7,7 +7,7 @@ import { SessionTokens } from './auth/session-tokens.ts'
 import type { Clock } from './clock.ts'
 import { getAdvertisedAddress, listCertificateHosts, type Overrides, readConfig, renderConfigFile } from './config.ts'
 import type { Context } from './context.ts'
-import { openController } from './controller.ts'
+import { type Controller, openController } from './controller.ts'
 import {
   DataDirectoryError,
   getDataPaths,
@@ -25,7 +25,7 @@ import { identities } from './resources/identities.ts'
 import { AUDIT_KEY_BYTES } from './store/audit-seal.ts'
 import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
 import { createDatabase } from './store/dialects/sqlite/maintenance.ts'
-import { insert, newEntity, removeInTransaction } from './store/entities.ts'
+import { newEntity } from './store/entities.ts'
 
 // Long enough for the person who starts a controller to copy it, too short to be useful in an old terminal.
 const BOOTSTRAP_LIFETIME_MS = 60 * 60 * 1000
@@ -76,7 +76,7 @@ export async function initializeDirectory({
     })
     const controller = await openController({ directory, config, clock, log: silentLog })
     try {
-      await createFirstAdministrator(controller.context({ kind: 'system' }), administrator)
+      await createFirstAdministrator(controller, administrator)
     } finally {
       await controller.close()
     }
@@ -102,16 +102,20 @@ async function prepareDatabase(directory: string, clock: Clock): Promise<void> {
   await createDatabase(database, clock)
 }
 
-async function createFirstAdministrator(context: Context, administrator: Administrator | undefined): Promise<void> {
+async function createFirstAdministrator(
+  controller: Controller,
+  administrator: Administrator | undefined,
+): Promise<void> {
+  const context = controller.contexts.create({ kind: 'system' })
   await context.write(async (tx) => {
     const administratorRow = await tx.db
       .selectFrom('identities')
       .select('id')
       .where('isDefaultAdmin', '=', 1)
       .executeTakeFirst()
-    if (!administratorRow) await insert(tx, identities, newFirstAdministrator(tx))
+    if (!administratorRow) await controller.entities.insert(tx, identities, newFirstAdministrator(tx))
   })
-  if (administrator) await recoverAdministrator(context, administrator)
+  if (administrator) await recoverAdministrator(controller, context, administrator)
 }
 
 function newFirstAdministrator(tx: Pick<Context, 'clock'>) {
@@ -119,12 +123,12 @@ function newFirstAdministrator(tx: Pick<Context, 'clock'>) {
 }
 
 /** A new bootstrap token for the first administrator; earlier ones end. */
-export async function createBootstrapToken(context: Context): Promise<string> {
-  const { controller, clock } = context
+export async function createBootstrapToken(controller: Controller): Promise<string> {
+  const context = controller.contexts.create({ kind: 'system' })
   const identityId = await findFirstAdministrator(context)
-  const expiresAt = clock.now() + BOOTSTRAP_LIFETIME_MS
+  const expiresAt = context.clock.now() + BOOTSTRAP_LIFETIME_MS
   const { token } = await context.write(async (tx) => {
-    await endBootstrapTokens(tx)
+    await endBootstrapTokens(controller.entities, tx)
     // An identity has one outstanding enrollment of a method, and this one must come about.
     const outstanding = await tx.db
       .selectFrom('enrollments')
@@ -132,7 +136,7 @@ export async function createBootstrapToken(context: Context): Promise<string> {
       .where('identityId', '=', identityId)
       .where('method', '=', 'updb')
       .executeTakeFirst()
-    if (outstanding) await removeInTransaction(tx, enrollments, outstanding.id)
+    if (outstanding) await controller.entities.removeInTransaction(tx, enrollments, outstanding.id)
     return controller.enrollments.store(tx, { identityId, method: 'updb', expiresAt, isBootstrap: true })
   })
   return encodeBootstrap({

@@ -34,9 +34,9 @@ export async function recoverDirectory(options: RecoverOptions): Promise<Recover
     const config = readConfig(getDataPaths(directory).config, env)
     const controller = await openController({ directory, config, clock, log: silentLog })
     try {
-      const context = controller.context({ kind: 'local-operator', osUser })
+      const context = controller.contexts.create({ kind: 'local-operator', osUser })
       const identityId = identity === undefined ? undefined : await resolveIdentity(context, identity)
-      return await recoverAdministrator(context, administrator, identityId)
+      return await recoverAdministrator(controller, context, administrator, identityId)
     } finally {
       await controller.close()
     }

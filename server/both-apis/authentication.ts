@@ -1,9 +1,9 @@
 // Signing in. What is still owed afterwards, a second factor, is asked for by the session itself.
 
+import type { Method } from '../../src/auth/authentication-methods.ts'
+import { methods } from '../../src/auth/authentication-methods.ts'
 import type { ClientInfo } from '../../src/auth/create-api-session.ts'
 import { signIn } from '../../src/auth/flow.ts'
-import type { Method } from '../../src/auth/sign-in-attempt.ts'
-import { methods } from '../../src/auth/sign-in-attempt.ts'
 import { passwordLength, usernameLength } from '../../src/resources/authenticators.ts'
 import { envInfoSchema, sdkInfoSchema } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
@@ -55,13 +55,19 @@ export const authenticationOperations: readonly AnyOperation[] = [
     body: readFieldsBody<AuthenticateBody>(authenticateFields, { isRequired: false }),
     returns: { kind: 'record', resource: 'api-sessions' },
     responseHeaders: sessionHeaderSchemas,
-    async run({ context, query, body, certificates, headers, dialect }): Promise<Response> {
+    async run({ controller, context, query, body, certificates, headers, dialect }): Promise<Response> {
       const { username, password, ...reported } = body
       const presented = { certificates, ...(username ? { username } : {}), ...(password ? { password } : {}) }
-      const { apiSessionId, isExtendRequested } = await signIn(context, query.method as Method, presented, reported)
+      const { apiSessionId, isExtendRequested } = await signIn(
+        controller,
+        context,
+        query.method as Method,
+        presented,
+        reported,
+      )
       const sessionDialect = detectSignInDialect(headers, reported.sdkInfo, dialect)
-      const token = context.controller.sessions.deriveToken(apiSessionId)
-      return dataResponse(await renderOwnSession(context, apiSessionId, sessionDialect), {
+      const token = controller.sessions.deriveToken(apiSessionId)
+      return dataResponse(await renderOwnSession(controller, context, apiSessionId, sessionDialect), {
         headers: { ...sessionHeaders(token), ...extensionHeaders(sessionDialect, isExtendRequested) },
       })
     },

@@ -2,6 +2,7 @@
 
 import type { OwnSessionView } from '../../src/auth/api-session-behavior.ts'
 import type { Context } from '../../src/context.ts'
+import type { Controller } from '../../src/controller.ts'
 import { errors } from '../../src/errors.ts'
 import type { RawJson } from '../../src/records/raw-json.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
@@ -18,9 +19,14 @@ export function requireApiSessionId({ caller }: Pick<Context, 'caller'>): string
 }
 
 /** A session as it is shown to itself, in the words of its dialect. */
-export function renderOwnSession(context: Context, id: string, dialect: Call['dialect']): Promise<RawJson> {
+export function renderOwnSession(
+  controller: Controller,
+  context: Context,
+  id: string,
+  dialect: Call['dialect'],
+): Promise<RawJson> {
   const view: OwnSessionView = { totpWords: TOTP_QUERY_WORDS[dialect] }
-  return renderRecord(context, apiSessions, id, { view })
+  return renderRecord(controller, context, apiSessions, id, { view })
 }
 
 const BOTH = ['client', 'management'] as const
@@ -35,8 +41,8 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     summary: "Shows the caller's own session.",
     access: { permission: 'current-api-session.read', grantedTo: 'partial' },
     returns: { kind: 'record', resource: 'api-sessions' },
-    run: async ({ context, dialect }) =>
-      dataResponse(await renderOwnSession(context, requireApiSessionId(context), dialect)),
+    run: async ({ controller, context, dialect }) =>
+      dataResponse(await renderOwnSession(controller, context, requireApiSessionId(context), dialect)),
   }),
   defineOperation({
     id: 'deleteCurrentApiSession',
@@ -47,9 +53,9 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     summary: "Signs out: ends the caller's own session.",
     access: { permission: 'current-api-session.delete', grantedTo: 'partial' },
     returns: { kind: 'empty' },
-    async run({ context }) {
+    async run({ controller, context }) {
       const id = requireApiSessionId(context)
-      await context.controller.sessions.end(context, id, 'none')
+      await controller.sessions.end(context, id, 'none')
       return emptyResponse()
     },
   }),

@@ -40,8 +40,7 @@ const versionOperation = (id: string, path: string) =>
     summary: 'Shows the version of the controller and where its APIs are found.',
     access: INFORMATION,
     returns: { kind: 'data', schema: versionShape },
-    run: ({ context }) =>
-      dataResponse({ ...version, capabilities: [], apiVersions: listApiVersions(context.controller) }),
+    run: ({ controller }) => dataResponse({ ...version, capabilities: [], apiVersions: listApiVersions(controller) }),
   })
 
 function listApiVersions({ config }: Controller) {
@@ -90,7 +89,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     summary: 'Shows by which protocols and addresses clients reach the controller.',
     access: INFORMATION,
     returns: { kind: 'data', schema: { type: 'object' } },
-    run: ({ context }) => dataResponse({ https: { address: getAdvertisedAddress(context.controller.config) } }),
+    run: ({ controller }) => dataResponse({ https: { address: getAdvertisedAddress(controller.config) } }),
   }),
   defineOperation({
     id: 'listSpecs',
@@ -101,7 +100,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     summary: 'Lists the documents that describe the APIs.',
     access: INFORMATION,
     returns: { kind: 'data', schema: listOf(specShape) },
-    run: ({ context }) => dataResponse(SPECS.map((id) => specRecord(id, context.controller))),
+    run: ({ controller }) => dataResponse(SPECS.map((id) => specRecord(id, controller))),
   }),
   defineOperation({
     id: 'detailSpec',
@@ -112,7 +111,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     summary: 'Shows one document that describes an API.',
     access: INFORMATION,
     returns: { kind: 'data', schema: specShape },
-    run: ({ context, params }) => dataResponse(specRecord(requireSpecId(params.id), context.controller)),
+    run: ({ controller, params }) => dataResponse(specRecord(requireSpecId(params.id), controller)),
   }),
   defineOperation({
     id: 'detailSpecBody',
@@ -139,8 +138,8 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     access: { public: 'an enrolling client must be able to trust the controller before anyone knows it' },
     returns: { kind: 'raw', contentType: 'application/pkcs7-mime' },
     hasOneForm: true,
-    run: ({ context }) =>
-      rawResponse('application/pkcs7-mime', encodeCertificateStore(context.controller.authority.bundle), {
+    run: ({ controller }) =>
+      rawResponse('application/pkcs7-mime', encodeCertificateStore(controller.authority.bundle), {
         'content-transfer-encoding': 'base64',
       }),
   }),

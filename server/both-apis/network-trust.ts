@@ -20,7 +20,7 @@ export const networkTrustOperations: readonly AnyOperation[] = [
         items: { type: 'object', properties: { name: { type: 'string' }, token: { type: 'string' } } },
       },
     },
-    run: async ({ context }) =>
-      dataResponse([{ name: 'default', token: await context.controller.enrollments.signNetworkJwt(NETWORK_AUDIENCE) }]),
+    run: async ({ controller }) =>
+      dataResponse([{ name: 'default', token: await controller.enrollments.signNetworkJwt(NETWORK_AUDIENCE) }]),
   }),
 ]

@@ -41,8 +41,8 @@ function changeOperation(how: 'replace' | 'patch', words: Pick<AnyOperation, 'id
     access: { permission: 'current-identity.update', grantedTo: 'authenticated' },
     body: readFieldsBody<OwnAuthenticatorChange>(ownFields, { purpose: how, tolerated: recordMembers(authenticators) }),
     returns: { kind: 'empty' },
-    async run({ context, params, body }) {
-      await changeOwnAuthenticator(context, requireIdentityId(context), params.id ?? '', how, body)
+    async run({ controller, context, params, body }) {
+      await changeOwnAuthenticator(controller, context, requireIdentityId(context), params.id ?? '', how, body)
       return emptyResponse()
     },
   })

@@ -1,7 +1,6 @@
 // How services are shown: as an identity sees them, with the data of the requested config types.
 import type { Viewer } from '../../src/access/viewers.ts'
 import { resolveConfigTypes } from '../../src/auth/create-api-session.ts'
-import type { Context } from '../../src/context.ts'
 import type { Presentation } from '../../src/records/presentation.ts'
 import type { ServiceView } from '../../src/services/service-behavior.ts'
 import type { Restriction } from '../../src/store/lists.ts'
@@ -16,14 +15,14 @@ export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
 }
 
 /** Returns the config types of a call; defaults to those of its session. */
-async function readConfigTypes({ context, query }: Call): Promise<readonly string[]> {
+async function readConfigTypes({ controller, context, query }: Call): Promise<readonly string[]> {
   const requestedTypes = query.configTypes as readonly string[] | undefined
   if (requestedTypes)
     return resolveConfigTypes(
       context,
       requestedTypes.flatMap((entry) => entry.split(',')),
     )
-  const { caller, controller } = context
+  const { caller } = context
   const session = caller.kind === 'identity' ? controller.sessions.get(caller.apiSessionId) : undefined
   return session?.configTypes ?? []
 }
@@ -35,6 +34,9 @@ export async function presentServices(call: Call, viewer: Viewer): Promise<Prese
 }
 
 /** Restricts a list to the services that a viewer sees: all for an administrator, else those that its policies grant. */
-export function restrictToVisible({ controller }: Context, { identity, isAdmin }: Viewer): readonly Restriction[] {
+export function restrictToVisible(
+  { controller }: Pick<Call, 'controller'>,
+  { identity, isAdmin }: Viewer,
+): readonly Restriction[] {
   return isAdmin ? [] : [controller.access.scopes.servicesOf(identity)]
 }

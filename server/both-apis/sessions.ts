@@ -5,7 +5,6 @@ import type { PolicyType } from '../../src/policy/policy-index.ts'
 import { sessions, sessionTypes } from '../../src/resources/sessions.ts'
 import { f, type Tags } from '../../src/schema/fields.ts'
 import type { NewSessionView } from '../../src/sessions/session-behavior.ts'
-import { removeInTransaction } from '../../src/store/entities.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
 import { renderRecord, respondWithList, respondWithRecord } from '../resource-operations.ts'
@@ -50,9 +49,10 @@ export const sessionOperations: readonly AnyOperation[] = [
     }),
     returns: { kind: 'record', resource: 'sessions', isNew: true },
     errorStatuses: [404],
-    async run({ context, body }) {
-      const viewer = await getViewer(context.controller.sessions, context)
+    async run({ controller, context, body }) {
+      const viewer = await getViewer(controller.sessions, context)
       const id = await createSession(
+        controller,
         context,
         { ...viewer, apiSessionId: requireApiSessionId(context) },
         {
@@ -62,7 +62,7 @@ export const sessionOperations: readonly AnyOperation[] = [
         },
       )
       const view: NewSessionView = { maker: viewer.identity }
-      return dataResponse(await renderRecord(context, sessions, id, { view }), { status: 201 })
+      return dataResponse(await renderRecord(controller, context, sessions, id, { view }), { status: 201 })
     },
   }),
   defineOperation({
@@ -88,7 +88,7 @@ export const sessionOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     async run(call) {
       const { id } = await requireVisibleRow(call, sessions)
-      await call.context.write((tx) => removeInTransaction(tx, sessions, id, 'none'))
+      await call.context.write((tx) => call.controller.entities.removeInTransaction(tx, sessions, id, 'none'))
       return emptyResponse()
     },
   }),
@@ -106,7 +106,7 @@ export const sessionOperations: readonly AnyOperation[] = [
     },
     async run(call) {
       const { id } = await requireVisibleRow(call, sessions)
-      return dataResponse({ routePath: call.context.controller.network.routePathOf(id) })
+      return dataResponse({ routePath: call.controller.network.routePathOf(id) })
     },
   }),
 ]

@@ -71,7 +71,8 @@ const byMethod: readonly AnyOperation[] = [
     body: readFieldsBody<EnrollBody>({ clientCsr, token: tokenField }),
     returns: ENROLLED,
     errorStatuses: [409],
-    run: async ({ context, body }) => dataResponse(await enroll(context, request('ott', body.token, body))),
+    run: async ({ controller, context, body }) =>
+      dataResponse(await enroll(controller, context, request('ott', body.token, body))),
   }),
   defineOperation<EnrollBody>({
     ...COMMON,
@@ -84,7 +85,8 @@ const byMethod: readonly AnyOperation[] = [
     body: readFieldsBody<EnrollBody>({ token: tokenField }),
     returns: ENROLLED,
     errorStatuses: [409],
-    run: async ({ context, body }) => dataResponse(await enroll(context, request('ottca', body.token, {}))),
+    run: async ({ controller, context, body }) =>
+      dataResponse(await enroll(controller, context, request('ottca', body.token, {}))),
   }),
   defineOperation({
     ...COMMON,
@@ -96,7 +98,8 @@ const byMethod: readonly AnyOperation[] = [
     access: PUBLIC,
     returns: ENROLLED,
     errorStatuses: [409],
-    run: async ({ context }) => dataResponse(await enroll(context, request('ca', undefined, {}))),
+    run: async ({ controller, context }) =>
+      dataResponse(await enroll(controller, context, request('ca', undefined, {}))),
   }),
   defineOperation<EnrollBody>({
     ...COMMON,
@@ -109,8 +112,8 @@ const byMethod: readonly AnyOperation[] = [
     body: readFieldsBody<EnrollBody>({ username, password: f.text({ ...secret, required: true }) }),
     returns: { kind: 'data', schema: requiredObject({ username: string }) },
     errorStatuses: [409],
-    run: async ({ context, query, body }) =>
-      dataResponse(await enroll(context, request('updb', query.token as string, body))),
+    run: async ({ controller, context, query, body }) =>
+      dataResponse(await enroll(controller, context, request('updb', query.token as string, body))),
   }),
 ]
 
@@ -132,8 +135,8 @@ const challenge: readonly AnyOperation[] = [
       contentType: 'application/json',
       schema: requiredObject({ signature: string, algorithm: string, kid: string, caPool: string }),
     },
-    run: ({ context, body }) => {
-      const proof = answerChallenge(context.controller.authority, body.keyId, body.nonce)
+    run: ({ controller, body }) => {
+      const proof = answerChallenge(controller.authority, body.keyId, body.nonce)
       return rawResponse('application/json', `${JSON.stringify(proof)}\n`)
     },
   }),
@@ -145,8 +148,7 @@ const challenge: readonly AnyOperation[] = [
     summary: 'Lists the public keys that sign enrollment JWTs.',
     access: BEFORE_TRUST,
     returns: { kind: 'raw', contentType: 'application/json', schema: requiredObject({ keys: listOf(anyObject) }) },
-    run: ({ context }) =>
-      rawResponse('application/json', `${JSON.stringify(toKeySet(context.controller.authority))}\n`),
+    run: ({ controller }) => rawResponse('application/json', `${JSON.stringify(toKeySet(controller.authority))}\n`),
   }),
 ]
 
@@ -166,11 +168,11 @@ export const enrollOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: objectOf({ ...certificates, username: string }) },
     errorStatuses: [409],
     hasOneForm: true,
-    async run({ context, query, headers, body }) {
+    async run({ controller, context, query, headers, body }) {
       const { token, method } = query as { token?: string; method?: string }
       const isPem = REQUEST_TYPES.some((type) => String(headers['content-type']).startsWith(type))
       if (isPem) assertAcceptsJson(headers.accept as string | undefined)
-      return dataResponse(await enroll(context, request(method, token, body)))
+      return dataResponse(await enroll(controller, context, request(method, token, body)))
     },
   }),
   ...byMethod,

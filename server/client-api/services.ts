@@ -41,24 +41,24 @@ const ROUTER_MEMBERS = [
 const TERMINATOR_MEMBERS = ['serviceId', 'service', 'routerId', 'identity']
 
 /** Refuses services that the caller may not see: what is not there and what is not granted look the same. */
-async function assertVisible(context: Context, { identity, isAdmin }: Viewer, id = ''): Promise<void> {
+async function assertVisible({ controller, context }: Call, { identity, isAdmin }: Viewer, id = ''): Promise<void> {
   if (isAdmin) await requireRow(context, services, id)
-  else if (!context.controller.access.isVisible(identity, id)) throw notFoundError('service', id)
+  else if (!controller.access.isVisible(identity, id)) throw notFoundError('service', id)
 }
 
 async function serviceRouters(call: Call): Promise<Response> {
-  const { context, params, headers } = call
+  const { controller, context, params, headers } = call
   const { id = '' } = params
-  const viewer = await getViewer(context.controller.sessions, context)
-  await assertVisible(context, viewer, id)
+  const viewer = await getViewer(controller.sessions, context)
+  await assertVisible(call, viewer, id)
   const { 'session-token': token } = headers
   if (token !== undefined) await assertSessionToken(context, String(token), id)
   // A client that asks for no page gets as many as it would ever try.
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
   const source = getListSource(call.operation, edgeRouters)
-  const ids = context.controller.usableRouters.listIds(viewer.identity, id)
-  const { page, records } = await pageOfIds(context, edgeRouters, plan, ids, source)
-  const texts = await renderRecords(context, edgeRouters, records, { only: ROUTER_MEMBERS })
+  const ids = controller.usableRouters.listIds(viewer.identity, id)
+  const { page, records } = await pageOfIds(controller, context, edgeRouters, plan, ids, source)
+  const texts = await renderRecords(controller, context, edgeRouters, records, { only: ROUTER_MEMBERS })
   return listUnder('edgeRouters', texts, page, source.filterableFields)
 }
 
@@ -87,8 +87,8 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: { ...listQuery, ...roleQuery, ...configTypesQuery },
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
-      const viewer = await getViewer(call.context.controller.sessions, call.context)
-      return respondWithList(call, services, restrictToVisible(call.context, viewer), {
+      const viewer = await getViewer(call.controller.sessions, call.context)
+      return respondWithList(call, services, restrictToVisible(call, viewer), {
         presentation: () => presentServices(call, viewer),
       })
     },
@@ -104,8 +104,8 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: configTypesQuery,
     returns: { kind: 'record', resource: 'services' },
     async run(call) {
-      const viewer = await getViewer(call.context.controller.sessions, call.context)
-      await assertVisible(call.context, viewer, call.params.id)
+      const viewer = await getViewer(call.controller.sessions, call.context)
+      await assertVisible(call, viewer, call.params.id)
       return respondWithRecord(call, services, call.params.id, {
         presentation: () => presentServices(call, viewer),
       })
@@ -124,7 +124,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'terminators', only: TERMINATOR_MEMBERS },
     async run(call) {
       const { id = '' } = call.params
-      await assertVisible(call.context, await getViewer(call.context.controller.sessions, call.context), id)
+      await assertVisible(call, await getViewer(call.controller.sessions, call.context), id)
       return respondWithList(call, terminators, [{ field: 'serviceId', equals: id }])
     },
   }),
@@ -153,10 +153,10 @@ export const clientServiceOperations: readonly AnyOperation[] = [
       kind: 'data',
       schema: { type: 'object', properties: { lastChangeAt: { type: 'string', format: 'date-time' } } },
     },
-    async run({ context }) {
-      const { access, sessions } = context.controller
+    async run({ controller, context }) {
+      const { access, sessions } = controller
       const session = sessions.get(requireApiSessionId(context))
-      const { identity } = await getViewer(context.controller.sessions, context)
+      const { identity } = await getViewer(sessions, context)
       return dataResponse({ lastChangeAt: toIsoTime(access.lastChangeFor(identity, session?.createdAt ?? 0)) })
     },
   }),
@@ -171,8 +171,8 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
     async run(call) {
-      const { identity, isAdmin } = await getViewer(call.context.controller.sessions, call.context)
-      const restrictions = isAdmin ? [] : [{ ids: call.context.controller.access.listRouters(identity) }]
+      const { identity, isAdmin } = await getViewer(call.controller.sessions, call.context)
+      const restrictions = isAdmin ? [] : [{ ids: call.controller.access.listRouters(identity) }]
       return respondWithList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...restrictions])
     },
   }),

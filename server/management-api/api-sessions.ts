@@ -38,8 +38,8 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     summary: 'Ends one API session.',
     access: { permission: 'api-session.delete', grantedTo: 'administrator', isForbidden: true },
     returns: { kind: 'empty' },
-    async run({ context, params }) {
-      await context.controller.sessions.end(context, params.id ?? '', 'event')
+    async run({ controller, context, params }) {
+      await controller.sessions.end(context, params.id ?? '', 'event')
       return emptyResponse()
     },
   }),

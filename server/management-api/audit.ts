@@ -49,14 +49,14 @@ export const auditOperations: readonly AnyOperation[] = [
     summary: 'Lists who changed what, when and from where, the newest first.',
     query: listQuery,
     returns: { kind: 'data', schema: { type: 'array', items: recordSchema } },
-    async run({ context, query }) {
+    async run({ controller, context, query }) {
       const plan = planList(listParameters(query))
       const names = auditSource.filterableFields
       if (plan.limit === 'none') {
-        const rows = await queryAuditRows(context, plan)
-        return streamList(context, rows, (batch) => batch.map(toAuditJson), plan, names)
+        const rows = await queryAuditRows(controller.store, context, plan)
+        return streamList(controller.store, context, rows, (batch) => batch.map(toAuditJson), plan, names)
       }
-      const { rows, ...window } = await listAuditRecords(context, plan)
+      const { rows, ...window } = await listAuditRecords(controller.store, context, plan)
       return listResponse(rows.map(toAuditJson), window, names)
     },
   }),
@@ -87,8 +87,12 @@ export const auditOperations: readonly AnyOperation[] = [
         },
       },
     },
-    async run({ context, query }) {
-      const { findings, records, first, last } = await verifyAudit(context, query.hash as string | undefined)
+    async run({ controller, context, query }) {
+      const { findings, records, first, last } = await verifyAudit(
+        controller,
+        context,
+        query.hash as string | undefined,
+      )
       const toEnd = (record: typeof first) => (record ? { id: record.n, hash: record.hash } : null)
       return dataResponse({ isWhole: findings.length === 0, records, first: toEnd(first), last: toEnd(last), findings })
     },

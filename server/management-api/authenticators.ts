@@ -18,8 +18,8 @@ function extendOperation(extend: Extend, words: Pick<AnyOperation, 'id' | 'path'
     body: readFieldsBody({ rollKeys: f.bool({ summary: 'Whether the holder is asked for a new key, too.' }) }),
     returns: { kind: 'empty' },
     errorStatuses: [403],
-    async run({ context, params, body }) {
-      await extend(context, params.id ?? '', body.rollKeys === true)
+    async run({ controller, context, params, body }) {
+      await extend(controller.entities, context, params.id ?? '', body.rollKeys === true)
       return emptyResponse()
     },
   })
@@ -34,8 +34,8 @@ export const authenticatorOperations: readonly AnyOperation[] = [
     access: UPDATE,
     body: readFieldsBody({ expiresAt: f.time({ required: true, summary: 'Until when the token can be used.' }) }),
     returns: { kind: 'created', resource: 'enrollments' },
-    run: async ({ context, params, body }) =>
-      createdResponse('enrollments', await reEnroll(context, params.id ?? '', body.expiresAt)),
+    run: async ({ controller, context, params, body }) =>
+      createdResponse('enrollments', await reEnroll(controller, context, params.id ?? '', body.expiresAt)),
   }),
   extendOperation(requestExtension, {
     id: 'requestExtendAuthenticator',

@@ -13,8 +13,8 @@ export const edgeRouterOperations: readonly AnyOperation[] = [
     summary: 'Takes the credential of an edge router, and lets it enroll again.',
     access: { permission: 'edge-router.update', grantedTo: 'administrator' },
     returns: { kind: 'empty' },
-    async run({ context, params }) {
-      await context.controller.routers.reEnroll(context, params.id ?? '')
+    async run({ controller, context, params }) {
+      await controller.routers.reEnroll(context, params.id ?? '')
       return emptyResponse()
     },
   }),

@@ -15,8 +15,8 @@ export const enrollmentOperations: readonly AnyOperation[] = [
     access: { permission: 'enrollment.update', grantedTo: 'administrator' },
     body: readFieldsBody({ expiresAt: f.time({ required: true, summary: 'Until when the new token can be used.' }) }),
     returns: { kind: 'data', schema: requiredObject({ _links: links, id: text }) },
-    async run({ context, params: { id = '' }, body }) {
-      await context.controller.enrollments.refresh(context, id, body.expiresAt)
+    async run({ controller, context, params: { id = '' }, body }) {
+      await controller.enrollments.refresh(context, id, body.expiresAt)
       return dataResponse({ _links: { self: { href: `./enrollments/${id}` } }, id })
     },
   }),

@@ -35,8 +35,8 @@ export const identityOperations: readonly AnyOperation[] = [
       durationMinutes: f.int({ ...DURATION_MINUTES, required: true, summary: 'For how long; 0 is without an end.' }),
     }),
     returns: { kind: 'empty' },
-    async run({ context, params, body }) {
-      await context.write((tx) => disable(tx, params.id ?? '', body.durationMinutes))
+    async run({ controller, context, params, body }) {
+      await context.write((tx) => disable(controller.entities, tx, params.id ?? '', body.durationMinutes))
       return emptyResponse()
     },
   }),
@@ -48,8 +48,8 @@ export const identityOperations: readonly AnyOperation[] = [
     summary: 'Lets a disabled identity in again.',
     access: UPDATE,
     returns: { kind: 'empty' },
-    async run({ context, params }) {
-      await context.write((tx) => enable(tx, params.id ?? ''))
+    async run({ controller, context, params }) {
+      await context.write((tx) => enable(controller.entities, tx, params.id ?? ''))
       return emptyResponse()
     },
   }),
@@ -71,9 +71,9 @@ export const identityOperations: readonly AnyOperation[] = [
       kind: 'data',
       schema: objectOf({ enabled: flag, traceId: text, until: time }),
     },
-    async run({ context, params, body }) {
+    async run({ controller, context, params, body }) {
       const { id } = await requireRow(context, identities, params.id)
-      const { traces } = context.controller
+      const { traces } = controller
       const now = context.clock.now()
       if (!body.enabled) {
         const traceId = traces.stop(id)?.traceId ?? (body.traceId || newToken())

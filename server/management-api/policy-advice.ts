@@ -1,6 +1,7 @@
 // Whether an identity may reach a service, in the record that administrators' tools know.
 import { loadRoleBearer } from '../../src/access/role-bearers.ts'
 import type { Context } from '../../src/context.ts'
+import type { Controller } from '../../src/controller.ts'
 import { notFoundError } from '../../src/errors.ts'
 import { RawJson, toJsonText } from '../../src/records/raw-json.ts'
 import { entityReference, flag, listOf, objectOf, text, whole } from '../../src/schema/json-schema.ts'
@@ -29,34 +30,39 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
     summary: 'Shows whether an identity may dial or host a service, and over which edge routers.',
     access: { permission: 'identity.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: advice },
-    async run({ context, params: { id = '', serviceId = '' } }) {
+    async run({ controller, context, params: { id = '', serviceId = '' } }) {
       const identity = await loadRoleBearer(context, id)
-      const { index } = context.controller.access
-      const service = await referenceTo(context, 'services', serviceId)
+      const { index } = controller.access
+      const service = await referenceTo(controller, context, 'services', serviceId)
       if (!service) throw notFoundError('service', serviceId)
       return dataResponse({
         identityId: id,
-        identity: await referenceTo(context, 'identities', id),
+        identity: await referenceTo(controller, context, 'identities', id),
         serviceId,
         service,
         isDialAllowed: index.grants(identity, serviceId, 'Dial'),
         isBindAllowed: index.grants(identity, serviceId, 'Bind'),
         identityRouterCount: index.routersOf(identity).length,
         serviceRouterCount: index.routersOfService(serviceId).length,
-        commonRouters: await routerReferences(context, index.commonRouters(identity, serviceId)),
+        commonRouters: await routerReferences(controller, context, index.commonRouters(identity, serviceId)),
       })
     },
   }),
 ]
 
-async function referenceTo(context: Context, plural: string, id: string): Promise<RawJson | undefined> {
-  const references = await context.controller.references.find(context.db, plural, [id])
+async function referenceTo(
+  controller: Controller,
+  context: Context,
+  plural: string,
+  id: string,
+): Promise<RawJson | undefined> {
+  const references = await controller.references.find(context.db, plural, [id])
   const reference = references.get(id)
   return reference && new RawJson(reference.text)
 }
 
 /** References to edge routers that say, too, whether each is online. */
-async function routerReferences({ controller, db }: Context, ids: readonly string[]): Promise<RawJson[]> {
+async function routerReferences(controller: Controller, { db }: Context, ids: readonly string[]): Promise<RawJson[]> {
   if (ids.length === 0) return []
   const references = await controller.references.find(db, 'edge-routers', ids)
   return ids.flatMap((id) => {

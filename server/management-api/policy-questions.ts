@@ -52,9 +52,9 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     access: READ,
     query: { type: TYPE },
     returns: { kind: 'data', schema: { type: 'object' } },
-    async run({ context, params: { identityId = '', serviceId = '' }, query }) {
+    async run({ controller, context, params: { identityId = '', serviceId = '' }, query }) {
       return dataResponse(
-        await advise(context, identityId, serviceId, (query.type as PolicyType | undefined) ?? 'Dial'),
+        await advise(controller, context, identityId, serviceId, (query.type as PolicyType | undefined) ?? 'Dial'),
       )
     },
   }),
@@ -72,7 +72,7 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     },
     async run(call) {
       const service = attributed(await requireRow(call.context, services, call.params.serviceId))
-      const { access } = call.context.controller
+      const { access } = call.controller
       const granting = access.index.servicePoliciesOfService(service.id, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
       const sides = mergeSelectors(granting.map(({ subjects }) => subjects))
@@ -95,8 +95,8 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       schema: { type: 'array', items: { type: 'object', 'x-example-filter': services.example.filter } },
     },
     async run(call) {
-      const { context, params } = call
-      const { access } = context.controller
+      const { controller, context, params } = call
+      const { access } = controller
       const identity = attributed(await requireRow(context, identities, params.identityId))
       const policies = access.findPolicies(identity, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
@@ -126,16 +126,16 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     }),
     returns: { kind: 'data', schema: { type: 'object' } },
     errorStatuses: [404],
-    async run({ context, body: { resource: plural, id, changes } }) {
+    async run({ controller, context, body: { resource: plural, id, changes } }) {
       const resource = getResource(plural)
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
       if (!changes || Object.keys(changes).length === 0)
-        return dataResponse(await computeImpact(context, { resource: plural, id, before }))
+        return dataResponse(await computeImpact(controller, context, { resource: plural, id, before }))
       const after = {
         ...before,
         ...readInput(resource, 'patch', changes, NO_TOLERANCE, before.typeId as string | undefined),
       }
-      return dataResponse(await computeImpact(context, { resource: plural, id, before, after }))
+      return dataResponse(await computeImpact(controller, context, { resource: plural, id, before, after }))
     },
   }),
 ]

@@ -27,10 +27,10 @@ export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((
     access: { permission: `${resource.name}.read`, grantedTo: 'administrator' },
     query: listQuery,
     returns: { kind: 'data', schema: { type: 'array', items: attribute } },
-    async run({ context, query }) {
+    async run({ controller, context, query }) {
       // Without a limit all of them, as clients expect.
       const plan = planList(listParameters(query), 'none')
-      const { values, ...window } = await listValues(context, resource, 'roleAttributes', plan)
+      const { values, ...window } = await listValues(controller.store, context, resource, 'roleAttributes', plan)
       return listResponse(
         values.map((value) => JSON.stringify(value)),
         window,

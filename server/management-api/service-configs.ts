@@ -27,9 +27,9 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     summary: "Lists the configs that an identity gets for services in place of the services' own, all of them.",
     access: { permission: 'identity.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: listOf(serviceConfig), isPage: true },
-    async run({ context, params }) {
+    async run({ controller, context, params }) {
       const { id } = await requireRow(context, identities, params.id)
-      const { references } = context.controller
+      const { references } = controller
       const rows = await context.db
         .selectFrom('service_configs')
         .select(['serviceId', 'configId'])
@@ -66,8 +66,8 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     access: UPDATE,
     body: readListBody<ServiceConfig>(pair, { maxItems: MAX_PAIRS }),
     returns: { kind: 'empty' },
-    async run({ context, params, body }) {
-      await addOverrides(context, params.id ?? '', body)
+    async run({ controller, context, params, body }) {
+      await addOverrides(controller.entities, context, params.id ?? '', body)
       return emptyResponse()
     },
   }),
@@ -79,8 +79,8 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     access: UPDATE,
     body: readListBody<ServiceConfig>(pair, { maxItems: MAX_PAIRS, isRequired: false }),
     returns: { kind: 'empty' },
-    async run({ context, params, body }) {
-      await removeOverrides(context, params.id ?? '', body)
+    async run({ controller, context, params, body }) {
+      await removeOverrides(controller.entities, context, params.id ?? '', body)
       return emptyResponse()
     },
   }),

@@ -19,13 +19,13 @@ export const serviceOverrides: OperationOverrides = {
   presentation: async (call) => presentServices(call, await viewerOf(call)),
   async restrict(call) {
     if (call.query.asIdentity === undefined) return []
-    return restrictToVisible(call.context, await viewerOf(call))
+    return restrictToVisible(call, await viewerOf(call))
   },
 }
 
-async function viewerOf({ context, query }: Call): Promise<Viewer> {
+async function viewerOf({ controller, context, query }: Call): Promise<Viewer> {
   const asIdentity = query.asIdentity as string | undefined
-  return asIdentity === undefined ? getViewer(context.controller.sessions, context) : namedViewer(context, asIdentity)
+  return asIdentity === undefined ? getViewer(controller.sessions, context) : namedViewer(context, asIdentity)
 }
 
 /** The identity of that id, or else of that name. @throws NOT_FOUND */

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Context } from '../../src/context.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
+import type { Store } from '../../src/store/store.ts'
 import { selectRows } from '../../src/store/subtypes.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { dataResponse } from '../responses.ts'
@@ -48,17 +49,18 @@ export const summaryOperations: readonly AnyOperation[] = [
     summary: 'Shows how many records of each kind there are.',
     access: { permission: 'summary.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: { type: 'object', additionalProperties: { type: 'integer' } } },
-    async run({ context }) {
+    async run({ controller, context }) {
       const counts: Record<string, number> = { ...NOTHING }
-      for (const [member, plural] of Object.entries(counted)) counts[member] = await countOf(context, plural)
+      for (const [member, plural] of Object.entries(counted))
+        counts[member] = await countOf(controller.store, context, plural)
       return dataResponse(counts)
     },
   }),
 ]
 
-async function countOf({ db, controller }: Context, plural: string): Promise<number> {
+async function countOf(store: Store, { db }: Context, plural: string): Promise<number> {
   const resource = (resources as readonly AnyResource[]).find((each) => each.plural === plural)
   if (!resource) return 0
   const query = selectRows(db, resource).select(sql<number>`count(*)`.as('n'))
-  return controller.store.count(query, [resource.table])
+  return store.count(query, [resource.table])
 }

@@ -2,7 +2,7 @@
 import type { Context, WriteContext } from '../context.ts'
 import { notFoundError } from '../errors.ts'
 import { serviceConfigs } from '../resources/service-configs.ts'
-import { get, insert, newEntity, removeInTransaction, update } from '../store/entities.ts'
+import { type EntityStore, get, newEntity } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 
 export interface ServiceConfig {
@@ -14,7 +14,12 @@ export interface ServiceConfig {
  * Gives an identity these configs; one that it has for the same service and of the same type makes way.
  * @throws NOT_FOUND for an identity, service or config that does not exist; then nothing is changed
  */
-export async function addOverrides(context: Context, identityId: string, pairs: readonly ServiceConfig[]) {
+export async function addOverrides(
+  entities: EntityStore,
+  context: Context,
+  identityId: string,
+  pairs: readonly ServiceConfig[],
+) {
   await context.write(async (tx) => {
     await assertIdentity(tx, identityId)
     await assertServices(tx, pairs)
@@ -24,9 +29,9 @@ export async function addOverrides(context: Context, identityId: string, pairs: 
       const present = await findOverride(tx, identityId, serviceId, configTypeId)
       if (!present) {
         const values = { identityId, serviceId, configId, configTypeId }
-        await insert(tx, serviceConfigs, newEntity(tx, serviceConfigs, values))
+        await entities.insert(tx, serviceConfigs, newEntity(tx, serviceConfigs, values))
       } else if (present.configId !== configId) {
-        await update(tx, serviceConfigs, await get(tx, serviceConfigs, present.id), { configId })
+        await entities.update(tx, serviceConfigs, await get(tx, serviceConfigs, present.id), { configId })
       }
     }
   })
@@ -36,13 +41,18 @@ export async function addOverrides(context: Context, identityId: string, pairs: 
  * Takes from an identity what it has for these services of the types of these configs, whichever config of the type that
  * is; what it does not have is passed over. @throws NOT_FOUND for an identity or config that does not exist
  */
-export async function removeOverrides(context: Context, identityId: string, pairs: readonly ServiceConfig[]) {
+export async function removeOverrides(
+  entities: EntityStore,
+  context: Context,
+  identityId: string,
+  pairs: readonly ServiceConfig[],
+) {
   await context.write(async (tx) => {
     await assertIdentity(tx, identityId)
     const types = await loadConfigTypes(tx, pairs)
     for (const { serviceId, configId } of pairs) {
       const present = await findOverride(tx, identityId, serviceId, types.get(configId) ?? '')
-      if (present) await removeInTransaction(tx, serviceConfigs, present.id)
+      if (present) await entities.removeInTransaction(tx, serviceConfigs, present.id)
     }
   })
 }

@@ -7,11 +7,18 @@ import type { RoleBearer } from '../policy/role-selector.ts'
 import { services } from '../resources/services.ts'
 import { sessions } from '../resources/sessions.ts'
 import type { Tags } from '../schema/fields.ts'
-import { insert, newEntity } from '../store/entities.ts'
+import { type EntityStore, newEntity } from '../store/entities.ts'
 import { prepareQuery } from '../store/prepared-queries.ts'
 import { getRecordTable } from '../store/record-tables.ts'
 import { isOneOf, untyped } from '../store/untyped.ts'
+import type { Access } from './access.ts'
 import type { EvaluatedPolicy } from './decision.ts'
+
+/** What sessions are opened with. */
+export interface SessionParts {
+  readonly access: Access
+  readonly entities: EntityStore
+}
 
 /** Who asks. */
 export interface SessionOwner {
@@ -42,27 +49,32 @@ const existingSession = prepareQuery<[apiSessionId: string, serviceId: string, t
  * @throws NOT_FOUND for a service that it does not see, COULD_NOT_VALIDATE where no policy of the type grants it,
  *   INVALID_POSTURE, NO_EDGE_ROUTERS_AVAILABLE
  */
-export async function createSession(context: Context, dialer: SessionOwner, request: SessionRequest): Promise<string> {
+export async function createSession(
+  parts: SessionParts,
+  context: Context,
+  dialer: SessionOwner,
+  request: SessionRequest,
+): Promise<string> {
   const { apiSessionId, identity } = dialer
   const { serviceId, type, tags } = request
   const [present] = await existingSession(context.db, apiSessionId, serviceId, type)
   if (present) return present.id
-  const grantedType = await requireReachable(context, dialer, request)
+  const grantedType = await requireReachable(parts.access, context, dialer, request)
   return context.write(async (tx) => {
     // Another request of the same client may have come first.
     const [made] = await existingSession(tx.db, apiSessionId, serviceId, type)
     if (made) return made.id
     const values = { apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, token: newToken() }
-    return (await insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')).id
+    return (await parts.entities.insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')).id
   })
 }
 
 async function requireReachable(
+  access: Access,
   context: Context,
   { identity, isAdmin, apiSessionId }: SessionOwner,
   { serviceId, type }: SessionRequest,
 ): Promise<PolicyType> {
-  const { access } = context.controller
   const isVisible = isAdmin
     ? await getRecordTable(services).exists(context.db, serviceId)
     : access.isVisible(identity, serviceId)

@@ -14,6 +14,7 @@ import { identities } from '../resources/identities.ts'
 import type { Change } from '../store/changes.ts'
 import { planList } from '../store/list-plan.ts'
 import { queryRows } from '../store/lists.ts'
+import type { Store } from '../store/store.ts'
 import type { Access } from './access.ts'
 import type { RecordChange } from './index-updates.ts'
 import { findRevokedSessions } from './session-revocation.ts'
@@ -50,23 +51,29 @@ const MAX_EXAMPLES = 10
 // How many identities are looked at before other requests get a turn.
 const BATCH = 250
 
+/** What an impact is computed with. */
+export interface ImpactParts {
+  readonly access: Access
+  readonly store: Store
+}
+
 /** Computes the impact of a change without making it; without `after`, of the deletion. */
-export async function computeImpact(context: Context, change: RecordChange): Promise<Impact> {
+export async function computeImpact(parts: ImpactParts, context: Context, change: RecordChange): Promise<Impact> {
   const loses = new Tally()
   const gains = new Tally()
   const unreachable = new Tally()
-  const concerned = await findAffectedIdentities(context, change)
+  const concerned = await findAffectedIdentities(parts, context, change)
   const looked = concerned.slice(0, MAX_IDENTITIES)
   for (let at = 0; at < looked.length; at += BATCH) {
     const some = looked.slice(at, at + BATCH)
-    compare(context, change, some, { loses, gains, unreachable })
+    compare(parts.access, change, some, { loses, gains, unreachable })
     await setImmediate()
   }
   return {
     loses: loses.effect(),
     gains: gains.effect(),
     unreachable: unreachable.effect(),
-    sessions: await countRevokedSessions(context, change),
+    sessions: await countRevokedSessions(parts.access, context, change),
     isComplete: looked.length === concerned.length,
   }
 }
@@ -83,6 +90,7 @@ interface Subject {
 type Values = NonNullable<Change['before']>
 
 async function findAffectedIdentities(
+  { access, store }: ImpactParts,
   context: Context,
   { resource, id, before, after }: RecordChange,
 ): Promise<Subject[]> {
@@ -91,14 +99,14 @@ async function findAffectedIdentities(
     const attributed = (of: Values): RoleBearer => ({ id, attributes: of.roleAttributes as string[] })
     return [{ name: values.name as string, before: attributed(values), after: after && attributed(after) }]
   }
-  const { index } = context.controller.access
+  const { index } = access
   const sides = [
     ...findSubjects(index, { resource, id, before }),
-    ...context.controller.access.withHypothetical([{ resource, id, before, after }], () =>
+    ...access.withHypothetical([{ resource, id, before, after }], () =>
       findSubjects(index, { resource, id, before: after }),
     ),
   ]
-  return findMatchingIdentities(context, mergeSelectors(sides))
+  return findMatchingIdentities(store, context, mergeSelectors(sides))
 }
 
 /** The identities' sides of the policies that a record is, or by which it is reached. */
@@ -131,10 +139,14 @@ function findSubjects(index: PolicyReader, { resource, id, before }: RecordChang
   }
 }
 
-async function findMatchingIdentities(context: Context, sides: readonly RoleSelector[]): Promise<Subject[]> {
+async function findMatchingIdentities(
+  store: Store,
+  context: Context,
+  sides: readonly RoleSelector[],
+): Promise<Subject[]> {
   if (sides.length === 0) return []
   const plan = { ...planList({}), limit: MAX_IDENTITIES + 1 }
-  const query = (await queryRows(context, identities, plan, [{ sides }])).compile()
+  const query = (await queryRows(store, context, identities, plan, [{ sides }])).compile()
   const { rows } = await context.db.executeQuery(query)
   return rows.map((row) => {
     const attributed = { id: row.id, attributes: JSON.parse(row.roleAttributes as string) as string[] }
@@ -158,8 +170,7 @@ interface Tallies {
   readonly unreachable: Tally
 }
 
-function compare({ controller }: Context, change: RecordChange, subjects: readonly Subject[], tallies: Tallies): void {
-  const { access } = controller
+function compare(access: Access, change: RecordChange, subjects: readonly Subject[], tallies: Tallies): void {
   const before = subjects.map((subject) => computeReach(access, subject.before))
   const after = access.withHypothetical([change], () =>
     subjects.map((subject) => (subject.after ? computeReach(access, subject.after) : undefined)),
@@ -247,7 +258,7 @@ class Tally {
 
 // ---- sessions ---------------------------------------------------------------------------------------------------------
 
-async function countRevokedSessions(context: Context, change: RecordChange): Promise<number> {
+async function countRevokedSessions(access: Access, context: Context, change: RecordChange): Promise<number> {
   const { resource, id, before, after } = change
   const owner = { identities: 'identityId', services: 'serviceId' } as const
   const field = owner[resource as keyof typeof owner]
@@ -255,10 +266,11 @@ async function countRevokedSessions(context: Context, change: RecordChange): Pro
     const rows = await context.db.selectFrom('sessions').select('id').where(field, '=', id).execute()
     return rows.length
   }
-  if (resource !== 'identities' || !before || !after) return (await findRevokedSessions(context, [], [change])).length
+  if (resource !== 'identities' || !before || !after)
+    return (await findRevokedSessions({ access, db: context.db }, [], [change])).length
   // Its row still says what it was.
   const identity = { id, attributes: after.roleAttributes as string[] }
   const own = context.db.selectFrom('sessions').select(['serviceId', 'type', 'apiSessionId'])
   const rows = await own.where('identityId', '=', id).execute()
-  return rows.filter((session) => !context.controller.access.decide({ ...session, identity }).isAllowed).length
+  return rows.filter((session) => !access.decide({ ...session, identity }).isAllowed).length
 }

@@ -6,6 +6,7 @@ import { sessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import { type PreparedQuery, prepareQuery } from '../store/prepared-queries.ts'
 import { isOneOf } from '../store/untyped.ts'
+import type { Access } from './access.ts'
 import type { RecordChange } from './index-updates.ts'
 
 /** A session with what decides whether it may live. */
@@ -17,18 +18,23 @@ interface CandidateSession {
   readonly identity: RoleBearer
 }
 
-type Reading = Pick<WriteContext, 'db' | 'controller'>
+/** The evaluator, and the database as the transaction sees it. */
+interface Reading {
+  readonly access: Access
+  readonly db: WriteContext['db']
+}
 
 /**
  * Revokes every session that the changes of this transaction de-authorize; administrators' sessions too.
  * @param earlier the changes of the transactions that commit together with this one; memory does not hold them yet
  */
 export async function revokeSessions(
+  access: Access,
   tx: WriteContext,
   earlier: readonly Change[],
   own: readonly Change[],
 ): Promise<void> {
-  const revokedSessions = await findRevokedSessions(tx, earlier, own)
+  const revokedSessions = await findRevokedSessions({ access, db: tx.db }, earlier, own)
   if (revokedSessions.length === 0) return
   // All by one statement, because a policy may have been the right of thousands, and nothing belongs to a session.
   const ids = revokedSessions.map(({ id }) => id)
@@ -54,7 +60,7 @@ export async function findRevokedSessions(
     for (const session of await findCandidates(context, earlier, own, change)) concerned.set(session.id, session)
   }
   if (concerned.size === 0) return []
-  const { access } = context.controller
+  const { access } = context
   return access.withHypothetical([...earlier, ...own], () =>
     [...concerned.values()].filter((session) => !access.decide(session).isAllowed),
   )
@@ -144,9 +150,7 @@ async function findCheckCandidates(
   changes: readonly RecordChange[],
   postureCheckId: string,
 ): Promise<CandidateSession[]> {
-  const demanding = tx.controller.access.withHypothetical(changes, (index) =>
-    index.servicePoliciesOfPostureCheck(postureCheckId),
-  )
+  const demanding = tx.access.withHypothetical(changes, (index) => index.servicePoliciesOfPostureCheck(postureCheckId))
   const candidates: CandidateSession[] = []
   for (const { type, subjects: identities, objects: services } of demanding) {
     const grant = { type: type as PolicyType, identities, services }
@@ -170,8 +174,8 @@ async function findPolicyCandidates(
   return candidates.filter(({ identity }) => matchesSelector(identities, identity))
 }
 
-function listMatchingServices({ controller }: Reading, earlier: readonly RecordChange[], side: RoleSelector): string[] {
-  return controller.access.withHypothetical(earlier, (index) => index.servicesMatching(side))
+function listMatchingServices({ access }: Reading, earlier: readonly RecordChange[], side: RoleSelector): string[] {
+  return access.withHypothetical(earlier, (index) => index.servicesMatching(side))
 }
 
 interface SessionCriteria {

@@ -9,13 +9,13 @@ import type { AuditDetail, Entity } from '../resources/define.ts'
 import { sessions as serviceSessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { insert, newEntity, removeAllIn, toResourceNoun } from '../store/entities.ts'
+import { type EntityStore, newEntity, toResourceNoun } from '../store/entities.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
 import type { Projection } from '../store/projection.ts'
 import { isOneOf } from '../store/untyped.ts'
+import type { Method } from './authentication-methods.ts'
 import { internConfigTypes, type LiveSession, LiveSessions, type SessionIdentity } from './live-sessions.ts'
 import { hashToken, type SessionTokens } from './session-tokens.ts'
-import type { Method } from './sign-in-attempt.ts'
 
 /** The result of a sign-in. */
 export interface NewSession {
@@ -57,22 +57,35 @@ const MAX_SERVICE_SESSIONS = 2_000
 // How many rows are read at once at the start: rows take more memory than live sessions.
 const PAGE = 5_000
 
+/** What sessions are stored with, and their limits. */
+interface Collaborators {
+  readonly entities: EntityStore
+  readonly tokens: SessionTokens
+  readonly clock: Clock
+  /** How long a session stays alive without being used, in milliseconds. */
+  readonly timeout: number
+  readonly maxPerIdentity: number
+}
+
 export class ApiSessions implements Projection {
   readonly name = 'API sessions'
+  readonly #entities: EntityStore
   readonly #tokens: SessionTokens
-  readonly #timeout: number
   readonly #clock: Clock
+  readonly #timeout: number
+  readonly #maxPerIdentity: number
   #live = new LiveSessions()
   /** Sessions whose last activity is not written yet. */
   #unflushed = new Set<LiveSession>()
   /** The identities of new sessions until their commit, by the record in the change feed. */
   readonly #newIdentities = new WeakMap<object, SessionIdentity>()
 
-  /** @param timeout how long a session stays alive without being used, in milliseconds */
-  constructor(tokens: SessionTokens, timeout: number, clock: Clock) {
+  constructor({ entities, tokens, clock, timeout, maxPerIdentity }: Collaborators) {
+    this.#entities = entities
     this.#tokens = tokens
-    this.#timeout = timeout
     this.#clock = clock
+    this.#timeout = timeout
+    this.#maxPerIdentity = maxPerIdentity
   }
 
   /** Takes up every session that was used within the timeout. Memory knows of later uses than the rows do. */
@@ -152,14 +165,16 @@ export class ApiSessions implements Projection {
     })
     this.#newIdentities.set(draft, identity)
     const details = method === undefined ? {} : { method }
-    const session = (await insert(tx, apiSessions, draft, undefined, audit, details)) as Entity<typeof apiSessions>
+    const session = (await this.#entities.insert(tx, apiSessions, draft, undefined, audit, details)) as Entity<
+      typeof apiSessions
+    >
     await this.#endSurplus(tx, session)
     return session
   }
 
   async #endSurplus(tx: WriteContext, { id: newest, identityId }: Entity<typeof apiSessions>): Promise<void> {
     const [countRow] = await countSessions(tx.db, identityId)
-    const surplus = (countRow?.n ?? 0) - tx.controller.config['limits.sessionsPerIdentity']
+    const surplus = (countRow?.n ?? 0) - this.#maxPerIdentity
     if (surplus <= 0) return
     const rows = await tx.db
       .selectFrom('api_sessions')
@@ -176,7 +191,7 @@ export class ApiSessions implements Projection {
       .sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
       .slice(0, Math.min(surplus, BATCH))
     const surplusIds = leastRecentlyUsed.map(({ id }) => id)
-    await removeAllIn(tx, apiSessions, surplusIds, 'none')
+    await this.#entities.removeAllIn(tx, apiSessions, surplusIds, 'none')
   }
 
   /** Revokes the selected sessions. Returns how many. */
@@ -186,7 +201,7 @@ export class ApiSessions implements Projection {
       ? all.where('identityId', '=', of.identityId).where('id', '!=', of.except ?? '')
       : all.where('authenticatorId', '=', of.authenticatorId)
     ).execute()
-    return removeAllIn(
+    return this.#entities.removeAllIn(
       tx,
       apiSessions,
       rows.map(({ id }) => id),
@@ -213,9 +228,9 @@ export class ApiSessions implements Projection {
         .execute()
       if (serviceSessionRows.length < MAX_SERVICE_SESSIONS) break
       const serviceSessionIds = serviceSessionRows.map(({ id }) => id)
-      await context.write((tx) => removeAllIn(tx, serviceSessions, serviceSessionIds))
+      await context.write((tx) => this.#entities.removeAllIn(tx, serviceSessions, serviceSessionIds))
     }
-    return context.write((tx) => removeAllIn(tx, apiSessions, ids, audit))
+    return context.write((tx) => this.#entities.removeAllIn(tx, apiSessions, ids, audit))
   }
 
   // ---- background -----------------------------------------------------------------------------------------------------

@@ -2,15 +2,15 @@
 import { sql } from 'kysely'
 import type { WriteContext } from '../context.ts'
 import { enrollments } from '../resources/enrollments.ts'
-import { removeInTransaction } from '../store/entities.ts'
+import type { EntityStore } from '../store/entities.ts'
 
 /** Ends every bootstrap token. */
-export async function endBootstrapTokens(tx: WriteContext): Promise<void> {
+export async function endBootstrapTokens(entities: EntityStore, tx: WriteContext): Promise<void> {
   const rows = await tx.db
     .selectFrom('enrollments')
     .select('id')
     // The index of bootstrap tokens holds no other rows: a parameter in place of the number would not match it.
     .where('isBootstrap', '=', sql.lit(1))
     .execute()
-  for (const { id } of rows) await removeInTransaction(tx, enrollments, id)
+  for (const { id } of rows) await entities.removeInTransaction(tx, enrollments, id)
 }

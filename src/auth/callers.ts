@@ -26,11 +26,6 @@ export function callerFromSession({ authPolicies }: Pick<SessionState, 'authPoli
   }
 }
 
-/** Returns the caller as an actor for audit records only, even if its session has ended. */
-export function toActor(caller: Caller): Caller {
-  return caller.kind === 'identity' ? { ...caller, isActorOnly: true } : caller
-}
-
 /**
  * Requires that a caller still holds the rights that its request was admitted with: between that moment and its transaction
  * passwords are hashed, bodies arrive and other transactions commit.

@@ -3,7 +3,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import type { Authority } from '../pki/authority.ts'
 import { buildChain, isSelfSigned, SignatureBudget } from '../pki/chains.ts'
-import type { AuthenticatorMatch } from './sign-in-attempt.ts'
+import type { AuthenticatorMatch } from './authentication-methods.ts'
 
 /** `proper`: the presented certificates lead to a root. `improper`: they lead only to an intermediate of the authority. */
 export type ChainTrust = 'proper' | 'improper'

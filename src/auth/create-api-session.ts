@@ -4,13 +4,14 @@ import { newId } from '../ids.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
 import { identities } from '../resources/identities.ts'
-import { find, update } from '../store/entities.ts'
+import { find } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
+import { AuthenticationError, type AuthenticatorMatch } from './authentication-methods.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
 import { readPasswordHash } from './credentials.ts'
 import { isDisabled } from './disabling.ts'
 import { isPartial } from './second-factors.ts'
-import { AuthenticationError, type AuthenticatorMatch, type SignInAttempt } from './sign-in-attempt.ts'
+import type { SignInAttempt } from './sign-in-attempt.ts'
 import { requireAllowedMethod } from './steps/require-allowed-method.ts'
 
 /** Information about the client, which it sends with its credentials. */
@@ -22,18 +23,18 @@ export interface ClientInfo {
 
 /** Stores the session and returns its id. @throws AuthenticationError if a condition has changed since the steps ran */
 export async function createApiSession(attempt: SignInAttempt, clientInfo: ClientInfo): Promise<string> {
-  const { context, identity, authenticator } = attempt
+  const { parts, context, identity, authenticator } = attempt
   if (!authenticator) throw new Error('no step has found the authenticator')
   const configTypes = await resolveConfigTypes(context, clientInfo.configTypes ?? [])
   const id = newId()
   const ownContext = asIdentity(attempt, id)
-  const { controller, caller, clock, origin } = ownContext
+  const { caller, clock, origin } = ownContext
   const signIn = { caller, origin, identityId: identity.id, method: attempt.method, apiSessionId: id }
-  const admission = controller.signIns.admit(signIn, clock.now())
+  const admission = parts.signIns.admit(signIn, clock.now())
   const write = ownContext.write(async (tx) => {
     const now = await recheckAdmission(tx, attempt, authenticator)
     const info = diffClientInfo(now, clientInfo)
-    if (info) await update(tx, identities, now, info, undefined, 'none')
+    if (info) await parts.entities.update(tx, identities, now, info, undefined, 'none')
     await updateAuthenticator(tx, attempt, authenticator)
     const { isChainProper, method } = attempt
     const newSession = {
@@ -46,22 +47,22 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
       isCertExtendable: method === 'cert' && authenticator.isIssuedByNetwork,
       improperClientCertChain: !isChainProper,
     }
-    await controller.sessions.insert(tx, newSession, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
+    await parts.sessions.insert(tx, newSession, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
     if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy))
-      await endBootstrapTokens(tx)
+      await endBootstrapTokens(parts.entities, tx)
   })
   try {
     await write
   } catch (error) {
-    controller.signIns.undo(signIn, admission)
+    parts.signIns.undo(signIn, admission)
     throw error
   }
   return id
 
   /** Returns the context of the identity, so that the audit names it as the actor. */
-  function asIdentity({ context: { controller, origin } }: SignInAttempt, apiSessionId: string): Context {
+  function asIdentity({ context: { origin } }: SignInAttempt, apiSessionId: string): Context {
     const { id: identityId, name: identityName, isAdmin } = identity
-    return controller.context(
+    return parts.contexts.create(
       { kind: 'identity', identityId, identityName, isAdmin, apiSessionId, isPartial: false, isActorOnly: true },
       origin,
     )

@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts'
 import type { WriteContext } from '../context.ts'
 import type { Entity } from '../resources/define.ts'
 import { identities } from '../resources/identities.ts'
-import { get, update } from '../store/entities.ts'
+import { type EntityStore, get } from '../store/entities.ts'
 import { hasUsableAdministrator, requireOtherAdministrator } from './administrators.ts'
 
 export interface DisabledState {
@@ -23,33 +23,48 @@ const MAX_LOCKOUT_OF_LAST_MINUTES = 15
  * Disables an identity for `minutes`, or until it is enabled if that is 0 or less. The rules of the resource end its sessions
  * in the same transaction. @throws NOT_FOUND, LAST_ADMINISTRATOR
  */
-export async function disable(tx: WriteContext, identityId: string, minutes: number): Promise<void> {
+export async function disable(
+  entities: EntityStore,
+  tx: WriteContext,
+  identityId: string,
+  minutes: number,
+): Promise<void> {
   const previous = await get(tx, identities, identityId)
   if (previous.isAdmin) await requireOtherAdministrator(tx, identityId)
-  await setDisabled(tx, previous, minutes)
+  await setDisabled(entities, tx, previous, minutes)
 }
 
 /**
  * Disables an identity after too many wrong passwords. An attacker must not lock out every administrator: the lockout of the
  * last usable administrator is short, whatever its auth policy says. @throws NOT_FOUND
  */
-export async function lockOut(tx: WriteContext, identityId: string, minutes: number): Promise<void> {
+export async function lockOut(
+  entities: EntityStore,
+  tx: WriteContext,
+  identityId: string,
+  minutes: number,
+): Promise<void> {
   const previous = await get(tx, identities, identityId)
   const isLast = previous.isAdmin && !(await hasUsableAdministrator(tx, identityId))
   const isTooLong = minutes <= 0 || minutes > MAX_LOCKOUT_OF_LAST_MINUTES
-  await setDisabled(tx, previous, isLast && isTooLong ? MAX_LOCKOUT_OF_LAST_MINUTES : minutes)
+  await setDisabled(entities, tx, previous, isLast && isTooLong ? MAX_LOCKOUT_OF_LAST_MINUTES : minutes)
 }
 
-async function setDisabled(tx: WriteContext, previous: Entity<typeof identities>, minutes: number): Promise<void> {
+async function setDisabled(
+  entities: EntityStore,
+  tx: WriteContext,
+  previous: Entity<typeof identities>,
+  minutes: number,
+): Promise<void> {
   const now = tx.clock.now()
-  await update(tx, identities, previous, {
+  await entities.update(tx, identities, previous, {
     disabledAt: now,
     disabledUntil: minutes > 0 ? now + minutes * 60_000 : null,
   })
 }
 
 /** Enables an identity. @throws NOT_FOUND */
-export async function enable(tx: WriteContext, identityId: string): Promise<void> {
+export async function enable(entities: EntityStore, tx: WriteContext, identityId: string): Promise<void> {
   const previous = await get(tx, identities, identityId)
-  await update(tx, identities, previous, { disabledAt: null, disabledUntil: null })
+  await entities.update(tx, identities, previous, { disabledAt: null, disabledUntil: null })
 }

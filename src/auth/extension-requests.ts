@@ -6,21 +6,27 @@ import { authenticators } from '../resources/authenticators.ts'
 import { identities } from '../resources/identities.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { get, update } from '../store/entities.ts'
+import { type EntityStore, get } from '../store/entities.ts'
 import type { Projection } from '../store/projection.ts'
 import type { Authenticator } from './authenticator-behavior.ts'
 
 /** Requests the extension of one certificate. @throws NOT_FOUND, or NOT_EXTENDABLE if the authenticator is a password */
-export async function requestExtension(context: Context, id: string, rollKeys: boolean): Promise<void> {
+export async function requestExtension(
+  entities: EntityStore,
+  context: Context,
+  id: string,
+  rollKeys: boolean,
+): Promise<void> {
   await context.write(async (tx) => {
     const authenticator = await get(tx, authenticators, id)
     if (authenticator.method !== 'cert') throw errors.NOT_EXTENDABLE({ message: 'the authenticator is a password' })
-    await flagAuthenticator(tx, authenticator, rollKeys)
+    await flagAuthenticator(entities, tx, authenticator, rollKeys)
   })
 }
 
 /** Requests the extension of every certificate of an identity. @throws NOT_FOUND, or NOT_EXTENDABLE if it has none */
 export async function requestExtensionForIdentity(
+  entities: EntityStore,
   context: Context,
   identityId: string,
   rollKeys: boolean,
@@ -34,12 +40,17 @@ export async function requestExtensionForIdentity(
       .where('method', '=', 'cert')
       .execute()
     if (rows.length === 0) throw errors.NOT_EXTENDABLE({ message: 'the identity has no certificate' })
-    for (const { id } of rows) await flagAuthenticator(tx, await get(tx, authenticators, id), rollKeys)
+    for (const { id } of rows) await flagAuthenticator(entities, tx, await get(tx, authenticators, id), rollKeys)
   })
 }
 
-async function flagAuthenticator(tx: WriteContext, authenticator: Authenticator, rollKeys: boolean): Promise<void> {
-  await update(tx, authenticators, authenticator, {
+async function flagAuthenticator(
+  entities: EntityStore,
+  tx: WriteContext,
+  authenticator: Authenticator,
+  rollKeys: boolean,
+): Promise<void> {
+  await entities.update(tx, authenticators, authenticator, {
     isExtendRequested: true,
     isKeyRollRequested: rollKeys,
     extendRequestedAt: tx.clock.now(),

@@ -1,13 +1,16 @@
 // Failed sign-ins: an audit record, a log line and, after too many, a lockout.
 import type { Instant } from '../clock.ts'
-import type { Caller, Context, Origin, WriteContext } from '../context.ts'
+import { type Caller, type Context, type Origin, toActor, type WriteContext } from '../context.ts'
+import type { Contexts } from '../contexts.ts'
+import type { Log } from '../log.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { sourceFromContext } from '../sources.ts'
 import type { AuditEvent } from '../store/changes.ts'
-import { toActor } from './callers.ts'
+import type { EntityStore } from '../store/entities.ts'
+import type { AuthPolicyCache } from './auth-policies.ts'
+import type { AuthenticationError, Method, RefusalReason } from './authentication-methods.ts'
 import { isDisabled, lockOut } from './disabling.ts'
 import { EventAggregator } from './event-aggregator.ts'
-import type { AuthenticationError, Method, RefusalReason, SignInAttempt } from './sign-in-attempt.ts'
 
 /** Recorded if no authenticator matches the credentials. */
 const NO_AUTHENTICATOR = ''
@@ -25,41 +28,68 @@ interface RefusedSignIn {
   readonly authenticatorId: string
 }
 
+/** What refused sign-ins are recorded and counted with. */
+export interface FailedSignInParts {
+  readonly contexts: Contexts
+  readonly entities: EntityStore
+  readonly authPolicies: AuthPolicyCache
+  readonly refusals: FailedLoginLimiter
+  readonly log: Log
+}
+
+/** As much of a sign-in as its record tells. */
+interface RefusedAttempt {
+  readonly context: Context
+  readonly method: Method
+  readonly authenticator: { readonly id: string } | undefined
+}
+
 /** Records a refused sign-in. */
 export async function recordFailedSignIn(
-  { context, method, authenticator }: SignInAttempt,
+  parts: FailedSignInParts,
+  { context, method, authenticator }: RefusedAttempt,
   { reason, message }: AuthenticationError,
 ): Promise<void> {
   const { caller, origin } = context
   const signIn = { caller, origin, method, reason, authenticatorId: authenticator?.id ?? NO_AUTHENTICATOR }
-  await record(context, signIn, message)
+  await record(parts, context, signIn, message)
 }
 
 /** Records that a signed-in identity sent a wrong current password for its authenticator. */
-export async function recordWrongPassword(context: Context, authenticatorId: string): Promise<void> {
+export async function recordWrongPassword(
+  parts: FailedSignInParts,
+  context: Context,
+  authenticatorId: string,
+): Promise<void> {
   const { caller, origin } = context
   const signIn = { caller, origin, method: 'password', reason: 'WRONG_PASSWORD', authenticatorId } as const
-  await record(context, signIn, 'the current password is wrong')
+  await record(parts, context, signIn, 'the current password is wrong')
 }
 
 /** Records and logs a refusal. One without an authenticator costs its source nothing, so it is logged only if it is recorded. */
-async function record(context: Context, signIn: RefusedSignIn, detail: string): Promise<void> {
-  const { controller, clock } = context
+async function record(
+  parts: FailedSignInParts,
+  context: Context,
+  signIn: RefusedSignIn,
+  detail: string,
+): Promise<void> {
+  const { refusals, log, contexts } = parts
+  const { clock } = context
   const { method, reason, authenticatorId } = signIn
-  const isFirst = controller.refusals.admit(signIn, clock.now())
+  const isFirst = refusals.admit(signIn, clock.now())
   if (isFirst || authenticatorId !== NO_AUTHENTICATOR) {
     const { requestId, address } = signIn.origin
-    controller.log.info({ requestId, address, method, reason: detail }, 'a sign-in was refused')
+    log.info({ requestId, address, method, reason: detail }, 'a sign-in was refused')
   }
   const isGuess = reason === 'WRONG_PASSWORD' && authenticatorId !== NO_AUTHENTICATOR
   if (!isFirst && !isGuess) return
   try {
-    await controller.context(toActor(signIn.caller), signIn.origin).write(async (tx) => {
+    await contexts.create(toActor(signIn.caller), signIn.origin).write(async (tx) => {
       if (isFirst) tx.record({ ...eventFromRefusal(signIn), audit: 'event', at: clock.now() })
-      if (isGuess) await countFailure(tx, authenticatorId)
+      if (isGuess) await countFailure(parts, tx, authenticatorId)
     })
   } catch (error) {
-    if (isFirst) controller.refusals.undo(signIn)
+    if (isFirst) refusals.undo(signIn)
     throw error
   }
 }
@@ -69,7 +99,11 @@ function eventFromRefusal({ method, reason, authenticatorId }: RefusedSignIn): A
 }
 
 /** Counts a wrong password, and locks the identity at the limit of its auth policy. */
-async function countFailure(tx: WriteContext, authenticatorId: string): Promise<void> {
+async function countFailure(
+  { entities, authPolicies }: FailedSignInParts,
+  tx: WriteContext,
+  authenticatorId: string,
+): Promise<void> {
   const row = await tx.db
     .selectFrom('authenticators')
     .innerJoin('identities', 'identities.id', 'authenticators.identityId')
@@ -78,7 +112,7 @@ async function countFailure(tx: WriteContext, authenticatorId: string): Promise<
     .executeTakeFirst()
   // A concurrent attempt may have locked the identity, or it was deleted.
   if (!row || isDisabled(row, tx.clock.now())) return
-  const { maxAttempts, lockoutDurationMinutes } = tx.controller.authPolicies.get(row.authPolicyId).primary.updb
+  const { maxAttempts, lockoutDurationMinutes } = authPolicies.get(row.authPolicyId).primary.updb
   if (maxAttempts === 0) return
   const failedAttempts = row.failedAttempts + 1
   const isLocked = failedAttempts >= maxAttempts
@@ -87,7 +121,7 @@ async function countFailure(tx: WriteContext, authenticatorId: string): Promise<
     .set({ failedAttempts: isLocked ? 0 : failedAttempts })
     .where('id', '=', authenticatorId)
     .execute()
-  if (isLocked) await lockOut(tx, row.identityId, lockoutDurationMinutes)
+  if (isLocked) await lockOut(entities, tx, row.identityId, lockoutDurationMinutes)
 }
 
 /**
@@ -115,10 +149,11 @@ export class FailedLoginLimiter {
   }
 
   /** Records the counts of windows that are over, or of all windows with `isFinal`. */
-  async flush({ clock, controller }: Context, options: { readonly isFinal?: boolean } = {}): Promise<void> {
+  async flush(contexts: Contexts, options: { readonly isFinal?: boolean } = {}): Promise<void> {
     const write = (signIn: RefusedSignIn, count: number) =>
-      controller.recordEvent(signIn.caller, signIn.origin, { ...eventFromRefusal(signIn), count })
-    for (const aggregator of [this.#bySource, this.#byReason]) await aggregator.flush(clock.now(), write, options)
+      contexts.recordEvent(signIn.caller, signIn.origin, { ...eventFromRefusal(signIn), count })
+    for (const aggregator of [this.#bySource, this.#byReason])
+      await aggregator.flush(contexts.clock.now(), write, options)
   }
 }
 

@@ -1,16 +1,10 @@
 // The sign-in flow as a table: which steps run for which method, in order.
 import type { Context } from '../context.ts'
 import { errors } from '../errors.ts'
+import { AuthenticationError, type Method, methods } from './authentication-methods.ts'
 import { type ClientInfo, createApiSession } from './create-api-session.ts'
 import { recordFailedSignIn } from './failed-sign-ins.ts'
-import {
-  AuthenticationError,
-  type Credentials,
-  type Method,
-  methods,
-  SignInAttempt,
-  type Step,
-} from './sign-in-attempt.ts'
+import { type Credentials, SignInAttempt, type SignInParts, type Step } from './sign-in-attempt.ts'
 import { comparePassword } from './steps/compare-password.ts'
 import { findCertificate } from './steps/find-certificate.ts'
 import { findUsername } from './steps/find-username.ts'
@@ -67,12 +61,13 @@ export interface SignInResult {
  * too many passwords wait to be compared, or the identity signs in too often
  */
 export async function signIn(
+  parts: SignInParts,
   context: Context,
   method: Method,
   credentials: Credentials,
   clientInfo: ClientInfo,
 ): Promise<SignInResult> {
-  const attempt = new SignInAttempt(context, method, credentials)
+  const attempt = new SignInAttempt(parts, context, method, credentials)
   try {
     for (const step of flow[method]) {
       const pending = step(attempt)
@@ -82,7 +77,7 @@ export async function signIn(
     return { apiSessionId, isExtendRequested: attempt.authenticator?.isExtendRequested === true }
   } catch (error) {
     if (!(error instanceof AuthenticationError)) throw error
-    await recordFailedSignIn(attempt, error)
+    await recordFailedSignIn(parts, attempt, error)
     throw errors.INVALID_AUTH(undefined, { cause: `${method}: ${error.message}` })
   }
 }

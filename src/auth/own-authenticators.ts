@@ -2,9 +2,15 @@
 import type { Context } from '../context.ts'
 import { errors, notFoundError } from '../errors.ts'
 import { authenticators } from '../resources/authenticators.ts'
-import { find, patch, replace } from '../store/entities.ts'
+import { find } from '../store/entities.ts'
 import { type Authenticator, wrongPasswordError } from './authenticator-behavior.ts'
-import { recordWrongPassword } from './failed-sign-ins.ts'
+import { type FailedSignInParts, recordWrongPassword } from './failed-sign-ins.ts'
+import type { PasswordHasher } from './password-hasher.ts'
+
+/** What a password is compared and changed with. */
+export interface OwnAuthenticatorParts extends FailedSignInParts {
+  readonly passwordHasher: PasswordHasher
+}
 
 export interface OwnAuthenticatorChange {
   readonly username?: string
@@ -26,6 +32,7 @@ export async function getOwnAuthenticator(context: Context, identityId: string, 
  * usernames and passwords throw
  */
 export async function changeOwnAuthenticator(
+  parts: OwnAuthenticatorParts,
   context: Context,
   identityId: string,
   id: string,
@@ -36,10 +43,10 @@ export async function changeOwnAuthenticator(
   if (method !== 'updb') {
     throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
   }
-  if (!(await context.controller.passwordHasher.verify(passwordHash ?? undefined, currentPassword, context))) {
+  if (!(await parts.passwordHasher.verify(passwordHash ?? undefined, currentPassword, context))) {
     // A stolen session must not allow more guesses than sign-ins do.
-    await recordWrongPassword(context, id)
+    await recordWrongPassword(parts, context, id)
     throw wrongPasswordError()
   }
-  await (how === 'replace' ? replace : patch)(context, authenticators, id, { ...values, provenHash: passwordHash })
+  await parts.entities[how](context, authenticators, id, { ...values, provenHash: passwordHash })
 }

@@ -2,7 +2,7 @@
 import type { Context, WriteContext } from '../context.ts'
 import { invalidError } from '../errors.ts'
 import { authenticators } from '../resources/authenticators.ts'
-import { insert, newEntity, removeInTransaction } from '../store/entities.ts'
+import { type EntityStore, newEntity } from '../store/entities.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { AuthPolicyCache } from './auth-policies.ts'
 import type { PasswordHasher } from './password-hasher.ts'
@@ -10,17 +10,20 @@ import { assertPasswordPolicy } from './password-rules.ts'
 
 /** What passwords are set with. */
 interface Collaborators {
+  readonly entities: EntityStore
   readonly hasher: PasswordHasher
   readonly authPolicies: AuthPolicyCache
   readonly sessions: ApiSessions
 }
 
 export class Passwords {
+  readonly #entities: EntityStore
   readonly #hasher: PasswordHasher
   readonly #authPolicies: AuthPolicyCache
   readonly #sessions: ApiSessions
 
-  constructor({ hasher, authPolicies, sessions }: Collaborators) {
+  constructor({ entities, hasher, authPolicies, sessions }: Collaborators) {
+    this.#entities = entities
     this.#hasher = hasher
     this.#authPolicies = authPolicies
     this.#sessions = sessions
@@ -52,9 +55,9 @@ export class Passwords {
       .where('identityId', '=', identityId)
       .where('method', '=', 'updb')
       .execute()
-    for (const { id } of earlier) await removeInTransaction(tx, authenticators, id)
+    for (const { id } of earlier) await this.#entities.removeInTransaction(tx, authenticators, id)
     if (earlier.length > 0) await this.#sessions.revokeAll(tx, { identityId })
-    await insert(
+    await this.#entities.insert(
       tx,
       authenticators,
       newEntity(tx, authenticators, { identityId, method: 'updb', username, passwordHash }),

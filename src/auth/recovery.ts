@@ -3,12 +3,21 @@ import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { newId } from '../ids.ts'
 import { authPolicies, permissivePolicy } from '../resources/auth-policies.ts'
 import { identities } from '../resources/identities.ts'
-import { get, insert, newEntity, update } from '../store/entities.ts'
+import { type EntityStore, get, newEntity } from '../store/entities.ts'
 import { allowsPasswordAlone } from './administrators.ts'
+import type { AuthPolicyCache } from './auth-policies.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
 import { isDisabled } from './disabling.ts'
+import type { Passwords } from './passwords.ts'
 
 const RECOVERY_POLICY = 'Administrator recovery'
+
+/** What recovery works with. */
+export interface RecoveryParts {
+  readonly entities: EntityStore
+  readonly passwords: Passwords
+  readonly authPolicies: AuthPolicyCache
+}
 
 /** The recovered identity, and what changed, each as a sentence. */
 export interface RecoveryResult {
@@ -23,20 +32,21 @@ export interface RecoveryResult {
  * @throws COULD_NOT_VALIDATE if the password is too weak for its auth policy, USERNAME_TAKEN, NOT_FOUND
  */
 export async function recoverAdministrator(
+  parts: RecoveryParts,
   context: Context,
   { username, password }: { readonly username: string; readonly password: string },
   identityId?: string,
 ): Promise<RecoveryResult> {
   const id = identityId ?? (await findFirstAdministrator(context))
-  const hash = await context.controller.passwords.hash(context, id, password)
+  const hash = await parts.passwords.hash(context, id, password)
   return context.write(async (tx) => {
-    await endBootstrapTokens(tx)
-    await tx.controller.passwords.set(tx, id, username, hash)
+    await endBootstrapTokens(parts.entities, tx)
+    await parts.passwords.set(tx, id, username, hash)
     const { name } = await get(tx, identities, id)
     return {
       identityId: id,
       identityName: name,
-      actions: [`it signs in as ${username}`, ...(await restoreAdminAccess(tx, id))],
+      actions: [`it signs in as ${username}`, ...(await restoreAdminAccess(parts, tx, id))],
     }
   })
 }
@@ -48,7 +58,11 @@ export async function findFirstAdministrator({ db }: ReadContext): Promise<strin
 }
 
 /** Makes an identity an enabled administrator that can sign in by password alone. Returns what changed. */
-export async function restoreAdminAccess(tx: WriteContext, identityId: string): Promise<string[]> {
+export async function restoreAdminAccess(
+  parts: Omit<RecoveryParts, 'passwords'>,
+  tx: WriteContext,
+  identityId: string,
+): Promise<string[]> {
   const previous = await get(tx, identities, identityId)
   const changed: Record<string, unknown> = {}
   const actions: string[] = []
@@ -60,22 +74,25 @@ export async function restoreAdminAccess(tx: WriteContext, identityId: string): 
     changed.isAdmin = true
     actions.push('it administers again')
   }
-  if (!allowsPasswordAlone(tx.controller.authPolicies.get(previous.authPolicyId))) {
-    changed.authPolicyId = await ensureRecoveryPolicy(tx)
+  if (!allowsPasswordAlone(parts.authPolicies.get(previous.authPolicyId))) {
+    changed.authPolicyId = await ensureRecoveryPolicy(parts, tx)
     actions.push(`it has the auth policy "${RECOVERY_POLICY}", because its own is not met by a password alone`)
   }
-  if (actions.length > 0) await update(tx, identities, previous, changed)
+  if (actions.length > 0) await parts.entities.update(tx, identities, previous, changed)
   return actions
 }
 
 /** Returns the id of an auth policy that admits by password alone; creates one if needed. */
-async function ensureRecoveryPolicy(tx: WriteContext): Promise<string> {
+async function ensureRecoveryPolicy(
+  { entities, authPolicies: policies }: Omit<RecoveryParts, 'passwords'>,
+  tx: WriteContext,
+): Promise<string> {
   const policy = await tx.db
     .selectFrom('auth_policies')
     .select('id')
     .where('name', '=', RECOVERY_POLICY)
     .executeTakeFirst()
-  if (policy && allowsPasswordAlone(tx.controller.authPolicies.get(policy.id))) return policy.id
+  if (policy && allowsPasswordAlone(policies.get(policy.id))) return policy.id
   const name = policy ? `${RECOVERY_POLICY} ${newId()}` : RECOVERY_POLICY
-  return (await insert(tx, authPolicies, newEntity(tx, authPolicies, { name, ...permissivePolicy }))).id
+  return (await entities.insert(tx, authPolicies, newEntity(tx, authPolicies, { name, ...permissivePolicy }))).id
 }

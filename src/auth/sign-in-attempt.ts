@@ -3,10 +3,13 @@ import type { X509Certificate } from 'node:crypto'
 import type { Context } from '../context.ts'
 import type { Entity } from '../resources/define.ts'
 import type { identities } from '../resources/identities.ts'
+import type { ApiSessions } from './api-sessions.ts'
 import type { AuthPolicy } from './auth-policies.ts'
-
-export const methods = ['password', 'cert', 'ext-jwt'] as const
-export type Method = (typeof methods)[number]
+import type { AuthenticatorMatch, Method } from './authentication-methods.ts'
+import type { ClientTrustStore } from './client-trust.ts'
+import type { FailedSignInParts } from './failed-sign-ins.ts'
+import type { PasswordHasher } from './password-hasher.ts'
+import type { SignInRecorder } from './sign-in-recorder.ts'
 
 /** What a client presents to sign in. */
 export interface Credentials {
@@ -16,48 +19,19 @@ export interface Credentials {
   readonly certificates: readonly X509Certificate[]
 }
 
-/** The authenticator that matches the credentials. */
-export interface AuthenticatorMatch {
-  readonly id: string
-  readonly identityId: string
-  readonly passwordHash: string | null
-  readonly isIssuedByNetwork: boolean
-  readonly isExtendRequested: boolean
-  readonly lastAuthResolvedToRoot: boolean
-}
-
 /** A step of the flow. It stores what it found, or throws: an `AuthenticationError`, or an error that the client caused. */
 export type Step = (attempt: SignInAttempt) => void | Promise<void>
 
-/** Why a sign-in is refused, in the audit; refusals of one source with one reason are counted together. */
-export type RefusalReason =
-  | 'UNKNOWN_CREDENTIAL'
-  | 'WRONG_PASSWORD'
-  | 'IDENTITY_DISABLED'
-  | 'METHOD_NOT_ALLOWED'
-  | 'NO_CERTIFICATE'
-  | 'TOO_MANY_CERTIFICATES'
-  | 'UNTRUSTED_CERTIFICATE'
-  | 'EXPIRED_CERTIFICATE'
-  | 'UNKNOWN_SIGNER'
-  | 'UNSATISFIABLE_POLICY'
-  | 'CREDENTIAL_CHANGED'
-
-/**
- * The sign-in is refused. The response is `INVALID_AUTH` for every reason, so that it does not reveal which identities exist
- * or are locked; the reason is in the log and the audit.
- */
-export class AuthenticationError extends Error {
-  readonly reason: RefusalReason
-
-  constructor(reason: RefusalReason, detail: string) {
-    super(detail)
-    this.name = 'Refusal'
-    this.reason = reason
-  }
+/** What signing in works with. */
+export interface SignInParts extends FailedSignInParts {
+  readonly sessions: ApiSessions
+  readonly passwordHasher: PasswordHasher
+  readonly clientTrust: ClientTrustStore
+  readonly signIns: SignInRecorder
 }
 
 export class SignInAttempt {
+  readonly parts: SignInParts
   readonly context: Context
   readonly method: Method
   readonly credentials: Credentials
@@ -70,7 +44,8 @@ export class SignInAttempt {
   isChainProper = true
   #identity: Entity<typeof identities> | undefined
 
-  constructor(context: Context, method: Method, credentials: Credentials) {
+  constructor(parts: SignInParts, context: Context, method: Method, credentials: Credentials) {
+    this.parts = parts
     this.context = context
     this.method = method
     this.credentials = credentials
@@ -87,6 +62,6 @@ export class SignInAttempt {
   }
 
   get policy(): AuthPolicy {
-    return this.context.controller.authPolicies.get(this.identity.authPolicyId)
+    return this.parts.authPolicies.get(this.identity.authPolicyId)
   }
 }

@@ -1,12 +1,13 @@
 // Successful sign-ins: their rate limit, and which of them become audit records of their own.
 import type { Instant } from '../clock.ts'
 import type { Context } from '../context.ts'
+import type { Contexts } from '../contexts.ts'
 import { errors } from '../errors.ts'
 import { RateLimit } from '../rate-limit.ts'
 import { apiSessions } from '../resources/api-sessions.ts'
 import { sourceFromAddress } from '../sources.ts'
+import type { Method } from './authentication-methods.ts'
 import { type Admission, EventAggregator } from './event-aggregator.ts'
-import type { Method } from './sign-in-attempt.ts'
 
 /** A sign-in, as the audit records it; caller and origin are those of the identity. */
 export interface SignIn extends Pick<Context, 'caller' | 'origin'> {
@@ -53,10 +54,10 @@ export class SignInRecorder {
   }
 
   /** Records the counts of hours that are over, or of all hours with `isFinal`. */
-  async flush({ clock, controller }: Context, options: { readonly isFinal?: boolean } = {}): Promise<void> {
+  async flush(contexts: Contexts, options: { readonly isFinal?: boolean } = {}): Promise<void> {
     const write = ({ caller, origin, method, apiSessionId: id }: SignIn, count: number) =>
-      controller.recordEvent(caller, origin, { operation: 'create', resource: apiSessions.plural, id, method, count })
-    await this.#events.flush(clock.now(), write, options)
+      contexts.recordEvent(caller, origin, { operation: 'create', resource: apiSessions.plural, id, method, count })
+    await this.#events.flush(contexts.clock.now(), write, options)
   }
 }
 

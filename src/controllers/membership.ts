@@ -7,26 +7,33 @@ import type { Authority } from '../pki/authority.ts'
 import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from '../pki/certificates.ts'
 import { type ApiAddresses, controllers } from '../resources/controllers.ts'
 import type { Database } from '../store/database.ts'
-import { get, insert, newEntity, update } from '../store/entities.ts'
+import { type EntityStore, get, newEntity } from '../store/entities.ts'
 
 export class ControllerMembership {
+  readonly #entities: EntityStore
   readonly #config: Config
   readonly #certificate: X509Certificate
   #ownId: string | undefined
 
-  private constructor(config: Config, certificate: X509Certificate, ownId: string | undefined) {
+  private constructor(entities: EntityStore, config: Config, certificate: X509Certificate, ownId: string | undefined) {
+    this.#entities = entities
     this.#config = config
     this.#certificate = certificate
     this.#ownId = ownId
   }
 
-  static async load(db: Kysely<Database>, config: Config, { server }: Authority): Promise<ControllerMembership> {
+  static async load(
+    db: Kysely<Database>,
+    entities: EntityStore,
+    config: Config,
+    { server }: Authority,
+  ): Promise<ControllerMembership> {
     const own = await db
       .selectFrom('controllers')
       .select('id')
       .where('publicKeyPrint', '=', computePublicKeyPrint(server.certificate))
       .executeTakeFirst()
-    return new ControllerMembership(config, server.certificate, own?.id)
+    return new ControllerMembership(entities, config, server.certificate, own?.id)
   }
 
   /** The id of this controller's own record; undefined until it is announced for the first time. */
@@ -46,10 +53,10 @@ export class ControllerMembership {
     this.#ownId = await context.write(async (tx) => {
       if (this.#ownId !== undefined) {
         const own = await get(tx, controllers, this.#ownId)
-        return (await update(tx, controllers, own, values, undefined, 'none')).id
+        return (await this.#entities.update(tx, controllers, own, values, undefined, 'none')).id
       }
       const own = { ...values, publicKeyPrint: computePublicKeyPrint(this.#certificate) }
-      return (await insert(tx, controllers, newEntity(tx, controllers, own))).id
+      return (await this.#entities.insert(tx, controllers, newEntity(tx, controllers, own))).id
     })
   }
 }

@@ -3,13 +3,14 @@
 import type { NotNull } from 'kysely'
 import { hasUsableAdministrator } from '../auth/administrators.ts'
 import { toCertificateFields } from '../auth/authenticator-behavior.ts'
-import { restoreAdminAccess } from '../auth/recovery.ts'
+import { type RecoveryParts, restoreAdminAccess } from '../auth/recovery.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { errors, invalidError } from '../errors.ts'
+import type { Authority } from '../pki/authority.ts'
 import { readSigningRequest } from '../pki/requests.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { type EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
-import { insert, newEntity, removeInTransaction } from '../store/entities.ts'
+import { type EntityStore, newEntity } from '../store/entities.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
 
 /** What a client brings: which of it counts depends on the method. */
@@ -35,7 +36,13 @@ interface OutstandingEnrollment {
   readonly isBootstrap: number
 }
 
+/** What enrolling works with. */
+export interface EnrollmentParts extends RecoveryParts {
+  readonly authority: Authority
+}
+
 type Completion = (
+  parts: EnrollmentParts,
   context: Context,
   enrollment: OutstandingEnrollment,
   request: EnrollmentRequest,
@@ -56,7 +63,11 @@ const completions: Readonly<Record<EnrollmentMethod, Completion>> = {
  * @throws INVALID_ENROLL_METHOD, INVALID_ENROLLMENT_TOKEN, ENROLLMENT_EXPIRED, ENROLLMENT_NO_VALID_CAS, and what the
  * method refuses
  */
-export async function enroll(context: Context, request: EnrollmentRequest): Promise<EnrollmentResult> {
+export async function enroll(
+  parts: EnrollmentParts,
+  context: Context,
+  request: EnrollmentRequest,
+): Promise<EnrollmentResult> {
   const { method, token } = request
   // The one method without a token: there the certificate's own authority says who enrolls. None is registered yet.
   if (method === 'ca') throw errors.ENROLLMENT_NO_VALID_CAS()
@@ -65,7 +76,7 @@ export async function enroll(context: Context, request: EnrollmentRequest): Prom
   if (!enrollment) throw errors.INVALID_ENROLLMENT_TOKEN()
   if (method !== undefined && enrollment.method !== method) throw errors.INVALID_ENROLL_METHOD()
   if (enrollment.expiresAt <= context.clock.now()) throw errors.ENROLLMENT_EXPIRED()
-  return completions[enrollment.method](context, enrollment, request)
+  return completions[enrollment.method](parts, context, enrollment, request)
 }
 
 const findOutstanding = prepareTypedQuery((db, token: string) =>
@@ -83,23 +94,24 @@ const readToken = prepareTypedQuery((db, id: string) =>
 
 /** `ott`: a signing request becomes a client certificate, beside those that the identity may have already. */
 async function issueCertificateCredential(
+  { entities, authority }: EnrollmentParts,
   context: Context,
   enrollment: OutstandingEnrollment,
   { csr }: EnrollmentRequest,
 ): Promise<EnrollmentResult> {
-  const { authority } = context.controller
   const certificate = authority.issueClient(readSigningRequest(csr ?? ''), context.clock.now())
   const values = { ...toCertificateFields(certificate), isIssuedByNetwork: true, lastAuthResolvedToRoot: true }
   await context.write(async (tx) => {
-    await consumeEnrollment(tx, enrollment)
+    await consumeEnrollment(entities, tx, enrollment)
     const { identityId } = enrollment
-    await insert(tx, authenticators, newEntity(tx, authenticators, { identityId, method: 'cert', ...values }))
+    await entities.insert(tx, authenticators, newEntity(tx, authenticators, { identityId, method: 'cert', ...values }))
   })
   return { cert: authority.clientChainPem(certificate) }
 }
 
 /** `updb`: a password for the username of the enrollment. */
 async function storePasswordCredential(
+  parts: EnrollmentParts,
   context: Context,
   enrollment: OutstandingEnrollment,
   request: EnrollmentRequest,
@@ -108,13 +120,13 @@ async function storePasswordCredential(
   const username = enrollment.username ?? request.username
   if (!username) throw invalidError('username', 'is required')
   if (!request.password) throw invalidError('password', 'is required')
-  const hash = await context.controller.passwords.hash(context, identityId, request.password)
+  const hash = await parts.passwords.hash(context, identityId, request.password)
   await context.write(async (tx) => {
-    await consumeEnrollment(tx, enrollment)
+    await consumeEnrollment(parts.entities, tx, enrollment)
     const isBootstrap = enrollment.isBootstrap === 1
     if (isBootstrap && (await hasUsableAdministrator(tx))) throw errors.INVALID_ENROLLMENT_TOKEN()
-    await tx.controller.passwords.set(tx, identityId, username, hash)
-    if (isBootstrap) await restoreAdminAccess(tx, identityId)
+    await parts.passwords.set(tx, identityId, username, hash)
+    if (isBootstrap) await restoreAdminAccess(parts, tx, identityId)
   })
   return { username }
 }
@@ -123,8 +135,12 @@ async function storePasswordCredential(
  * Takes the enrollment away. Of two clients with the same token only the first one gets here, and none whose token was
  * replaced while it was at work.
  */
-async function consumeEnrollment(tx: WriteContext, { id, token }: OutstandingEnrollment): Promise<void> {
+async function consumeEnrollment(
+  entities: EntityStore,
+  tx: WriteContext,
+  { id, token }: OutstandingEnrollment,
+): Promise<void> {
   const [row] = await readToken(tx.db, id)
   if (row?.token !== token) throw errors.INVALID_ENROLLMENT_TOKEN()
-  await removeInTransaction(tx, enrollments, id)
+  await entities.removeInTransaction(tx, enrollments, id)
 }

@@ -8,7 +8,7 @@ import { newToken } from '../ids.ts'
 import type { Authority } from '../pki/authority.ts'
 import type { Entity } from '../resources/define.ts'
 import { enrollments } from '../resources/enrollments.ts'
-import { get, insert, newEntity, update } from '../store/entities.ts'
+import { type EntityStore, get, newEntity } from '../store/entities.ts'
 import { signEnrollmentJwt, signNetworkJwt } from './jwts.ts'
 
 export type Enrollment = Entity<typeof enrollments>
@@ -32,6 +32,7 @@ const MAX_CACHE_BYTES = 20 * 1024 * 1024
 const JWT_BYTES = 1024
 
 export class EnrollmentIssuer {
+  readonly #entities: EntityStore
   readonly #config: Config
   readonly #authority: Authority
   /** By token. */
@@ -41,7 +42,8 @@ export class EnrollmentIssuer {
   })
   #networkJwt: Promise<string> | undefined
 
-  constructor(config: Config, authority: Authority) {
+  constructor(entities: EntityStore, config: Config, authority: Authority) {
+    this.#entities = entities
     this.#config = config
     this.#authority = authority
   }
@@ -59,7 +61,7 @@ export class EnrollmentIssuer {
 
   /** Stores an enrollment with a token of its own. @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */
   async store(tx: WriteContext, enrollment: NewEnrollment): Promise<Enrollment> {
-    return (await insert(tx, enrollments, newEntity(tx, enrollments, enrollment))) as Enrollment
+    return (await this.#entities.insert(tx, enrollments, newEntity(tx, enrollments, enrollment))) as Enrollment
   }
 
   /**
@@ -69,7 +71,7 @@ export class EnrollmentIssuer {
   async refresh(context: Context, id: string, expiresAt: Instant): Promise<void> {
     if (expiresAt <= context.clock.now()) throw invalidError('expiresAt', 'must be in the future')
     await context.write(async (tx) => {
-      await update(tx, enrollments, await get(tx, enrollments, id), { expiresAt, token: newToken() })
+      await this.#entities.update(tx, enrollments, await get(tx, enrollments, id), { expiresAt, token: newToken() })
     })
   }
 

@@ -1,7 +1,7 @@
 // Completes cached records for a caller: computed fields, and the presentation of the operation.
 import type { Context } from '../context.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
-import { type CachedRecord, renderCachedRecords, renderComputedFields } from './render-records.ts'
+import { type CachedRecord, type RenderParts, renderCachedRecords, renderComputedFields } from './render-records.ts'
 
 /** How an operation wants records shown, where it differs from the resource's own way. */
 export interface Presentation {
@@ -15,12 +15,13 @@ export interface Presentation {
 
 /** JSON text of each record, in their order. */
 export async function renderRecords(
+  parts: RenderParts,
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
   how: Presentation = {},
 ): Promise<string[]> {
-  const tails = await renderComputedTails(context, resource, records, how)
+  const tails = await renderComputedTails(parts, context, resource, records, how)
   return records.map((record, at) => {
     const text = renderHead(record, how) + tails[at]
     return how.only ? pickMembers(text, how.only) : text
@@ -29,13 +30,14 @@ export async function renderRecords(
 
 /** The same as the elements of a JSON array, in pieces of UTF-8: a long list is copied together instead of built as text. */
 export async function renderRecordBytes(
+  parts: RenderParts,
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
   how: Presentation = {},
 ): Promise<Buffer[]> {
-  if (how.only) return [Buffer.from((await renderRecords(context, resource, records, how)).join(','))]
-  const tails = await renderComputedTails(context, resource, records, how)
+  if (how.only) return [Buffer.from((await renderRecords(parts, context, resource, records, how)).join(','))]
+  const tails = await renderComputedTails(parts, context, resource, records, how)
   // Most records of a list end in the same way.
   const encoded = new Map<string, Buffer>()
   const pieces: Buffer[] = []
@@ -61,12 +63,13 @@ function pickMembers(text: string, only: readonly string[]): string {
 
 /** Renders rows without caching them, for lists that read whole tables. */
 export async function renderRows(
+  parts: RenderParts,
   context: Context,
   resource: AnyResource,
   rows: readonly AnyRow[],
   how: Presentation = {},
 ): Promise<string[]> {
-  return renderRecords(context, resource, await renderCachedRecords(context, resource, rows), how)
+  return renderRecords(parts, context, resource, await renderCachedRecords(parts, context, resource, rows), how)
 }
 
 /** A record up to its live members. */
@@ -77,12 +80,13 @@ function renderHead(record: CachedRecord, { links }: Presentation): string {
 
 /** What ends each record: its live members, and the closing brace. */
 async function renderComputedTails(
+  parts: RenderParts,
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
   { view }: Presentation,
 ): Promise<string[]> {
-  const behavior = context.controller.behaviors.get(resource)
+  const behavior = parts.behaviors.get(resource)
   if (!behavior.computeFields) return records.map(() => '}')
   const facts = records.map((record) => record.facts)
   const live = await behavior.computeFields(context, facts, view)

@@ -8,7 +8,7 @@ import type { Change } from '../store/changes.ts'
 import type { Projection } from '../store/projection.ts'
 import { getRecordTable } from '../store/record-tables.ts'
 import { withParent } from '../store/subtypes.ts'
-import { type CachedRecord, renderCachedRecords } from './render-records.ts'
+import { type CachedRecord, type RenderParts, renderCachedRecords } from './render-records.ts'
 
 // About what 15,000 identities take.
 const MAX_BYTES = 32 * 1024 * 1024
@@ -24,11 +24,13 @@ export class RecordCache implements Projection {
   readonly #partitions = new Map<string, Partition>()
   readonly #dependants = mapDependants()
   readonly #referring = mapReferrers()
+  readonly #parts: RenderParts
   readonly #maxBytes: number
   /** Counts commits: what was read before one is not cached after it. */
   #commits = 0
 
-  constructor(maxBytes = MAX_BYTES) {
+  constructor(parts: RenderParts, maxBytes = MAX_BYTES) {
+    this.#parts = parts
     this.#maxBytes = maxBytes
   }
 
@@ -95,7 +97,7 @@ export class RecordCache implements Projection {
 
   async #render(context: ReadContext, resource: AnyResource, rows: readonly AnyRow[]): Promise<CachedRecord[]> {
     const before = this.#commits
-    const records = await renderCachedRecords(context, resource, rows)
+    const records = await renderCachedRecords(this.#parts, context, resource, rows)
     if (this.#commits === before) for (const record of records) this.#add(resource, record)
     return records
   }

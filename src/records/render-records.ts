@@ -1,9 +1,11 @@
 // From rows to the JSON that leaves: declared fields only, JSON columns pasted as they are stored.
+import type { Behaviors } from '../behavior.ts'
 import type { ReadContext } from '../context.ts'
 import { getCompiledResource } from '../model/index.ts'
 import type { RecordPlan, Reference, ReferencesById } from '../model/record-plan.ts'
 import type { AnyResource, AnyRow, ComputedInput } from '../resources/define.ts'
 import { toJsonText } from './raw-json.ts'
+import type { ReferenceCache } from './reference-cache.ts'
 
 /**
  * A record as far as it looks the same to everyone and at any time: what is left are its live members, and the closing
@@ -20,16 +22,23 @@ export interface CachedRecord {
   readonly facts: ComputedInput
 }
 
+/** What records are rendered with. */
+export interface RenderParts {
+  readonly behaviors: Behaviors
+  readonly references: ReferenceCache
+}
+
 /** Makes records ready, in the order of their rows. */
 export async function renderCachedRecords(
+  parts: RenderParts,
   context: ReadContext,
   resource: AnyResource,
   rows: readonly AnyRow[],
 ): Promise<CachedRecord[]> {
   if (rows.length === 0) return []
   const plan = getCompiledResource(resource.plural).recordPlan
-  const references = await loadReferences(context, plan, rows)
-  const derived = await context.controller.behaviors.get(resource).deriveFields?.(context, rows)
+  const references = await loadReferences(parts, context, plan, rows)
+  const derived = await parts.behaviors.get(resource).deriveFields?.(context, rows)
   return rows.map((row, at) => {
     const links = `{"_links":${plan.links(row)}`
     const bytes = Buffer.from(links + renderMembers(plan, row, references, derived?.[at]))
@@ -44,6 +53,7 @@ function toComputedInput(resource: AnyResource, row: AnyRow): ComputedInput {
 }
 
 async function loadReferences(
+  { references: cache }: RenderParts,
   context: ReadContext,
   plan: RecordPlan,
   rows: readonly AnyRow[],
@@ -59,7 +69,7 @@ async function loadReferences(
   }
   const references = new Map<string, ReadonlyMap<string, Reference>>()
   for (const [resource, ids] of idsByResource) {
-    if (ids.size > 0) references.set(resource, await context.controller.references.find(context.db, resource, ids))
+    if (ids.size > 0) references.set(resource, await cache.find(context.db, resource, ids))
   }
   return references
 }

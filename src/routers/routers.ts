@@ -6,7 +6,7 @@ import { edgeRouterPolicies } from '../resources/edge-router-policies.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
 import { enrollments } from '../resources/enrollments.ts'
 import { identities } from '../resources/identities.ts'
-import { get, insert, newEntity, removeInTransaction, update } from '../store/entities.ts'
+import { type EntityStore, get, newEntity } from '../store/entities.ts'
 
 /** As much of an edge router as decides about its identity. */
 interface Tunneler {
@@ -25,9 +25,11 @@ const UNVERIFIED = {
 } as const
 
 export class Routers {
+  readonly #entities: EntityStore
   readonly #config: Config
 
-  constructor(config: Config) {
+  constructor(entities: EntityStore, config: Config) {
+    this.#entities = entities
     this.#config = config
   }
 
@@ -36,7 +38,7 @@ export class Routers {
     const router = method === 'erott' ? { edgeRouterId: id } : { transitRouterId: id }
     const expiresAt = tx.clock.now() + this.#config['enrollment.router']
     const enrollment = newEntity(tx, enrollments, { ...router, method, expiresAt, token: newToken() })
-    await insert(tx, enrollments, enrollment)
+    await this.#entities.insert(tx, enrollments, enrollment)
   }
 
   /**
@@ -47,8 +49,9 @@ export class Routers {
     await context.write(async (tx) => {
       const router = await get(tx, edgeRouters, id)
       const outstanding = tx.db.selectFrom('enrollments').select('id').where('edgeRouterId', '=', id)
-      for (const enrollment of await outstanding.execute()) await removeInTransaction(tx, enrollments, enrollment.id)
-      await update(tx, edgeRouters, router, UNVERIFIED)
+      for (const enrollment of await outstanding.execute())
+        await this.#entities.removeInTransaction(tx, enrollments, enrollment.id)
+      await this.#entities.update(tx, edgeRouters, router, UNVERIFIED)
       await this.enroll(tx, 'erott', id)
     })
   }
@@ -71,23 +74,27 @@ export class Routers {
   async followTunneler(tx: WriteContext, now: Tunneler | undefined, before: Tunneler | undefined): Promise<void> {
     const was = before?.isTunnelerEnabled ? before : undefined
     const is = now?.isTunnelerEnabled ? now : undefined
-    if (is && !was) await makeIdentity(tx, is)
-    if (was && !is) await removeIdentity(tx, was.id)
+    if (is && !was) await this.#makeIdentity(tx, is)
+    if (was && !is) await this.#removeIdentity(tx, was.id)
     if (is && was && is.name !== was.name) {
-      await update(tx, identities, await get(tx, identities, is.id), { name: is.name })
+      await this.#entities.update(tx, identities, await get(tx, identities, is.id), { name: is.name })
     }
   }
-}
 
-async function makeIdentity(tx: WriteContext, { id, name }: Tunneler): Promise<void> {
-  await insert(tx, identities, newEntity(tx, identities, { id, name, typeId: 'Router', isAdmin: false }))
-  const itself = [`@${id}`]
-  const policy = { semantic: 'AnyOf' as const, edgeRouterRoles: itself, identityRoles: itself, isSystem: true }
-  const named = { id, name: `edge-router-${id}-system`, ...policy }
-  await insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, named))
-}
+  async #makeIdentity(tx: WriteContext, { id, name }: Tunneler): Promise<void> {
+    await this.#entities.insert(
+      tx,
+      identities,
+      newEntity(tx, identities, { id, name, typeId: 'Router', isAdmin: false }),
+    )
+    const itself = [`@${id}`]
+    const policy = { semantic: 'AnyOf' as const, edgeRouterRoles: itself, identityRoles: itself, isSystem: true }
+    const named = { id, name: `edge-router-${id}-system`, ...policy }
+    await this.#entities.insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, named))
+  }
 
-async function removeIdentity(tx: WriteContext, id: string): Promise<void> {
-  await removeInTransaction(tx, edgeRouterPolicies, id)
-  await removeInTransaction(tx, identities, id)
+  async #removeIdentity(tx: WriteContext, id: string): Promise<void> {
+    await this.#entities.removeInTransaction(tx, edgeRouterPolicies, id)
+    await this.#entities.removeInTransaction(tx, identities, id)
+  }
 }

@@ -10,8 +10,10 @@ import { anyObject } from '../schema/json-schema.ts'
 import { COUNT } from '../schema/ranges.ts'
 import { PRUNE } from './audit.ts'
 import { type Anchor, type ChainedRecord, type ChainReport, ChainVerifier } from './audit-chain.ts'
+import type { AuditSealer } from './audit-seal.ts'
 import type { ListPlan } from './list-plan.ts'
 import { queryPage, queryRowsOf, type RowQuery, type Window } from './lists.ts'
+import type { Store } from './store.ts'
 import { isOneOf } from './untyped.ts'
 
 const ofAChange =
@@ -92,15 +94,21 @@ function isJsonObject(column: Stored): boolean {
   }
 }
 
-type Reading = Pick<Context, 'db' | 'controller' | 'caller'>
+type Reading = Pick<Context, 'db' | 'caller'>
+
+/** What the audit is verified and pruned with. */
+export interface AuditParts {
+  readonly store: Store
+  readonly auditSealer: AuditSealer
+}
 
 export interface AuditPage extends Window {
   readonly rows: readonly ChainedRecord[]
 }
 
 /** One page of the audit. @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER */
-export async function listAuditRecords(context: Reading, plan: ListPlan): Promise<AuditPage> {
-  const { keys, ...window } = await queryPage(context, auditSource, plan)
+export async function listAuditRecords(store: Store, context: Reading, plan: ListPlan): Promise<AuditPage> {
+  const { keys, ...window } = await queryPage(store, context, auditSource, plan)
   const rows = await context.db
     .selectFrom('audit_records')
     .selectAll()
@@ -111,8 +119,8 @@ export async function listAuditRecords(context: Reading, plan: ListPlan): Promis
 }
 
 /** All that fits a plan, for a stream. */
-export function queryAuditRows(context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
-  return queryRowsOf<ChainedRecord>(context, auditSource, plan)
+export function queryAuditRows(store: Store, context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
+  return queryRowsOf<ChainedRecord>(store, context, auditSource, plan)
 }
 
 /** One record by its number. */
@@ -125,9 +133,13 @@ const VERIFY_BATCH = 200
 const VERIFY_TIMEOUT_MS = 15 * 60_000
 
 /** Looks whether the audit is one unbroken chain, on one state of the database. @param known see `ChainCheck` */
-export async function verifyAudit({ db, controller, caller }: Reading, known?: string): Promise<ChainReport> {
-  const check = new ChainVerifier(controller.auditSealer, known)
-  const rows = controller.store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
+export async function verifyAudit(
+  { store, auditSealer }: AuditParts,
+  { db, caller }: Reading,
+  known?: string,
+): Promise<ChainReport> {
+  const check = new ChainVerifier(auditSealer, known)
+  const rows = store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
     reader: readerOf(caller),
     timeoutMs: VERIFY_TIMEOUT_MS,
   })
@@ -147,17 +159,21 @@ const PRUNE_BATCH = 500
  * lasted: neither a clock that was set nor a record with a wrong time cuts off what is new, or keeps what is old. Each cut
  * leaves a record of its own at the new end, by which the chain can still be checked. Returns how many records were cut off.
  */
-export async function pruneAudit(context: Context, maxAgeMs: number): Promise<number> {
+export async function pruneAudit(parts: AuditParts, context: Context, maxAgeMs: number): Promise<number> {
   let count = 0
   for (;;) {
-    const batchCount = await context.write((tx) => pruneOldest(tx, maxAgeMs))
+    const batchCount = await context.write((tx) => pruneOldest(parts, tx, maxAgeMs))
     count += batchCount
     if (batchCount < PRUNE_BATCH) return count
   }
 }
 
-async function pruneOldest({ db, clock, controller, record }: WriteContext, maxAgeMs: number): Promise<number> {
-  const limit = controller.store.auditElapsed() - maxAgeMs
+async function pruneOldest(
+  { store, auditSealer }: AuditParts,
+  { db, clock, record }: WriteContext,
+  maxAgeMs: number,
+): Promise<number> {
+  const limit = store.auditElapsed() - maxAgeMs
   const ages = await db
     .selectFrom('audit_records')
     .select(['n', 'elapsed'])
@@ -174,11 +190,11 @@ async function pruneOldest({ db, clock, controller, record }: WriteContext, maxA
     .orderBy('n')
     .execute()
   // The age of a record that was changed means nothing: it goes with a later one that is intact.
-  const end = candidates.findLastIndex((record) => record.elapsed < limit && controller.auditSealer.isIntact(record))
+  const end = candidates.findLastIndex((record) => record.elapsed < limit && auditSealer.isIntact(record))
   const old = candidates.slice(0, end + 1)
   const [first, last] = [old[0], old.at(-1)]
   if (!first || !last) return 0
-  const check = new ChainVerifier(controller.auditSealer)
+  const check = new ChainVerifier(auditSealer)
   for (const record of old) check.add(record)
   await sql`delete from audit_records where n <= ${last.n}`.execute(db)
   const { findings } = check

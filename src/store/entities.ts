@@ -1,5 +1,6 @@
 // Create, read, change and delete records of any resource: the one place that knows references, sets and their rules.
 
+import type { Behaviors } from '../behavior.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalidError, notFoundError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -56,52 +57,246 @@ export async function get<R extends AnyResource>(
   return entity
 }
 
-// ---- changing, each a transaction of its own ------------------------------------------------------------------------
+// ---- changing -------------------------------------------------------------------------------------------------------
 
-/** Makes a record; members that are absent get their defaults. @throws what the resource's behavior refuses */
-export async function create<R extends AnyResource>(
-  context: Context,
-  resource: R,
-  values: Create<R>,
-): Promise<Entity<R>> {
-  const draft = newEntity(context, resource, omitInputs(resource, values) as Partial<Entity<R>>)
-  const prepared = await context.controller.behaviors
-    .get(resource)
-    .prepare?.(context, { next: draft as never, previous: undefined }, values as never)
-  return context.write(async (tx) => (await insert(tx, resource, draft, prepared)) as Entity<R>)
-}
+/** Changes records of every resource, by the behavior of each. */
+export class EntityStore {
+  readonly #behaviors: Behaviors
 
-/** Sets every changeable field of a record: those that are absent fall back to their defaults. */
-export function replace(
-  context: Context,
-  resource: AnyResource,
-  id: string,
-  values: Readonly<Record<string, unknown>>,
-) {
-  return changeRecord(context, resource, id, values, (previous) => ({
-    ...previous,
-    ...pickReplaceable(resource, values),
-  }))
-}
+  constructor(behaviors: Behaviors) {
+    this.#behaviors = behaviors
+  }
 
-/** Changes the fields that are named, and leaves the others. */
-export function patch(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
-  return changeRecord(context, resource, id, values, (previous) => {
-    const next = applyPatch(resource.fields, previous, pickChangeable(resource, values))
-    const fields = resource.variants?.[previous.typeId as string]
-    if (fields && values.details)
-      next.details = applyPatch(fields, previous.details as AnyEntity, values.details as AnyEntity)
+  /** Makes a record; members that are absent get their defaults. @throws what the resource's behavior refuses */
+  async create<R extends AnyResource>(context: Context, resource: R, values: Create<R>): Promise<Entity<R>> {
+    const draft = newEntity(context, resource, omitInputs(resource, values) as Partial<Entity<R>>)
+    const prepared = await this.#behaviors
+      .get(resource)
+      .prepare?.(context, { next: draft as never, previous: undefined }, values as never)
+    return context.write(async (tx) => (await this.insert(tx, resource, draft, prepared)) as Entity<R>)
+  }
+
+  /** Sets every changeable field of a record: those that are absent fall back to their defaults. */
+  replace(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
+    return this.#changeRecord(context, resource, id, values, (previous) => ({
+      ...previous,
+      ...pickReplaceable(resource, values),
+    }))
+  }
+
+  /** Changes the fields that are named, and leaves the others. */
+  patch(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
+    return this.#changeRecord(context, resource, id, values, (previous) => {
+      const next = applyPatch(resource.fields, previous, pickChangeable(resource, values))
+      const fields = resource.variants?.[previous.typeId as string]
+      if (fields && values.details)
+        next.details = applyPatch(fields, previous.details as AnyEntity, values.details as AnyEntity)
+      return next
+    })
+  }
+
+  /** Deletes a record with all that belongs to it. @throws NOT_FOUND, CAN_NOT_DELETE_REFERENCED_ENTITY, and by its rules */
+  async remove(context: Context, resource: AnyResource, id: string): Promise<void> {
+    await context.write(async (tx) => {
+      const { isSystem } = (await get(tx, resource, id)) as AnyEntity
+      if (isSystem === true && !resource.areSystemRecordsDeletable) throw errors.ENTITY_CAN_NOT_BE_DELETED()
+      await this.removeInTransaction(tx, resource, id)
+    })
+  }
+
+  /** Stores a complete record. @param details what the audit keeps beside it */
+  async insert(
+    tx: WriteContext,
+    resource: AnyResource,
+    entity: AnyEntity,
+    prepared?: unknown,
+    audit: AuditDetail = resource.audit,
+    details: Pick<Change, 'method'> = {},
+  ): Promise<AnyEntity> {
+    await this.#checkRecord(tx, resource, entity, undefined, prepared)
+    requireDeclaredFields(resource, entity)
+    const table = getRecordTable(resource)
+    const n = await withFieldErrors(resource, entity, () => table.insert(tx.db, toRow(resource, entity)))
+    for (const set of table.sets) await table.writeMembers(tx.db, set, n, [], entity[set.field] as string[])
+    tx.record({
+      operation: 'create',
+      audit,
+      resource: resource.plural,
+      id: entity.id,
+      at: entity.createdAt,
+      after: entity,
+      ...details,
+    })
+    await this.#behaviors.get(resource).created?.(tx, entity as never, prepared)
+    return entity
+  }
+
+  /**
+   * Stores what a record has become. `updatedAt` moves even if nothing else does. @throws StoreMisuseError if a changed value
+   * is not of a field
+   */
+  async update<R extends AnyResource>(
+    tx: WriteContext,
+    declared: R,
+    previous: AnyEntity,
+    changed: Readonly<Partial<Entity<R>>>,
+    prepared?: unknown,
+    audit: AuditDetail = declared.audit,
+  ): Promise<AnyEntity> {
+    const resource = resolveSubtype(declared, previous)
+    const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
+    await this.#checkRecord(tx, resource, next, previous, prepared)
+    requireDeclaredFields(resource, next)
+    const table = getRecordTable(resource)
+    const n = await withFieldErrors(resource, next, () =>
+      table.update(tx.db, next.id, toChangedColumns(resource, previous, next)),
+    )
+    for (const set of table.sets) {
+      const [old, now] = [previous[set.field], next[set.field]] as [string[], string[]]
+      if (now !== old) await table.writeMembers(tx.db, set, n, old, now)
+    }
+    const at = next.updatedAt
+    tx.record({ operation: 'update', audit, resource: resource.plural, id: next.id, at, before: previous, after: next })
+    await this.#behaviors.get(resource).updated?.(tx, next as never, previous as never, prepared)
     return next
-  })
-}
+  }
 
-/** Deletes a record with all that belongs to it. @throws NOT_FOUND, CAN_NOT_DELETE_REFERENCED_ENTITY, and by its rules */
-export async function remove(context: Context, resource: AnyResource, id: string): Promise<void> {
-  await context.write(async (tx) => {
-    const { isSystem } = (await get(tx, resource, id)) as AnyEntity
-    if (isSystem === true && !resource.areSystemRecordsDeletable) throw errors.ENTITY_CAN_NOT_BE_DELETED()
-    await removeInTransaction(tx, resource, id)
-  })
+  /** Deletes a record, what belongs to it, and every mention of it in sets. */
+  async removeInTransaction(
+    tx: WriteContext,
+    declared: AnyResource,
+    id: string,
+    audit: AuditDetail = declared.audit,
+  ): Promise<void> {
+    const row = await findRow(tx, declared, id)
+    if (!row) throw notFoundError(toResourceNoun(declared), id)
+    const resource = resolveSubtype(declared, row)
+    const entity = entityFromRow(resource, row) as AnyEntity
+    await this.#behaviors.get(resource).beforeDelete?.(tx, entity as never)
+    for (const plural of withParent(resource.plural)) {
+      for (const mention of getCompiledResource(plural).mentions)
+        await this.#releaseReference(tx, mention, resource, id)
+    }
+    const table = getRecordTable(resource)
+    for (const set of table.sets) await table.writeMembers(tx.db, set, row.n, entity[set.field] as string[], [])
+    await table.remove(tx.db, row.n)
+    tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
+    await this.#behaviors.get(resource).deleted?.(tx, entity as never)
+  }
+
+  /**
+   * Deletes those of the records that exist, and what belongs to them. Returns how many of them existed. If nothing has to
+   * be checked for each record, this takes the same few statements for any number of them.
+   */
+  async removeAllIn(
+    tx: WriteContext,
+    resource: AnyResource,
+    ids: readonly string[],
+    audit: AuditDetail = resource.audit,
+  ): Promise<number> {
+    if (ids.length === 0) return 0
+    if (!this.#isRemovableAtOnce(resource)) {
+      for (const id of ids) await this.removeInTransaction(tx, resource, id, audit)
+      return ids.length
+    }
+    for (const { from, name } of getCompiledResource(resource.plural).mentions)
+      await this.removeAllIn(tx, from, await findReferringIds(tx, from, name, ids))
+    const removal = untyped(tx.db)
+      .deleteFrom(resource.table)
+      .where(isOneOf(tx.db, 'id', ids))
+    const at = tx.clock.now()
+    const common = { operation: 'delete', resource: resource.plural, at } as const
+    // Records that are never audited come in great numbers, and no other record is computed from them: their ids are enough.
+    if (resource.audit === 'none') {
+      const rows = await removal.returning('id').execute()
+      for (const { id } of rows) tx.record({ ...common, audit: 'none', id: id as string })
+      return rows.length
+    }
+    const rows = (await removal.returningAll().execute()) as AnyRow[]
+    rows.forEach((row, index) => {
+      const change = { ...common, audit, id: row.id, before: entityFromRow(resource, row) as AnyEntity }
+      // Equal events are one audit record with their count.
+      if (audit !== 'event') tx.record(change)
+      else tx.record(index === 0 ? { ...change, count: rows.length } : { ...change, audit: 'none' })
+    })
+    return rows.length
+  }
+
+  async #changeRecord(
+    context: Context,
+    resource: AnyResource,
+    id: string,
+    values: Readonly<Record<string, unknown>>,
+    apply: (previous: AnyEntity) => Record<string, unknown>,
+  ): Promise<void> {
+    requireDeclaredFields(resource, omitInputs(resource, values))
+    const current = (await get(context, resource, id)) as AnyEntity
+    if (current.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
+    const change = { next: apply(current) as never, previous: current as never }
+    const behavior = this.#behaviors.get(resolveSubtype(resource, current))
+    const prepared = await behavior.prepare?.(context, change, values as never)
+    await context.write(async (tx) => {
+      // Read again: what was prepared does not depend on it, but another change may have come first.
+      const previous = (await get(tx, resource, id)) as AnyEntity
+      await this.update(tx, resource, previous, apply(previous), prepared)
+    })
+  }
+
+  /** Whether no rule, set or mention of a record of this resource has to be looked at when the record is deleted. */
+  #isRemovableAtOnce(resource: AnyResource): boolean {
+    const { beforeDelete, deleted } = this.#behaviors.get(resource)
+    const isPlain = !resource.subtypeOf && !beforeDelete && !deleted && getRecordTable(resource).sets.length === 0
+    return (
+      isPlain &&
+      getCompiledResource(resource.plural).mentions.every(
+        ({ from, field }) => field.kind.reference?.onDelete === 'cascade' && this.#isRemovableAtOnce(from),
+      )
+    )
+  }
+
+  /** Lets the rules of the resource refuse or complete a record; what it refers to, by then, must exist. */
+  async #checkRecord(
+    tx: WriteContext,
+    resource: AnyResource,
+    next: AnyEntity,
+    previous: AnyEntity | undefined,
+    prepared: unknown,
+  ): Promise<void> {
+    await checkTargets(tx, resource, next, previous)
+    const behavior = this.#behaviors.get(resource)
+    if (!behavior.check) return
+    const unchecked = { ...next }
+    await behavior.check(tx, next as never, previous as never, prepared)
+    await checkTargets(tx, resource, next, unchecked)
+  }
+
+  /** Does to the mentions of a record what their definitions say, before the record goes. */
+  async #releaseReference(tx: WriteContext, mention: Mention, resource: AnyResource, id: string): Promise<void> {
+    const { from, name, field } = mention
+    const onDelete = field.kind.roles ? 'clear' : (field.kind.reference?.onDelete ?? 'restrict')
+    const ids = await findMentioning(tx, mention, id, onDelete === 'restrict' ? MAX_NAMED_RECORDS : undefined)
+    if (ids.length === 0) return
+    if (onDelete === 'restrict') {
+      const reason = `the ${toResourceNoun(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
+      throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: toMemberName(name, field), reason, value: ids })
+    }
+    if (onDelete === 'cascade') await this.removeAllIn(tx, from, ids)
+    else for (const mentioningId of ids) await this.#clearReference(tx, from, mentioningId, name, field, id)
+  }
+
+  async #clearReference(
+    tx: WriteContext,
+    from: AnyResource,
+    id: string,
+    name: string,
+    field: AnyField,
+    removedId: string,
+  ): Promise<void> {
+    const previous = (await get(tx, from, id)) as AnyEntity
+    const value = field.kind.roles ? `@${removedId}` : removedId
+    const without = field.kind.name === 'set' ? (previous[name] as string[]).filter((entry) => entry !== value) : null
+    await this.update(tx, from, previous, { [name]: without })
+  }
 }
 
 /** A record that is not stored yet, complete, with an id. @throws StoreMisuseError if a value is not of a field */
@@ -139,157 +334,6 @@ function isChangeable(name: string, field: AnyField): boolean {
   return access === 'write' || name === 'details'
 }
 
-async function changeRecord(
-  context: Context,
-  resource: AnyResource,
-  id: string,
-  values: Readonly<Record<string, unknown>>,
-  apply: (previous: AnyEntity) => Record<string, unknown>,
-): Promise<void> {
-  requireDeclaredFields(resource, omitInputs(resource, values))
-  const current = (await get(context, resource, id)) as AnyEntity
-  if (current.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
-  const change = { next: apply(current) as never, previous: current as never }
-  const behavior = context.controller.behaviors.get(resolveSubtype(resource, current))
-  const prepared = await behavior.prepare?.(context, change, values as never)
-  await context.write(async (tx) => {
-    // Read again: what was prepared does not depend on it, but another change may have come first.
-    const previous = (await get(tx, resource, id)) as AnyEntity
-    await update(tx, resource, previous, apply(previous), prepared)
-  })
-}
-
-// ---- changing inside a transaction ----------------------------------------------------------------------------------
-
-/** Stores a complete record. @param details what the audit keeps beside it */
-export async function insert(
-  tx: WriteContext,
-  resource: AnyResource,
-  entity: AnyEntity,
-  prepared?: unknown,
-  audit: AuditDetail = resource.audit,
-  details: Pick<Change, 'method'> = {},
-): Promise<AnyEntity> {
-  await checkRecord(tx, resource, entity, undefined, prepared)
-  requireDeclaredFields(resource, entity)
-  const table = getRecordTable(resource)
-  const n = await withFieldErrors(resource, entity, () => table.insert(tx.db, toRow(resource, entity)))
-  for (const set of table.sets) await table.writeMembers(tx.db, set, n, [], entity[set.field] as string[])
-  tx.record({
-    operation: 'create',
-    audit,
-    resource: resource.plural,
-    id: entity.id,
-    at: entity.createdAt,
-    after: entity,
-    ...details,
-  })
-  await tx.controller.behaviors.get(resource).created?.(tx, entity as never, prepared)
-  return entity
-}
-
-/**
- * Stores what a record has become. `updatedAt` moves even if nothing else does. @throws StoreMisuseError if a changed value
- * is not of a field
- */
-export async function update<R extends AnyResource>(
-  tx: WriteContext,
-  declared: R,
-  previous: AnyEntity,
-  changed: Readonly<Partial<Entity<R>>>,
-  prepared?: unknown,
-  audit: AuditDetail = declared.audit,
-): Promise<AnyEntity> {
-  const resource = resolveSubtype(declared, previous)
-  const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
-  await checkRecord(tx, resource, next, previous, prepared)
-  requireDeclaredFields(resource, next)
-  const table = getRecordTable(resource)
-  const n = await withFieldErrors(resource, next, () =>
-    table.update(tx.db, next.id, toChangedColumns(resource, previous, next)),
-  )
-  for (const set of table.sets) {
-    const [old, now] = [previous[set.field], next[set.field]] as [string[], string[]]
-    if (now !== old) await table.writeMembers(tx.db, set, n, old, now)
-  }
-  const at = next.updatedAt
-  tx.record({ operation: 'update', audit, resource: resource.plural, id: next.id, at, before: previous, after: next })
-  await tx.controller.behaviors.get(resource).updated?.(tx, next as never, previous as never, prepared)
-  return next
-}
-
-/** Deletes a record, what belongs to it, and every mention of it in sets. */
-export async function removeInTransaction(
-  tx: WriteContext,
-  declared: AnyResource,
-  id: string,
-  audit: AuditDetail = declared.audit,
-): Promise<void> {
-  const row = await findRow(tx, declared, id)
-  if (!row) throw notFoundError(toResourceNoun(declared), id)
-  const resource = resolveSubtype(declared, row)
-  const entity = entityFromRow(resource, row) as AnyEntity
-  await tx.controller.behaviors.get(resource).beforeDelete?.(tx, entity as never)
-  for (const plural of withParent(resource.plural)) {
-    for (const mention of getCompiledResource(plural).mentions) await releaseReference(tx, mention, resource, id)
-  }
-  const table = getRecordTable(resource)
-  for (const set of table.sets) await table.writeMembers(tx.db, set, row.n, entity[set.field] as string[], [])
-  await table.remove(tx.db, row.n)
-  tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
-  await tx.controller.behaviors.get(resource).deleted?.(tx, entity as never)
-}
-
-/**
- * Deletes those of the records that exist, and what belongs to them. Returns how many of them existed. If nothing has to
- * be checked for each record, this takes the same few statements for any number of them.
- */
-export async function removeAllIn(
-  tx: WriteContext,
-  resource: AnyResource,
-  ids: readonly string[],
-  audit: AuditDetail = resource.audit,
-): Promise<number> {
-  if (ids.length === 0) return 0
-  if (!isRemovableAtOnce(tx, resource)) {
-    for (const id of ids) await removeInTransaction(tx, resource, id, audit)
-    return ids.length
-  }
-  for (const { from, name } of getCompiledResource(resource.plural).mentions)
-    await removeAllIn(tx, from, await findReferringIds(tx, from, name, ids))
-  const removal = untyped(tx.db)
-    .deleteFrom(resource.table)
-    .where(isOneOf(tx.db, 'id', ids))
-  const at = tx.clock.now()
-  const common = { operation: 'delete', resource: resource.plural, at } as const
-  // Records that are never audited come in great numbers, and no other record is computed from them: their ids are enough.
-  if (resource.audit === 'none') {
-    const rows = await removal.returning('id').execute()
-    for (const { id } of rows) tx.record({ ...common, audit: 'none', id: id as string })
-    return rows.length
-  }
-  const rows = (await removal.returningAll().execute()) as AnyRow[]
-  rows.forEach((row, index) => {
-    const change = { ...common, audit, id: row.id, before: entityFromRow(resource, row) as AnyEntity }
-    // Equal events are one audit record with their count.
-    if (audit !== 'event') tx.record(change)
-    else tx.record(index === 0 ? { ...change, count: rows.length } : { ...change, audit: 'none' })
-  })
-  return rows.length
-}
-
-/** Whether no rule, set or mention of a record of this resource has to be looked at when the record is deleted. */
-function isRemovableAtOnce(tx: WriteContext, resource: AnyResource): boolean {
-  const { beforeDelete, deleted } = tx.controller.behaviors.get(resource)
-  const isPlain = !resource.subtypeOf && !beforeDelete && !deleted && getRecordTable(resource).sets.length === 0
-  return (
-    isPlain &&
-    getCompiledResource(resource.plural).mentions.every(
-      ({ from, field }) => field.kind.reference?.onDelete === 'cascade' && isRemovableAtOnce(tx, from),
-    )
-  )
-}
-
 /** Ids of the records whose reference is one of `targets`. */
 async function findReferringIds(
   tx: WriteContext,
@@ -306,22 +350,6 @@ async function findReferringIds(
 }
 
 // ---- references ------------------------------------------------------------------------------------------------------
-
-/** Lets the rules of the resource refuse or complete a record; what it refers to, by then, must exist. */
-async function checkRecord(
-  tx: WriteContext,
-  resource: AnyResource,
-  next: AnyEntity,
-  previous: AnyEntity | undefined,
-  prepared: unknown,
-): Promise<void> {
-  await checkTargets(tx, resource, next, previous)
-  const behavior = tx.controller.behaviors.get(resource)
-  if (!behavior.check) return
-  const unchecked = { ...next }
-  await behavior.check(tx, next as never, previous as never, prepared)
-  await checkTargets(tx, resource, next, unchecked)
-}
 
 /** Refuses values that name records which do not exist. */
 async function checkTargets(
@@ -374,20 +402,6 @@ function unknownTargetError(
 // How many of the records that stand in the way of a delete are named in its refusal.
 const MAX_NAMED_RECORDS = 10
 
-/** Does to the mentions of a record what their definitions say, before the record goes. */
-async function releaseReference(tx: WriteContext, mention: Mention, resource: AnyResource, id: string): Promise<void> {
-  const { from, name, field } = mention
-  const onDelete = field.kind.roles ? 'clear' : (field.kind.reference?.onDelete ?? 'restrict')
-  const ids = await findMentioning(tx, mention, id, onDelete === 'restrict' ? MAX_NAMED_RECORDS : undefined)
-  if (ids.length === 0) return
-  if (onDelete === 'restrict') {
-    const reason = `the ${toResourceNoun(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
-    throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: toMemberName(name, field), reason, value: ids })
-  }
-  if (onDelete === 'cascade') await removeAllIn(tx, from, ids)
-  else for (const mentioningId of ids) await clearReference(tx, from, mentioningId, name, field, id)
-}
-
 /** Ids of the records whose field mentions the record `id`. */
 async function findMentioning(
   tx: WriteContext,
@@ -405,20 +419,6 @@ async function findMentioning(
     : query.where(name, '=', value)
   ).execute()
   return rows.map((row) => row.id as string)
-}
-
-async function clearReference(
-  tx: WriteContext,
-  from: AnyResource,
-  id: string,
-  name: string,
-  field: AnyField,
-  removedId: string,
-): Promise<void> {
-  const previous = (await get(tx, from, id)) as AnyEntity
-  const value = field.kind.roles ? `@${removedId}` : removedId
-  const without = field.kind.name === 'set' ? (previous[name] as string[]).filter((entry) => entry !== value) : null
-  await update(tx, from, previous, { [name]: without })
 }
 
 // ---- failures --------------------------------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ import { compiledResources, getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
 import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } from './role-conditions.ts'
+import type { Store } from './store.ts'
 import { subtypeConditions } from './subtypes.ts'
 import { isOneOf } from './untyped.ts'
 
-type Reading = Pick<Context, 'db' | 'controller' | 'caller'>
+type Reading = Pick<Context, 'db' | 'caller'>
 
 /** Which records of the resource the list is about, beside what the caller's filter says. */
 export type Restriction =
@@ -45,6 +46,7 @@ const NO_CONDITIONS: Conditions = async () => []
 
 /** One page of the records of `resource` that fit the plan and the restrictions. The plan may use the symbols of `source`. */
 export async function list(
+  store: Store,
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
@@ -52,8 +54,8 @@ export async function list(
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Promise<Page> {
   const tables = new Set<string>()
-  const conditions: Conditions = (hint) => buildConditions(context, resource, plan, restrictions, tables, hint)
-  return queryPage(context, source, plan, conditions, tables)
+  const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
+  return queryPage(store, context, source, plan, conditions, tables)
 }
 
 /** The ids of a list, in order, where its first page holds all of it and it is asked for by ids and nothing else. */
@@ -69,6 +71,7 @@ export function listIds(
 
 /** All rows of a list as a query, for a stream. The plan may use the symbols of `source`. */
 export async function queryRows(
+  store: Store,
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
@@ -76,35 +79,36 @@ export async function queryRows(
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Promise<RowQuery> {
   const tables = new Set<string>()
-  const conditions: Conditions = (hint) => buildConditions(context, resource, plan, restrictions, tables, hint)
-  return queryRowsOf(context, source, plan, conditions, tables)
+  const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
+  return queryRowsOf(store, context, source, plan, conditions, tables)
 }
 
 /** The same of any table, for rows that meet the conditions, which read `tables`. */
 export async function queryRowsOf<Row = AnyRow>(
+  store: Store,
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
   conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
 ): Promise<RowQuery<Row>> {
-  const { matching, window, isCostly } = await buildStatements(context, source, plan, conditions, tables, 'all')
+  const { matching, window, isCostly } = await buildStatements(store, context, source, plan, conditions, tables, 'all')
   return { compile: () => sql<Row>`select * ${matching} ${window}`.compile(context.db), isCostly }
 }
 
 /** One page of a table that fits the plan and the conditions, which read `tables`. */
 export async function queryPage(
+  store: Store,
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
   conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
 ): Promise<Page> {
-  const { matching, window, read } = await buildStatements(context, source, plan, conditions, tables, 'first')
+  const { matching, window, read } = await buildStatements(store, context, source, plan, conditions, tables, 'first')
   const { limit, offset } = plan
   // The keys alone: walking an index, or sorting, with whole rows in hand costs three times as much, and most records are
   // cached anyway.
-  const { store } = context.controller
   const reader = readerOf(context.caller)
   const page = { compile: () => sql<{ n: number }>`select n ${matching} ${window}`.compile(context.db) }
   const rows = await store.scan(page, reader)
@@ -112,13 +116,16 @@ export async function queryPage(
   if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
   // Where only the table itself is asked, all of its records are found in the same way as the first ones.
   const all =
-    read.length === 1 ? matching : (await buildStatements(context, source, plan, conditions, tables, 'all')).matching
+    read.length === 1
+      ? matching
+      : (await buildStatements(store, context, source, plan, conditions, tables, 'all')).matching
   const count = { compile: () => sql<{ n: number }>`select count(*) as n ${all}`.compile(context.db) }
   return { keys, total: await store.count(count, read, reader), limit, offset }
 }
 
 /** What the statements of a list have in common: which rows, in which order and window, and the tables that they read. */
 async function buildStatements(
+  store: Store,
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
@@ -127,10 +134,10 @@ async function buildStatements(
   hint: RowCountHint,
 ) {
   const restrictions = await conditionsFor(hint)
-  const narrow = await findSelectiveTests(context, source, plan.predicate, hint)
+  const narrow = await findSelectiveTests(store, context, source, plan.predicate, hint)
   let compiler = new FilterCompiler(context.db, source, { narrow })
   let filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
-  const isCostly = await mayBeCostly(context, source, plan, filter)
+  const isCostly = await mayBeCostly(store, context, source, plan, filter)
   if (isCostly) {
     compiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
     filter = compiler.compile(plan.predicate ?? EVERYTHING)
@@ -156,6 +163,7 @@ const COST_OF_ORDER = 5
 
 /** Whether the list costs much if all records of all tables that it reads have to be looked at. */
 async function mayBeCostly(
+  store: Store,
   context: Reading,
   source: FilterSource,
   { order }: ListPlan,
@@ -167,7 +175,7 @@ async function mayBeCostly(
   for (const table of [source.table, ...(filter?.tables ?? [])]) {
     if (!recordTables.has(table)) continue
     const newest = sql<{ n: number }>`select coalesce(max(n), 0) as n from ${sql.table(table)}`
-    records += await context.controller.store.count({ compile: () => newest.compile(context.db) }, [table])
+    records += await store.count({ compile: () => newest.compile(context.db) }, [table])
   }
   return cost * records > MAX_UNGUARDED_COST
 }
@@ -193,6 +201,7 @@ export function compileOrder(compiler: FilterCompiler, { order: { keys, isParame
 
 /** The set equalities, among the terms that all must hold, which few records pass. */
 async function findSelectiveTests(
+  store: Store,
   context: Reading,
   source: FilterSource,
   predicate: Predicate | undefined,
@@ -205,13 +214,14 @@ async function findSelectiveTests(
     const set = source.symbols.get(term.left.symbol.name)?.set
     if (set?.kind !== 'members' || term.right.kind !== 'string') continue
     const test = sql<SqlBool>`value = ${term.right.value}`
-    if (await isSelective(context, source.table, set.table, test, hint)) narrow.add(term)
+    if (await isSelective(store, context, source.table, set.table, test, hint)) narrow.add(term)
   }
   return narrow
 }
 
 /** The conditions of a list beside its filter. Adds the tables that they read. */
 async function buildConditions(
+  store: Store,
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
@@ -221,14 +231,15 @@ async function buildConditions(
 ): Promise<Expression<SqlBool>[]> {
   const conditions: Expression<SqlBool>[] = subtypeConditions(resource)
   if (plan.roleFilter.length > 0) {
-    conditions.push(await selectorsCondition(context, resource, [parseRoleFilter(plan)], tables, hint))
+    conditions.push(await selectorsCondition(store, context, resource, [parseRoleFilter(plan)], tables, hint))
   }
   for (const restriction of restrictions)
-    conditions.push(await toConditions(context, resource, restriction, tables, hint))
+    conditions.push(await toConditions(store, context, resource, restriction, tables, hint))
   return conditions
 }
 
 async function toConditions(
+  store: Store,
   context: Reading,
   resource: AnyResource,
   restriction: Restriction,
@@ -236,7 +247,7 @@ async function toConditions(
   hint: RowCountHint,
 ): Promise<Expression<SqlBool>> {
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
-  if ('sides' in restriction) return selectorsCondition(context, resource, restriction.sides, tables, hint)
+  if ('sides' in restriction) return selectorsCondition(store, context, resource, restriction.sides, tables, hint)
   if ('equals' in restriction)
     return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
   const table = toSetTableName(resource, restriction.field)

@@ -6,9 +6,10 @@ import type { RoleSelector } from '../policy/role-selector.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { sqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
+import type { Store } from './store.ts'
 import { isOneOf, untyped } from './untyped.ts'
 
-type Reading = Pick<Context, 'db' | 'controller'>
+type Reading = Pick<Context, 'db'>
 
 /** What `roleFilter` asks for. Here `#all` is an attribute like any other. */
 export function parseRoleFilter({ roleFilter, roleSemantic }: ListPlan): RoleSelector {
@@ -18,6 +19,7 @@ export function parseRoleFilter({ roleFilter, roleSemantic }: ListPlan): RoleSel
 
 /** Records that match any of these sides of policies: by id, by attributes, or all of them. Adds the tables it reads. */
 export async function selectorsCondition(
+  store: Store,
   context: Reading,
   resource: AnyResource,
   sides: readonly RoleSelector[],
@@ -29,7 +31,7 @@ export async function selectorsCondition(
   const alternatives: Expression<SqlBool>[] = []
   for (const { semantic, attributes } of sides) {
     if (attributes.size === 0) continue
-    alternatives.push(await attributesCondition(context, resource, semantic, [...attributes], hint))
+    alternatives.push(await attributesCondition(store, context, resource, semantic, [...attributes], hint))
   }
   const ids = new Set(sides.flatMap((side) => [...side.ids]))
   if (ids.size > 0) alternatives.push(isOneOf(context.db, `${resource.table}.id`, [...ids]))
@@ -48,6 +50,7 @@ function anyOf(conditions: readonly Expression<SqlBool>[]): Expression<SqlBool> 
 const MANY_ATTRIBUTES = 8
 
 async function attributesCondition(
+  store: Store,
   context: Reading,
   resource: AnyResource,
   semantic: 'AllOf' | 'AnyOf',
@@ -59,7 +62,7 @@ async function attributesCondition(
   const having = async (values: readonly string[]): Promise<Expression<SqlBool>> => {
     const has = sqlDialect(context.db).isOneOf(sql.ref('value'), values)
     const select = sql`select n from ${sql.table(table)} where ${has}`
-    return (await isSelective(context, resource.table, table, has, hint))
+    return (await isSelective(store, context, resource.table, table, has, hint))
       ? sql<SqlBool>`${own} in (${select})`
       : sql<SqlBool>`exists (${select} and ${sql.ref(`${table}.n`)} = ${own})`
   }
@@ -82,21 +85,22 @@ export type RowCountHint = 'first' | 'all'
  * of them up to a half, where among 100,000 records a thousand are counted in 0.4 ms instead of 21.
  */
 export async function isSelective(
+  store: Store,
   context: Reading,
   table: string,
   setTable: string,
   condition: Expression<SqlBool>,
   hint: RowCountHint,
 ): Promise<boolean> {
-  const members = await countMatches(context, setTable, condition)
-  const records = await countMatches(context, table, sql<SqlBool>`1 = 1`)
+  const members = await countMatches(store, context, setTable, condition)
+  const records = await countMatches(store, context, table, sql<SqlBool>`1 = 1`)
   return members < (hint === 'all' ? records / 2 : 2.4 * Math.sqrt(records))
 }
 
-function countMatches({ db, controller }: Reading, table: string, condition: Expression<SqlBool>): Promise<number> {
+function countMatches(store: Store, { db }: Reading, table: string, condition: Expression<SqlBool>): Promise<number> {
   const query = untyped(db)
     .selectFrom(table)
     .select((eb) => eb.fn.countAll<number>().as('n'))
     .where(condition)
-  return controller.store.count(query, [table])
+  return store.count(query, [table])
 }

@@ -10,6 +10,7 @@ import type { AnyResource } from '../resources/define.ts'
 import { sqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
 import { compileOrder, type Window } from './lists.ts'
+import type { Store } from './store.ts'
 
 const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', member: 'id', isNullable: false }
 
@@ -33,12 +34,13 @@ const BATCH = 1_000
  * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
  */
 export async function listValues(
-  context: Pick<Context, 'db' | 'controller' | 'caller'>,
+  store: Store,
+  context: Pick<Context, 'db' | 'caller'>,
   resource: AnyResource,
   field: string,
   plan: ListPlan,
 ): Promise<ValuePage> {
-  const { db, controller, caller } = context
+  const { db, caller } = context
   const reader = readerOf(caller)
   const { limit, offset, predicate } = plan
   const table = toSetTableName(resource, field)
@@ -61,7 +63,7 @@ export async function listValues(
     // What was found last is found again, and left out.
     const skip = start === undefined ? offset : 1
     const query = sql<{ value: string }>`select value from ${matching(start)} limit ${batchSize} offset ${skip}`
-    const rows = await controller.store.scan({ compile: () => query.compile(db) }, reader)
+    const rows = await store.scan({ compile: () => query.compile(db) }, reader)
     for (const { value } of rows) values.push(value)
     start = rows.at(-1)?.value
     if (rows.length < batchSize || values.length === limit || start === undefined) break
@@ -69,9 +71,7 @@ export async function listValues(
   }
   const isWhole = offset === 0 && (limit === 'none' || values.length < limit)
   const count = sql<{ n: number }>`select count(*) as n from ${matching()}`
-  const total = isWhole
-    ? values.length
-    : await controller.store.count({ compile: () => count.compile(db) }, [table], reader)
+  const total = isWhole ? values.length : await store.count({ compile: () => count.compile(db) }, [table], reader)
   return { values, total, limit, offset }
 }
 

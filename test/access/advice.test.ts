@@ -88,7 +88,7 @@ beforeEach(async () => {
 })
 
 const adviceOn = ({ identity, service }: Linked, type: 'Dial' | 'Bind' = 'Dial'): Promise<Advice> =>
-  advise(world.system, identity, service, type)
+  advise(world.controller, world.system, identity, service, type)
 
 const outcomes = ({ links }: Advice) => links.map(({ link, outcome }) => `${link} ${outcome}`)
 const failed = ({ links }: Advice) => links.flatMap(({ link, outcome }) => (outcome === 'failed' ? [link] : []))
@@ -477,7 +477,7 @@ describe('a fresh network', () => {
     const service = await only.service('web', ['web'])
     await only.servicePolicy('Dial', ['#staff'], ['#web'])
 
-    const advice = await advise(fresh.system, identity, service, 'Dial')
+    const advice = await advise(fresh.controller, fresh.system, identity, service, 'Dial')
 
     await fresh.close()
     const [first] = advice.links.filter(({ outcome }) => outcome === 'failed')

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findRevokedSessions } from '../../src/access/session-revocation.ts'
 import { servicePolicies } from '../../src/resources/service-policies.ts'
-import { remove } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
@@ -113,7 +112,7 @@ describe('a session ends when', () => {
   it('two policies that granted it go at once, each of which would have been enough', async () => {
     const second = await network.servicePolicy('Dial', [`@${who.id}`], [`@${service}`])
 
-    await Promise.all([policy, second].map((id) => remove(world.system, servicePolicies, id)))
+    await Promise.all([policy, second].map((id) => world.controller.entities.remove(world.system, servicePolicies, id)))
 
     expect(await isAlive(dial)).toBe(false)
   })
@@ -121,7 +120,10 @@ describe('a session ends when', () => {
   it('the right goes in the very moment in which it is made', async () => {
     const other = await network.person(`other ${tag}`, [`staff-${tag}`])
 
-    const [, answer] = await Promise.all([remove(world.system, servicePolicies, policy), network.dial(other, service)])
+    const [, answer] = await Promise.all([
+      world.controller.entities.remove(world.system, servicePolicies, policy),
+      network.dial(other, service),
+    ])
 
     const { id } = answer.body.data ?? { id: 'refused' }
     expect(await isAlive(id)).toBe(false)
@@ -219,7 +221,7 @@ describe('a session stays when', () => {
 
 describe('what is looked at', () => {
   it('is nothing for changes that can take no right', async () => {
-    const untouchable = { controller: world.controller } as never
+    const untouchable = { access: world.controller.access } as never
     const values = { semantic: 'AnyOf', type: 'Dial', identityRoles: ['#a'], serviceRoles: ['#b'] }
     const changes = [
       { resource: 'configs', id: 'x', before: {} },

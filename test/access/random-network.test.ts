@@ -14,7 +14,7 @@ import { serviceEdgeRouterPolicies } from '../../src/resources/service-edge-rout
 import { servicePolicies } from '../../src/resources/service-policies.ts'
 import { services } from '../../src/resources/services.ts'
 import { sessions } from '../../src/resources/sessions.ts'
-import { create, insert, newEntity, patch, remove } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { random } from '../world/random.ts'
 
@@ -251,7 +251,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     if (present.length < most && !chance.oneIn(3)) {
       const name = `${resource.name} ${++made}`
       const wanted = { name, ...always[resource.plural], ...values() }
-      await create(world.system, resource, wanted as never).then(
+      await world.controller.entities.create(world.system, resource, wanted as never).then(
         ({ id }: { id: string }) => {
           present.push(id)
           if (chance.oneIn(2)) passing.add(id)
@@ -265,9 +265,9 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     const id = chance.pick(present)
     if (chance.oneIn(4)) {
       present.splice(present.indexOf(id), 1)
-      await remove(world.system, resource, id)
+      await world.controller.entities.remove(world.system, resource, id)
     } else {
-      await patch(world.system, resource, id, values()).catch(() => {})
+      await world.controller.entities.patch(world.system, resource, id, values()).catch(() => {})
     }
   }
 
@@ -285,7 +285,8 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
               .select('id')
               .where('token', '=', values.token)
               .executeTakeFirst()
-            if (!before) await insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')
+            if (!before)
+              await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')
           }
         }
       }
@@ -318,9 +319,17 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   /** Makes a router over which everything is reached, so that rights alone decide. */
   async function openRouters(): Promise<void> {
     const all = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
-    await create(world.system, edgeRouters, { name: 'open' } as never)
-    await create(world.system, edgeRouterPolicies, { ...all, name: 'open', identityRoles: ['#all'] } as never)
-    await create(world.system, serviceEdgeRouterPolicies, { ...all, name: 'open', serviceRoles: ['#all'] } as never)
+    await world.controller.entities.create(world.system, edgeRouters, { name: 'open' } as never)
+    await world.controller.entities.create(world.system, edgeRouterPolicies, {
+      ...all,
+      name: 'open',
+      identityRoles: ['#all'],
+    } as never)
+    await world.controller.entities.create(world.system, serviceEdgeRouterPolicies, {
+      ...all,
+      name: 'open',
+      serviceRoles: ['#all'],
+    } as never)
   }
 
   const liveTokens = async () => {
@@ -419,7 +428,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
               sets.some(({ isPassing }) => isPassing),
               label,
             ).toBe(isAllowed)
-            const { links } = await advise(world.system, identityId, serviceId, type)
+            const { links } = await advise(world.controller, world.system, identityId, serviceId, type)
             const outcomes = new Map(links.map(({ link, outcome }) => [link, outcome]))
             expect(outcomes.get('service-policy') === 'passed', label).toBe(isGranted)
             expect(outcomes.get('service-policy') === 'passed' && outcomes.get('posture') === 'passed', label).toBe(

@@ -122,7 +122,7 @@ describe('a sign-in', () => {
     const known = await people.person()
     const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
     const disabled = await people.person()
-    await world.system.write((tx) => disable(tx, disabled.id, 0))
+    await world.system.write((tx) => disable(world.controller.entities, tx, disabled.id, 0))
     const device = await people.device()
     const attempts = [
       { username: 'nobody at all', password: PASSWORD },

@@ -185,8 +185,8 @@ it('taking away idle sessions gets through more of them than one transaction tak
 
 describe('the sessions of an identity', () => {
   const ends: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
-    'is disabled': (id) => world.system.write((tx) => disable(tx, id, 0)),
-    'is disabled for a while': (id) => world.system.write((tx) => disable(tx, id, 5)),
+    'is disabled': (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
+    'is disabled for a while': (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 5)),
     'is deleted': (id) => people.manage('DELETE', `/identities/${id}`),
   }
 
@@ -213,9 +213,9 @@ describe('the sessions of an identity', () => {
   it('do not come back when it is enabled again', async () => {
     const person = await people.person()
     const token = await people.sessionOf(person)
-    await world.system.write((tx) => disable(tx, person.id, 0))
+    await world.system.write((tx) => disable(world.controller.entities, tx, person.id, 0))
 
-    await world.system.write((tx) => enable(tx, person.id))
+    await world.system.write((tx) => enable(world.controller.entities, tx, person.id))
 
     expect(await isAlive(token)).toBe(false)
     expect((await people.signIn(person)).status).toBe(200)

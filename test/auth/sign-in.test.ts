@@ -32,11 +32,14 @@ const policies: Readonly<Record<string, PolicyWords>> = {
 
 const states: Readonly<Record<string, { apply(id: string): Promise<unknown>; isIn: boolean }>> = {
   enabled: { apply: async () => {}, isIn: true },
-  disabled: { apply: (id) => world.system.write((tx) => disable(tx, id, 0)), isIn: false },
-  'disabled for a while': { apply: (id) => world.system.write((tx) => disable(tx, id, 5)), isIn: false },
+  disabled: { apply: (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)), isIn: false },
+  'disabled for a while': {
+    apply: (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 5)),
+    isIn: false,
+  },
   'disabled until a while ago': {
     apply: async (id) => {
-      await world.system.write((tx) => disable(tx, id, 1))
+      await world.system.write((tx) => disable(world.controller.entities, tx, id, 1))
       world.clock.advance(MINUTE)
     },
     isIn: true,
@@ -154,7 +157,7 @@ describe('a refused sign-in', () => {
     const known = await people.person()
     const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
     const disabled = await people.person()
-    await world.system.write((tx) => disable(tx, disabled.id, 0))
+    await world.system.write((tx) => disable(world.controller.entities, tx, disabled.id, 0))
 
     const answers = await Promise.all([
       people.signIn({ username: 'nobody-at-all', password: PASSWORD }),

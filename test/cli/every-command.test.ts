@@ -14,7 +14,7 @@ import { controllers } from '../../src/resources/controllers.ts'
 import { servicePolicies } from '../../src/resources/service-policies.ts'
 import { services } from '../../src/resources/services.ts'
 import { sessions } from '../../src/resources/sessions.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
@@ -91,7 +91,9 @@ beforeAll(async () => {
     publicKeyPrint: 'of another',
     apiAddresses: {},
   }
-  await first.system.write(async (tx) => insert(tx, controllers, newEntity(tx, controllers, other)))
+  await first.system.write(async (tx) =>
+    first.controller.entities.insert(tx, controllers, newEntity(tx, controllers, other)),
+  )
   await dialled(first)
   await first.stop()
   const second = copyOfTemplate()
@@ -116,10 +118,10 @@ async function certificateOfNobody(world: TestController): Promise<string> {
 }
 
 /** A session for a service, which no command can make. */
-function dialled({ system }: TestController): Promise<void> {
+function dialled({ system, controller }: TestController): Promise<void> {
   return system.write(async (tx) => {
     const serviceValues = { name: 'dialled', encryptionRequired: true }
-    const { id: serviceId } = await insert(tx, services, newEntity(tx, services, serviceValues))
+    const { id: serviceId } = await controller.entities.insert(tx, services, newEntity(tx, services, serviceValues))
     const policy = {
       type: 'Dial' as const,
       semantic: 'AnyOf' as const,
@@ -127,11 +129,11 @@ function dialled({ system }: TestController): Promise<void> {
       identityRoles: ['#all'],
       serviceRoles: ['#all'],
     }
-    await insert(tx, servicePolicies, newEntity(tx, servicePolicies, policy))
+    await controller.entities.insert(tx, servicePolicies, newEntity(tx, servicePolicies, policy))
     const apiSession = await tx.db.selectFrom('api_sessions').select(['id', 'identityId']).executeTakeFirstOrThrow()
     const { id: apiSessionId, identityId } = apiSession
     const values = { apiSessionId, identityId, serviceId, type: 'Dial' as const, token: newToken() }
-    await insert(tx, sessions, newEntity(tx, sessions, values))
+    await controller.entities.insert(tx, sessions, newEntity(tx, sessions, values))
   })
 }
 

@@ -92,7 +92,7 @@ function mayImport(from: number, to: number): boolean {
 // ---- circles -------------------------------------------------------------------------------------------------------
 
 /** Imports that are still to vanish from circles. The list only shrinks. */
-const STILL_CIRCULAR: readonly string[] = ['src/context.ts → src/controller.ts']
+const STILL_CIRCULAR: readonly string[] = []
 
 type Graph = ReadonlyMap<string, readonly string[]>
 

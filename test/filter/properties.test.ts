@@ -72,6 +72,7 @@ describe.each([0, 1, 2, 3, 4])('list %i', (which) => {
       const expected = listed.records.filter(passes).sort(order.compare)
 
       const page = await list(
+        world.controller.store,
         world.system,
         listed.resource,
         planList({ filter, offset, ...(limit ? { limit } : {}) }),

@@ -3,7 +3,7 @@ import { parseRoleSelector, matchesSelector as sideMatches } from '../../src/pol
 import type { AnyResource } from '../../src/resources/define.ts'
 import { getResource } from '../../src/resources/index.ts'
 import type { Tags } from '../../src/schema/fields.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import type { TestController } from '../world/controller.ts'
 import type { Random } from '../world/random.ts'
 import type { Known, Seen } from './random-queries.ts'
@@ -54,7 +54,7 @@ export async function randomNetwork(world: TestController, random: Random, size:
     world.clock.advance(random.pick([0, 0, 1, 1000]))
     const resource = getResource(plural)
     const entity = newEntity(world.system, resource, { tags: randomTags(random), ...values })
-    await world.system.write((tx) => insert(tx, resource, entity))
+    await world.system.write((tx) => world.controller.entities.insert(tx, resource, entity))
     return { isSystem: false, ...entity } as unknown as Seen
   }
   const many = async (plural: string, most: number, values: (at: number) => Record<string, unknown>) => {

@@ -10,7 +10,7 @@ import { createBootstrapToken } from '../../src/initialize.ts'
 import { authenticators } from '../../src/resources/authenticators.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
-import { get, removeInTransaction, update } from '../../src/store/entities.ts'
+import { get } from '../../src/store/entities.ts'
 import { cleanEnvironment, controller } from '../world/binary.ts'
 import { ADMIN, CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
@@ -35,7 +35,7 @@ async function signIn(credentials: { username: string; password: string }, at = 
 
 /** Ways in which no administrator can get in any more. Callers are refused those that no policy decides: the system is not. */
 const disasters: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
-  'is disabled': (id) => world.system.write((tx) => disable(tx, id, 0)),
+  'is disabled': (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
   'has lost its password': async (id) => {
     const { db } = world.controller.store
     const row = await db
@@ -43,12 +43,14 @@ const disasters: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
       .select('id')
       .where('identityId', '=', id)
       .executeTakeFirstOrThrow()
-    await world.system.write((tx) => removeInTransaction(tx, authenticators, row.id))
+    await world.system.write((tx) => world.controller.entities.removeInTransaction(tx, authenticators, row.id))
   },
   'is under a policy closed to passwords': async (id) => underPolicy(id, { updb: { allowed: false } }),
   'is under a policy that demands TOTP': async (id) => underPolicy(id, { requireTotp: true }),
   'administers no more': (id) =>
-    world.system.write(async (tx) => update(tx, identities, await get(tx, identities, id), { isAdmin: false })),
+    world.system.write(async (tx) =>
+      world.controller.entities.update(tx, identities, await get(tx, identities, id), { isAdmin: false }),
+    ),
 }
 
 async function underPolicy(id: string, words: Parameters<People['policy']>[0]) {
@@ -61,7 +63,7 @@ describe.each(Object.keys(disasters))('the only administrator %s', (disaster) =>
     const usableBefore = await hasUsableAdministrator(world.system)
     await disasters[disaster]?.(await firstAdministrator())
     const usable = await hasUsableAdministrator(world.system)
-    const { token } = decodeBootstrap(await createBootstrapToken(world.system)) ?? {}
+    const { token } = decodeBootstrap(await createBootstrapToken(world.controller)) ?? {}
 
     const path = `${CLIENT}/enroll?method=updb&token=${token}`
     const answer = await world.send({

@@ -6,7 +6,7 @@ import { findFirstAdministrator, recoverAdministrator } from '../../src/auth/rec
 import { createBootstrapToken } from '../../src/initialize.ts'
 import { enrollments } from '../../src/resources/enrollments.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { get, insert, newEntity, update } from '../../src/store/entities.ts'
+import { get, newEntity } from '../../src/store/entities.ts'
 import { ADMIN, type Answered, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 
@@ -18,12 +18,12 @@ let first: string
 beforeEach(async () => {
   world = await testController()
   first = await findFirstAdministrator(world.system)
-  await world.system.write((tx) => disable(tx, first, 0))
+  await world.system.write((tx) => disable(world.controller.entities, tx, first, 0))
 })
 afterEach(() => world.close())
 
 async function newToken(): Promise<string> {
-  return decodeBootstrap(await createBootstrapToken(world.system))?.token ?? ''
+  return decodeBootstrap(await createBootstrapToken(world.controller))?.token ?? ''
 }
 
 function redeem(token: string, credentials: { username: string; password: string } = THIEF): Promise<Answered> {
@@ -57,7 +57,7 @@ describe('a bootstrap token', () => {
 
   it('is worth nothing as soon as an administrator is usable, even if nobody has signed in', async () => {
     const token = await newToken()
-    await world.system.write((tx) => enable(tx, first))
+    await world.system.write((tx) => enable(world.controller.entities, tx, first))
 
     await expectWorthless(token)
 
@@ -67,9 +67,9 @@ describe('a bootstrap token', () => {
   it('ends when an administrator is let in on the data directory', async () => {
     const token = await newToken()
     const back = { username: 'back again', password: PASSWORD }
-    await recoverAdministrator(world.system, back, first)
+    await recoverAdministrator(world.controller, world.system, back, first)
     const left = await countOfEnrollments()
-    await world.system.write((tx) => disable(tx, first, 0))
+    await world.system.write((tx) => disable(world.controller.entities, tx, first, 0))
 
     await expectWorthless(token)
 
@@ -78,9 +78,9 @@ describe('a bootstrap token', () => {
 
   it('ends when an administrator signs in', async () => {
     const token = await newToken()
-    await world.system.write((tx) => enable(tx, first))
+    await world.system.write((tx) => enable(world.controller.entities, tx, first))
     expect(await signIn(ADMIN)).toBe(200)
-    await world.system.write((tx) => disable(tx, first, 0))
+    await world.system.write((tx) => disable(world.controller.entities, tx, first, 0))
 
     await expectWorthless(token)
   })
@@ -130,7 +130,11 @@ describe('an enrollment that is no bootstrap token', () => {
     const { token } = await world.system.write(async (tx) => {
       const expiresAt = tx.clock.now() + 60_000
       const values = { identityId: id, method: 'updb' as const, expiresAt, username: null }
-      return (await insert(tx, enrollments, newEntity(tx, enrollments, values))) as unknown as { token: string }
+      return (await world.controller.entities.insert(
+        tx,
+        enrollments,
+        newEntity(tx, enrollments, values),
+      )) as unknown as { token: string }
     })
 
     await redeem(token)
@@ -156,7 +160,10 @@ describe('an enrollment that is no bootstrap token', () => {
     await people.identity({ enrollment: { updb: 'ordinary' } })
     const before = await countOfEnrollments()
     await world.system.write(async (tx) => {
-      await update(tx, identities, await get(tx, identities, first), { disabledAt: null, disabledUntil: null })
+      await world.controller.entities.update(tx, identities, await get(tx, identities, first), {
+        disabledAt: null,
+        disabledUntil: null,
+      })
     })
 
     expect(await signIn(ADMIN)).toBe(200)

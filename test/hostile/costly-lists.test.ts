@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { identities } from '../../src/resources/identities.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
 const IDENTITIES = 12_000
@@ -26,7 +26,7 @@ beforeAll(async () => {
       }
       const entity = newEntity(tx, identities, values)
       ids.push(entity.id)
-      await insert(tx, identities, entity)
+      await world.controller.entities.insert(tx, identities, entity)
     }
   })
 }, 120_000)

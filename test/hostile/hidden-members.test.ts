@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { terminators } from '../../src/resources/terminators.ts'
-import { get, insert, newEntity, update } from '../../src/store/entities.ts'
+import { get, newEntity } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
@@ -29,9 +29,12 @@ beforeAll(async () => {
   await grant('clients', service)
   const router = await manage.make('edge-routers', { name: newName('router') })
   await world.system.write(async (tx) => {
-    await update(tx, edgeRouters, await get(tx, edgeRouters, router), { isVerified: true, fingerprint: 'abcdef' })
+    await world.controller.entities.update(tx, edgeRouters, await get(tx, edgeRouters, router), {
+      isVerified: true,
+      fingerprint: 'abcdef',
+    })
     const values = { serviceId: service, routerId: router, address: ADDRESS, binding: 'edge', hostId: HOST }
-    await insert(tx, terminators, newEntity(tx, terminators, values as never))
+    await world.controller.entities.insert(tx, terminators, newEntity(tx, terminators, values as never))
   })
 })
 afterAll(() => world.close())

@@ -7,7 +7,7 @@ import { findFirstAdministrator } from '../../src/auth/recovery.ts'
 import type { Context, WriteContext } from '../../src/context.ts'
 import { authenticators } from '../../src/resources/authenticators.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { get, removeInTransaction, update } from '../../src/store/entities.ts'
+import { get } from '../../src/store/entities.ts'
 import { type Answered, answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
 import { People, type Person } from '../world/people.ts'
@@ -25,7 +25,7 @@ beforeEach(async () => {
   people = await People.in(world)
   last = await people.person({ isAdmin: true })
   const first = await findFirstAdministrator(world.system)
-  await world.system.write((tx) => disable(tx, first, 0))
+  await world.system.write((tx) => disable(world.controller.entities, tx, first, 0))
 })
 afterEach(() => world.close())
 
@@ -157,16 +157,17 @@ describe('the last usable administrator', () => {
 
 describe('of the last two usable administrators', () => {
   const changes: Readonly<Record<string, (tx: WriteContext, person: Person) => Promise<unknown>>> = {
-    demoted: async (tx, { id }) => update(tx, identities, await get(tx, identities, id), { isAdmin: false }),
-    disabled: (tx, { id }) => disable(tx, id, 0),
-    deleted: (tx, { id }) => removeInTransaction(tx, identities, id),
+    demoted: async (tx, { id }) =>
+      world.controller.entities.update(tx, identities, await get(tx, identities, id), { isAdmin: false }),
+    disabled: (tx, { id }) => disable(world.controller.entities, tx, id, 0),
+    deleted: (tx, { id }) => world.controller.entities.removeInTransaction(tx, identities, id),
     'deprived of their credentials': (tx, { authenticatorId }) =>
-      removeInTransaction(tx, authenticators, authenticatorId),
+      world.controller.entities.removeInTransaction(tx, authenticators, authenticatorId),
   }
 
   it.each(Object.keys(changes))('one stays if both are %s in one commit', async (change) => {
     const other = await people.person({ isAdmin: true })
-    const operator: Context = world.controller.context({ kind: 'local-operator', osUser: 'root' })
+    const operator: Context = world.controller.contexts.create({ kind: 'local-operator', osUser: 'root' })
     const apply = changes[change] as (typeof changes)[string]
 
     const settled = await settleInOneCommit(world, () => [

@@ -72,7 +72,12 @@ describe('a password reset', () => {
   it('on the data directory ends the sessions of that administrator', async () => {
     const { person, own, stolen, foreign } = await signedIn({ isAdmin: true })
 
-    await recoverAdministrator(world.system, { username: person.username, password: 'another password' }, person.id)
+    await recoverAdministrator(
+      world.controller,
+      world.system,
+      { username: person.username, password: 'another password' },
+      person.id,
+    )
 
     expect(await statusesOf(own, stolen, foreign)).toEqual([401, 401, 200])
   })

@@ -7,7 +7,7 @@ import type { ControllerError } from '../../src/errors.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
 import { authPolicies } from '../../src/resources/auth-policies.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { create, get, removeInTransaction, update } from '../../src/store/entities.ts'
+import { get } from '../../src/store/entities.ts'
 import {
   type Answered,
   answered,
@@ -173,21 +173,25 @@ describe('a change that was admitted', () => {
   /** The victim's request after its rights were judged. */
   function admitted(): Context {
     const common = { identityId: victim.id, identityName: 'victim', apiSessionId: sessionId }
-    return world.controller.context({ kind: 'identity', ...common, isAdmin: true, isPartial: false })
+    return world.controller.contexts.create({ kind: 'identity', ...common, isAdmin: true, isPartial: false })
   }
 
   const createLate = (context: Context, name: string) =>
-    create(context, identities, { name, typeId: 'Device', isAdmin: true })
+    world.controller.entities.create(context, identities, { name, typeId: 'Device', isAdmin: true })
 
   /** The same losses inside a transaction that commits together with the change. */
   const inTransaction: Readonly<Record<string, Parameters<Context['write']>[0]>> = {
     'is demoted': async (tx) =>
-      void (await update(tx, identities, await get(tx, identities, victim.id), { isAdmin: false })),
-    'is disabled': (tx) => disable(tx, victim.id, 0),
-    'is deleted': (tx) => removeInTransaction(tx, identities, victim.id),
-    'is signed out': (tx) => removeInTransaction(tx, apiSessions, sessionId, 'event'),
+      void (await world.controller.entities.update(tx, identities, await get(tx, identities, victim.id), {
+        isAdmin: false,
+      })),
+    'is disabled': (tx) => disable(world.controller.entities, tx, victim.id, 0),
+    'is deleted': (tx) => world.controller.entities.removeInTransaction(tx, identities, victim.id),
+    'is signed out': (tx) => world.controller.entities.removeInTransaction(tx, apiSessions, sessionId, 'event'),
     'gets a stricter auth policy': async (tx) =>
-      void (await update(tx, identities, await get(tx, identities, victim.id), { authPolicyId: strict })),
+      void (await world.controller.entities.update(tx, identities, await get(tx, identities, victim.id), {
+        authPolicyId: strict,
+      })),
   }
 
   it.each(Object.keys(losses))('is refused if %s before its transaction', async (loss) => {
@@ -225,7 +229,9 @@ describe('a change that was admitted', () => {
     const [, late] = await settleInOneCommit(world, () => [
       world.system.write(async (tx) => {
         const policy = await get(tx, authPolicies, authPolicyId)
-        await update(tx, authPolicies, policy, { secondary: { ...policy.secondary, requireTotp: true } })
+        await world.controller.entities.update(tx, authPolicies, policy, {
+          secondary: { ...policy.secondary, requireTotp: true },
+        })
       }),
       createLate(context, name),
     ])
@@ -254,7 +260,7 @@ describe('a change that was admitted', () => {
     const name = newIdentity().name
 
     await settleInOneCommit(world, () => [
-      world.system.write((tx) => disable(tx, other.id, 0)),
+      world.system.write((tx) => disable(world.controller.entities, tx, other.id, 0)),
       createLate(admitted(), name),
     ])
 
@@ -270,7 +276,7 @@ describe('what the controller writes down of a caller', () => {
     await losses['its session is ended']?.apply()
     world.clock.advance(61_000)
 
-    await world.controller.refusals.flush(world.system)
+    await world.controller.refusals.flush(world.controller.contexts)
 
     const query = world.controller.store.db.selectFrom('audit_records').select(['actorId', 'count'])
     const records = await query.where('operation', '=', 'refuse').where('actorId', '=', victim.id).execute()

@@ -6,7 +6,7 @@ import { resources } from '../../src/resources/index.ts'
 import { sessions } from '../../src/resources/sessions.ts'
 import type { AnyField, Fields } from '../../src/schema/fields.ts'
 import { SqliteExecutor } from '../../src/store/dialects/sqlite/executor.ts'
-import { insert, newEntity, remove } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { followCommits } from '../world/projections.ts'
@@ -64,7 +64,7 @@ function dial(apiSessionId: string, identityId: string, times = 1): Promise<stri
           type: made === 0 ? ('Dial' as const) : ('Bind' as const),
           token: newToken(),
         }
-        await insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')
+        await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')
         tokens.push(values.token)
       }
     }
@@ -93,7 +93,7 @@ const ends: Readonly<Record<string, (victim: Dialer) => Promise<unknown>>> = {
     await world.controller.sessions.sweep(world.system)
     people = await People.in(world)
   },
-  disabling: ({ id }) => world.system.write((tx) => disable(tx, id, 0)),
+  disabling: ({ id }) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
   'deleting the identity': ({ id }) => people.manage('DELETE', `/identities/${id}`),
   'deleting the authenticator': ({ authenticatorId }) => people.manage('DELETE', `/authenticators/${authenticatorId}`),
   'an administrator who ends them': async ({ tokens }) => {
@@ -153,7 +153,7 @@ describe('sessions that are ended', () => {
   it('along with their identity are one audit record with their count', async () => {
     const { id } = await dialer(5)
 
-    const records = await audited(() => world.system.write((tx) => disable(tx, id, 0)))
+    const records = await audited(() => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)))
 
     expect(records.sort()).toEqual(['delete api-sessions 5', 'update identities 1'])
   })
@@ -170,7 +170,7 @@ describe('ending many sessions', () => {
   }
 
   const cascades: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
-    disabling: (id) => world.system.write((tx) => disable(tx, id, 0)),
+    disabling: (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
     'deleting the identity': (id) => people.manage('DELETE', `/identities/${id}`),
   }
 
@@ -197,8 +197,8 @@ describe('ending many sessions', () => {
     const resource = resources.find(({ plural }) => plural === 'services')
     if (!resource) throw new Error('there are no services')
     const counts = [
-      await statements(() => remove(world.system, resource, few)),
-      await statements(() => remove(world.system, resource, many)),
+      await statements(() => world.controller.entities.remove(world.system, resource, few)),
+      await statements(() => world.controller.entities.remove(world.system, resource, many)),
     ]
 
     expect(counts[1]).toBe(counts[0])
@@ -215,7 +215,15 @@ describe('ending many sessions', () => {
       const ids: string[] = []
       for (let made = 0; made < 2_500; made++) {
         ids.push(
-          (await insert(tx, resource, newEntity(tx, resource, { name: `service ${made}` }), undefined, 'none')).id,
+          (
+            await world.controller.entities.insert(
+              tx,
+              resource,
+              newEntity(tx, resource, { name: `service ${made}` }),
+              undefined,
+              'none',
+            )
+          ).id,
         )
       }
       return ids

@@ -3,7 +3,7 @@
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { services } from '../../src/resources/services.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { managementOf } from '../world/management.ts'
 
@@ -23,7 +23,7 @@ beforeAll(async () => {
   await world.system.write(async (tx) => {
     for (let at = 0; at < SERVICES; at++) {
       const values = { name: `service ${at}`, encryptionRequired: true, tags: { filler: FILLER } }
-      await insert(tx, services, newEntity(tx, services, values))
+      await world.controller.entities.insert(tx, services, newEntity(tx, services, values))
     }
   })
   const manage = await managementOf(world)

@@ -1,7 +1,7 @@
 // What clients are shown of services and of the routers that lead to them, and who may change services there.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
-import { get, update } from '../../src/store/entities.ts'
+import { get } from '../../src/store/entities.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
@@ -144,7 +144,7 @@ describe('the edge routers of a client', () => {
     const path = '/current-identity/edge-routers'
     const before = await asClient(client.token, path)
     await world.system.write(async (tx) =>
-      update(tx, edgeRouters, await get(tx, edgeRouters, router), { isVerified: true }),
+      world.controller.entities.update(tx, edgeRouters, await get(tx, edgeRouters, router), { isVerified: true }),
     )
 
     const { body } = await asClient(client.token, path)

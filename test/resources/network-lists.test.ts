@@ -1,7 +1,7 @@
 // What administrators look at first: the summary, the role attributes in use, the controllers and their settings.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { controllers } from '../../src/resources/controllers.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 
@@ -128,7 +128,9 @@ describe('the controllers of the network', () => {
   it('are this one, as it last joined, and those that share its database', async () => {
     await announce()
     const values = { name: 'elsewhere', publicKeyPrint: 'another', lastJoinedAt: world.clock.now() }
-    await world.system.write((tx) => insert(tx, controllers, newEntity(tx, controllers, values)))
+    await world.system.write((tx) =>
+      world.controller.entities.insert(tx, controllers, newEntity(tx, controllers, values)),
+    )
     world.clock.advance(1000)
     await announce()
 

@@ -4,7 +4,7 @@ import type { AnyResource } from '../../src/resources/define.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { servicePolicies } from '../../src/resources/service-policies.ts'
 import { services } from '../../src/resources/services.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
@@ -88,7 +88,7 @@ describe('what policies join', () => {
         serviceRoles: [`@${service.id}`],
       })
     await world.system.write(async (tx) => {
-      for (let at = 0; at < 1_500; at++) await insert(tx, servicePolicies, policyOf(at))
+      for (let at = 0; at < 1_500; at++) await world.controller.entities.insert(tx, servicePolicies, policyOf(at))
     })
 
     expect(await manage.names(`/services/${service.id}/identities`)).toEqual([identity.name])
@@ -116,7 +116,7 @@ describe('what an identity may reach, where it is much', () => {
       }),
     )
     await world.system.write(async (tx) => {
-      for (const entity of entities) await insert(tx, resource, entity)
+      for (const entity of entities) await world.controller.entities.insert(tx, resource, entity)
     })
     return entities.map(({ id, name }) => ({ id, name: String(name) }))
   }

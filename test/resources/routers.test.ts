@@ -2,7 +2,7 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
-import { get, update } from '../../src/store/entities.ts'
+import { get } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 
@@ -22,7 +22,9 @@ const makeEdgeRouter = (body: object = {}) => manage.make('edge-routers', { name
 /** What the enrollment of an edge router, which comes later, leaves in its record. */
 async function verify(id: string) {
   const verified = { isVerified: true, fingerprint: 'ab'.repeat(20), certPem: 'certificate' }
-  await world.system.write(async (tx) => update(tx, edgeRouters, await get(tx, edgeRouters, id), verified))
+  await world.system.write(async (tx) =>
+    world.controller.entities.update(tx, edgeRouters, await get(tx, edgeRouters, id), verified),
+  )
 }
 
 describe('an edge router', () => {

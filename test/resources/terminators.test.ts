@@ -1,7 +1,7 @@
 // Terminators: what makes one, what may change, and who sees what of it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { terminators } from '../../src/resources/terminators.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 
@@ -120,7 +120,9 @@ describe('a terminator', () => {
 
   it('that a router made for its host can be ended, but not changed', async () => {
     const values = { serviceId: service, routerId: router, binding: 'edge', address: 'x', isSystem: true }
-    const { id } = await world.system.write((tx) => insert(tx, terminators, newEntity(tx, terminators, values)))
+    const { id } = await world.system.write((tx) =>
+      world.controller.entities.insert(tx, terminators, newEntity(tx, terminators, values)),
+    )
 
     const patched = await manage.refusal('PATCH', `/terminators/${id}`, { cost: 1 })
     await manage.change('DELETE', `/terminators/${id}`)

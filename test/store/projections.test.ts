@@ -10,7 +10,6 @@ import { AuditSealer } from '../../src/store/audit-seal.ts'
 import type { Change } from '../../src/store/changes.ts'
 import type { Database } from '../../src/store/database.ts'
 import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
-import { patch } from '../../src/store/entities.ts'
 import type { Projection } from '../../src/store/projection.ts'
 import type { AuditOrigin, Store } from '../../src/store/store.ts'
 import { testController } from '../world/controller.ts'
@@ -186,7 +185,7 @@ describe('the projections of a controller', () => {
     for (const projection of [controller.access, controller.sessions, controller.authPolicies]) {
       await projection.rebuild(controller.store.db)
     }
-    await patch(world.system, identities, id, { name: 'renamed' })
+    await controller.entities.patch(world.system, identities, id, { name: 'renamed' })
 
     const { status, body } = await send()
     expect([status, body.data.name]).toEqual([200, 'renamed'])

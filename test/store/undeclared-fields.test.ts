@@ -4,7 +4,7 @@ import type { AnyResource } from '../../src/resources/define.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { postureChecks } from '../../src/resources/posture-checks.ts'
 import { services } from '../../src/resources/services.ts'
-import { create, find, get, insert, newEntity, patch, replace, update } from '../../src/store/entities.ts'
+import { find, get, newEntity } from '../../src/store/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
 
@@ -22,7 +22,7 @@ const refusal = 'services have no field "encryptionIsRequired"'
 const anyService: AnyResource = services
 
 async function makeService(): Promise<string> {
-  return (await create(world.system, services, { name: newName('service') })).id
+  return (await world.controller.entities.create(world.system, services, { name: newName('service') })).id
 }
 
 describe('a value that no field takes', () => {
@@ -40,7 +40,9 @@ describe('a value that no field takes', () => {
   it('is refused when a record is created, before anything is written', async () => {
     const name = newName('service')
 
-    await expect(create(world.system, anyService, { name, ...misspelled })).rejects.toThrow(refusal)
+    await expect(world.controller.entities.create(world.system, anyService, { name, ...misspelled })).rejects.toThrow(
+      refusal,
+    )
     expect(
       await world.controller.store.db.selectFrom('services').select('id').where('name', '=', name).execute(),
     ).toEqual([])
@@ -48,7 +50,9 @@ describe('a value that no field takes', () => {
 
   it('is refused when a complete record is stored', async () => {
     const service = newEntity(world.system, services, { name: newName('service') })
-    const storing = world.system.write((tx) => insert(tx, anyService, { ...service, ...misspelled }))
+    const storing = world.system.write((tx) =>
+      world.controller.entities.insert(tx, anyService, { ...service, ...misspelled }),
+    )
 
     await expect(storing).rejects.toThrow(refusal)
     expect(await find(world.system, services, service.id)).toBeUndefined()
@@ -57,7 +61,9 @@ describe('a value that no field takes', () => {
   it('is refused in an update, and the record stays as it was', async () => {
     const id = await makeService()
     const before = await get(world.system, services, id)
-    const updating = world.system.write((tx) => update(tx, anyService, before, { name: 'another', ...misspelled }))
+    const updating = world.system.write((tx) =>
+      world.controller.entities.update(tx, anyService, before, { name: 'another', ...misspelled }),
+    )
 
     await expect(updating).rejects.toThrow(refusal)
     expect(await get(world.system, services, id)).toEqual(before)
@@ -67,20 +73,22 @@ describe('a value that no field takes', () => {
     const before = await get(world.system, services, await makeService())
     const updating = world.system.write(async (tx) => {
       // @ts-expect-error: services have no such field
-      await update(tx, services, before, { encryptionIsRequired: true })
+      await world.controller.entities.update(tx, services, before, { encryptionIsRequired: true })
     })
 
     await expect(updating).rejects.toThrow(refusal)
   })
 
   it.each([
-    ['replacement', replace],
-    ['patch', patch],
-  ])('is refused in a %s, and the record stays as it was', async (_what, change) => {
+    ['replacement', 'replace'],
+    ['patch', 'patch'],
+  ] as const)('is refused in a %s, and the record stays as it was', async (_what, change) => {
     const id = await makeService()
     const before = await get(world.system, services, id)
 
-    await expect(change(world.system, services, id, { name: 'another', ...misspelled })).rejects.toThrow(refusal)
+    await expect(
+      world.controller.entities[change](world.system, services, id, { name: 'another', ...misspelled }),
+    ).rejects.toThrow(refusal)
     expect(await get(world.system, services, id)).toEqual(before)
   })
 
@@ -104,7 +112,7 @@ describe('inputs of a definition', () => {
       isAdmin: false,
       enrollment: { ott: true, ottca: '', updb: '' },
     }
-    const { id } = await create(world.system, identities, values)
+    const { id } = await world.controller.entities.create(world.system, identities, values)
 
     expect(await find(world.system, identities, id)).not.toHaveProperty('enrollment')
     expect(

@@ -1,7 +1,6 @@
 // Lists of distinct values: what is in use as a role attribute, filtered, sorted and paged like any list.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { identities } from '../../src/resources/identities.ts'
-import { create, remove } from '../../src/store/entities.ts'
 import { type ListParameters, planList } from '../../src/store/list-plan.ts'
 import { listValues } from '../../src/store/value-lists.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -12,13 +11,18 @@ beforeAll(async () => {
   world = await testController()
   const attributes = [['staff', 'abroad'], ['staff'], ['Zürich', 'lab-1', 'lab-2'], []]
   for (const [at, roleAttributes] of attributes.entries()) {
-    await create(world.system, identities, { name: `identity ${at}`, typeId: 'Device', isAdmin: false, roleAttributes })
+    await world.controller.entities.create(world.system, identities, {
+      name: `identity ${at}`,
+      typeId: 'Device',
+      isAdmin: false,
+      roleAttributes,
+    })
   }
 })
 afterAll(() => world.close())
 
 const listed = async (parameters: ListParameters, defaultLimit?: number | 'none') =>
-  listValues(world.system, identities, 'roleAttributes', planList(parameters, defaultLimit))
+  listValues(world.controller.store, world.system, identities, 'roleAttributes', planList(parameters, defaultLimit))
 
 describe('a list of the attributes in use', () => {
   it('has each of them once, in the order of their bytes', async () => {
@@ -57,7 +61,7 @@ describe('a list of the attributes in use', () => {
 
   it('gives all of thousands where no limit is asked for, each once', async () => {
     const many = Array.from({ length: 2_500 }, (_, at) => `many-${String(at).padStart(5, '0')}`)
-    const { id } = await create(world.system, identities, {
+    const { id } = await world.controller.entities.create(world.system, identities, {
       name: 'of many roles',
       typeId: 'Device',
       isAdmin: false,
@@ -69,11 +73,11 @@ describe('a list of the attributes in use', () => {
 
     expect(forward).toEqual({ values: many, total: 2_500, limit: 'none', offset: 0 })
     expect(backward.values).toEqual(many.toReversed())
-    await remove(world.system, identities, id)
+    await world.controller.entities.remove(world.system, identities, id)
   })
 
   it('forgets an attribute with its last record', async () => {
-    const { id } = await create(world.system, identities, {
+    const { id } = await world.controller.entities.create(world.system, identities, {
       name: 'the last',
       typeId: 'Device',
       isAdmin: false,
@@ -81,7 +85,7 @@ describe('a list of the attributes in use', () => {
     })
     const before = await listed({ filter: 'id = "fleeting"' })
 
-    await remove(world.system, identities, id)
+    await world.controller.entities.remove(world.system, identities, id)
 
     expect(before.total).toBe(1)
     expect(await listed({ filter: 'id = "fleeting"' })).toMatchObject({ values: [], total: 0 })

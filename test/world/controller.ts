@@ -17,7 +17,7 @@ import { getDataPaths } from '../../src/data-directory.ts'
 import { type Log, silentLog } from '../../src/log.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { checkResponse } from './described.ts'
 import { recordErrors } from './faults.ts'
 
@@ -112,7 +112,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     ...(operations ? { operations } : {}),
     ...(trustedCaller ? { trustedCaller } : {}),
   })
-  const system = controller.context({ kind: 'system' })
+  const system = controller.contexts.create({ kind: 'system' })
   let listening: Listening | undefined
   let made = 0
 
@@ -132,7 +132,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     const name = values.name ?? `identity-${++made}`
     return system.write(async (tx) => {
       const entity = newEntity(tx, identities, { typeId: 'Default', isAdmin: false, ...values, name })
-      await insert(tx, identities, entity)
+      await controller.entities.insert(tx, identities, entity)
       const session = await controller.sessions.insert(tx, {
         identity: entity as unknown as SessionIdentity,
         authenticatorId: 'none',

@@ -2,7 +2,7 @@
 import type { AnyResource } from '../../src/resources/define.ts'
 import { getResource } from '../../src/resources/index.ts'
 import { toMemberName } from '../../src/schema/fields.ts'
-import { insert, newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/store/entities.ts'
 import { isOneOf, untyped } from '../../src/store/untyped.ts'
 import { MANAGEMENT, type TestController } from './controller.ts'
 
@@ -55,7 +55,11 @@ export async function makeExample(world: TestController, plural: string, name: s
       ([, { kind, options }]) => options.unique && kind.name === 'text',
     )
     const values = { ...Object.fromEntries(texts.map(([field]) => [field, name])), name }
-    return (await world.system.write(async (tx) => insert(tx, target, newEntity(tx, target, values)))).id
+    return (
+      await world.system.write(async (tx) =>
+        world.controller.entities.insert(tx, target, newEntity(tx, target, values)),
+      )
+    ).id
   }
   const body = await exampleBody(world, target, name)
   const made = await world.send({ method: 'POST', path: `${MANAGEMENT}/${plural}`, token: await world.admin(), body })

@@ -5,17 +5,18 @@ import { type Advice, type Link, toVerdict } from './chain.ts'
 import { commonRouterLink, routerKinds, routerPolicyLink } from './router-links.ts'
 import { postureLink, servicePolicyLink } from './service-policy-links.ts'
 import { authPolicyLink, identityLink } from './sign-in-links.ts'
-import { readQuestion } from './subject.ts'
+import { type AdviceParts, readQuestion } from './subject.ts'
 import { terminatorLink } from './terminator-link.ts'
 
 /** @throws NOT_FOUND for an identity or a service that does not exist */
 export async function advise(
+  parts: AdviceParts,
   context: Context,
   identityId: string,
   serviceId: string,
   type: PolicyType,
 ): Promise<Advice> {
-  const question = await readQuestion(context, identityId, serviceId, type)
+  const question = await readQuestion(parts, context, identityId, serviceId, type)
   const { identity, service } = question
   const kinds = routerKinds(question)
   const { ofIdentity, ofService } = kinds

@@ -49,8 +49,8 @@ export interface RouterKinds {
   readonly ofService: Kind
 }
 
-export function routerKinds({ context, identity, service }: AdviceQuestion): RouterKinds {
-  const { index } = context.controller.access
+export function routerKinds({ access, identity, service }: AdviceQuestion): RouterKinds {
+  const { index } = access
   return {
     ofIdentity: {
       link: 'edge-router-policy',
@@ -98,12 +98,12 @@ export async function routerPolicyLink(question: AdviceQuestion, kind: Kind, oth
 }
 
 function decidingPolicies(
-  { context }: AdviceQuestion,
+  { access }: AdviceQuestion,
   matching: readonly IndexedPolicy[],
   subject: NamedRoleBearer,
   routers: readonly AdvisedRouter[],
 ): DecidingPolicy[] {
-  const { index } = context.controller.access
+  const { index } = access
   return sortByName(matching).flatMap((policy) => {
     const grantedIds = new Set(index.edgeRoutersMatching(policy.objects))
     const edgeRouters = routers.flatMap(({ id, name }) => (grantedIds.has(id) ? [name] : []))
@@ -198,8 +198,8 @@ async function smallerGap(question: AdviceQuestion, ofIdentity: Kind, ofService:
   return gap(question, kind, miss, routers, true)
 }
 
-function presence({ context }: AdviceQuestion, routers: readonly AdvisedRouter[]): Link {
-  const { live } = context.controller.access
+function presence({ access }: AdviceQuestion, routers: readonly AdvisedRouter[]): Link {
+  const { live } = access
   const edgeRouters = routers.map(({ id, name, isDisabled, isEnrolled }) => ({
     id,
     name,

@@ -9,8 +9,7 @@ import { closeMiss, createPolicy, describeMiss, servicePolicyKind, toPlainName }
 import { type AdviceQuestion, findFreeName, loadNames } from './subject.ts'
 
 /** The policies of the type that link the two, in the order of their names. */
-function findLinkingPolicies({ context, identity, service, type }: AdviceQuestion): IndexedPolicy[] {
-  const { access } = context.controller
+function findLinkingPolicies({ access, identity, service, type }: AdviceQuestion): IndexedPolicy[] {
   return sortByName(access.filterGranting(access.findPolicies(identity, type), service.id))
 }
 
@@ -25,7 +24,7 @@ export function readRoles(roles: readonly string[], { id, name }: NamedRoleBeare
 }
 
 export async function servicePolicyLink(question: AdviceQuestion): Promise<Link> {
-  const { context, identity, service, type } = question
+  const { access, identity, service, type } = question
   const linking = findLinkingPolicies(question)
   if (linking.length > 0) {
     const policies = linking.map((policy) => ({
@@ -39,7 +38,7 @@ export async function servicePolicyLink(question: AdviceQuestion): Promise<Link>
     )
     return { link: 'service-policy', outcome: 'passed', message: toSentenceList(words), policies }
   }
-  const miss = findNearestMiss(context.controller.access.index.allServicePolicies(type), identity, [service])
+  const miss = findNearestMiss(access.index.allServicePolicies(type), identity, [service])
   const remedy = (miss && closeMiss(servicePolicyKind, miss, identity, service)) ?? (await newPolicy(question))
   return {
     link: 'service-policy',
@@ -58,8 +57,7 @@ async function newPolicy({ context, identity, service, type }: AdviceQuestion) {
 }
 
 export async function postureLink(question: AdviceQuestion): Promise<Link> {
-  const { context, identity, service, type } = question
-  const { access } = context.controller
+  const { context, access, identity, service, type } = question
   const { policies } = access.decide({ identity, serviceId: service.id, type })
   const judged = [...policies].sort((a, b) => (a.policy.name < b.policy.name ? -1 : 1))
   const link = { link: 'posture' } as const

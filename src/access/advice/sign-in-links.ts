@@ -28,8 +28,8 @@ interface Way {
 }
 
 export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
-  const { context, identity } = question
-  const policy = context.controller.authPolicies.get(identity.authPolicyId)
+  const { authPolicies, identity } = question
+  const policy = authPolicies.get(identity.authPolicyId)
   const ways = [...(await presentWays(question)), ...(await comingWays(question))]
   const admitted = ways.filter(({ method, flaw }) => flaw === undefined && policy.primary[method].allowed)
   if (admitted.length === 0) return unmet(question, policy, ways)
@@ -41,9 +41,9 @@ export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
   return { link: 'auth-policy', outcome: 'passed', message: `auth policy ${policy.name} is met by ${words}` }
 }
 
-async function presentWays({ context, identity }: AdviceQuestion): Promise<Way[]> {
-  const { db, clock, controller } = context
-  const { cert } = controller.authPolicies.get(identity.authPolicyId).primary
+async function presentWays({ context, authPolicies, identity }: AdviceQuestion): Promise<Way[]> {
+  const { db, clock } = context
+  const { cert } = authPolicies.get(identity.authPolicyId).primary
   const rows = await db
     .selectFrom('authenticators')
     .select(['method', 'certPem'])
@@ -108,9 +108,9 @@ async function unmet(
 }
 
 /** What lets the identity enroll, if its auth policy admits what it gets by that. */
-async function newEnrollment({ context, identity }: AdviceQuestion): Promise<Remedy | undefined> {
-  const { db, clock, controller } = context
-  if (!controller.authPolicies.get(identity.authPolicyId).primary.cert.allowed) return undefined
+async function newEnrollment({ context, authPolicies, identity }: AdviceQuestion): Promise<Remedy | undefined> {
+  const { db, clock } = context
+  if (!authPolicies.get(identity.authPolicyId).primary.cert.allowed) return undefined
   const expiresAt = toIsoTime(clock.now() + ENROLLMENT_MS)
   const expired = await db
     .selectFrom('enrollments')

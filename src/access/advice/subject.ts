@@ -1,11 +1,13 @@
 // Loads the subject of advice once: the identity, the service and the type.
 import { sql } from 'kysely'
+import type { AuthPolicyCache } from '../../auth/auth-policies.ts'
 import type { Context } from '../../context.ts'
 import { notFoundError } from '../../errors.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
 import type { AnyResource } from '../../resources/define.ts'
 import { selectRows } from '../../store/subtypes.ts'
 import { isOneOf, untyped } from '../../store/untyped.ts'
+import type { Access } from '../access.ts'
 import type { NamedRoleBearer } from './chain.ts'
 
 /** The identity as far as the links look at it. */
@@ -15,9 +17,17 @@ export interface AdvisedIdentity extends NamedRoleBearer {
   readonly authPolicyId: string
 }
 
+/** What advice is worked out with. */
+export interface AdviceParts {
+  readonly access: Access
+  readonly authPolicies: AuthPolicyCache
+}
+
 /** What every link is worked out from. */
 export interface AdviceQuestion {
   readonly context: Context
+  readonly access: Access
+  readonly authPolicies: AuthPolicyCache
   readonly identity: AdvisedIdentity
   readonly service: NamedRoleBearer
   readonly type: PolicyType
@@ -25,6 +35,7 @@ export interface AdviceQuestion {
 
 /** @throws NOT_FOUND */
 export async function readQuestion(
+  { access, authPolicies }: AdviceParts,
   context: Context,
   identityId: string,
   serviceId: string,
@@ -42,7 +53,7 @@ export async function readQuestion(
     .where('id', '=', serviceId)
     .executeTakeFirst()
   if (!service) throw notFoundError('service', serviceId)
-  return { context, identity: withAttributes(identity), service: withAttributes(service), type }
+  return { context, access, authPolicies, identity: withAttributes(identity), service: withAttributes(service), type }
 }
 
 function withAttributes<R extends { readonly roleAttributes: string }>(row: R): R & { attributes: string[] } {

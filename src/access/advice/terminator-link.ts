@@ -3,9 +3,9 @@ import type { Evidence } from '../live-state.ts'
 import { type Link, type Remedy, toSentenceList } from './chain.ts'
 import type { AdviceQuestion } from './subject.ts'
 
-export async function terminatorLink({ context, service }: AdviceQuestion): Promise<Link> {
-  const { db, controller } = context
-  const { live } = controller.access
+export async function terminatorLink({ context, access, service }: AdviceQuestion): Promise<Link> {
+  const { db } = context
+  const { live } = access
   const rows = await db
     .selectFrom('terminators')
     .select(['id', 'routerId', 'address', 'precedence'])

@@ -3,7 +3,7 @@ import type { Step } from '../sign-in-attempt.ts'
 
 /** @throws SERVER_TOO_MANY_REQUESTS if too many passwords wait to be compared */
 export const comparePassword: Step = async (attempt) => {
-  const { context, authenticator, credentials } = attempt
+  const { parts, context, authenticator, credentials } = attempt
   const hash = authenticator?.passwordHash ?? undefined
-  attempt.isPasswordCorrect = await context.controller.passwordHasher.verify(hash, credentials.password ?? '', context)
+  attempt.isPasswordCorrect = await parts.passwordHasher.verify(hash, credentials.password ?? '', context)
 }

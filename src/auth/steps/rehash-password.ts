@@ -3,8 +3,8 @@ import { ControllerError } from '../../errors.ts'
 import type { Step } from '../sign-in-attempt.ts'
 
 export const rehashPassword: Step = async (attempt) => {
-  const { context, authenticator, credentials } = attempt
-  const { passwordHasher } = context.controller
+  const { parts, context, authenticator, credentials } = attempt
+  const { passwordHasher } = parts
   if (!authenticator?.passwordHash || !passwordHasher.needsRehash(authenticator.passwordHash)) return
   try {
     attempt.strongerHash = await passwordHasher.hash(credentials.password ?? '', context)

@@ -1,7 +1,8 @@
 // Every method: requires that the auth policy of the identity allows the method.
 
 import type { AuthPolicy } from '../auth-policies.ts'
-import { AuthenticationError, type Method, type Step } from '../sign-in-attempt.ts'
+import { AuthenticationError, type Method } from '../authentication-methods.ts'
+import type { Step } from '../sign-in-attempt.ts'
 
 /** The part of a policy for each method. */
 const parts: Readonly<Record<Method, keyof AuthPolicy['primary']>> = {

@@ -1,6 +1,7 @@
 // Certificate: requires a client certificate, and not too many. The handshake has proven the key of the first.
 import { MAX_PRESENTED_CERTIFICATES } from '../../pki/chains.ts'
-import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
+import { AuthenticationError } from '../authentication-methods.ts'
+import type { Step } from '../sign-in-attempt.ts'
 
 export const requireCertificate: Step = ({ credentials: { certificates } }) => {
   if (certificates.length === 0)

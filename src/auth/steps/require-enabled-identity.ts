@@ -1,8 +1,9 @@
 // Every method: requires that the identity exists and is enabled.
 import { identities } from '../../resources/identities.ts'
 import { find } from '../../store/entities.ts'
+import { AuthenticationError } from '../authentication-methods.ts'
 import { isDisabled } from '../disabling.ts'
-import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
+import type { Step } from '../sign-in-attempt.ts'
 
 export const requireEnabledIdentity: Step = async (attempt) => {
   const { context, authenticator } = attempt

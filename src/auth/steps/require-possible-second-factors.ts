@@ -1,11 +1,12 @@
 // Every method: requires that the second factors of the auth policy can be satisfied at all.
-import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
+import { AuthenticationError } from '../authentication-methods.ts'
+import type { Step } from '../sign-in-attempt.ts'
 
 /**
  * A policy that requires tokens of an external signer admits no identity, because signers come with a later release. One that
  * requires TOTP admits to a partial session, in which TOTP is enrolled; that comes with a later release too.
  */
-export const requirePossibleSecondFactors: Step = ({ context, identity, policy }) => {
+export const requirePossibleSecondFactors: Step = ({ parts, identity, policy }) => {
   const { requireExtJwtSigner: signer, requireTotp } = policy.secondary
   if (signer !== null) {
     throw new AuthenticationError(
@@ -15,9 +16,6 @@ export const requirePossibleSecondFactors: Step = ({ context, identity, policy }
   }
   if (requireTotp) {
     const fields = { identity: identity.id, authPolicy: policy.id }
-    context.controller.log.info(
-      fields,
-      'signed in partially: the auth policy demands TOTP, which cannot be enrolled yet',
-    )
+    parts.log.info(fields, 'signed in partially: the auth policy demands TOTP, which cannot be enrolled yet')
   }
 }

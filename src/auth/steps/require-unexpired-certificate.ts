@@ -1,7 +1,8 @@
 // Certificate: requires that it is not expired, unless the auth policy allows expired ones.
 import type { X509Certificate } from 'node:crypto'
 import { isWithinDates } from '../../pki/certificates.ts'
-import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
+import { AuthenticationError } from '../authentication-methods.ts'
+import type { Step } from '../sign-in-attempt.ts'
 
 export const requireUnexpiredCertificate: Step = ({ context, policy, credentials }) => {
   if (policy.primary.cert.allowExpiredCerts) return

@@ -1,5 +1,6 @@
 // Password: refuses a wrong one, which counts towards a lockout.
-import { AuthenticationError, type Step } from '../sign-in-attempt.ts'
+import { AuthenticationError } from '../authentication-methods.ts'
+import type { Step } from '../sign-in-attempt.ts'
 
 export const verifyPassword: Step = ({ isPasswordCorrect: isPasswordRight }) => {
   if (!isPasswordRight) throw new AuthenticationError('WRONG_PASSWORD', 'the password is wrong')

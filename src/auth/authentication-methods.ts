@@ -1,0 +1,42 @@
+// The ways to sign in, the credential that one leads to, and why one is refused.
+
+export const methods = ['password', 'cert', 'ext-jwt'] as const
+export type Method = (typeof methods)[number]
+
+/** The authenticator that matches the credentials. */
+export interface AuthenticatorMatch {
+  readonly id: string
+  readonly identityId: string
+  readonly passwordHash: string | null
+  readonly isIssuedByNetwork: boolean
+  readonly isExtendRequested: boolean
+  readonly lastAuthResolvedToRoot: boolean
+}
+
+/** Why a sign-in is refused, in the audit; refusals of one source with one reason are counted together. */
+export type RefusalReason =
+  | 'UNKNOWN_CREDENTIAL'
+  | 'WRONG_PASSWORD'
+  | 'IDENTITY_DISABLED'
+  | 'METHOD_NOT_ALLOWED'
+  | 'NO_CERTIFICATE'
+  | 'TOO_MANY_CERTIFICATES'
+  | 'UNTRUSTED_CERTIFICATE'
+  | 'EXPIRED_CERTIFICATE'
+  | 'UNKNOWN_SIGNER'
+  | 'UNSATISFIABLE_POLICY'
+  | 'CREDENTIAL_CHANGED'
+
+/**
+ * The sign-in is refused. The response is `INVALID_AUTH` for every reason, so that it does not reveal which identities exist
+ * or are locked; the reason is in the log and the audit.
+ */
+export class AuthenticationError extends Error {
+  readonly reason: RefusalReason
+
+  constructor(reason: RefusalReason, detail: string) {
+    super(detail)
+    this.name = 'Refusal'
+    this.reason = reason
+  }
+}

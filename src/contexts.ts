@@ -1,0 +1,101 @@
+// Makes the contexts that code runs with on behalf of a caller, and guards each of their transactions.
+import type { Clock } from './clock.ts'
+import { type Caller, type Context, type Origin, toActor, type WriteContext } from './context.ts'
+import type { AuditEvent, Change } from './store/changes.ts'
+import type { AuditOrigin, Store } from './store/store.ts'
+
+const BACKGROUND: Origin = { requestId: 'background', address: undefined }
+
+/** What every transaction must pass, whatever it changes. */
+export interface TransactionGuard {
+  /**
+   * Before the changes are made. @throws if they may not be made
+   * @param earlier changes that commit together with the transaction, and that no projection has applied yet
+   */
+  before?(caller: Caller, earlier: readonly Change[]): void
+  /** After the changes are made: refuses them, or adds to them what follows. */
+  after?(tx: WriteContext, earlier: readonly Change[], own: readonly Change[]): Promise<void>
+}
+
+export class Contexts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly guards: readonly TransactionGuard[]
+
+  /** @param guards in the order in which they are asked */
+  constructor(store: Store, clock: Clock, guards: readonly TransactionGuard[]) {
+    this.store = store
+    this.clock = clock
+    this.guards = guards
+  }
+
+  /** What code works with on behalf of a caller. */
+  create(caller: Caller, origin: Origin = BACKGROUND): Context {
+    return new CallerContext(this, caller, origin)
+  }
+
+  /** Writes an audit record of what a caller did before. Its rights are not checked again, because nothing is done now. */
+  recordEvent(caller: Caller, origin: Origin, event: AuditEvent): Promise<void> {
+    return this.create(toActor(caller), origin).write(async (tx) =>
+      tx.record({ ...event, audit: 'event', at: tx.clock.now(), isAuditOnly: true }),
+    )
+  }
+}
+
+class CallerContext implements Context {
+  readonly #contexts: Contexts
+  readonly caller: Caller
+  readonly origin: Origin
+
+  constructor(contexts: Contexts, caller: Caller, origin: Origin) {
+    this.#contexts = contexts
+    this.caller = caller
+    this.origin = origin
+  }
+
+  get db() {
+    return this.#contexts.store.db
+  }
+
+  get clock() {
+    return this.#contexts.clock
+  }
+
+  write<T>(body: (tx: WriteContext) => Promise<T>): Promise<T> {
+    const { caller, origin } = this
+    const { store, clock, guards } = this.#contexts
+    return store.write(
+      async ({ db, groupChanges: earlier, record }) => {
+        const own: Change[] = []
+        const note = (change: Change) => {
+          own.push(change)
+          record(change)
+        }
+        for (const guard of guards) guard.before?.(caller, earlier)
+        const tx: WriteContext = { clock, caller, origin, db, record: note }
+        const result = await body(tx)
+        // Each guard sees what the transaction itself changed, and not what guards before it added.
+        const changes = [...own]
+        for (const guard of guards) await guard.after?.(tx, earlier, changes)
+        return result
+      },
+      toAuditOrigin(caller, origin),
+    )
+  }
+}
+
+function toAuditOrigin(caller: Caller, { requestId, address }: Origin): AuditOrigin {
+  const isPrivileged = caller.kind === 'identity' ? caller.isAdmin : caller.kind !== 'anonymous'
+  return { actor: toAuditActor(caller), requestId, address: address ?? null, isPrivileged }
+}
+
+function toAuditActor(caller: Caller): AuditOrigin['actor'] {
+  switch (caller.kind) {
+    case 'identity':
+      return { kind: 'identity', id: caller.identityId, name: caller.identityName }
+    case 'local-operator':
+      return { kind: 'local', id: null, name: caller.osUser }
+    default:
+      return { kind: caller.kind, id: null, name: null }
+  }
+}
