@@ -29,6 +29,8 @@ beforeEach(async () => {
   who = await network.person(`laptop ${tag}`, [`staff-${tag}`])
   policy = await network.servicePolicy('Dial', [`#staff-${tag}`], [`#web-${tag}`])
   dial = (await network.dial(who, service)).body.data.id
+  // What every test begins with: a right, and a session that lives by it.
+  expect(await isAlive(dial)).toBe(true)
 })
 
 /** A posture check that no machine has reported about, so that it does not pass. */
@@ -132,6 +134,7 @@ describe('a session ends when', () => {
   it('its holder administers, as well', async () => {
     const admin = await network.person(`admin ${tag}`, [`staff-${tag}`], true)
     const { id } = (await network.dial(admin, service)).body.data
+    expect(await isAlive(id)).toBe(true)
 
     await network.change('DELETE', `/service-policies/${policy}`)
 

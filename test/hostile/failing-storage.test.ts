@@ -197,7 +197,7 @@ describe('a directory whose lock file was deleted', () => {
 
 describe('a start that fails half-way', () => {
   it.each([
-    ['the second address is taken', takenAddress, /address cannot be used/],
+    ['the second address is taken', takenAddress, /cannot listen on the address/],
     ['a certificate is broken', breaks('pki/server.crt'), /server\.crt cannot be used/],
     ['a key is broken', breaks('pki/intermediate.key'), /intermediate\.key cannot be used/],
     ['the session key is cut short', breaks('token.key'), /token\.key is damaged/],
