@@ -78,8 +78,8 @@ export class Bench {
   }
 
   #load(name: string, model: Model): Promise<Loaded> {
-    const known = this.#networks.get(name)
-    if (known) return known
+    const network = this.#networks.get(name)
+    if (network) return network
     const loading = this.#loadNew(name, model)
     this.#networks.set(name, loading)
     return loading

@@ -40,7 +40,7 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function run(options: Options): Promise<number> {
-  const measurements = chosen(models[options.model], options.only)
+  const measurements = selectMeasurements(models[options.model], options.only)
   if (options.isList) {
     for (const { section, name } of measurements) process.stdout.write(`${section}: ${name}\n`)
     return 0
@@ -57,17 +57,17 @@ async function run(options: Options): Promise<number> {
   return report.results.some(({ kind }) => kind === 'failed') ? EXIT_FAILED : 0
 }
 
-function chosen(model: Model, only: readonly string[]): Measurement[] {
+function selectMeasurements(model: Model, only: readonly string[]): Measurement[] {
   const all = [
     ...requestMeasurements,
     ...togetherMeasurements(model),
     ...growthMeasurements(model),
     ...startMeasurements(model),
   ]
-  const wanted = only.map((text) => text.toLowerCase())
+  const needles = only.map((text) => text.toLowerCase())
   const isWanted = ({ section, name }: Measurement) =>
-    wanted.some((text) => `${section}: ${name}`.toLowerCase().includes(text))
-  return wanted.length === 0 ? all : all.filter(isWanted)
+    needles.some((text) => `${section}: ${name}`.toLowerCase().includes(text))
+  return needles.length === 0 ? all : all.filter(isWanted)
 }
 
 async function measureAll(options: Options, measurements: readonly Measurement[]): Promise<Result[]> {
@@ -85,10 +85,10 @@ async function measureAll(options: Options, measurements: readonly Measurement[]
   try {
     for (const [at, measurement] of measurements.entries()) {
       progress.say(`${at + 1} of ${measurements.length}: ${measurement.name}`)
-      const found = await measureRepeatedly(bench, measurement, options.repeat)
+      const results = await measureRepeatedly(bench, measurement, options.repeat)
       progress.clear()
-      for (const result of found) printer.result(result)
-      results.push(...found)
+      for (const result of results) printer.result(result)
+      results.push(...results)
     }
   } finally {
     await bench.close()

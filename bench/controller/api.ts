@@ -19,7 +19,7 @@ export class Refused extends Error {
   readonly code: string | undefined
 
   constructor({ method, path }: RequestParts, status: number, text: string) {
-    super(`${method} ${path} was answered with ${status}: ${text}`)
+    super(`${method} ${path} failed with ${status}: ${text}`)
     this.name = 'Refused'
     this.code = (JSON.parse(text || '{}') as { error?: { code?: string } }).error?.code
   }
@@ -57,7 +57,7 @@ export class Api {
     return { 'net-session': this.#token }
   }
 
-  /** What an answer holds. @throws Refused */
+  /** What an response holds. @throws Refused */
   async data(parts: RequestParts, credential?: Credential): Promise<unknown> {
     const text = await this.#text(parts, credential)
     return (JSON.parse(text) as { data?: unknown }).data
@@ -81,20 +81,20 @@ export class Api {
 
   /** The first records of a management list in the order of its filter, up to a number of them. */
   async records<R>(list: string, filter: string, most: number): Promise<R[]> {
-    const found: R[] = []
-    while (found.length < most) {
-      const limit = Math.min(PAGE, most - found.length)
-      const page = await this.page<R>(list, filter, found.length, limit)
-      found.push(...page)
+    const records: R[] = []
+    while (records.length < most) {
+      const limit = Math.min(PAGE, most - records.length)
+      const page = await this.page<R>(list, filter, records.length, limit)
+      records.push(...page)
       if (page.length < limit) break
     }
-    return found
+    return records
   }
 
   /** Which of the operations it does not have, asking its own document. */
   async missing(needs: readonly Need[]): Promise<Need[]> {
-    const offered = await Promise.all(needs.map((need) => this.#offers(need)))
-    return needs.filter((_, at) => !offered[at])
+    const offers = await Promise.all(needs.map((need) => this.#offers(need)))
+    return needs.filter((_, at) => !offers[at])
   }
 
   async #offers({ api, method, path }: Need): Promise<boolean> {

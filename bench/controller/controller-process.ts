@@ -12,8 +12,8 @@ import { cpuMicroseconds, residentBytes } from './process-figures.ts'
 export const ADMINISTRATOR = { username: 'admin', password: 'correct horse battery' } as const
 
 const BINARY = new URL('../../../bin/run.js', import.meta.url).pathname
-const KNOCK_MILLISECONDS = 5
-const START_MILLISECONDS = 60_000
+const KNOCK_INTERVAL_MS = 5
+const START_TIMEOUT_MS = 60_000
 const SHOWN_CHARACTERS = 2_000
 
 export class ControllerProcess {
@@ -56,21 +56,21 @@ export class ControllerProcess {
   }
 
   /**
-   * Starts it; resolves with the milliseconds until it had answered a request.
+   * Starts it; resolves with the milliseconds until it had completed a request.
    * @param nodeOptions for the runtime, such as `--cpu-prof`
    */
   async start(nodeOptions: readonly string[] = []): Promise<number> {
     const begun = performance.now()
     this.launch(nodeOptions)
     const knock = requestBytes({ method: 'GET', path: '/version' })
-    while (performance.now() - begun < START_MILLISECONDS) {
+    while (performance.now() - begun < START_TIMEOUT_MS) {
       const isThere = await exchange(this.target, knock).then(
         ({ status }) => status === 200,
         () => false,
       )
       if (isThere) return performance.now() - begun
       if (this.#child?.exitCode !== null) break
-      await wait(KNOCK_MILLISECONDS)
+      await wait(KNOCK_INTERVAL_MS)
     }
     this.kill()
     throw new Error(`the controller did not start: ${this.#complaints()}`)
@@ -138,7 +138,7 @@ const LIMITS = {
   CONTROLLER_LIMITS_WRITES_PER_IDENTITY: '1000000',
 } as const
 
-/** No setting of whoever measures changes what is measured. */
+/** Settings from the environment must not change what is measured. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const foreign = /^(CONTROLLER_|NODE_OPTIONS$|NODE_EXTRA_CA_CERTS$|NODE_V8_COVERAGE$)/
   const own = Object.entries(process.env).filter(([name]) => !foreign.test(name))

@@ -1,4 +1,4 @@
-// What nothing can go below: a bare node:https server that answers every request with so many bytes, and checks a
+// What nothing can go below: a bare node:https server that responses every request with so many bytes, and checks a
 // password first where it is told to. It has the controller's certificate and TLS settings, so that handshakes compare.
 import { constants } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -8,8 +8,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type PasswordContext, PasswordHasher } from '../../src/auth/password-hasher.ts'
 
-/** How the next requests are answered. */
-export interface FloorAnswer {
+/** How the next requests are completed. */
+export interface FloorResponse {
   readonly bodyBytes: number
   readonly checksPassword: boolean
 }
@@ -18,7 +18,7 @@ const PASSWORD = 'correct horse battery'
 
 const [directory = ''] = process.argv.slice(2)
 const passwords = new PasswordHasher(1_000)
-const NOBODY: PasswordContext = { caller: { kind: 'anonymous' }, origin: { requestId: '', address: undefined } }
+const ANONYMOUS: PasswordContext = { caller: { kind: 'anonymous' }, origin: { requestId: '', address: undefined } }
 let body = Buffer.alloc(0)
 let passwordHash: string | undefined
 
@@ -33,20 +33,20 @@ const server = createServer(
   },
   (request, response) => {
     request.on('data', () => {})
-    request.on('end', () => void answer(response))
+    request.on('end', () => void respond(response))
   },
 )
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))
 
-async function answer(response: ServerResponse): Promise<void> {
-  if (passwordHash !== undefined) await passwords.verify(passwordHash, PASSWORD, NOBODY)
+async function respond(response: ServerResponse): Promise<void> {
+  if (passwordHash !== undefined) await passwords.verify(passwordHash, PASSWORD, ANONYMOUS)
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
   response.end(body)
 }
 
-process.on('message', async ({ bodyBytes, checksPassword }: FloorAnswer) => {
+process.on('message', async ({ bodyBytes, checksPassword }: FloorResponse) => {
   body = Buffer.alloc(bodyBytes, 'x')
-  passwordHash = checksPassword ? await passwords.hash(PASSWORD, NOBODY) : undefined
+  passwordHash = checksPassword ? await passwords.hash(PASSWORD, ANONYMOUS) : undefined
   process.send?.({ isReady: true })
 })
 process.on('disconnect', () => process.exit())

@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Target } from '../generator/connection.ts'
-import type { FloorAnswer } from './floor-server.ts'
+import type { FloorResponse } from './floor-server.ts'
 import { cpuMicroseconds } from './process-figures.ts'
 
 export class Floor {
@@ -25,9 +25,9 @@ export class Floor {
     return cpuMicroseconds(this.#child.pid ?? 0)
   }
 
-  /** Says how the requests that follow are answered. */
-  async answerWith(answer: FloorAnswer): Promise<void> {
-    this.#child.send(answer)
+  /** Says how the requests that follow are completed. */
+  async respondWith(response: FloorResponse): Promise<void> {
+    this.#child.send(response)
     await said(this.#child)
   }
 

@@ -1,12 +1,12 @@
-// The load of steady callers: each sends its next request when the last one is answered.
+// The load of steady callers: each sends its next request when the last one is completed.
 import { createSecureContext, type SecureContext } from 'node:tls'
-import type { Answer } from './answer-reader.ts'
 import { Connection, type ConnectionEvents } from './connection.ts'
 import type { ClosedLoop, Load, Outcome, Plan } from './plan.ts'
 import { RequestSource } from './requests.ts'
+import type { HttpResponse } from './response-reader.ts'
 import { Tally } from './tally.ts'
 
-// A server that answered so many requests is warm; slow requests are not waited for longer than this many times.
+// A server that completed so many requests is warm; slow requests are not waited for longer than this many times.
 const WARM_REQUESTS = 1_000
 const MAX_WARM_UPS = 4
 
@@ -27,8 +27,8 @@ export class ClosedLoopLoad implements Load {
     this.#contexts = loop.credentials.map(createSecureContext)
   }
 
-  get answered(): number {
-    return this.#tally.answered
+  get completed(): number {
+    return this.#tally.completed
   }
 
   async prepare(): Promise<void> {
@@ -43,7 +43,7 @@ export class ClosedLoopLoad implements Load {
     const { warmUpMilliseconds, isOnce } = this.#loop
     if (warmUpMilliseconds === 0) return
     const most = isOnce ? 1 : MAX_WARM_UPS
-    for (let turn = 0; turn < most && this.#tally.answered < WARM_REQUESTS; turn++) {
+    for (let turn = 0; turn < most && this.#tally.completed < WARM_REQUESTS; turn++) {
       await this.#drive(warmUpMilliseconds)
     }
   }
@@ -137,7 +137,7 @@ class Caller {
   #open(secureContext: SecureContext | undefined, onOpen: () => void): void {
     this.#connection = this.#options.open(secureContext, {
       onOpen,
-      onAnswer: (answer) => this.#answered(answer),
+      onResponse: (response) => this.#onResponse(response),
       onFailure: (error) => this.#onFailure(error),
     })
   }
@@ -154,9 +154,9 @@ class Caller {
     else send()
   }
 
-  #answered(answer: Answer): void {
+  #onResponse(response: HttpResponse): void {
     const { tally, connectsEachTime, pauseMilliseconds } = this.#options
-    if (tally.count(answer)) tally.time(performance.now() - this.#begunAt)
+    if (tally.count(response)) tally.time(performance.now() - this.#begunAt)
     if (connectsEachTime) this.#connection?.close()
     if (pauseMilliseconds > 0) setTimeout(() => this.#call(), pauseMilliseconds)
     else this.#call()

@@ -2,7 +2,7 @@
 // for each request, which on a machine with two cores would take from the server what is to be measured.
 import type { OnReadOpts } from 'node:net'
 import { connect, type SecureContext, type ConnectionOptions as TlsOptions } from 'node:tls'
-import { type Answer, AnswerReader } from './answer-reader.ts'
+import { type HttpResponse, ResponseReader } from './response-reader.ts'
 
 export interface Target {
   readonly host: string
@@ -25,7 +25,7 @@ export interface ConnectionOptions {
 /** What happens to a connection. After `onFailure` nothing else comes. */
 export interface ConnectionEvents {
   onOpen(): void
-  onAnswer(answer: Answer): void
+  onResponse(response: HttpResponse): void
   onFailure(error: Error): void
 }
 
@@ -36,7 +36,7 @@ export class Connection {
   #isOver = false
 
   constructor({ target, secureContext, keepsBodies = false }: ConnectionOptions, events: ConnectionEvents) {
-    const reader = new AnswerReader({ keepsBodies })
+    const reader = new ResponseReader({ keepsBodies })
     const buffer = Buffer.allocUnsafe(READ_BUFFER_BYTES)
     const fail = (error: Error) => {
       if (this.#isOver) return
@@ -48,8 +48,8 @@ export class Connection {
       buffer,
       callback: (length) => {
         try {
-          const answer = reader.take(buffer.subarray(0, length))
-          if (answer) events.onAnswer(answer)
+          const response = reader.take(buffer.subarray(0, length))
+          if (response) events.onResponse(response)
         } catch (error) {
           fail(error as Error)
         }

@@ -1,14 +1,14 @@
 // The load of a crowd: many clients that come at the same moment, each with a connection of its own.
 import { setTimeout as wait } from 'node:timers/promises'
 import { createSecureContext, type SecureContext } from 'node:tls'
-import type { Answer } from './answer-reader.ts'
 import { Connection, type Target } from './connection.ts'
 import type { Crowd, CrowdMember, Load, Outcome, Plan } from './plan.ts'
 import { RequestSource } from './requests.ts'
+import type { HttpResponse } from './response-reader.ts'
 import { Tally } from './tally.ts'
 
-// A client that finds nobody listening tries again; the crowd may be there before the controller.
-const RETRY_MILLISECONDS = 20
+// A client that cannot connect tries again, because the crowd may start before the controller.
+const RETRY_INTERVAL_MS = 20
 
 export class CrowdLoad implements Load {
   readonly #target: Target
@@ -26,8 +26,8 @@ export class CrowdLoad implements Load {
     }))
   }
 
-  get answered(): number {
-    return this.#tally.answered
+  get completed(): number {
+    return this.#tally.completed
   }
 
   async prepare(): Promise<void> {}
@@ -44,13 +44,13 @@ export class CrowdLoad implements Load {
 
   close(): void {}
 
-  /** One member from connecting to its last answer. */
+  /** One member from connecting to its last response. */
   async #take({ requests }: CrowdMember, secureContext: SecureContext | undefined): Promise<void> {
     const begun = performance.now()
     while (!this.#isStopped) {
       const failure = await this.#attend(requests, secureContext)
       if (failure?.code === 'ECONNREFUSED') {
-        await wait(RETRY_MILLISECONDS)
+        await wait(RETRY_INTERVAL_MS)
         continue
       }
       if (failure) this.#tally.fail(failure.message)
@@ -78,8 +78,8 @@ export class CrowdLoad implements Load {
         { target: this.#target, secureContext },
         {
           onOpen: proceed,
-          onAnswer: (answer: Answer) => {
-            this.#tally.count(answer)
+          onResponse: (response: HttpResponse) => {
+            this.#tally.count(response)
             proceed()
           },
           onFailure: resolve,

@@ -7,7 +7,7 @@ import { packRequests } from './requests.ts'
 /** What is sent, and how. */
 export interface Traffic {
   readonly requests: readonly Buffer[]
-  /** Each request can be answered once only. */
+  /** Each request can be completed once only. */
   readonly isOnce?: boolean
   readonly connectsEachTime?: boolean
   readonly credentials?: readonly Credential[]
@@ -33,7 +33,7 @@ let countFrom = 0
 
 export class Generator {
   readonly #worker = new Worker(new URL('./worker.js', import.meta.url))
-  #onProgress: ((answered: number) => void) | undefined
+  #onProgress: ((completed: number) => void) | undefined
 
   /** Steady callers on the target. */
   prepareLoop(target: Target, traffic: Traffic, options: LoopOptions): Promise<PreparedRun> {
@@ -59,7 +59,7 @@ export class Generator {
   async sendAll(
     target: Target,
     requests: readonly Buffer[],
-    { inFlight, onProgress }: { inFlight: number; onProgress?: (answered: number) => void },
+    { inFlight, onProgress }: { inFlight: number; onProgress?: (completed: number) => void },
   ): Promise<Outcome> {
     const run = await this.prepareLoop(target, { requests, isOnce: true }, { inFlight })
     this.#onProgress = onProgress
@@ -87,11 +87,11 @@ export class Generator {
   /** Tells the worker something and waits for its word that it is done. @throws what went wrong there */
   #told<K extends 'ready' | 'done'>(message: ToWorker, word: K): Promise<Extract<FromWorker, { kind: K }>> {
     return new Promise((resolve, reject) => {
-      const listen = (answer: FromWorker) => {
-        if (answer.kind === 'progress') return this.#onProgress?.(answer.answered)
+      const listen = (reply: FromWorker) => {
+        if (reply.kind === 'progress') return this.#onProgress?.(reply.completed)
         this.#worker.off('message', listen)
-        if (answer.kind === word) resolve(answer as Extract<FromWorker, { kind: K }>)
-        else reject(new Error(answer.kind === 'failed' ? answer.message : `the generator said ${answer.kind}`))
+        if (reply.kind === word) resolve(reply as Extract<FromWorker, { kind: K }>)
+        else reject(new Error(reply.kind === 'failed' ? reply.message : `the generator said ${reply.kind}`))
       }
       this.#worker.on('message', listen)
       this.#worker.postMessage(message)

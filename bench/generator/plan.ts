@@ -2,7 +2,7 @@
 import type { Credential, Target } from './connection.ts'
 import type { PackedRequests } from './requests.ts'
 
-/** So many connections that each send the next request when the last is answered. */
+/** So many connections that each send the next request when the last is completed. */
 export interface ClosedLoop {
   readonly kind: 'closed-loop'
   readonly inFlight: number
@@ -11,7 +11,7 @@ export interface ClosedLoop {
   readonly credentials: readonly Credential[]
   /** Each request can be sent once only; the run ends when none is left. */
   readonly isOnce: boolean
-  /** How long each connection rests between an answer and the next request. */
+  /** How long each connection rests between an response and the next request. */
   readonly pauseMilliseconds: number
   /** How long the same is done before anything counts. */
   readonly warmUpMilliseconds: number
@@ -38,12 +38,12 @@ export interface Plan {
 
 /** What came of a run. */
 export interface Outcome {
-  /** Answers that were no refusals. */
-  readonly answered: number
+  /** Responses that were no refusals. */
+  readonly completed: number
   readonly seconds: number
-  /** Milliseconds from sending, or connecting where each request or member connects, to the whole answer; in order of size. */
+  /** Milliseconds from sending, or connecting where each request or member connects, to the whole response; in order of size. */
   readonly latencies: Float64Array
-  /** Of all answers together. */
+  /** Of all responses together. */
   readonly bodyBytes: number
   /** What went wrong, with how often. */
   readonly failures: readonly { readonly what: string; readonly times: number }[]
@@ -56,7 +56,7 @@ export type ToWorker =
 
 export type FromWorker =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'progress'; readonly answered: number }
+  | { readonly kind: 'progress'; readonly completed: number }
   | { readonly kind: 'done'; readonly outcome: Outcome }
   | { readonly kind: 'failed'; readonly message: string }
 
@@ -68,5 +68,5 @@ export interface Load {
   run(milliseconds: number | undefined): Promise<Outcome>
   stop(): void
   close(): void
-  readonly answered: number
+  readonly completed: number
 }

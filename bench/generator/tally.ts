@@ -1,6 +1,7 @@
 // Counts what a run brings.
-import type { Answer } from './answer-reader.ts'
+
 import type { Outcome } from './plan.ts'
+import type { HttpResponse } from './response-reader.ts'
 
 const SHOWN_CHARACTERS = 300
 
@@ -8,17 +9,17 @@ export class Tally {
   readonly #failures = new Map<string, number>()
   #latencies: number[] = []
   #bodyBytes = 0
-  #answered = 0
+  #completed = 0
 
-  get answered(): number {
-    return this.#answered
+  get completed(): number {
+    return this.#completed
   }
 
-  /** Counts an answer; false where it was a refusal. */
-  count({ status, bodyBytes, body }: Answer): boolean {
+  /** Counts an response; false where it was a refusal. */
+  count({ status, bodyBytes, body }: HttpResponse): boolean {
     this.#bodyBytes += bodyBytes
     if (status >= 200 && status < 400) {
-      this.#answered += 1
+      this.#completed += 1
       return true
     }
     this.fail(`${status} ${body?.toString('utf8').slice(0, SHOWN_CHARACTERS) ?? ''}`)
@@ -33,16 +34,16 @@ export class Tally {
     this.#failures.set(what, (this.#failures.get(what) ?? 0) + 1)
   }
 
-  /** Forgets everything: what was counted so far was warming up. Failures stay. */
+  /** Resets the counts of the warm-up. Failures stay. */
   reset(): void {
     this.#latencies = []
     this.#bodyBytes = 0
-    this.#answered = 0
+    this.#completed = 0
   }
 
   outcome(seconds: number): Outcome {
     return {
-      answered: this.#answered,
+      completed: this.#completed,
       seconds,
       latencies: Float64Array.from(this.#latencies).sort(),
       bodyBytes: this.#bodyBytes,

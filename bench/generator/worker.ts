@@ -4,7 +4,7 @@ import { ClosedLoopLoad } from './closed-loop.ts'
 import { CrowdLoad } from './crowd.ts'
 import type { FromWorker, Load, Plan, ToWorker } from './plan.ts'
 
-const PROGRESS_MILLISECONDS = 200
+const PROGRESS_INTERVAL_MS = 200
 
 const port = parentPort
 if (!port) throw new Error('this is a worker thread')
@@ -31,7 +31,7 @@ async function prepare(plan: Plan): Promise<void> {
 async function run(milliseconds: number | undefined): Promise<void> {
   const running = load
   if (!running) throw new Error('nothing was prepared')
-  const ticking = setInterval(() => tell({ kind: 'progress', answered: running.answered }), PROGRESS_MILLISECONDS)
+  const ticking = setInterval(() => tell({ kind: 'progress', completed: running.completed }), PROGRESS_INTERVAL_MS)
   try {
     tell({ kind: 'done', outcome: await running.run(milliseconds) })
   } finally {

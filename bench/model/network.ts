@@ -56,7 +56,7 @@ export class Network {
   readonly api: Api
   /** For loading, and for making what measurements use up. */
   readonly generator: Generator
-  readonly #remembered = new Map<string, Promise<unknown>>()
+  readonly #cache = new Map<string, Promise<unknown>>()
 
   private constructor(model: Model, controller: ControllerProcess, generator: Generator) {
     this.model = model
@@ -98,11 +98,11 @@ export class Network {
     return this.#once('identities', async () => {
       const { identities } = this.model
       const pages = Math.ceil(Math.min(MAX_NAMED, identities) / NAMED_TOGETHER)
-      const found = await forEach(Array.from({ length: pages }), (_, page) => {
+      const result = await forEach(Array.from({ length: pages }), (_, page) => {
         const skip = Math.floor((page * identities) / pages)
         return this.api.page<Named>('/identities', `${LOADED} sort by name`, skip, NAMED_TOGETHER)
       })
-      return shuffled(found.flat().map(({ id, name }) => ({ id, at: identityNumber(name) })))
+      return shuffled(result.flat().map(({ id, name }) => ({ id, at: identityNumber(name) })))
     })
   }
 
@@ -150,9 +150,9 @@ export class Network {
   }
 
   #once<T>(what: string, find: () => Promise<T>): Promise<T> {
-    const known = this.#remembered.get(what) as Promise<T> | undefined
-    const found = known ?? find()
-    this.#remembered.set(what, found)
-    return found
+    const cached = this.#cache.get(what) as Promise<T> | undefined
+    const result = cached ?? find()
+    this.#cache.set(what, result)
+    return result
   }
 }

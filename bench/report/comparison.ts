@@ -42,7 +42,7 @@ function figureOf(result: Result, what: string): number | undefined {
 function line(name: string, what: string, before: number | undefined, value: number): string[] {
   if (before === undefined) return []
   const change = 100 * (value / before - 1)
-  const cells = [what, shown(before), shown(value), `${change >= 0 ? '+' : ''}${change.toFixed(0)} %`]
+  const cells = [what, formatValue(before), formatValue(value), `${change >= 0 ? '+' : ''}${change.toFixed(0)} %`]
   return [name.padEnd(NAME_WIDTH) + cells.map((cell) => cell.padStart(WIDTH)).join('')]
 }
 
@@ -59,6 +59,6 @@ function warnings(now: Report, then: Report): string[] {
   ]
 }
 
-function shown(value: number): string {
+function formatValue(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString('en') : value.toFixed(2)
 }

@@ -1,4 +1,4 @@
-// What a controller with a network in it needs before it answers, and keeps in memory.
+// What a controller with a network in it needs before it responses, and keeps in memory.
 import type { Bench, Loaded } from '../bench.ts'
 import { bounds } from '../budgets.ts'
 import type { Measurement } from '../measurement.ts'
@@ -32,9 +32,9 @@ function residentMemory(identities: number): Measurement {
   }
 }
 
-/** From starting the process to its first answer. */
+/** From starting the process to its first response. */
 function start(identities: number, load: (bench: Bench) => Promise<Loaded>): Measurement {
-  const name = `start until the first answer, ${identities.toLocaleString('en')} identities`
+  const name = `start until the first response, ${identities.toLocaleString('en')} identities`
   return {
     section: 'start',
     name,

@@ -1,4 +1,4 @@
-// What happens when much comes at once, and what everybody else notices of it.
+// Bursts of load, and their effect on other clients.
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Bench } from '../bench.ts'
 import { bounds } from '../budgets.ts'
@@ -18,7 +18,7 @@ import { milliseconds, pollFacts, probed } from './probe.ts'
 
 const WRITERS = 8
 const JOINS = 10
-const REST_BETWEEN_JOINS_MILLISECONDS = 20
+const REST_BETWEEN_JOINS_MS = 20
 
 const count = (number: number) => number.toLocaleString('en')
 
@@ -59,7 +59,7 @@ async function joinAndPart({ api }: Network): Promise<number[]> {
       body,
     })) as { id: string }
     latencies.push(performance.now() - begun)
-    await wait(REST_BETWEEN_JOINS_MILLISECONDS)
+    await wait(REST_BETWEEN_JOINS_MS)
     await api.asAdministrator({ method: 'DELETE', path: `${MANAGEMENT}/service-policies/${id}` })
   }
   return latencies.sort((a, b) => a - b)
@@ -80,7 +80,7 @@ const writeStorm: Measurement = {
     const together = await probed(bench, network, () => storm.go(bench.milliseconds))
     assertNoneRefused(together.result)
     return [
-      perSecond('storm of writes: answered', together.result.answered / together.result.seconds),
+      perSecond('storm of writes: completed', together.result.completed / together.result.seconds),
       milliseconds('storm of writes: p99', percentile(together.result.latencies, 0.99)),
       ...pollFacts(together, 'storm of writes'),
     ]
@@ -131,7 +131,7 @@ async function restartUnder({ generator }: Bench, network: Network): Promise<Out
   await controller.stop()
   controller.launch()
   const end = controller.unexpectedEnd()
-  // It ends later, when nobody asks any more.
+  // It ends later, after the last request.
   end.catch(() => {})
   const going = crowd.go()
   try {

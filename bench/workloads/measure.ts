@@ -1,4 +1,4 @@
-// Measures one workload: the controller first, then a bare server that answers the same requests with as many bytes.
+// Measures one workload: the controller first, then a bare server that responses the same requests with as many bytes.
 import type { Bench } from '../bench.ts'
 import type { PreparedRun, Traffic } from '../generator/generator.ts'
 import type { Outcome } from '../generator/plan.ts'
@@ -19,7 +19,7 @@ interface Measured {
 /** What a run took. */
 export interface Cost {
   readonly outcome: Outcome
-  /** Of the server, for each answer. */
+  /** Of the server, for each response. */
   readonly cpuMicroseconds: number
   /** How much of a core the generator took. */
   readonly generatorCores: number
@@ -49,13 +49,16 @@ export async function measureWorkload(bench: Bench, network: Network, workload: 
     traffic,
     bench.milliseconds,
   )
-  const { answered, seconds, bodyBytes, latencies } = outcome
-  const floor = await floorOf(bench, workload, traffic, { bodyBytes: Math.round(bodyBytes / answered), checksPassword })
+  const { completed, seconds, bodyBytes, latencies } = outcome
+  const floor = await floorOf(bench, workload, traffic, {
+    bodyBytes: Math.round(bodyBytes / completed),
+    checksPassword,
+  })
   const figures: RequestFigures = {
     kind: 'requests',
     section: 'requests',
     name,
-    perSecond: answered / seconds,
+    perSecond: completed / seconds,
     p50: percentile(latencies, 0.5),
     p95: percentile(latencies, 0.95),
     p99: percentile(latencies, 0.99),
@@ -88,12 +91,12 @@ async function floorOf(
   bench: Bench,
   { inFlight }: Workload,
   traffic: Traffic,
-  answer: { bodyBytes: number; checksPassword: boolean },
+  expectation: { bodyBytes: number; checksPassword: boolean },
 ): Promise<number> {
   const floor = await bench.floor()
-  await floor.answerWith(answer)
+  await floor.respondWith(expectation)
   // Few passwords are checked in a second, and each counts.
-  const milliseconds = bench.milliseconds * (answer.checksPassword ? 1 : FLOOR)
+  const milliseconds = bench.milliseconds * (expectation.checksPassword ? 1 : FLOOR)
   const run = await bench.generator.prepareLoop(floor.target, traffic, {
     inFlight,
     warmUpMilliseconds: milliseconds * WARM_UP,
@@ -113,7 +116,7 @@ async function measured(server: Measured, run: PreparedRun, milliseconds: number
   if (failure) throw new Error(`${failure.times} requests were refused: ${failure.what}`)
   return {
     outcome,
-    cpuMicroseconds: (server.cpuMicroseconds - serverBefore) / outcome.answered,
+    cpuMicroseconds: (server.cpuMicroseconds - serverBefore) / outcome.completed,
     generatorCores: (own.user + own.system) / 1_000_000 / outcome.seconds,
     span: { from, to },
   }

@@ -34,16 +34,16 @@ const loading: Measurement = {
 }
 
 function loadingFigures({ outcome, cpuMicroseconds }: Awaited<ReturnType<Bench['loaded']>>['loading']): RequestFigures {
-  const { answered, seconds, latencies } = outcome
+  const { completed, seconds, latencies } = outcome
   return {
     kind: 'requests',
     section: 'requests',
     name: WHILE_LOADING,
-    perSecond: answered / seconds,
+    perSecond: completed / seconds,
     p50: percentile(latencies, 0.5),
     p95: percentile(latencies, 0.95),
     p99: percentile(latencies, 0.99),
-    cpuMicroseconds: cpuMicroseconds / answered,
+    cpuMicroseconds: cpuMicroseconds / completed,
     timesFloor: null,
     atMostMicroseconds: budgets.identityWhileLoading.cpuMicroseconds,
     atMostTimesFloor: null,

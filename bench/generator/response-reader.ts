@@ -1,12 +1,12 @@
-// Reads the answers of one HTTP/1.1 connection, one after the other, with as little work as an answer allows.
+// Reads the responses of one HTTP/1.1 connection, one after the other, with as little work as an response allows.
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LINE_FEED = 0x0a
 // Bodies of refusals are kept to be shown; no more of them than says what was wrong.
 const FIRST_FAILURE = 400
 
-/** What is known of an answer once it is whole. */
-export interface Answer {
+/** What is known of an response once it is whole. */
+export interface HttpResponse {
   readonly status: number
   readonly bodyBytes: number
   /** Kept where the reader was told so, and of refusals. */
@@ -16,8 +16,8 @@ export interface Answer {
 /** A body of known length, or one that comes in chunks. */
 type Framing = 'sized' | 'chunk-size' | 'chunk-data' | 'chunk-end' | 'trailer'
 
-/** Requests are not pipelined: what arrives belongs to one answer. */
-export class AnswerReader {
+/** Requests are not pipelined: what arrives belongs to one response. */
+export class ResponseReader {
   readonly #keepsBodies: boolean
   #status = 0
   #framing: Framing | undefined
@@ -31,10 +31,10 @@ export class AnswerReader {
   }
 
   /**
-   * Takes the next bytes, and returns the answer when they end it. The bytes may be reused by the caller afterwards.
-   * @throws where they are no answer that this reader understands
+   * Takes the next bytes, and returns the response when they end it. The bytes may be reused by the caller afterwards.
+   * @throws where they are no response that this reader understands
    */
-  take(bytes: Buffer): Answer | undefined {
+  take(bytes: Buffer): HttpResponse | undefined {
     const rest = this.#framing === undefined ? this.#takeHead(bytes) : bytes
     if (rest === undefined) return undefined
     const isWhole = this.#framing === 'sized' ? this.#takeSized(rest) : this.#takeChunks(rest)
@@ -62,13 +62,13 @@ export class AnswerReader {
     } else if (/\r\ntransfer-encoding: *chunked/i.test(head)) {
       this.#framing = 'chunk-size'
     } else {
-      throw new Error(`the answer does not say how long it is: ${head}`)
+      throw new Error(`the response has no length: ${head}`)
     }
     if (this.#keepsBodies || this.#status >= FIRST_FAILURE) this.#kept = []
   }
 
   #takeSized(bytes: Buffer): boolean {
-    if (bytes.length > this.#remaining) throw new Error('more bytes arrived than the answer has')
+    if (bytes.length > this.#remaining) throw new Error('more bytes arrived than the response has')
     this.#takeBody(bytes)
     return this.#remaining === 0
   }
@@ -103,7 +103,7 @@ export class AnswerReader {
     return false
   }
 
-  /** Takes a line between chunks; true for the one that ends the answer. */
+  /** Takes a line between chunks; true for the one that ends the response. */
   #takeLine(line: string): boolean {
     if (this.#framing === 'chunk-end') {
       this.#framing = 'chunk-size'
@@ -123,8 +123,8 @@ export class AnswerReader {
     return unread ? Buffer.concat([unread, bytes]) : bytes
   }
 
-  #finished(): Answer {
-    const answer = {
+  #finished(): HttpResponse {
+    const response = {
       status: this.#status,
       bodyBytes: this.#bodyBytes,
       body: this.#kept && Buffer.concat(this.#kept),
@@ -132,6 +132,6 @@ export class AnswerReader {
     this.#framing = undefined
     this.#bodyBytes = 0
     this.#kept = undefined
-    return answer
+    return response
   }
 }
