@@ -122,12 +122,12 @@ describe('a session ends when', () => {
   it('the right goes in the very moment in which it is made', async () => {
     const other = await network.person(`other ${tag}`, [`staff-${tag}`])
 
-    const [, answer] = await Promise.all([
+    const [, response] = await Promise.all([
       world.controller.entities.remove(world.system, servicePolicies, policy),
       network.dial(other, service),
     ])
 
-    const { id } = answer.body.data ?? { id: 'refused' }
+    const { id } = response.body.data ?? { id: 'refused' }
     expect(await isAlive(id)).toBe(false)
   })
 

@@ -361,12 +361,12 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
 
       const plain = await PlainNetwork.read(world)
       const { access } = world.controller
-      const answers = answersOf(access, plain)
-      expect(answers).toEqual(answersOf(await buildAccess(world), plain))
-      expect(answers.map(({ services }) => services)).toEqual(
+      const responses = answersOf(access, plain)
+      expect(responses).toEqual(answersOf(await buildAccess(world), plain))
+      expect(responses.map(({ services }) => services)).toEqual(
         plain.identities.map((identity) => TYPES.map((type) => plain.servicesOf(identity, type))),
       )
-      expect(answers.map(({ common }) => common)).toEqual(
+      expect(responses.map(({ common }) => common)).toEqual(
         plain.identities.map((identity) => plain.services.map((service) => plain.commonRouters(identity, service))),
       )
       const live = await liveTokens()

@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const refusal = (answer: Awaited<ReturnType<SmallNetwork['dial']>>) => [answer.status, answer.body.error.code]
+const refusal = (response: Awaited<ReturnType<SmallNetwork['dial']>>) => [response.status, response.body.error.code]
 
 describe('making a session', () => {
   it('gives the session with the routers over which the service is reached, and without policies', async () => {
@@ -76,9 +76,9 @@ describe('making a session', () => {
   it('gives the same session to requests that come together', async () => {
     const someone = await network.person('in a hurry', ['staff'])
 
-    const answers = await Promise.all([1, 2, 3, 4].map(() => network.dial(someone, web)))
+    const responses = await Promise.all([1, 2, 3, 4].map(() => network.dial(someone, web)))
 
-    expect(new Set(answers.map(({ body }) => body.data.id)).size).toBe(1)
+    expect(new Set(responses.map(({ body }) => body.data.id)).size).toBe(1)
   })
 
   it('takes a missing type for Dial', async () => {
@@ -115,24 +115,24 @@ describe('making a session', () => {
     ['that no policy grants', () => hidden],
     ['that is not named', () => undefined],
   ])('answers 404 alike for a service %s', async (_which, serviceId) => {
-    const answer = await network.ask(laptop, 'POST', '/sessions', { serviceId: serviceId(), type: 'Dial' })
+    const response = await network.ask(laptop, 'POST', '/sessions', { serviceId: serviceId(), type: 'Dial' })
 
-    expect(refusal(answer)).toEqual([404, 'NOT_FOUND'])
+    expect(refusal(response)).toEqual([404, 'NOT_FOUND'])
   })
 
   it('answers 400 for a service that is seen, but for the other type', async () => {
-    const answer = await network.dial(laptop, web, 'Bind')
+    const response = await network.dial(laptop, web, 'Bind')
 
-    expect(refusal(answer)).toEqual([400, 'COULD_NOT_VALIDATE'])
-    expect(answer.body.error.cause).toMatchObject({ field: 'ServiceId', value: web })
+    expect(refusal(response)).toEqual([400, 'COULD_NOT_VALIDATE'])
+    expect(response.body.error.cause).toMatchObject({ field: 'ServiceId', value: web })
   })
 
   it('answers 400 to an administrator, who sees every service, for one that no policy grants', async () => {
     const admin = await network.person('administering', [], true)
 
-    const answer = await network.dial(admin, hidden)
+    const response = await network.dial(admin, hidden)
 
-    expect(refusal(answer)).toEqual([400, 'COULD_NOT_VALIDATE'])
+    expect(refusal(response)).toEqual([400, 'COULD_NOT_VALIDATE'])
   })
 
   it('answers 404 to an administrator for a service that does not exist', async () => {
@@ -146,10 +146,10 @@ describe('making a session', () => {
     const check = await network.make('posture-checks', { name: 'domain', typeId: 'DOMAIN', domains: ['example.com'] })
     const policy = await network.servicePolicy('Dial', ['#staff'], ['#guarded'], { postureCheckRoles: [`@${check}`] })
 
-    const answer = await network.dial(laptop, service)
+    const response = await network.dial(laptop, service)
 
-    expect(refusal(answer)).toEqual([409, 'INVALID_POSTURE'])
-    expect(answer.body.error.cause.data).toEqual({ [policy]: [{ id: check, typeId: 'DOMAIN', isPassing: false }] })
+    expect(refusal(response)).toEqual([409, 'INVALID_POSTURE'])
+    expect(response.body.error.cause.data).toEqual({ [policy]: [{ id: check, typeId: 'DOMAIN', isPassing: false }] })
   })
 
   it('is content with one policy that passes, whatever another one asks', async () => {
@@ -172,10 +172,10 @@ describe('making a session', () => {
     await alone.edgeRouterPolicy(['#all'], ['#north'])
     await alone.serviceEdgeRouterPolicy(['#all'], ['#south'])
 
-    const answer = await alone.dial(someone, service)
+    const response = await alone.dial(someone, service)
 
     await lonely.close()
-    expect(refusal(answer)).toEqual([400, 'NO_EDGE_ROUTERS_AVAILABLE'])
+    expect(refusal(response)).toEqual([400, 'NO_EDGE_ROUTERS_AVAILABLE'])
   })
 
   it('refuses the type Invalid after everything else', async () => {
@@ -277,9 +277,9 @@ describe('a session ends', () => {
   it('when its owner deletes it', async () => {
     const { who, id } = await open('deleting')
 
-    const answer = await network.ask(who, 'DELETE', `/sessions/${id}`)
+    const response = await network.ask(who, 'DELETE', `/sessions/${id}`)
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
     expect(await network.sessionIds()).not.toContain(id)
   })
 

@@ -43,9 +43,9 @@ describe('the built-in policy', () => {
   it('can be changed, and cannot be deleted while identities have it', async () => {
     await people.manage('PATCH', '/auth-policies/default', { tags: { changed: true } })
 
-    const answer = await people.ask('DELETE', '/auth-policies/default')
+    const response = await people.ask('DELETE', '/auth-policies/default')
 
-    expect([answer.status, answer.body.error.code]).toEqual([409, 'CAN_NOT_DELETE_REFERENCED_ENTITY'])
+    expect([response.status, response.body.error.code]).toEqual([409, 'CAN_NOT_DELETE_REFERENCED_ENTITY'])
   })
 })
 
@@ -57,9 +57,9 @@ it('the built-in policy stays for the identities to come, when nobody has it', a
     await theirs.manage('PATCH', `/identities/${id}`, { authPolicyId })
   }
 
-  const answer = await theirs.ask('DELETE', '/auth-policies/default')
+  const response = await theirs.ask('DELETE', '/auth-policies/default')
 
-  expect([answer.status, answer.body.error.code]).toEqual([409, 'CAN_NOT_DELETE_REFERENCED_ENTITY'])
+  expect([response.status, response.body.error.code]).toEqual([409, 'CAN_NOT_DELETE_REFERENCED_ENTITY'])
   await world.close()
 })
 
@@ -98,9 +98,9 @@ describe('a policy', () => {
     >
     delete whole.primary?.[part]?.[member]
 
-    const answer = await people.ask('POST', '/auth-policies', { name: 'incomplete', ...whole })
+    const response = await people.ask('POST', '/auth-policies', { name: 'incomplete', ...whole })
 
-    expect([answer.status, answer.body.error.cause.field]).toEqual([400, `primary.${part}.${member}`])
+    expect([response.status, response.body.error.cause.field]).toEqual([400, `primary.${part}.${member}`])
   })
 
   it.each([
@@ -108,9 +108,9 @@ describe('a policy', () => {
     [{ maxAttempts: 1.5 }, 'primary.updb.maxAttempts'],
     [{ allowed: 'yes' }, 'primary.updb.allowed'],
   ])('is refused with %j', async (updb, field) => {
-    const answer = await people.ask('POST', '/auth-policies', body({ primary: primary(updb) }))
+    const response = await people.ask('POST', '/auth-policies', body({ primary: primary(updb) }))
 
-    expect([answer.status, answer.body.error.cause.field]).toEqual([400, field])
+    expect([response.status, response.body.error.cause.field]).toEqual([400, field])
   })
 
   it.each([
@@ -120,26 +120,30 @@ describe('a policy', () => {
       { primary: { ...permissivePolicy.primary, extJwt: { allowed: true, allowedSigners: ['some-signer'] } } },
     ],
   ])('is refused with a signer that does not exist in %s', async (field, changed) => {
-    const answer = await people.ask('POST', '/auth-policies', body(changed))
+    const response = await people.ask('POST', '/auth-policies', body(changed))
 
-    expect([answer.status, answer.body.error.code, answer.body.error.cause.field]).toEqual([404, 'NOT_FOUND', field])
+    expect([response.status, response.body.error.code, response.body.error.cause.field]).toEqual([
+      404,
+      'NOT_FOUND',
+      field,
+    ])
   })
 
   it('has a name of its own', async () => {
-    const answer = await people.ask('POST', '/auth-policies', body({ name: 'Default' }))
+    const response = await people.ask('POST', '/auth-policies', body({ name: 'Default' }))
 
-    expect([answer.status, answer.body.error.cause.field]).toEqual([400, 'name'])
+    expect([response.status, response.body.error.cause.field]).toEqual([400, 'name'])
   })
 
   it('that does not exist cannot be given to an identity', async () => {
-    const answer = await people.ask('POST', '/identities', {
+    const response = await people.ask('POST', '/identities', {
       name: 'under no policy',
       type: 'User',
       isAdmin: false,
       authPolicyId: 'nothing',
     })
 
-    expect([answer.status, answer.body.error.code]).toEqual([404, 'NOT_FOUND'])
+    expect([response.status, response.body.error.code]).toEqual([404, 'NOT_FOUND'])
   })
 
   it('can be deleted when nobody has it any more', async () => {

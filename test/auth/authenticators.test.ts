@@ -143,9 +143,9 @@ describe('an administrator', () => {
     const [body, status, code, field] = bodies[what] as (typeof bodies)[string]
     const identityId = await people.identity()
 
-    const answer = await people.ask('POST', '/authenticators', { identityId, ...(await body()) })
+    const response = await people.ask('POST', '/authenticators', { identityId, ...(await body()) })
 
-    expect([answer.status, answer.body.error.code, answer.body.error.cause?.field]).toEqual([status, code, field])
+    expect([response.status, response.body.error.code, response.body.error.cause?.field]).toEqual([status, code, field])
   })
 
   it('is refused a second one of a method', async () => {
@@ -154,12 +154,12 @@ describe('an administrator', () => {
     const updb = { identityId: person.id, method: 'updb', username: 'the second', password: PASSWORD }
     const cert = { identityId: device.id, method: 'cert', certPem: await certificate() }
 
-    const answers = [
+    const responses = [
       await people.ask('POST', '/authenticators', updb),
       await people.ask('POST', '/authenticators', cert),
     ]
 
-    expect(answers.map(({ status, body }) => [status, body.error.code])).toEqual([
+    expect(responses.map(({ status, body }) => [status, body.error.code])).toEqual([
       [409, 'MAX_AUTHENTICATOR_METHODS_REACHED'],
       [409, 'MAX_AUTHENTICATOR_METHODS_REACHED'],
     ])
@@ -168,28 +168,28 @@ describe('an administrator', () => {
   it('is refused one for the identity of a router', async () => {
     const id = await people.identity({ type: 'Router' })
 
-    const answer = await people.ask('POST', '/authenticators', {
+    const response = await people.ask('POST', '/authenticators', {
       identityId: id,
       method: 'updb',
       username: 'of a router',
       password: PASSWORD,
     })
 
-    expect([answer.status, answer.body.error.cause.field]).toEqual([400, 'identityId'])
+    expect([response.status, response.body.error.cause.field]).toEqual([400, 'identityId'])
   })
 
   it('is refused a certificate that belongs to somebody', async () => {
     const { chain } = await people.device()
     const certPem = chain.split(/(?<=-----END CERTIFICATE-----\n)/)[0]
 
-    const answer = await people.ask('POST', '/authenticators', {
+    const response = await people.ask('POST', '/authenticators', {
       identityId: await people.identity(),
       method: 'cert',
       certPem,
     })
 
-    expect([answer.status, answer.body.error.code]).toEqual([409, 'CERT_IN_USE'])
-    expect(answer.body.error.cause.data.fingerprint).toMatch(/^[0-9a-f]{40}$/)
+    expect([response.status, response.body.error.code]).toEqual([409, 'CERT_IN_USE'])
+    expect(response.body.error.cause.data.fingerprint).toMatch(/^[0-9a-f]{40}$/)
   })
 
   it.each(['same', 'upper'])('is refused a username that is taken, in the %s case', async (how) => {
@@ -197,7 +197,7 @@ describe('an administrator', () => {
     const other = await people.person()
     const taken = how === 'upper' ? username.toUpperCase() : username
 
-    const answers = [
+    const responses = [
       await people.ask('POST', '/authenticators', {
         identityId: await people.identity(),
         method: 'updb',
@@ -214,7 +214,7 @@ describe('an administrator', () => {
       }),
     ]
 
-    for (const { status, body } of answers) {
+    for (const { status, body } of responses) {
       expect([status, body.error.cause]).toEqual([409, { field: 'username', reason: 'is taken', value: taken }])
     }
   })
@@ -222,7 +222,7 @@ describe('an administrator', () => {
   it('gives two identities the same username at the same time, and one of them keeps it', async () => {
     const identities = await Promise.all([people.identity(), people.identity(), people.identity()])
 
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       identities.map((identityId) =>
         people.ask('POST', '/authenticators', {
           identityId,
@@ -233,7 +233,7 @@ describe('an administrator', () => {
       ),
     )
 
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
+    expect(responses.map(({ status }) => status).sort()).toEqual([201, 409, 409])
   })
 
   it('changes the case of a username', async () => {
@@ -259,15 +259,15 @@ describe('an administrator', () => {
     const { authenticatorId } = await people.device()
     const path = `/authenticators/${authenticatorId}`
 
-    const answers = [
+    const responses = [
       await people.ask('PATCH', path, { password: 'another password' }),
       await people.ask('PATCH', path, { username: 'another name' }),
       await people.ask('PUT', path, { username: 'another name', password: 'another password' }),
       await people.ask('PATCH', path, { tags: { site: 'north' } }),
     ]
 
-    expect(answers.map(({ status }) => status)).toEqual([409, 409, 409, 200])
-    expect(answers[0]?.body.error.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')
+    expect(responses.map(({ status }) => status)).toEqual([409, 409, 409, 200])
+    expect(responses[0]?.body.error.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')
     expect(await people.manage('GET', path)).toMatchObject({ tags: { site: 'north' } })
   })
 
@@ -276,9 +276,9 @@ describe('an administrator', () => {
     async (name) => {
       const filter = encodeURIComponent(`${name} != ""`)
 
-      const answer = await people.ask('GET', `/authenticators?filter=${filter}`)
+      const response = await people.ask('GET', `/authenticators?filter=${filter}`)
 
-      expect(answer.body.error?.code).toBe('INVALID_FILTER')
+      expect(response.body.error?.code).toBe('INVALID_FILTER')
     },
   )
 
@@ -350,11 +350,11 @@ describe.each([
     const token = await people.sessionOf(person)
     const body = { currentPassword: 'not the current one', username: person.username, password: 'another password' }
 
-    const answer = await world.send({ method, path: path(person.authenticatorId), body, token })
+    const response = await world.send({ method, path: path(person.authenticatorId), body, token })
 
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
-    expect(answer.body.error.cause).toMatchObject({ field: 'currentPassword', value: '' })
-    expect(answer.text).not.toContain('not the current one')
+    expect([response.status, response.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
+    expect(response.body.error.cause).toMatchObject({ field: 'currentPassword', value: '' })
+    expect(response.text).not.toContain('not the current one')
     expect((await people.signIn(person)).status).toBe(200)
   })
 
@@ -383,9 +383,9 @@ describe.each([
     const person = await people.person()
     const token = await people.sessionOf(person)
 
-    const answer = await world.send({ method, path: path(person.authenticatorId), body, token })
+    const response = await world.send({ method, path: path(person.authenticatorId), body, token })
 
-    expect([answer.status, answer.body.error.cause.field]).toEqual([400, field])
+    expect([response.status, response.body.error.cause.field]).toEqual([400, field])
   })
 
   it('is refused for a certificate, for the authenticator of another, and for one that is not there', async () => {
@@ -407,10 +407,10 @@ describe.each([
         token,
       })
 
-    const answers = [await change(device[0].id), await change(person.authenticatorId), await change('nothing')]
+    const responses = [await change(device[0].id), await change(person.authenticatorId), await change('nothing')]
 
-    expect(answers.map(({ status }) => status)).toEqual([409, 404, 404])
-    expect(answers[0]?.body.error.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')
+    expect(responses.map(({ status }) => status)).toEqual([409, 404, 404])
+    expect(responses[0]?.body.error.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')
   })
 
   it('neither makes nor deletes them', async () => {
@@ -432,12 +432,12 @@ describe('reverting an authenticator to an enrollment', () => {
     const person = await people.person()
     const token = await people.sessionOf(person)
 
-    const answer = await reEnroll(person.authenticatorId)
+    const response = await reEnroll(person.authenticatorId)
 
-    const { id } = answer.body.data
+    const { id } = response.body.data
     const enrollment = await people.manage('GET', `/enrollments/${id}`)
     const session = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
-    expect([answer.status, answer.body.data._links.self.href]).toEqual([201, `./enrollments/${id}`])
+    expect([response.status, response.body.data._links.self.href]).toEqual([201, `./enrollments/${id}`])
     expect(enrollment).toMatchObject({ method: 'updb', username: person.username, identityId: person.id })
     expect([session.status, (await people.signIn(person)).status]).toEqual([401, 401])
     const path = `${CLIENT}/enroll/updb?token=${enrollment.token}`
@@ -468,18 +468,18 @@ describe('reverting an authenticator to an enrollment', () => {
       'REFERENCED_ENTITY_NOT_FOUND',
     ],
   ])('is refused for %s', async (_what, id, expiresAt, status, code) => {
-    const answer = await reEnroll(await id(), expiresAt())
+    const response = await reEnroll(await id(), expiresAt())
 
-    expect([answer.status, answer.body.error.code]).toEqual([status, code])
+    expect([response.status, response.body.error.code]).toEqual([status, code])
   })
 
   it('is refused, and changes nothing, where such an enrollment is outstanding', async () => {
     const device = await people.device()
     await people.manage('POST', '/enrollments', { identityId: device.id, method: 'ott', expiresAt: inAnHour() })
 
-    const answer = await reEnroll(device.authenticatorId)
+    const response = await reEnroll(device.authenticatorId)
 
-    expect([answer.status, answer.body.error.code]).toEqual([409, 'ENROLLMENT_EXISTS'])
+    expect([response.status, response.body.error.code]).toEqual([409, 'ENROLLMENT_EXISTS'])
     expect((await people.signInBy(at, device)).status).toBe(200)
   })
 })
@@ -535,10 +535,10 @@ describe('asking for an extension', () => {
     const { token } = await people.manage('GET', `/enrollments/${id}`)
     await people.enroll(token, (await clientKey('second')).csr)
 
-    const answer = await people.ask('POST', `/identities/${device.id}/request-extend`, { rollKeys: false })
+    const response = await people.ask('POST', `/identities/${device.id}/request-extend`, { rollKeys: false })
 
     const all = await people.manage('GET', `/identities/${device.id}/authenticators`)
-    expect(answer.body.data).toEqual({})
+    expect(response.body.data).toEqual({})
     expect(
       all.map(({ isExtendRequested, isKeyRollRequested }: Record<string, unknown>) => [
         isExtendRequested,
@@ -553,14 +553,14 @@ describe('asking for an extension', () => {
   it('is refused for passwords, and for what is not there', async () => {
     const person = await people.person()
 
-    const answers = [
+    const responses = [
       await people.ask('POST', `/authenticators/${person.authenticatorId}/request-extend`, {}),
       await people.ask('POST', `/identities/${person.id}/request-extend`, {}),
       await people.ask('POST', '/authenticators/nothing/request-extend', {}),
       await people.ask('POST', '/identities/nobody/request-extend', {}),
     ]
 
-    expect(answers.map(({ status, body }) => [status, body.error.code])).toEqual([
+    expect(responses.map(({ status, body }) => [status, body.error.code])).toEqual([
       [403, 'FORBIDDEN'],
       [403, 'FORBIDDEN'],
       [404, 'NOT_FOUND'],

@@ -43,17 +43,17 @@ const cases = routes.map((route) => [`${route.method} ${route.path}`, route] as 
 describe('a body', () => {
   it.each(cases)('for %s that is no JSON is refused as such', async (_name, route) => {
     for (const body of ['{"username":', 'nonsense', '{"a":1}{"b":2}', '\u0000']) {
-      const answer = await send(route, body)
+      const response = await send(route, body)
 
-      expect([answer.status, answer.body.error.code]).toEqual([400, 'COULD_NOT_PARSE_BODY'])
+      expect([response.status, response.body.error.code]).toEqual([400, 'COULD_NOT_PARSE_BODY'])
     }
   })
 
   it.each(cases)('for %s that is JSON, but no object, is refused as such', async (_name, route) => {
     for (const body of ['[1]', '"text"', '5', 'true', '[{}]']) {
-      const answer = await send(route, body)
+      const response = await send(route, body)
 
-      expect([answer.status, answer.body.error.code]).toEqual([400, 'COULD_NOT_PARSE_BODY'])
+      expect([response.status, response.body.error.code]).toEqual([400, 'COULD_NOT_PARSE_BODY'])
     }
   })
 
@@ -67,9 +67,9 @@ describe('a body', () => {
   })
 
   it.each(cases)('for %s of a type that nothing takes is refused with 415', async (_name, route) => {
-    const answer = await send(route, '<xml/>', { 'content-type': 'application/xml' })
+    const response = await send(route, '<xml/>', { 'content-type': 'application/xml' })
 
-    expect([answer.status, answer.body.error.code]).toEqual([415, 'COULD_NOT_VALIDATE'])
+    expect([response.status, response.body.error.code]).toEqual([415, 'COULD_NOT_VALIDATE'])
   })
 })
 
@@ -83,9 +83,9 @@ describe('signing in', () => {
     const { chain, key } = await people.device()
     const call = { method: 'POST', path, cert: chain, key: key.keyPem }
 
-    const answer = await callOverTls(at.url, at.rootPem, body === undefined ? call : { ...call, body })
+    const response = await callOverTls(at.url, at.rootPem, body === undefined ? call : { ...call, body })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
   it('takes no certificate from a header', async () => {
@@ -96,21 +96,21 @@ describe('signing in', () => {
       'x-forwarded-client-cert': encodeURIComponent(chain),
     }
 
-    const answer = await world.send({ method: 'POST', path, body: {}, headers })
+    const response = await world.send({ method: 'POST', path, body: {}, headers })
 
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'INVALID_AUTH'])
+    expect([response.status, response.body.error.code]).toEqual([401, 'INVALID_AUTH'])
   })
 
   it('is refused with 413 beyond the limit for callers who are not known, by any method', async () => {
     const envInfo = { os: 'x'.repeat(70_000) }
     for (const method of ['password', 'cert', 'ext-jwt']) {
-      const answer = await world.send({
+      const response = await world.send({
         method: 'POST',
         path: `${CLIENT}/authenticate?method=${method}`,
         body: { username: 'somebody', password: 'something', envInfo },
       })
 
-      expect([answer.status, answer.body.error.code]).toEqual([413, 'REQUEST_ENTITY_TOO_LARGE'])
+      expect([response.status, response.body.error.code]).toEqual([413, 'REQUEST_ENTITY_TOO_LARGE'])
     }
   })
 
@@ -122,9 +122,9 @@ describe('signing in', () => {
       ['sdkInfo.type', { sdkInfo: { type: ['a', 'b'] } }],
       ['configTypes.0', { configTypes: [7] }],
     ] as const) {
-      const answer = await people.signIn(person, info)
+      const response = await people.signIn(person, info)
 
-      expect([answer.status, answer.body.error.cause.field]).toEqual([400, field])
+      expect([response.status, response.body.error.cause.field]).toEqual([400, field])
     }
   })
 })
@@ -157,8 +157,8 @@ describe('a signing request', () => {
     ],
     ['that is not armoured', (csr: string) => derOf(csr).toString('base64')],
   ])('%s is refused', async (_what, change) => {
-    const answer = await enrollWith(change)
+    const response = await enrollWith(change)
 
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'COULD_NOT_PROCESS_CSR'])
+    expect([response.status, response.body.error.code]).toEqual([400, 'COULD_NOT_PROCESS_CSR'])
   })
 })

@@ -89,9 +89,9 @@ describe('an enrollment', () => {
       const stored = () => db.selectFrom('enrollments').select('id').execute()
       const before = await stored()
 
-      const answer = await people.ask('POST', '/identities', body)
+      const response = await people.ask('POST', '/identities', body)
 
-      expect([answer.status, answer.body.error.cause.field]).toEqual(isTaken ? [409, 'username'] : [404, 'caId'])
+      expect([response.status, response.body.error.cause.field]).toEqual(isTaken ? [409, 'username'] : [404, 'caId'])
       expect(await people.manage('GET', `/identities?filter=${encodeURIComponent(`name = "${what}"`)}`)).toEqual([])
       expect(await stored()).toEqual(before)
     },
@@ -125,9 +125,9 @@ describe('an enrollment', () => {
     const identityId = await people.identity()
     const body = { identityId, method: 'ott', expiresAt: iso(MINUTE) }
 
-    const answers = await Promise.all(Array.from({ length: 4 }, () => people.ask('POST', '/enrollments', body)))
+    const responses = await Promise.all(Array.from({ length: 4 }, () => people.ask('POST', '/enrollments', body)))
 
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409])
+    expect(responses.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409])
   })
 
   const refused: Readonly<
@@ -152,9 +152,9 @@ describe('an enrollment', () => {
     const [values, status, code, field] = refused[what] as (typeof refused)[string]
     const body = { identityId: await people.identity(), method: 'ott', expiresAt: iso(MINUTE), ...values }
 
-    const answer = await people.ask('POST', '/enrollments', body)
+    const response = await people.ask('POST', '/enrollments', body)
 
-    expect([answer.status, answer.body.error.code, answer.body.error.cause.field]).toEqual([status, code, field])
+    expect([response.status, response.body.error.code, response.body.error.cause.field]).toEqual([status, code, field])
   })
 
   it.each([
@@ -165,18 +165,23 @@ describe('an enrollment', () => {
     async (wanted, status, field) => {
       const name = `not made ${JSON.stringify(wanted)}`
 
-      const answer = await people.ask('POST', '/identities', { name, type: 'User', isAdmin: false, enrollment: wanted })
+      const response = await people.ask('POST', '/identities', {
+        name,
+        type: 'User',
+        isAdmin: false,
+        enrollment: wanted,
+      })
 
       const filter = encodeURIComponent(`name contains "not made"`)
-      expect([answer.status, answer.body.error.cause.field]).toEqual([status, field])
+      expect([response.status, response.body.error.cause.field]).toEqual([status, field])
       expect(await people.manage('GET', `/identities?filter=${filter}`)).toEqual([])
     },
   )
 
   it.each(['token', 'method', 'expiresAt', 'jwt'])('cannot be filtered by %s', async (name) => {
-    const answer = await people.ask('GET', `/enrollments?filter=${encodeURIComponent(`${name} != null`)}`)
+    const response = await people.ask('GET', `/enrollments?filter=${encodeURIComponent(`${name} != null`)}`)
 
-    expect(answer.body.error.code).toBe('INVALID_FILTER')
+    expect(response.body.error.code).toBe('INVALID_FILTER')
   })
 
   it('leaves no token in the audit', async () => {
@@ -208,11 +213,11 @@ describe('refreshing an enrollment', () => {
     const old = await enrollment()
     const expiresAt = iso(300 * MINUTE)
 
-    const answer = await people.ask('POST', `/enrollments/${old.id}/refresh`, { expiresAt })
+    const response = await people.ask('POST', `/enrollments/${old.id}/refresh`, { expiresAt })
 
     const fresh = await people.manage('GET', `/enrollments/${old.id}`)
     const { csr } = await clientKey('refreshed')
-    expect(answer.body.data).toEqual({ _links: { self: { href: `./enrollments/${old.id}` } }, id: old.id })
+    expect(response.body.data).toEqual({ _links: { self: { href: `./enrollments/${old.id}` } }, id: old.id })
     expect(fresh).toMatchObject({ expiresAt, id: old.id })
     expect(decodeJwt(fresh.jwt).jti).toBe(fresh.token)
     expect(fresh.token).not.toBe(old.token)
@@ -238,9 +243,9 @@ describe('refreshing an enrollment', () => {
     ['without a time', async () => (await enrollment()).id, undefined, 400, 'COULD_NOT_VALIDATE'],
     ['that is not there', async () => 'nothing', '2099-01-01T00:00:00Z', 404, 'NOT_FOUND'],
   ])('%s is refused', async (_what, id, expiresAt, status, code) => {
-    const answer = await people.ask('POST', `/enrollments/${await id()}/refresh`, { expiresAt })
+    const response = await people.ask('POST', `/enrollments/${await id()}/refresh`, { expiresAt })
 
-    expect([answer.status, answer.body.error.code]).toEqual([status, code])
+    expect([response.status, response.body.error.code]).toEqual([status, code])
   })
 })
 
@@ -259,10 +264,10 @@ describe('enrolling for a certificate', () => {
     const { token, identityId } = await enrollment()
     const key = await clientKey('enrolls')
 
-    const answer = await (ways[way] as (typeof ways)[string])(token, key.csr)
+    const response = await (ways[way] as (typeof ways)[string])(token, key.csr)
 
-    const session = await people.signInBy(at, { chain: answer.body.data.cert, key })
-    expect(answer.headers['content-type']).toBe('application/json')
+    const session = await people.signInBy(at, { chain: response.body.data.cert, key })
+    expect(response.headers['content-type']).toBe('application/json')
     expect(session.body.data.identityId).toBe(identityId)
     expect((await post('/enroll/ott', { token, clientCsr: key.csr })).body.error.code).toBe('INVALID_ENROLLMENT_TOKEN')
   })
@@ -286,9 +291,9 @@ describe('enrolling for a certificate', () => {
     const { csr } = await clientKey('picky')
     const headers = { 'content-type': 'application/x-pem-file', accept: 'application/x-pem-file' }
 
-    const answer = await post(`/enroll?method=ott&token=${token}`, csr, headers)
+    const response = await post(`/enroll?method=ott&token=${token}`, csr, headers)
 
-    expect([answer.status, answer.body.error.code]).toEqual([415, 'UNSUPPORTED_MEDIA'])
+    expect([response.status, response.body.error.code]).toEqual([415, 'UNSUPPORTED_MEDIA'])
   })
 
   it('is refused without request, and the token stays good', async () => {
@@ -312,10 +317,10 @@ describe('enrolling for a password', () => {
     const username = `enrolls ${way}`
     const { token, identityId } = await byPassword(username)
 
-    const answer = await enroll(token, { password: PASSWORD, username: 'another name' })
+    const response = await enroll(token, { password: PASSWORD, username: 'another name' })
 
     const session = await people.signIn({ username, password: PASSWORD })
-    expect(answer.body.data).toEqual({ username })
+    expect(response.body.data).toEqual({ username })
     expect(session.body.data.identityId).toBe(identityId)
     expect((await enroll(token, { password: PASSWORD })).body.error.code).toBe('INVALID_ENROLLMENT_TOKEN')
   })
@@ -334,8 +339,8 @@ describe('enrolling for a password', () => {
     ]
     const accepted = await post(`/enroll/updb?token=${token}`, { password: PASSWORD })
 
-    for (const answer of refused) {
-      expect([answer.status, answer.body.error.code, answer.body.error.cause.field]).toEqual([
+    for (const response of refused) {
+      expect([response.status, response.body.error.code, response.body.error.cause.field]).toEqual([
         400,
         'COULD_NOT_VALIDATE',
         field,
@@ -366,30 +371,32 @@ describe('enrolling for a password', () => {
       password: PASSWORD,
     })
 
-    const answer = await post(`/enroll/updb?token=${token}`, { password: PASSWORD })
+    const response = await post(`/enroll/updb?token=${token}`, { password: PASSWORD })
 
-    expect([answer.status, answer.body.error.cause.field]).toEqual([409, 'username'])
+    expect([response.status, response.body.error.cause.field]).toEqual([409, 'username'])
   })
 
   it('comes to nothing by a token that is replaced while it is at work', async () => {
     const old = await byPassword('overtaken by a refresh')
 
-    const [answer] = await Promise.all([
+    const [response] = await Promise.all([
       post(`/enroll/updb?token=${old.token}`, { password: PASSWORD }),
       people.manage('POST', `/enrollments/${old.id}/refresh`, { expiresAt: iso(MINUTE) }),
     ])
 
     const { token } = await people.manage('GET', `/enrollments/${old.id}`)
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
+    expect([response.status, response.body.error.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
     expect((await post(`/enroll/updb?token=${token}`, { password: PASSWORD })).status).toBe(200)
   })
 
   it('works once of several times at the same moment', async () => {
     const { token } = await byPassword('three at once')
 
-    const answers = await Promise.all([1, 2, 3].map(() => post(`/enroll/updb?token=${token}`, { password: PASSWORD })))
+    const responses = await Promise.all(
+      [1, 2, 3].map(() => post(`/enroll/updb?token=${token}`, { password: PASSWORD })),
+    )
 
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400])
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 400, 400])
   })
 })
 
@@ -402,31 +409,32 @@ describe('a token', () => {
   ])('%s is refused', async (_what, method, code) => {
     const { token } = await enrollment()
 
-    const answer = await post(`/enroll?method=${method}&token=${token}`, {})
+    const response = await post(`/enroll?method=${method}&token=${token}`, {})
 
-    expect([answer.status, answer.body.error.code]).toEqual([400, code])
+    expect([response.status, response.body.error.code]).toEqual([400, code])
   })
 
   it('says by itself of which method it is, where the client does not', async () => {
     const { token } = await enrollment({ method: 'updb', username: 'of no named method' })
 
-    const answer = await post(`/enroll?token=${token}`, { password: PASSWORD })
+    const response = await post(`/enroll?token=${token}`, { password: PASSWORD })
 
-    expect(answer.body.data).toEqual({ username: 'of no named method' })
+    expect(response.body.data).toEqual({ username: 'of no named method' })
   })
 
   it.each(['ott', 'ottca', 'updb'])('that is unknown, or none, is refused for the method %s', async (method) => {
-    const answers = [
+    const responses = [
       await post(`/enroll?method=${method}&token=${randomUUID()}`, {}),
       await post(`/enroll?method=${method}&token=no-uuid`, {}),
       await post(`/enroll?method=${method}`, {}),
     ]
 
-    for (const { status, body } of answers) expect([status, body.error.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
+    for (const { status, body } of responses)
+      expect([status, body.error.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
   })
 
   it('is asked for by the paths of the methods', async () => {
-    const answers = [
+    const responses = [
       await post('/enroll/ott', {}),
       await post('/enroll/ottca', {}),
       await post('/enroll/updb', { password: PASSWORD }),
@@ -435,7 +443,7 @@ describe('a token', () => {
       await post('/enroll/ca'),
     ]
 
-    expect(answers.map(({ status, body }) => [status, body.error.code, body.error.cause?.field])).toEqual([
+    expect(responses.map(({ status, body }) => [status, body.error.code, body.error.cause?.field])).toEqual([
       [400, 'COULD_NOT_VALIDATE', 'token'],
       [400, 'COULD_NOT_VALIDATE', 'token'],
       [400, 'COULD_NOT_VALIDATE', 'token'],
@@ -448,9 +456,11 @@ describe('a token', () => {
   it('comes to no harm from a body beyond the limit', async () => {
     const { token } = await enrollment()
 
-    const answer = await post(`/enroll?method=ott&token=${token}`, 'x'.repeat(70_000), { 'content-type': 'text/plain' })
+    const response = await post(`/enroll?method=ott&token=${token}`, 'x'.repeat(70_000), {
+      'content-type': 'text/plain',
+    })
 
-    expect(answer.status).toBe(413)
+    expect(response.status).toBe(413)
     expect((await people.enroll(token, (await clientKey('x')).csr)).status).toBe(200)
   })
 })
@@ -487,11 +497,11 @@ describe('the key set', () => {
     const [key] = (await keySet()).keys
     const nonce = randomUUID()
 
-    const answer = await post('/enroll/challenge', { keyId: key.kid, nonce })
+    const response = await post('/enroll/challenge', { keyId: key.kid, nonce })
 
-    const { signature, algorithm, kid, caPool } = answer.body
+    const { signature, algorithm, kid, caPool } = response.body
     const publicKey = createPublicKey({ key, format: 'jwk' })
-    expect(Object.keys(answer.body).sort()).toEqual(['algorithm', 'caPool', 'kid', 'signature'])
+    expect(Object.keys(response.body).sort()).toEqual(['algorithm', 'caPool', 'kid', 'signature'])
     expect([algorithm, kid]).toEqual(['RS256', key.kid])
     expect(verify('sha256', Buffer.from(nonce), publicKey, Buffer.from(signature, 'base64url'))).toBe(true)
     expect(parsePemBlocks(caPool)).toHaveLength(2)
@@ -503,9 +513,9 @@ describe('the key set', () => {
     ['a nonce that is no UUID', { keyId: 'unknown', nonce: 'sign this for me' }, 'nonce'],
     ['no nonce', { keyId: 'unknown' }, 'nonce'],
   ])('refuses a challenge with %s', async (_what, body, field) => {
-    const answer = await post('/enroll/challenge', body)
+    const response = await post('/enroll/challenge', body)
 
-    expect([answer.status, answer.body.error.code, answer.body.error.cause.field]).toEqual([
+    expect([response.status, response.body.error.code, response.body.error.cause.field]).toEqual([
       400,
       'COULD_NOT_VALIDATE',
       field,

@@ -100,9 +100,9 @@ describe('a sign-in', () => {
     const person = await people.person()
     const stored = await argon2.hash('another password', CHEAP)
 
-    const [answer] = await Promise.all([people.signIn(person), setHash(person, stored)])
+    const [response] = await Promise.all([people.signIn(person), setHash(person, stored)])
 
-    expect(answer.status).toBe(401)
+    expect(response.status).toBe(401)
   })
 
   it('comes to nothing where its auth policy is closed to passwords while it is hashed anew', async () => {
@@ -112,9 +112,9 @@ describe('a sign-in', () => {
     const close = () =>
       people.manage('PATCH', `/auth-policies/${authPolicyId}`, { primary: { updb: { allowed: false } } })
 
-    const [answer] = await Promise.all([people.signIn(person), close()])
+    const [response] = await Promise.all([people.signIn(person), close()])
 
-    expect(answer.status).toBe(401)
+    expect(response.status).toBe(401)
   })
 
   it('costs one comparison at the same price, whoever is asked for and whatever is wrong', async () => {
@@ -147,9 +147,9 @@ describe('a sign-in', () => {
     const theirs = await People.in(busy)
     const person = await theirs.person()
 
-    const answers = await Promise.all(Array.from({ length: 8 }, () => theirs.signIn(person)))
+    const responses = await Promise.all(Array.from({ length: 8 }, () => theirs.signIn(person)))
 
-    const refused = answers.filter(({ status }) => status === 429)
+    const refused = responses.filter(({ status }) => status === 429)
     expect(refused).toHaveLength(5)
     expect(refused[0]?.body.error.code).toBe('SERVER_TOO_MANY_REQUESTS')
     expect(refused[0]?.headers['retry-after']).toBe('2')
@@ -221,14 +221,14 @@ describe('an auth policy', () => {
   it('counts characters, not the units of their encoding', async () => {
     const { id } = await under({ minPasswordLength: 6 })
 
-    const answer = await people.ask('POST', '/authenticators', {
+    const response = await people.ask('POST', '/authenticators', {
       identityId: id,
       method: 'updb',
       username: 'of five emoji',
       password: '🐎🔋📎🐎🔋',
     })
 
-    expect(answer.body.error?.cause?.reason).toBe('must be at least 6 characters long')
+    expect(response.body.error?.cause?.reason).toBe('must be at least 6 characters long')
   })
 })
 
@@ -302,17 +302,17 @@ describe('a lockout', () => {
 
     await tries('wrong')
 
-    const answer = await world.send({ method: 'GET', path: '/edge/client/v1/current-api-session', token })
-    expect(answer.body.error.cause.code).toBe('SESSION_UNKNOWN')
+    const response = await world.send({ method: 'GET', path: '/edge/client/v1/current-api-session', token })
+    expect(response.body.error.cause.code).toBe('SESSION_UNKNOWN')
   })
 
   it('holds against many guesses at the same time, the right one among them', async () => {
     const { person } = await lockable({ maxAttempts: 3 })
     const guesses = ['wrong 1', 'wrong 2', 'wrong 3', 'wrong 4', 'wrong 5', PASSWORD, 'wrong 6', PASSWORD]
 
-    const answers = await Promise.all(guesses.map((password) => people.signIn({ ...person, password })))
+    const responses = await Promise.all(guesses.map((password) => people.signIn({ ...person, password })))
 
-    expect(answers.map(({ status }) => status)).toEqual(guesses.map(() => 401))
+    expect(responses.map(({ status }) => status)).toEqual(guesses.map(() => 401))
   })
 
   it('survives a restart half way', async () => {

@@ -7,7 +7,7 @@ import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations.ts'
 import type { Api } from '../../src/config.ts'
 import { STILL_TO_COME } from '../contract/contract-differences.ts'
-import { type Answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 
 let world: TestController
@@ -67,20 +67,20 @@ const forAdministrators = casesOf('administrator', 'administrator, 403 for other
 const openCases = casesOf('everyone')
 const cases = [...forPartial, ...forFull, ...forAdministrators]
 
-function ask({ method, path }: { method: string; path: string }, token?: string): Promise<Answered> {
+function ask({ method, path }: { method: string; path: string }, token?: string): Promise<TestResponse> {
   return world.send({ method, path: path.replace(/:\w+/g, 'no-such-record'), token })
 }
 
-function causeCode({ body }: Answered): string | undefined {
+function causeCode({ body }: TestResponse): string | undefined {
   return body?.error?.cause?.code
 }
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000'
 const REFUSALS = ['SESSION_MISSING', 'SESSION_UNKNOWN', 'SECOND_FACTOR_REQUIRED', 'PERMISSION_DENIED']
 
-function expectOpen(answer: Answered): void {
-  expect(REFUSALS).not.toContain(causeCode(answer))
-  expect(answer.status).toBeLessThan(500)
+function expectOpen(response: TestResponse): void {
+  expect(REFUSALS).not.toContain(causeCode(response))
+  expect(response.status).toBeLessThan(500)
 }
 
 describe('the table of permissions', () => {
@@ -107,28 +107,28 @@ describe('for everyone', () => {
     const full = await world.signIn()
     const tokens = [undefined, 'no-uuid', UNKNOWN, partial.token, full.token, people.token]
 
-    const answers = await Promise.all(tokens.map((token) => ask(route, token)))
+    const responses = await Promise.all(tokens.map((token) => ask(route, token)))
 
-    for (const answer of answers) {
-      expectOpen(answer)
-      expect(answer.status).toBe(answers[0]?.status)
+    for (const response of responses) {
+      expectOpen(response)
+      expect(response.status).toBe(responses[0]?.status)
     }
   })
 })
 
 describe('without a session', () => {
   it.each(cases)('%s is closed', async (_name, route) => {
-    const answer = await ask(route)
+    const response = await ask(route)
 
-    expect([answer.status, causeCode(answer)]).toEqual([401, 'SESSION_MISSING'])
+    expect([response.status, causeCode(response)]).toEqual([401, 'SESSION_MISSING'])
   })
 })
 
 describe('with what is no token', () => {
   it.each(cases)('%s is closed as without a session', async (_name, route) => {
-    const answer = await ask(route, 'no-uuid')
+    const response = await ask(route, 'no-uuid')
 
-    expect([answer.status, causeCode(answer)]).toEqual([401, 'SESSION_MISSING'])
+    expect([response.status, causeCode(response)]).toEqual([401, 'SESSION_MISSING'])
   })
 })
 
@@ -145,9 +145,9 @@ describe.each([false, true])('with a session that owes a second factor (administ
   })
 
   it.each([...forFull, ...forAdministrators])('%s is closed', async (_name, route) => {
-    const answer = await ask(route, await partialToken())
+    const response = await ask(route, await partialToken())
 
-    expect([answer.status, causeCode(answer)]).toEqual([401, 'SECOND_FACTOR_REQUIRED'])
+    expect([response.status, causeCode(response)]).toEqual([401, 'SECOND_FACTOR_REQUIRED'])
   })
 })
 
@@ -162,9 +162,9 @@ describe('with a full session', () => {
     const { token } = await world.signIn()
     const status = permissionOf.get(route.key) === 'administrator' ? 401 : 403
 
-    const answer = await ask(route, token)
+    const response = await ask(route, token)
 
-    expect([answer.status, causeCode(answer)]).toEqual([status, 'PERMISSION_DENIED'])
+    expect([response.status, causeCode(response)]).toEqual([status, 'PERMISSION_DENIED'])
   })
 })
 
@@ -180,8 +180,8 @@ describe('with the session of an identity that was deleted', () => {
     const before = await ask({ method: 'GET', path: `${MANAGEMENT}/current-api-session` }, token)
     await people.manage('DELETE', `/identities/${id}`)
 
-    const answer = await ask(route, token)
+    const response = await ask(route, token)
 
-    expect([before.status, answer.status, causeCode(answer)]).toEqual([200, 401, 'SESSION_UNKNOWN'])
+    expect([before.status, response.status, causeCode(response)]).toEqual([200, 401, 'SESSION_UNKNOWN'])
   })
 })

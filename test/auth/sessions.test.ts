@@ -99,9 +99,9 @@ describe('a session', () => {
     const person = await people.person()
     const [left, kept] = [await people.sessionOf(person), await people.sessionOf(person)]
 
-    const answer = await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token: left })
+    const response = await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token: left })
 
-    expect(answer.body.data).toEqual({})
+    expect(response.body.data).toEqual({})
     expect([await isAlive(left), await isAlive(kept)]).toEqual([false, true])
   })
 
@@ -283,8 +283,8 @@ describe('an auth policy', () => {
       authPolicyId: await people.policy({ requireTotp: true }),
     })
 
-    const answer = await world.send({ method: 'GET', path: `${CLIENT}/services`, token })
-    expect(answer.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
+    const response = await world.send({ method: 'GET', path: `${CLIENT}/services`, token })
+    expect(response.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
   })
 })
 
@@ -301,9 +301,9 @@ describe('the query for the second factor', () => {
     const { body } = await people.signIn(await people.person({ authPolicyId }))
     const headers = { [header]: body.data.token }
 
-    const answer = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, headers })
+    const response = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, headers })
 
-    expect(answer.body.data.authQueries).toEqual([query])
+    expect(response.body.data.authQueries).toEqual([query])
   })
 
   it.each([
@@ -315,9 +315,9 @@ describe('the query for the second factor', () => {
     const { username, password } = await people.person({ authPolicyId: await people.policy({ requireTotp: true }) })
     const path = `${CLIENT}/authenticate?method=password`
 
-    const answer = await world.send({ method: 'POST', path, headers, body: { username, password, ...info } })
+    const response = await world.send({ method: 'POST', path, headers, body: { username, password, ...info } })
 
-    expect(answer.body.data.authQueries).toEqual([query])
+    expect(response.body.data.authQueries).toEqual([query])
   })
 
   it('is, without either, in the words of the listener', async () => {
@@ -372,9 +372,9 @@ describe('the list of sessions', () => {
   })
 
   it.each(['token', 'tokenHash'])('cannot be asked about %s', async (name) => {
-    const answer = await list(people.token, encodeURIComponent(`${name} != ""`))
+    const response = await list(people.token, encodeURIComponent(`${name} != ""`))
 
-    expect(answer.body.error.code).toBe('INVALID_FILTER')
+    expect(response.body.error.code).toBe('INVALID_FILTER')
   })
 
   it('can be asked for those of one identity', async () => {

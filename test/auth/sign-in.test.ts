@@ -80,19 +80,19 @@ describe('signing in', () => {
     await states[state]?.apply(id)
     const isAdmitted = isOpen(method, policy) && states[state]?.isIn === true
 
-    const answer = await signIn()
+    const response = await signIn()
 
-    expect(answer.status).toBe(isAdmitted ? 200 : 401)
+    expect(response.status).toBe(isAdmitted ? 200 : 401)
     if (!isAdmitted) {
-      expect(answer.body.error).toEqual({
+      expect(response.body.error).toEqual({
         code: 'INVALID_AUTH',
         message: 'Signing in failed.',
         requestId: expect.any(String),
       })
     } else {
       const owesTotp = policy === 'that demands TOTP'
-      expect(answer.body.data).toMatchObject({ identityId: id, isMfaRequired: owesTotp, isMfaComplete: false })
-      expect(answer.body.data.authQueries).toHaveLength(owesTotp ? 1 : 0)
+      expect(response.body.data).toMatchObject({ identityId: id, isMfaRequired: owesTotp, isMfaComplete: false })
+      expect(response.body.data.authQueries).toHaveLength(owesTotp ? 1 : 0)
     }
   })
 
@@ -117,11 +117,11 @@ describe('signing in', () => {
     await demandSigner(other)
     const overTls = await other.listen()
 
-    const answers = [await theirs.signIn(person), await theirs.signInBy(overTls, device)]
+    const responses = [await theirs.signIn(person), await theirs.signInBy(overTls, device)]
     const path = `${CLIENT}/current-identity`
     const withLiveSession = await other.send({ method: 'GET', path, token: live })
 
-    expect(answers.map(({ status }) => status)).toEqual([401, 401])
+    expect(responses.map(({ status }) => status)).toEqual([401, 401])
     expect(lines.map(({ reason }) => reason)).toContainEqual(
       expect.stringMatching(/demands tokens of the external signer/),
     )
@@ -159,16 +159,16 @@ describe('a refused sign-in', () => {
     const disabled = await people.person()
     await world.system.write((tx) => disable(world.controller.entities, tx, disabled.id, 0))
 
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       people.signIn({ username: 'nobody-at-all', password: PASSWORD }),
       people.signIn({ ...known, password: 'wrong horse' }),
       people.signIn(closed),
       people.signIn(disabled),
     ])
 
-    const errors = answers.map(({ body }) => ({ ...body.error, requestId: '' }))
+    const errors = responses.map(({ body }) => ({ ...body.error, requestId: '' }))
     expect(new Set(errors.map((error) => JSON.stringify(error))).size).toBe(1)
-    expect(answers.map(({ headers }) => headers['net-session'])).toEqual(answers.map(() => undefined))
+    expect(responses.map(({ headers }) => headers['net-session'])).toEqual(responses.map(() => undefined))
   })
 
   it.each([
@@ -184,11 +184,11 @@ describe('a refused sign-in', () => {
   ])('%s is told what is missing', async (_what, query, body, field) => {
     for (const base of [CLIENT, MANAGEMENT]) {
       const request = { method: 'POST', path: `${base}/authenticate${query}` }
-      const answer = await world.send(body === undefined ? request : { ...request, body })
+      const response = await world.send(body === undefined ? request : { ...request, body })
 
-      expect(answer.status).toBe(400)
-      expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
-      if (field === 'password') expect(answer.body.error.cause.value ?? '').toBe('')
+      expect(response.status).toBe(400)
+      expect(response.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
+      if (field === 'password') expect(response.body.error.cause.value ?? '').toBe('')
     }
   })
 
@@ -197,17 +197,17 @@ describe('a refused sign-in', () => {
     ['a list as body', [1]],
     ['environment that is no object', { username: 'somebody', password: 'something', envInfo: 'linux' }],
   ])('with %s cannot be read', async (_what, body) => {
-    const answer = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=password`, body })
+    const response = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=password`, body })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error.code).toBe('COULD_NOT_PARSE_BODY')
+    expect(response.status).toBe(400)
+    expect(response.body.error.code).toBe('COULD_NOT_PARSE_BODY')
   })
 
   it('by certificate needs one', async () => {
-    const answer = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=cert` })
+    const response = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=cert` })
 
-    expect(answer.status).toBe(401)
-    expect(answer.body.error.code).toBe('INVALID_AUTH')
+    expect(response.status).toBe(401)
+    expect(response.body.error.code).toBe('INVALID_AUTH')
   })
 })
 
@@ -215,9 +215,9 @@ describe('signing in by username', () => {
   it('disregards its case', async () => {
     const person = await people.person()
 
-    const answer = await people.signIn({ ...person, username: person.username.toUpperCase() })
+    const response = await people.signIn({ ...person, username: person.username.toUpperCase() })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
   it('says nothing of certificates', async () => {
@@ -256,8 +256,8 @@ describe('a sign-in', () => {
     const token = await people.sessionOf(await people.person())
 
     for (const base of [CLIENT, MANAGEMENT]) {
-      const answer = await world.send({ method: 'GET', path: `${base}/current-identity`, token })
-      expect(answer.status).toBe(200)
+      const response = await world.send({ method: 'GET', path: `${base}/current-identity`, token })
+      expect(response.status).toBe(200)
     }
   })
 
@@ -266,14 +266,14 @@ describe('a sign-in', () => {
     const path = `${CLIENT}/authenticate?method=password`
     const { username, password } = person
 
-    const answer = await world.send({
+    const response = await world.send({
       method: 'POST',
       path,
       token: '00000000-0000-4000-8000-000000000000',
       body: { username, password },
     })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 })
 
@@ -303,9 +303,9 @@ describe('a certificate', () => {
     // A certificate is in force a minute before it is issued.
     earlier.clock.advance(-61_000)
 
-    const answers = [await theirs.signInBy(overTls, open), await theirs.signInBy(overTls, strict)]
+    const responses = [await theirs.signInBy(overTls, open), await theirs.signInBy(overTls, strict)]
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 401])
+    expect(responses.map(({ status }) => status)).toEqual([200, 401])
     await earlier.close()
   })
 
@@ -317,18 +317,18 @@ describe('a certificate', () => {
     const keyPem = key.export({ type: 'pkcs8', format: 'pem' }) as string
     const path = `${CLIENT}/authenticate?method=cert`
 
-    const answer = await callOverTls(at.url, at.rootPem, { method: 'POST', path, cert: certPem, key: keyPem })
+    const response = await callOverTls(at.url, at.rootPem, { method: 'POST', path, cert: certPem, key: keyPem })
 
-    expect(answer.body.data).toMatchObject({ identityId: id, improperClientCertChain: true })
+    expect(response.body.data).toMatchObject({ identityId: id, improperClientCertChain: true })
   })
 
   it('ends to be a way in with its authenticator', async () => {
     const device = await people.device()
     await people.manage('DELETE', `/authenticators/${device.authenticatorId}`)
 
-    const answer = await people.signInBy(at, device)
+    const response = await people.signInBy(at, device)
 
-    expect(answer.status).toBe(401)
+    expect(response.status).toBe(401)
   })
 
   it('is one of many that an identity can have', async () => {
@@ -339,9 +339,9 @@ describe('a certificate', () => {
     const key = await clientKey('second')
     const chain = (await people.enroll(token, key.csr)).body.data.cert
 
-    const answers = [await people.signInBy(at, first), await people.signInBy(at, { chain, key })]
+    const responses = [await people.signInBy(at, first), await people.signInBy(at, { chain, key })]
 
-    expect(answers.map(({ body }) => body.data.identityId)).toEqual([first.id, first.id])
+    expect(responses.map(({ body }) => body.data.identityId)).toEqual([first.id, first.id])
   })
 
   it.each(['P-256', 'P-384', 'P-521', 'RSA-2048'] as const)('may have a key of the kind %s', async (kind) => {
@@ -350,8 +350,8 @@ describe('a certificate', () => {
     const key = await clientKey(id, kind)
     const chain = (await people.enroll(enrollment.ott.token, key.csr)).body.data.cert
 
-    const answer = await people.signInBy(at, { chain, key })
+    const response = await people.signInBy(at, { chain, key })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 })

@@ -19,7 +19,7 @@ afterAll(() => world.close())
 const AT_ONCE = 8
 const atOnce = <T>(request: (at: number) => Promise<T>) =>
   Promise.all(Array.from({ length: AT_ONCE }, (_, at) => request(at)))
-const statuses = (answers: readonly { status: number }[]) => answers.map(({ status }) => status).sort()
+const statuses = (responses: readonly { status: number }[]) => responses.map(({ status }) => status).sort()
 const oneOf = (status: number, others: number) => [status, ...Array<number>(AT_ONCE - 1).fill(others)].sort()
 
 const having = (...verbs: AnyResource['verbs']) =>
@@ -31,9 +31,9 @@ describe.each(having().filter(([, { fields }]) => 'name' in fields))('%s', (plur
   it('are made once by a name, however many try', async () => {
     const body = await exampleBody(world, resource, newName(plural))
 
-    const answers = await atOnce(() => manage.call('POST', `/${plural}`, body))
+    const responses = await atOnce(() => manage.call('POST', `/${plural}`, body))
 
-    expect(statuses(answers)).toEqual(oneOf(201, 400))
+    expect(statuses(responses)).toEqual(oneOf(201, 400))
   })
 })
 
@@ -41,9 +41,9 @@ describe.each(having('delete'))('%s', (plural, resource) => {
   it('are deleted once, however many try', async () => {
     const id = await manage.make(plural, await exampleBody(world, resource, newName(plural)))
 
-    const answers = await atOnce(() => manage.call('DELETE', `/${plural}/${id}`))
+    const responses = await atOnce(() => manage.call('DELETE', `/${plural}/${id}`))
 
-    expect(statuses(answers)).toEqual(oneOf(200, 404))
+    expect(statuses(responses)).toEqual(oneOf(200, 404))
   })
 })
 
@@ -52,12 +52,12 @@ describe.each(having('patch').filter(([, { fields }]) => 'name' in fields))('%s'
     const id = await manage.make(plural, await exampleBody(world, resource, newName(plural)))
     const [name, tags] = [newName(plural), { patched: 'at once' }]
 
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       manage.call('PATCH', `/${plural}/${id}`, { name }),
       manage.call('PATCH', `/${plural}/${id}`, { tags }),
     ])
 
-    expect(statuses(answers)).toEqual([200, 200])
+    expect(statuses(responses)).toEqual([200, 200])
     expect(await manage.get(`/${plural}/${id}`)).toMatchObject({ name, tags })
   })
 })

@@ -159,9 +159,9 @@ describe('a response that contradicts its document', () => {
     const world = await testController()
     const token = await world.admin()
 
-    const answer = await world.send({ method: 'GET', path: `${MANAGEMENT}/identities?limit=-1`, token })
+    const response = await world.send({ method: 'GET', path: `${MANAGEMENT}/identities?limit=-1`, token })
 
-    expect(answer.body.meta.pagination.limit).toBe(-1)
+    expect(response.body.meta.pagination.limit).toBe(-1)
     expect(takeContradictions()).toEqual([])
     await world.close()
   })

@@ -216,10 +216,10 @@ describe.each(Object.entries(changes))('%s', (_what, changeOf) => {
     for (const { table, way } of writes) {
       await inDatabase(`insert into temp.broken values ('${table}', '${way}')`)
 
-      const answer = await manage.call(method, path, body)
+      const response = await manage.call(method, path, body)
 
       await inDatabase('delete from temp.broken')
-      expect([table, way, answer.status]).toEqual([table, way, 500])
+      expect([table, way, response.status]).toEqual([table, way, 500])
       expect((await contentsOf(world)) === stored).toBe(true)
       expect(await shownOf(subject)).toBe(shown)
     }

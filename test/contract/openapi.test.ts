@@ -128,9 +128,9 @@ describe('the documents', () => {
       ['edge-management', 'management'],
     ] as const) {
       for (const base of ['/edge/client/v1', '/edge/management/v1']) {
-        const answer = await world.send({ method: 'GET', path: `${base}/specs/${spec}/spec` })
-        expect(answer.status).toBe(200)
-        expect(answer.body).toEqual(JSON.parse(JSON.stringify(buildOpenApiDocument(api, operations))))
+        const response = await world.send({ method: 'GET', path: `${base}/specs/${spec}/spec` })
+        expect(response.status).toBe(200)
+        expect(response.body).toEqual(JSON.parse(JSON.stringify(buildOpenApiDocument(api, operations))))
       }
     }
     await world.close()

@@ -42,24 +42,24 @@ describe('every operation', () => {
   it.each(restricted.map((route) => [named(route), route]))(
     '%s refuses a caller without a session',
     async (_name, { each, path }) => {
-      const answer = await world.send({ method: each.method, path: concrete(path) })
+      const response = await world.send({ method: each.method, path: concrete(path) })
 
-      expect(answer.status).toBe(401)
-      expect(answer.body.error).toMatchObject({ code: 'UNAUTHORIZED', cause: { code: 'SESSION_MISSING' } })
+      expect(response.status).toBe(401)
+      expect(response.body.error).toMatchObject({ code: 'UNAUTHORIZED', cause: { code: 'SESSION_MISSING' } })
     },
   )
 
   it.each(restricted.map((route) => [named(route), route]))(
     '%s refuses a session it does not know',
     async (_name, { each, path }) => {
-      const answer = await world.send({
+      const response = await world.send({
         method: each.method,
         path: concrete(path),
         token: '00000000-0000-4000-8000-000000000000',
       })
 
-      expect(answer.status).toBe(401)
-      expect(answer.body.error.cause.code).toBe('SESSION_UNKNOWN')
+      expect(response.status).toBe(401)
+      expect(response.body.error.cause.code).toBe('SESSION_UNKNOWN')
     },
   )
 
@@ -70,15 +70,15 @@ describe('every operation', () => {
   it.each(forAdministrators.map((route) => [named(route), route]))(
     '%s refuses whoever does not administer, without looking at the body',
     async (_name, { each, path }) => {
-      const answer = await world.send({
+      const response = await world.send({
         method: each.method,
         path: concrete(path),
         token: stranger.token,
         ...(each.body ? { body: '{ this is no json', headers: { 'content-type': 'application/json' } } : {}),
       })
 
-      expect(answer.status).toBe('permission' in each.access && each.access.isForbidden ? 403 : 401)
-      expect(answer.body.error.cause.code).toBe('PERMISSION_DENIED')
+      expect(response.status).toBe('permission' in each.access && each.access.isForbidden ? 403 : 401)
+      expect(response.body.error.cause.code).toBe('PERMISSION_DENIED')
     },
   )
 
@@ -89,10 +89,10 @@ describe('every operation', () => {
       const other = (['DELETE', 'PATCH', 'PUT', 'POST', 'GET'] as const).find((method) => !offered.includes(method))
       if (!other) return
 
-      const answer = await world.send({ method: other, path: concrete(path) })
+      const response = await world.send({ method: other, path: concrete(path) })
 
-      expect(answer.status).toBe(405)
-      expect(answer.body.error.code).toBe('METHOD_NOT_ALLOWED')
+      expect(response.status).toBe(405)
+      expect(response.body.error.code).toBe('METHOD_NOT_ALLOWED')
     },
   )
 })

@@ -6,7 +6,7 @@ import type { Request, Transport } from '../../src/client/transport.ts'
 import { toLinkedPlural } from '../../src/model/links.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
-import { answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT, type TestController, testController, toTestResponse } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 
 let world: TestController
@@ -34,24 +34,24 @@ const cases = (some: readonly AnyResource[]) =>
 
 async function send(way: string, request: Request) {
   const reply = await (transports[way] as Transport).send({ ...request, path: MANAGEMENT + request.path })
-  return answered(reply)
+  return toTestResponse(reply)
 }
 
 async function make(way: string, resource: AnyResource, name: string) {
   const body = await exampleBody(world, resource, name)
-  const answer = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
-  expect(answer.body.error).toBeUndefined()
-  return { id: answer.body.data.id as string, body, answer }
+  const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
+  expect(response.body.error).toBeUndefined()
+  return { id: response.body.data.id as string, body, answer: response }
 }
 
 const uniqueName = (resource: AnyResource, way: string, what: string) => `${what} ${resource.name} ${way}`
 
 describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   it('are created with an id and a link', async () => {
-    const { answer, id } = await make(way, resource, uniqueName(resource, way, 'created'))
+    const { answer: response, id } = await make(way, resource, uniqueName(resource, way, 'created'))
 
-    expect(answer.status).toBe(201)
-    expect(answer.body.data).toEqual({ _links: { self: { href: `./${toLinkedPlural(resource)}/${id}` } }, id })
+    expect(response.status).toBe(201)
+    expect(response.body.data).toEqual({ _links: { self: { href: `./${toLinkedPlural(resource)}/${id}` } }, id })
   })
 
   it('show what they were created with', async () => {
@@ -71,15 +71,15 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
     const before = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
     world.clock.advance(1000)
 
-    const answer = await send(way, {
+    const response = await send(way, {
       method: 'PATCH',
       path: `/${resource.plural}/${id}`,
       body: { tags: { site: 'north' } },
     })
 
     const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
-    expect(answer.status).toBe(200)
-    expect(answer.body.data).toEqual({})
+    expect(response.status).toBe(200)
+    expect(response.body.data).toEqual({})
     expect(after.body.data).toEqual({
       ...before.body.data,
       tags: { site: 'north' },
@@ -91,10 +91,10 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
     const { id, body } = await make(way, resource, uniqueName(resource, way, 'replaced'))
     await send(way, { method: 'PATCH', path: `/${resource.plural}/${id}`, body: { tags: { site: 'north' } } })
 
-    const answer = await send(way, { method: 'PUT', path: `/${resource.plural}/${id}`, body })
+    const response = await send(way, { method: 'PUT', path: `/${resource.plural}/${id}`, body })
 
     const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
-    expect(answer.body.error).toBeUndefined()
+    expect(response.body.error).toBeUndefined()
     expect(after.body.data.tags).toEqual({})
   })
 
@@ -110,13 +110,13 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
       Object.entries(resource.inputs).flatMap(([name, { options }]) => (options.secret ? [[name, sent[name]]] : [])),
     )
 
-    const answer = await send(way, {
+    const response = await send(way, {
       method: 'PUT',
       path: `/${resource.plural}/${id}`,
       body: { ...read.data, ...inputs, ...secrets },
     })
 
-    expect(answer.body.error).toBeUndefined()
+    expect(response.body.error).toBeUndefined()
   })
 
   it('are found in their list by id', async () => {
@@ -145,24 +145,24 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   it('refuse a member that is not theirs, and name it', async () => {
     const body = await exampleBody(world, resource, uniqueName(resource, way, 'extra'))
 
-    const answer = await send(way, { method: 'POST', path: `/${resource.plural}`, body: { ...body, colour: 'red' } })
+    const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body: { ...body, colour: 'red' } })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'colour', value: 'red' } })
+    expect(response.status).toBe(400)
+    expect(response.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'colour', value: 'red' } })
   })
 
   it('pass over such a member for clients of the other dialect', async () => {
     const body = await exampleBody(world, resource, uniqueName(resource, way, 'passed over'))
     const token = await world.admin()
 
-    const answer = await world.send({
+    const response = await world.send({
       method: 'POST',
       path: `${MANAGEMENT}/${resource.plural}`,
       headers: { 'zt-session': token },
       body: { ...body, colour: 'red' },
     })
 
-    expect(answer.status).toBe(201)
+    expect(response.status).toBe(201)
   })
 
   it.each([
@@ -174,10 +174,10 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   ])('refuse a body that is %s', async (_what, body, code) => {
     const headers = { 'content-type': 'application/json' }
 
-    const answer = await send(way, { method: 'POST', path: `/${resource.plural}`, body, headers })
+    const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body, headers })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error.code).toBe(code)
+    expect(response.status).toBe(400)
+    expect(response.body.error.code).toBe(code)
   })
 
   const required = Object.entries(resource.fields).filter(
@@ -193,10 +193,10 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
         uniqueName(resource, way, `without ${member}`),
       )
 
-      const answer = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
+      const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
 
-      expect(answer.status).toBe(400)
-      expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: member } })
+      expect(response.status).toBe(400)
+      expect(response.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: member } })
     },
   )
 })
@@ -205,41 +205,41 @@ describe.each(cases(listed))('the list of %s %s', (_plural, way, resource) => {
   it.each(['name = ', 'nothing = "x"', 'id = 5 and', 'sort by', 'limit x', '('])(
     'answers the filter %s with its place',
     async (filter) => {
-      const answer = await send(way, {
+      const response = await send(way, {
         method: 'GET',
         path: `/${resource.plural}?filter=${encodeURIComponent(filter)}`,
       })
 
-      expect(answer.status).toBe(400)
-      expect(answer.body.error.code).toBe('INVALID_FILTER')
-      expect(answer.body.error.cause.message).toMatch(/at line 1, column \d+$/)
+      expect(response.status).toBe(400)
+      expect(response.body.error.code).toBe('INVALID_FILTER')
+      expect(response.body.error.cause.message).toMatch(/at line 1, column \d+$/)
     },
   )
 
   it('refuses a limit that is no number', async () => {
-    const answer = await send(way, { method: 'GET', path: `/${resource.plural}?limit=abc` })
+    const response = await send(way, { method: 'GET', path: `/${resource.plural}?limit=abc` })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'limit', value: 'abc' } })
+    expect(response.status).toBe(400)
+    expect(response.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'limit', value: 'abc' } })
   })
 
   it('gives all of its records by a limit of −1', async () => {
-    const answer = await send(way, { method: 'GET', path: `/${resource.plural}?limit=-1` })
+    const response = await send(way, { method: 'GET', path: `/${resource.plural}?limit=-1` })
 
-    expect(answer.status).toBe(200)
-    expect(answer.body.meta.pagination.limit).toBe(-1)
-    expect(answer.body.meta.pagination.totalCount).toBe(answer.body.data.length)
+    expect(response.status).toBe(200)
+    expect(response.body.meta.pagination.limit).toBe(-1)
+    expect(response.body.meta.pagination.totalCount).toBe(response.body.data.length)
   })
 
   it.each(Object.keys(resource.fields).filter((name) => resource.fields[name]?.options.secret))(
     'cannot be asked about the secret %s',
     async (name) => {
-      const answer = await send(way, {
+      const response = await send(way, {
         method: 'GET',
         path: `/${resource.plural}?filter=${encodeURIComponent(`${name} = "x"`)}`,
       })
 
-      expect(answer.status).toBe(400)
+      expect(response.status).toBe(400)
     },
   )
 })
@@ -250,19 +250,19 @@ describe.each(cases(listed.filter(({ relations }) => Object.keys(relations).leng
     const relations = Object.keys(resource.relations)
 
     it.each(relations)('%s is not found below a record that does not exist', async (relation) => {
-      const answer = await send(way, { method: 'GET', path: `/${resource.plural}/no-such-record/${relation}` })
+      const response = await send(way, { method: 'GET', path: `/${resource.plural}/no-such-record/${relation}` })
 
-      expect(answer.status).toBe(404)
+      expect(response.status).toBe(404)
     })
 
     it.skipIf(!resource.verbs.includes('create')).each(relations)('%s is a list', async (relation) => {
       const { id } = await make(way, resource, uniqueName(resource, way, `with ${relation}`))
 
-      const answer = await send(way, { method: 'GET', path: `/${resource.plural}/${id}/${relation}` })
+      const response = await send(way, { method: 'GET', path: `/${resource.plural}/${id}/${relation}` })
 
-      expect(answer.status).toBe(200)
-      expect(Array.isArray(answer.body.data)).toBe(true)
-      expect(answer.body.meta.pagination).toBeDefined()
+      expect(response.status).toBe(200)
+      expect(Array.isArray(response.body.data)).toBe(true)
+      expect(response.body.meta.pagination).toBeDefined()
     })
   },
 )

@@ -7,7 +7,7 @@ import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { getDataPaths } from '../../src/data-directory.ts'
 import { cleanEnvironment, freePort, type Served, serve } from '../world/binary.ts'
-import { ADMIN, answered, copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
+import { ADMIN, copyOfTemplate, MANAGEMENT, toTestResponse } from '../world/controller.ts'
 import { allowFaults, expectFaults } from '../world/faults.ts'
 
 const directory = copyOfTemplate()
@@ -30,7 +30,7 @@ afterAll(async () => {
 async function send(method: string, path: string, body?: unknown) {
   const headers: Record<string, string> = token ? { 'net-session': token } : {}
   const request = { method, path: MANAGEMENT + path, headers, ...(body ? { body } : {}) }
-  return answered(await transport.send(request))
+  return toTestResponse(await transport.send(request))
 }
 
 const create = (name: string) => send('POST', '/identities', { name, type: 'Device', isAdmin: false })

@@ -57,7 +57,7 @@ async function killedWhileWriting(round: number): Promise<Tracked[]> {
 }
 
 function countAcknowledged(tracked: readonly Tracked[]): number {
-  return tracked.reduce((sum, { answered }) => sum + answered, 0)
+  return tracked.reduce((sum, { answered: response }) => sum + response, 0)
 }
 
 describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round %i (seed ${seed})`, (round) => {
@@ -80,7 +80,7 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
   it('has every answered change, and each unanswered one as a whole or not at all', async () => {
     const db = untyped(world.controller.store.db)
     for (const record of tracked) {
-      const { plural, name, answered } = record
+      const { plural, name, answered: response } = record
       const row = await db
         .selectFrom(plural.replaceAll('-', '_'))
         .selectAll()
@@ -96,7 +96,7 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
 
       expect(record.may, `${plural} ${name}`).toContainEqual(found)
       const isUnanswered = record.may.length > 1
-      expect(isUnanswered ? [answered, answered + 1] : [answered], `changes of ${name}`).toContain(changes.length)
+      expect(isUnanswered ? [response, response + 1] : [response], `changes of ${name}`).toContain(changes.length)
       if (plural === 'identities') {
         const tokens = await db
           .selectFrom('enrollments')
@@ -160,9 +160,9 @@ async function expectAccessToFollowRows({ controller }: TestController): Promise
       granting.some(({ serviceRoles, semantic }) => matches(serviceRoles, semantic, service)),
     )
 
-    const answered = controller.access.listServices({ id: identity.id, attributes: strings(identity.roleAttributes) })
+    const response = controller.access.listServices({ id: identity.id, attributes: strings(identity.roleAttributes) })
 
-    expect(answered.sort()).toEqual(granted.map(({ id }) => id).sort())
+    expect(response.sort()).toEqual(granted.map(({ id }) => id).sort())
   }
   return identities.length
 }

@@ -140,9 +140,9 @@ describe('queries as large as they can be', () => {
       world.send({ method: 'GET', path: `${MANAGEMENT}/identities?filter=${encodeURIComponent(filter)}`, token })
 
     for (const filter of ['name =', 'nothing = 1', `${'('.repeat(500)}`, '\u0000', 'name = "\ud83d\ude00'] as const) {
-      const answer = await ask(filter)
-      expect(answer.status).toBe(400)
-      expect(answer.body.error).toMatchObject({ code: 'INVALID_FILTER', cause: { code: 'INVALID_FILTER' } })
+      const response = await ask(filter)
+      expect(response.status).toBe(400)
+      expect(response.body.error).toMatchObject({ code: 'INVALID_FILTER', cause: { code: 'INVALID_FILTER' } })
     }
   })
 })

@@ -19,14 +19,14 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 async function manage(method: string, path: string, body?: unknown) {
-  const answer = await world.send({
+  const response = await world.send({
     method,
     path: MANAGEMENT + path,
     token: admin,
     ...(body === undefined ? {} : { body }),
   })
-  expect(answer.body.error).toBeUndefined()
-  return answer.body.data
+  expect(response.body.error).toBeUndefined()
+  return response.body.data
 }
 
 let made = 0
@@ -52,8 +52,8 @@ function signIn(chain: string, key: ClientKey) {
 async function enrolledDevice(roleAttributes: string[] = []) {
   const device = await newDevice(roleAttributes)
   const key = await clientKey(device.id)
-  const answer = await enroll(device.token, key.csr)
-  return { ...device, key, chain: answer.body.data.cert as string }
+  const response = await enroll(device.token, key.csr)
+  return { ...device, key, chain: response.body.data.cert as string }
 }
 
 function ask(token: string, path: string) {
@@ -90,11 +90,11 @@ describe('enrolling by a one-time token', () => {
     const { token, id } = await newDevice()
     const { csr } = await clientKey(id)
 
-    const answer = await enroll(token, csr)
+    const response = await enroll(token, csr)
 
-    expect(answer.status).toBe(200)
-    expect(answer.headers['content-type']).toBe('application/json')
-    expect(parsePemBlocks(answer.body.data.cert)).toHaveLength(2)
+    expect(response.status).toBe(200)
+    expect(response.headers['content-type']).toBe('application/json')
+    expect(parsePemBlocks(response.body.data.cert)).toHaveLength(2)
   })
 
   it('works once', async () => {
@@ -112,9 +112,9 @@ describe('enrolling by a one-time token', () => {
     const { token, id } = await newDevice()
     const { csr } = await clientKey(id)
 
-    const answers = await Promise.all([enroll(token, csr), enroll(token, csr), enroll(token, csr)])
+    const responses = await Promise.all([enroll(token, csr), enroll(token, csr), enroll(token, csr)])
 
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400])
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 400, 400])
   })
 
   it('ends with the enrollment', async () => {
@@ -122,9 +122,9 @@ describe('enrolling by a one-time token', () => {
     const { csr } = await clientKey(id)
     world.clock.advance(180 * 60_000)
 
-    const answer = await enroll(token, csr)
+    const response = await enroll(token, csr)
 
-    expect(answer.body.error.code).toBe('ENROLLMENT_EXPIRED')
+    expect(response.body.error.code).toBe('ENROLLMENT_EXPIRED')
     admin = await world.admin()
   })
 
@@ -153,17 +153,17 @@ describe('enrolling by a one-time token', () => {
     der[der.length - 1] = (der[der.length - 1] as number) ^ 1
     const broken = `-----BEGIN CERTIFICATE REQUEST-----\n${der.toString('base64')}\n-----END CERTIFICATE REQUEST-----\n`
 
-    const answer = await enroll(token, broken)
+    const response = await enroll(token, broken)
 
-    expect(answer.body.error.code).toBe('COULD_NOT_PROCESS_CSR')
+    expect(response.body.error.code).toBe('COULD_NOT_PROCESS_CSR')
   })
 
   it('refuses a token by another method than its own', async () => {
     const { token } = await newDevice()
 
-    const answer = await world.send({ method: 'POST', path: `${CLIENT}/enroll?method=updb&token=${token}`, body: {} })
+    const response = await world.send({ method: 'POST', path: `${CLIENT}/enroll?method=updb&token=${token}`, body: {} })
 
-    expect(answer.body.error.code).toBe('INVALID_ENROLL_METHOD')
+    expect(response.body.error.code).toBe('INVALID_ENROLL_METHOD')
   })
 })
 
@@ -171,17 +171,17 @@ describe('signing in by certificate', () => {
   it('gives a session whose token both dialects return', async () => {
     const { chain, key, id } = await enrolledDevice()
 
-    const answer = await signIn(chain, key)
+    const response = await signIn(chain, key)
 
-    expect(answer.status).toBe(200)
-    expect(answer.body.data).toMatchObject({
+    expect(response.status).toBe(200)
+    expect(response.body.data).toMatchObject({
       identityId: id,
       isCertExtendable: true,
       isMfaRequired: false,
       authQueries: [],
     })
-    expect(answer.headers['net-session']).toBe(answer.body.data.token)
-    expect(answer.headers['zt-session']).toBe(answer.body.data.token)
+    expect(response.headers['net-session']).toBe(response.body.data.token)
+    expect(response.headers['zt-session']).toBe(response.body.data.token)
   })
 
   it('finds its way over intermediates in any order, among others that do not belong', async () => {
@@ -191,18 +191,18 @@ describe('signing in by certificate', () => {
     const root = toCertificatePem(world.controller.authority.root)
     const stranger = foreign.chain.split(/(?<=-----END CERTIFICATE-----\n)/)[0]
 
-    const answer = await signIn([leaf, root, stranger, intermediate].join(''), key)
+    const response = await signIn([leaf, root, stranger, intermediate].join(''), key)
 
-    expect(answer.body.data.improperClientCertChain).toBe(false)
+    expect(response.body.data.improperClientCertChain).toBe(false)
   })
 
   it('says so where the client leaves out the intermediate', async () => {
     const { chain, key } = await enrolledDevice()
     const [leaf = ''] = chain.split(/(?<=-----END CERTIFICATE-----\n)/)
 
-    const answer = await signIn(leaf, key)
+    const response = await signIn(leaf, key)
 
-    expect(answer.body.data.improperClientCertChain).toBe(true)
+    expect(response.body.data.improperClientCertChain).toBe(true)
   })
 
   it('refuses a certificate that only comes along with another leaf', async () => {
@@ -211,18 +211,18 @@ describe('signing in by certificate', () => {
     const other = await enrolledDevice()
     await manage('DELETE', `/identities/${other.id}`)
 
-    const answer = await signIn(other.chain + known.chain, other.key)
+    const response = await signIn(other.chain + known.chain, other.key)
 
     expect(stranger.id).not.toBe(known.id)
-    expect(answer.status).toBe(401)
-    expect(answer.body.error).not.toHaveProperty('cause')
+    expect(response.status).toBe(401)
+    expect(response.body.error).not.toHaveProperty('cause')
   })
 
   it('refuses a connection without certificate', async () => {
-    const answer = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=cert`, body: {} })
+    const response = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=cert`, body: {} })
 
-    expect(answer.status).toBe(401)
-    expect(answer.body.error.code).toBe('INVALID_AUTH')
+    expect(response.status).toBe(401)
+    expect(response.body.error.code).toBe('INVALID_AUTH')
   })
 })
 

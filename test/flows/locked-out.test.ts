@@ -66,13 +66,13 @@ describe.each(Object.keys(disasters))('the only administrator %s', (disaster) =>
     const { token } = decodeBootstrap(await createBootstrapToken(world.controller)) ?? {}
 
     const path = `${CLIENT}/enroll?method=updb&token=${token}`
-    const answer = await world.send({
+    const response = await world.send({
       method: 'POST',
       path,
       body: { username: 'back again', password: 'a fresh start' },
     })
 
-    expect([usableBefore, usable, answer.status, await hasUsableAdministrator(world.system)]).toEqual([
+    expect([usableBefore, usable, response.status, await hasUsableAdministrator(world.system)]).toEqual([
       true,
       false,
       200,

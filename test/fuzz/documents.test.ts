@@ -62,8 +62,8 @@ describe.skipIf(!isPossible)('a fuzzer with the document of', () => {
       const ids: string[] = []
       for (let n = 0; resource.verbs.includes('create') && n < RECORDS; n++) {
         const body = await exampleBody(world, resource, `${resource.name} ${++made} to be fuzzed`)
-        const { status, body: answered } = await manage.call('POST', `/${resource.plural}`, body)
-        if (status === 201) ids.push(answered.data.id)
+        const { status, body: response } = await manage.call('POST', `/${resource.plural}`, body)
+        if (status === 201) ids.push(response.data.id)
       }
       found[resource.plural] = ids
     }

@@ -7,7 +7,14 @@ import { createBootstrapToken } from '../../src/initialize.ts'
 import { enrollments } from '../../src/resources/enrollments.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { get, newEntity } from '../../src/store/entities.ts'
-import { ADMIN, type Answered, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import {
+  ADMIN,
+  CLIENT,
+  MANAGEMENT,
+  type TestController,
+  type TestResponse,
+  testController,
+} from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 
 const THIEF = { username: 'thief', password: 'taken over by night' } as const
@@ -26,7 +33,7 @@ async function newToken(): Promise<string> {
   return decodeBootstrap(await createBootstrapToken(world.controller))?.token ?? ''
 }
 
-function redeem(token: string, credentials: { username: string; password: string } = THIEF): Promise<Answered> {
+function redeem(token: string, credentials: { username: string; password: string } = THIEF): Promise<TestResponse> {
   return world.send({ method: 'POST', path: `${CLIENT}/enroll?method=updb&token=${token}`, body: credentials })
 }
 
@@ -36,8 +43,8 @@ async function signIn({ username, password }: { username: string; password: stri
 }
 
 async function expectWorthless(token: string): Promise<void> {
-  const answer = await redeem(token)
-  expect([answer.status, answer.body.error?.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
+  const response = await redeem(token)
+  expect([response.status, response.body.error?.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
   expect(await signIn(THIEF)).toBe(401)
 }
 
@@ -49,9 +56,9 @@ describe('a bootstrap token', () => {
   it('lets the first administrator in while no administrator is usable, once', async () => {
     const token = await newToken()
 
-    const answers = [await redeem(token), await redeem(token, { ...THIEF, username: 'second thief' })]
+    const responses = [await redeem(token), await redeem(token, { ...THIEF, username: 'second thief' })]
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 400])
+    expect(responses.map(({ status }) => status)).toEqual([200, 400])
     expect(await signIn(THIEF)).toBe(200)
   })
 
@@ -118,9 +125,9 @@ describe('a bootstrap token', () => {
   it('is redeemed by one of two at once only', async () => {
     const token = await newToken()
 
-    const answers = await Promise.all([redeem(token), redeem(token, { ...THIEF, username: 'second thief' })])
+    const responses = await Promise.all([redeem(token), redeem(token, { ...THIEF, username: 'second thief' })])
 
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 400])
   })
 })
 

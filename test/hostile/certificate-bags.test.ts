@@ -112,9 +112,9 @@ describe('a bag of certificates', () => {
   it('that belongs to nobody is refused without a signature check', async () => {
     const { bag, leaf, key } = await hostileBag(9, ownName())
 
-    const answer = await people.signInBy(at, presented(pemOf(leaf, ...bag), key))
+    const response = await people.signInBy(at, presented(pemOf(leaf, ...bag), key))
 
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'INVALID_AUTH'])
+    expect([response.status, response.body.error.code]).toEqual([401, 'INVALID_AUTH'])
     expect(verify).toHaveBeenCalledTimes(0)
   })
 
@@ -123,9 +123,9 @@ describe('a bag of certificates', () => {
     const [leaf, intermediate] = device.chain.split(/(?<=-----END CERTIFICATE-----\n)/)
     const { bag } = await sameNamed(8, ownName())
 
-    const answer = await people.signInBy(at, { ...device, chain: `${leaf}${pemOf(...bag)}${intermediate}` })
+    const response = await people.signInBy(at, { ...device, chain: `${leaf}${pemOf(...bag)}${intermediate}` })
 
-    expect(answer.body.data).toMatchObject({ identityId: device.id, improperClientCertChain: false })
+    expect(response.body.data).toMatchObject({ identityId: device.id, improperClientCertChain: false })
     expect(verify.mock.calls.length).toBeGreaterThan(8)
     expect(verify.mock.calls.length).toBeLessThanOrEqual(20)
   })
@@ -148,9 +148,9 @@ describe('a bag of certificates', () => {
     const checks = verify.mock.calls.length
     const { bag } = await sameNamed(9, 'CN=noise')
 
-    const answer = await people.signInBy(at, { ...device, chain: device.chain + pemOf(...bag) })
+    const response = await people.signInBy(at, { ...device, chain: device.chain + pemOf(...bag) })
 
-    expect([answer.status, verify.mock.calls.length - checks]).toEqual([200, checks])
+    expect([response.status, verify.mock.calls.length - checks]).toEqual([200, checks])
   })
 
   it('is not taken out of the connection in the way that never frees it', async () => {

@@ -80,20 +80,20 @@ describe('a list by a filter that looks at every record', () => {
   it('leaves the loop to other requests', async () => {
     const terms = Array.from({ length: 100 }, (_, at) => `name icontains "ù${at}"`).join(' or ')
     let isDone = false
-    let answered = 0
+    let response = 0
     const costly = list(terms).finally(() => {
       isDone = true
     })
 
     while (!isDone) {
       expect((await list(`id = "${ids[0]}"`)).names).toEqual([names[0]])
-      answered += 1
+      response += 1
       // Injected requests are answered without a turn of the loop.
       await setImmediate()
     }
 
     expect([200, 400]).toContain((await costly).status)
-    expect(answered).toBeGreaterThan(5)
+    expect(response).toBeGreaterThan(5)
   })
 })
 

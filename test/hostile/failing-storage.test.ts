@@ -22,11 +22,11 @@ import { translateSqliteError } from '../../src/store/dialects/sqlite/sqlite-err
 import { BINARY, cleanEnvironment, freePort, run, type Served, serve } from '../world/binary.ts'
 import {
   ADMIN,
-  answered,
   copyOfTemplate,
   MANAGEMENT,
   type TestController,
   testController,
+  toTestResponse,
 } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
 import { recordingLog } from '../world/recording-log.ts'
@@ -300,7 +300,7 @@ async function start(directory: string) {
   )
   const transport: Transport = createHttpTransport({ url: served.url, rootPem })
   const send = async (method: string, path: string, body: unknown, token?: string) =>
-    answered(
+    toTestResponse(
       await transport.send({
         method,
         path: MANAGEMENT + path,

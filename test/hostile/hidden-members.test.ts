@@ -76,15 +76,15 @@ describe('a client', () => {
   )
 
   it('can ask about what it is shown', async () => {
-    const answers = [
+    const responses = [
       await asked('/services', 'filter', 'count(configs) = 1 and isEmpty(from configs where id = "none") sort by name'),
       await asked(`/services/${service}/terminators`, 'filter', 'service.name contains "service" and instanceId = ""'),
       await asked('/current-identity/edge-routers', 'filter', 'cost = 0 and not disabled sort by name desc'),
       await asked('/controllers', 'filter', 'fingerprint != null sort by name'),
     ]
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-    expect(answers[0]?.body.data).toHaveLength(1)
-    expect(answers[1]?.body.data).toHaveLength(1)
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(responses[0]?.body.data).toHaveLength(1)
+    expect(responses[1]?.body.data).toHaveLength(1)
   })
 })

@@ -8,7 +8,13 @@ import type { Context, WriteContext } from '../../src/context.ts'
 import { authenticators } from '../../src/resources/authenticators.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { get } from '../../src/store/entities.ts'
-import { type Answered, answered, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import {
+  MANAGEMENT,
+  type TestController,
+  type TestResponse,
+  testController,
+  toTestResponse,
+} from '../world/controller.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
 import { People, type Person } from '../world/people.ts'
 
@@ -29,12 +35,12 @@ beforeEach(async () => {
 })
 afterEach(() => world.close())
 
-type Ask = (method: string, path: string, body?: unknown) => Promise<Answered>
+type Ask = (method: string, path: string, body?: unknown) => Promise<TestResponse>
 
 const inAnHour = () => new Date(world.clock.now() + 60 * MINUTE).toISOString()
 
 /** What would leave nobody. */
-const attempts: Readonly<Record<string, (ask: Ask, person: Person) => Promise<Answered>>> = {
+const attempts: Readonly<Record<string, (ask: Ask, person: Person) => Promise<TestResponse>>> = {
   'demoted by PATCH': (ask, { id }) => ask('PATCH', `/identities/${id}`, { isAdmin: false }),
   'demoted by PUT': (ask, { id }) => ask('PUT', `/identities/${id}`, { name: 'new', type: 'Device', isAdmin: false }),
   'disabled without an end': (ask, { id }) => ask('POST', `/identities/${id}/disable`, { durationMinutes: 0 }),
@@ -58,7 +64,11 @@ const callers: Readonly<Record<string, () => Promise<Ask>>> = {
     return async (method, path, body) => {
       const payload = body === undefined ? {} : { payload: body as object }
       const reply = await app.inject({ method: method as 'GET', url: MANAGEMENT + path, ...payload })
-      return answered({ status: reply.statusCode, headers: reply.headers as Answered['headers'], text: reply.payload })
+      return toTestResponse({
+        status: reply.statusCode,
+        headers: reply.headers as TestResponse['headers'],
+        text: reply.payload,
+      })
     }
   },
 }
@@ -71,9 +81,9 @@ describe('the last usable administrator', () => {
   it.each(cases)('cannot be %s by %s', async (attempt, caller) => {
     const ask = (await callers[caller]?.()) as Ask
 
-    const answer = await (attempts[attempt] as (typeof attempts)[string])(ask, last)
+    const response = await (attempts[attempt] as (typeof attempts)[string])(ask, last)
 
-    expect([answer.status, answer.body.error?.code]).toEqual([409, 'LAST_ADMINISTRATOR'])
+    expect([response.status, response.body.error?.code]).toEqual([409, 'LAST_ADMINISTRATOR'])
     expect(await hasUsableAdministrator(world.system)).toBe(true)
     expect((await people.signIn(last)).status).toBe(200)
   })
@@ -81,9 +91,9 @@ describe('the last usable administrator', () => {
   it.each(Object.keys(attempts))('can be %s if another one is usable', async (attempt) => {
     await people.person({ isAdmin: true })
 
-    const answer = await (attempts[attempt] as (typeof attempts)[string])(people.ask.bind(people), last)
+    const response = await (attempts[attempt] as (typeof attempts)[string])(people.ask.bind(people), last)
 
-    expect([200, 201]).toContain(answer.status)
+    expect([200, 201]).toContain(response.status)
   })
 
   /** Others who could not take over. */
@@ -111,9 +121,9 @@ describe('the last usable administrator', () => {
   it.each(Object.keys(others))('stays if the other one %s', async (other) => {
     await others[other]?.()
 
-    const answer = await people.ask('PATCH', `/identities/${last.id}`, { isAdmin: false })
+    const response = await people.ask('PATCH', `/identities/${last.id}`, { isAdmin: false })
 
-    expect([answer.status, answer.body.error?.code]).toEqual([409, 'LAST_ADMINISTRATOR'])
+    expect([response.status, response.body.error?.code]).toEqual([409, 'LAST_ADMINISTRATOR'])
   })
 
   it('may lose a credential if it can sign in by another one', async () => {
@@ -122,36 +132,36 @@ describe('the last usable administrator', () => {
     const body = { identityId: device.id, method: 'updb', username: 'beside it', password: 'a password beside' }
     const { id } = await people.manage('POST', '/authenticators', body)
 
-    const answers = [
+    const responses = [
       await people.ask('DELETE', `/authenticators/${id}`),
       await people.ask('DELETE', `/authenticators/${device.authenticatorId}`),
     ]
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 409])
+    expect(responses.map(({ status }) => status)).toEqual([200, 409])
   })
 
   it('may be changed in everything else', async () => {
     const authPolicyId = await people.policy({})
 
-    const answers = [
+    const responses = [
       await people.ask('PATCH', `/identities/${last.id}`, { name: 'renamed', authPolicyId }),
       await people.ask('PUT', `/identities/${last.id}`, { name: 'replaced', type: 'Device', isAdmin: true }),
       await people.ask('PATCH', `/authenticators/${last.authenticatorId}`, { password: 'another password' }),
     ]
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
   it('does not keep identities that are no administrators', async () => {
     const person = await people.person()
 
-    const answers = [
+    const responses = [
       await people.ask('DELETE', `/authenticators/${person.authenticatorId}`),
       await people.ask('POST', `/identities/${person.id}/disable`, { durationMinutes: 0 }),
       await people.ask('DELETE', `/identities/${person.id}`),
     ]
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 })
 
@@ -186,10 +196,10 @@ describe('of the last two usable administrators', () => {
     const demote = (token: string | undefined, { id }: Person) =>
       world.send({ method: 'PATCH', path: `${MANAGEMENT}/identities/${id}`, token, body: { isAdmin: false } })
 
-    const answers = await Promise.all([demote(tokens[0], other), demote(tokens[1], last)])
+    const responses = await Promise.all([demote(tokens[0], other), demote(tokens[1], last)])
 
-    expect(answers.map(({ status }) => status)).toContain(200)
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(responses.map(({ status }) => status)).toContain(200)
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(await hasUsableAdministrator(world.system)).toBe(true)
   })
 })

@@ -102,10 +102,10 @@ describe('a number', () => {
   ]
 
   it.each(lost)('that would come back as another is refused: %s', async (number) => {
-    const answer = await create(identity(`"tags":{"before":"a \\" 1e400 \\\\","number":${number}}`))
+    const response = await create(identity(`"tags":{"before":"a \\" 1e400 \\\\","number":${number}}`))
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error).toMatchObject({
+    expect(response.status).toBe(400)
+    expect(response.body.error).toMatchObject({
       code: 'COULD_NOT_PARSE_BODY',
       cause: { message: expect.stringContaining(number.slice(0, 20)) },
     })
@@ -137,7 +137,7 @@ describe('a number', () => {
 
   it('is judged wherever it stands', async () => {
     const type = await manage.make('config-types', { name: 'free' })
-    const answer = await world.send({
+    const response = await world.send({
       method: 'POST',
       path: `${MANAGEMENT}/configs`,
       token,
@@ -145,18 +145,18 @@ describe('a number', () => {
       headers: { 'content-type': 'application/json' },
     })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error.code).toBe('COULD_NOT_PARSE_BODY')
+    expect(response.status).toBe(400)
+    expect(response.body.error.code).toBe('COULD_NOT_PARSE_BODY')
   })
 })
 
 describe('text', () => {
   it('with U+0000 is refused by a message that names it', async () => {
     for (const member of ['"externalId":"a\\u0000b"', '"tags":{"a\\u0000b":1}', '"roleAttributes":["\\u0000"]']) {
-      const answer = await create(identity(member))
+      const response = await create(identity(member))
 
-      expect(answer.status).toBe(400)
-      expect(answer.body.error).toMatchObject({
+      expect(response.status).toBe(400)
+      expect(response.body.error).toMatchObject({
         code: 'COULD_NOT_PARSE_BODY',
         cause: { message: expect.stringContaining('U+0000') },
       })
@@ -164,10 +164,10 @@ describe('text', () => {
   })
 
   it('with half a surrogate pair is refused by a message that says so', async () => {
-    const answer = await create(identity('"externalId":"\\ud800"'))
+    const response = await create(identity('"externalId":"\\ud800"'))
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error.cause.message).toContain('surrogate')
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause.message).toContain('surrogate')
   })
 })
 

@@ -2,7 +2,7 @@
 import * as argon2 from 'argon2'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { FairQueue } from '../../src/auth/fair-queue.ts'
-import { type Answered, CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 
 // As it is, with every call noted.
@@ -23,7 +23,7 @@ afterAll(() => world.close())
 beforeEach(() => void vi.mocked(argon2.verify).mockClear())
 
 /** Four hundred guesses from one source, all at once, and what became of them. */
-function guesses(username: string, from = (_at: number) => GUESSER): Promise<Answered[]> {
+function guesses(username: string, from = (_at: number) => GUESSER): Promise<TestResponse[]> {
   const guess = (at: number) => people.signIn({ username, password: `guess number ${at}` }, {}, from(at))
   return Promise.all(Array.from({ length: 400 }, (_, at) => guess(at)))
 }
@@ -44,8 +44,8 @@ function noteArrival() {
   })
 }
 
-function statuses(answers: readonly Answered[]): number[] {
-  return [...new Set(answers.map(({ status }) => status))].sort()
+function statuses(responses: readonly TestResponse[]): number[] {
+  return [...new Set(responses.map(({ status }) => status))].sort()
 }
 
 describe('four hundred guesses of one source', () => {
@@ -54,10 +54,10 @@ describe('four hundred guesses of one source', () => {
     const storm = guesses(victim.username)
     await vi.waitFor(() => expect(argon2.verify).toHaveBeenCalled())
 
-    const answer = await people.signIn(user, {}, OTHER)
+    const response = await people.signIn(user, {}, OTHER)
 
     expect(comparedBefore()).toBeLessThanOrEqual(1)
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
     expect(statuses(await storm)).toEqual([401, 429])
   })
 
@@ -66,10 +66,10 @@ describe('four hundred guesses of one source', () => {
     const storm = guesses(victim.username, (at) => `2001:db8:1:2::${at.toString(16)}`)
     await vi.waitFor(() => expect(argon2.verify).toHaveBeenCalled())
 
-    const answer = await people.signIn(user, {}, '2001:db8:1:3::1')
+    const response = await people.signIn(user, {}, '2001:db8:1:3::1')
 
     expect(comparedBefore()).toBeLessThanOrEqual(1)
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
     await storm
   })
 
@@ -80,7 +80,7 @@ describe('four hundred guesses of one source', () => {
     const storm = guesses(victim.username)
     await vi.waitFor(() => expect(argon2.verify).toHaveBeenCalled())
 
-    const answer = await world.send({
+    const response = await world.send({
       method: 'PATCH',
       path: `${CLIENT}/current-identity/authenticators/${user.authenticatorId}`,
       body: { currentPassword: PASSWORD, password: 'another horse' },
@@ -89,7 +89,7 @@ describe('four hundred guesses of one source', () => {
     })
 
     expect(comparedBefore()).toBeLessThanOrEqual(1)
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
     await storm
   })
 })

@@ -15,10 +15,10 @@ afterAll(() => world.close())
 
 /** The statuses that sessions get when they look at themselves. */
 async function statusesOf(...tokens: string[]): Promise<number[]> {
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     tokens.map((token) => world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })),
   )
-  return answers.map(({ status }) => status)
+  return responses.map(({ status }) => status)
 }
 
 /** Two sessions of one person, and one of somebody else. */
@@ -90,9 +90,9 @@ describe.each([
   it('ends the other sessions of the owner and keeps the one that asked', async () => {
     const { person, own, stolen, foreign } = await signedIn()
 
-    const answer = await changeOwn(base, person, own, { password: 'another password' })
+    const response = await changeOwn(base, person, own, { password: 'another password' })
 
-    expect([answer.status, ...(await statusesOf(own, stolen, foreign))]).toEqual([200, 200, 401, 200])
+    expect([response.status, ...(await statusesOf(own, stolen, foreign))]).toEqual([200, 200, 401, 200])
   })
 
   it('ends nothing if only the username changes', async () => {

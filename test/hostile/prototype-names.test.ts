@@ -42,9 +42,9 @@ describe.each(lists)('the list %s', (path) => {
   })
 
   it.each(INHERITED)('has no symbol of the name %s', async (name) => {
-    const answers = [await ask(`${name} = "a"`), await ask(`true sort by ${name}`), await ask(`anyOf(${name}) = "a"`)]
+    const responses = [await ask(`${name} = "a"`), await ask(`true sort by ${name}`), await ask(`anyOf(${name}) = "a"`)]
 
-    for (const answer of answers) expect(answer).toEqual({ status: 400, code: 'INVALID_FILTER' })
+    for (const response of responses) expect(response).toEqual({ status: 400, code: 'INVALID_FILTER' })
   })
 
   it.each(INHERITED)('takes %s for the key of a tag', async (name) => {

@@ -9,12 +9,12 @@ import { authPolicies } from '../../src/resources/auth-policies.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { get } from '../../src/store/entities.ts'
 import {
-  type Answered,
-  answered,
   CLIENT,
   MANAGEMENT,
   type TestController,
+  type TestResponse,
   testController,
+  toTestResponse,
 } from '../world/controller.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
@@ -77,7 +77,7 @@ const losses: Readonly<Record<string, { apply(): Promise<unknown>; reason: strin
 function sendSlowly(
   { method, path, text }: { method: string; path: string; text: string },
   meanwhile: () => Promise<unknown>,
-): Promise<Answered> {
+): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const headers = {
       'net-session': token,
@@ -97,7 +97,7 @@ function sendSlowly(
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('end', () => {
         const body = Buffer.concat(chunks).toString()
-        resolve(answered({ status: response.statusCode ?? 0, headers: response.headers, text: body }))
+        resolve(toTestResponse({ status: response.statusCode ?? 0, headers: response.headers, text: body }))
       })
     })
     request.flushHeaders()
@@ -120,18 +120,22 @@ describe('a request whose body is still arriving', () => {
   it('is served if nothing happens meanwhile', async () => {
     const body = newIdentity()
 
-    const answer = await sendSlowly(creating(body), async () => {})
+    const response = await sendSlowly(creating(body), async () => {})
 
-    expect([answer.status, await countOf(body.name)]).toEqual([201, 1])
+    expect([response.status, await countOf(body.name)]).toEqual([201, 1])
   })
 
   it.each(Object.keys(losses))('is refused if %s', async (name) => {
     const { apply, reason } = losses[name] as (typeof losses)[string]
     const body = newIdentity()
 
-    const answer = await sendSlowly(creating(body), apply)
+    const response = await sendSlowly(creating(body), apply)
 
-    expect([answer.status, answer.body.error.code, answer.body.error.cause.code]).toEqual([401, 'UNAUTHORIZED', reason])
+    expect([response.status, response.body.error.code, response.body.error.cause.code]).toEqual([
+      401,
+      'UNAUTHORIZED',
+      reason,
+    ])
     expect(await countOf(body.name)).toBe(0)
   })
 
@@ -139,33 +143,36 @@ describe('a request whose body is still arriving', () => {
     ['that is not JSON', '{"name": "half of something"'],
     ['that breaks the schema', JSON.stringify({ ...newIdentity(), name: 5 })],
   ])('and %s does not tell the caller whether it was valid', async (_what, text) => {
-    const answer = await sendSlowly(creating(text), losses['its identity is demoted']?.apply as () => Promise<unknown>)
+    const response = await sendSlowly(
+      creating(text),
+      losses['its identity is demoted']?.apply as () => Promise<unknown>,
+    )
 
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
+    expect([response.status, response.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
   })
 
   it('does not set a password for a caller whose session ended', async () => {
     const path = `${CLIENT}/current-identity/authenticators/${victim.authenticatorId}`
     const text = JSON.stringify({ currentPassword: PASSWORD, password: 'the password of a thief' })
 
-    const answer = await sendSlowly(
+    const response = await sendSlowly(
       { method: 'PATCH', path, text },
       losses['its session is ended']?.apply as () => Promise<unknown>,
     )
 
-    expect([answer.status, (await people.signIn(victim)).status]).toEqual([401, 200])
+    expect([response.status, (await people.signIn(victim)).status]).toEqual([401, 200])
   })
 
   it('is served to a demoted administrator if everyone who is signed in may ask it', async () => {
     const path = `${CLIENT}/current-identity/authenticators/${victim.authenticatorId}`
     const text = JSON.stringify({ currentPassword: PASSWORD, password: 'a password of its own' })
 
-    const answer = await sendSlowly(
+    const response = await sendSlowly(
       { method: 'PATCH', path, text },
       losses['its identity is demoted']?.apply as () => Promise<unknown>,
     )
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 })
 

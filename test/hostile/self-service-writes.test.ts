@@ -98,9 +98,9 @@ describe('the tags of a session for a service', () => {
     const make = (bytes: number) =>
       world.send({ method: 'POST', path: `${CLIENT}/sessions`, body: { tags: { note: 'x'.repeat(bytes) } }, token })
 
-    const answer = await make(1_025)
+    const response = await make(1_025)
 
-    expect(answer.body.error.cause).toMatchObject({ field: 'tags', reason: 'must be at most 1024 bytes of JSON' })
+    expect(response.body.error.cause).toMatchObject({ field: 'tags', reason: 'must be at most 1024 bytes of JSON' })
     expect((await make(1_000)).body.error.cause.field).not.toBe('tags')
   })
 })

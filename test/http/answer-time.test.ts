@@ -9,7 +9,7 @@ import { expectFaults } from '../world/faults.ts'
 let world: TestController
 
 beforeAll(async () => {
-  const answers = (path: string, milliseconds: number, isUnhurried = false) =>
+  const responses = (path: string, milliseconds: number, isUnhurried = false) =>
     defineOperation({
       id: `answer${path.slice(1)}`,
       apis: ['client'],
@@ -27,30 +27,30 @@ beforeAll(async () => {
     })
   world = await testController({
     settings: { 'limits.answerTime': '200ms' },
-    operations: [answers('/soon', 0), answers('/late', 300, true), answers('/never', 60_000)],
+    operations: [responses('/soon', 0), responses('/late', 300, true), responses('/never', 60_000)],
   })
 })
 afterAll(() => world.close())
 
 describe('an operation', () => {
   it('that answers in time is left alone', async () => {
-    const answer = await world.send({ method: 'GET', path: `${CLIENT}/soon` })
+    const response = await world.send({ method: 'GET', path: `${CLIENT}/soon` })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
   it('that may take as long as it needs is left alone, too', async () => {
-    const answer = await world.send({ method: 'GET', path: `${CLIENT}/late` })
+    const response = await world.send({ method: 'GET', path: `${CLIENT}/late` })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
   it('that does not is answered for with 503, and with when to ask again', async () => {
     expectFaults(/TIMEOUT/)
-    const answer = await world.send({ method: 'GET', path: `${CLIENT}/never` })
+    const response = await world.send({ method: 'GET', path: `${CLIENT}/never` })
 
-    expect(answer.status).toBe(503)
-    expect(answer.body.error.code).toBe('TIMEOUT')
-    expect(answer.headers['retry-after']).toBe('5')
+    expect(response.status).toBe(503)
+    expect(response.body.error.code).toBe('TIMEOUT')
+    expect(response.headers['retry-after']).toBe('5')
   })
 })

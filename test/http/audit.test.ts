@@ -79,10 +79,10 @@ describe('the list of audit records', () => {
   ])('can be asked for by %s', async (filter, count) => {
     for (const name of ['web 1', 'web 2', 'web 3']) await service(name)
 
-    const answer = await admin.call('GET', `/controller/audit?filter=${encodeURIComponent(filter)}`)
+    const response = await admin.call('GET', `/controller/audit?filter=${encodeURIComponent(filter)}`)
 
-    if (count === undefined) expect(answer.body.error.code).toBe('INVALID_FILTER')
-    else expect(answer.body.data).toHaveLength(count)
+    if (count === undefined) expect(response.body.error.code).toBe('INVALID_FILTER')
+    else expect(response.body.data).toHaveLength(count)
   })
 
   it('can be asked for all since a record that was seen, and by time', async () => {
@@ -101,11 +101,11 @@ describe('the list of audit records', () => {
   it('pages, and streams as a whole', async () => {
     for (let at = 0; at < 12; at++) await service(`web ${at}`)
 
-    const answer = await admin.call('GET', '/controller/audit?limit=5&offset=5')
+    const response = await admin.call('GET', '/controller/audit?limit=5&offset=5')
     const all = await admin.call('GET', '/controller/audit?limit=-1')
 
-    expect(answer.body.data).toEqual(all.body.data.slice(5, 10))
-    expect(answer.body.meta.pagination).toEqual({ limit: 5, offset: 5, totalCount: all.body.data.length })
+    expect(response.body.data).toEqual(all.body.data.slice(5, 10))
+    expect(response.body.meta.pagination).toEqual({ limit: 5, offset: 5, totalCount: all.body.data.length })
     expect(all.body.meta.pagination.limit).toBe(-1)
     expect(all.body.meta.filterableFields).toContain('actorName')
   })
@@ -222,8 +222,8 @@ describe('reading the audit', () => {
     const { token } = await world.signIn()
 
     for (const path of ['', '/verify', '/1']) {
-      const answer = await world.send({ method: 'GET', path: `${MANAGEMENT}/controller/audit${path}`, token })
-      expect(answer.status).toBe(401)
+      const response = await world.send({ method: 'GET', path: `${MANAGEMENT}/controller/audit${path}`, token })
+      expect(response.status).toBe(401)
     }
   })
 })

@@ -13,32 +13,32 @@ describe('unknown members of a body', () => {
   const body = { ...ADMIN, rejectUnauthorized: false, nested: { a: 1 } }
 
   it.each([CLIENT, MANAGEMENT])('are ignored by a sign-in at %s', async (base) => {
-    const answer = await world.send({ method: 'POST', path: `${base}/authenticate?method=password`, body })
+    const response = await world.send({ method: 'POST', path: `${base}/authenticate?method=password`, body })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
   it('are ignored by a sign-in that names a session which is not known', async () => {
-    const answer = await world.send({
+    const response = await world.send({
       method: 'POST',
       path: `${MANAGEMENT}/authenticate?method=password`,
       token: '00000000-0000-4000-8000-000000000000',
       body,
     })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
   it('are refused on the management API once a session is known', async () => {
-    const answer = await world.send({
+    const response = await world.send({
       method: 'POST',
       path: `${MANAGEMENT}/services`,
       token: await world.admin(),
       body: { name: 'web', encryptionRequired: true, rejectUnauthorized: false },
     })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error.cause.field).toBe('rejectUnauthorized')
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause.field).toBe('rejectUnauthorized')
   })
 })
 
@@ -48,11 +48,11 @@ describe('the certificate authorities', () => {
     async (accept) => {
       for (const base of ['', CLIENT, MANAGEMENT]) {
         const path = `${base}/.well-known/est/cacerts`
-        const answer = await world.send({ method: 'GET', path, headers: { accept } })
+        const response = await world.send({ method: 'GET', path, headers: { accept } })
 
-        expect([path, answer.status]).toEqual([path, 200])
-        expect(answer.headers['content-type']).toBe('application/pkcs7-mime')
-        expect(answer.headers['content-transfer-encoding']).toBe('base64')
+        expect([path, response.status]).toEqual([path, 200])
+        expect(response.headers['content-type']).toBe('application/pkcs7-mime')
+        expect(response.headers['content-transfer-encoding']).toBe('base64')
       }
     },
   )
@@ -60,13 +60,13 @@ describe('the certificate authorities', () => {
 
 describe('an enrollment', () => {
   it('by a client that accepts certificates only is judged by its token', async () => {
-    const answer = await world.send({
+    const response = await world.send({
       method: 'POST',
       path: `${CLIENT}/enroll?method=ott&token=00000000-0000-4000-8000-000000000000`,
       headers: { accept: 'application/x-pem-file' },
     })
 
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
+    expect([response.status, response.body.error.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
   })
 })
 

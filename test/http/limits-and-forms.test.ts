@@ -16,10 +16,10 @@ const authenticate = (body: unknown, headers: Record<string, string> = {}) =>
 
 describe('a body', () => {
   it('may have 64 KiB before anyone is signed in, and no more', async () => {
-    const answer = await authenticate({ username: 'admin', password: 'password', filler: 'x'.repeat(64 * 1024) })
+    const response = await authenticate({ username: 'admin', password: 'password', filler: 'x'.repeat(64 * 1024) })
 
-    expect(answer.status).toBe(413)
-    expect(answer.body.error.code).toBe('REQUEST_ENTITY_TOO_LARGE')
+    expect(response.status).toBe(413)
+    expect(response.body.error.code).toBe('REQUEST_ENTITY_TOO_LARGE')
   })
 
   it('may have 1 MiB after, and no more', async () => {
@@ -36,16 +36,16 @@ describe('a body', () => {
   })
 
   it('of an unknown type is refused with 415', async () => {
-    const answer = await authenticate('a=b', { 'content-type': 'application/x-www-form-urlencoded' })
+    const response = await authenticate('a=b', { 'content-type': 'application/x-www-form-urlencoded' })
 
-    expect(answer.status).toBe(415)
-    expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'Content-Type' } })
+    expect(response.status).toBe(415)
+    expect(response.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'Content-Type' } })
   })
 
   it('of a type that only other operations take is refused with 415', async () => {
-    const answer = await authenticate('text', { 'content-type': 'text/plain' })
+    const response = await authenticate('text', { 'content-type': 'text/plain' })
 
-    expect(answer.status).toBe(415)
+    expect(response.status).toBe(415)
   })
 
   it.each([
@@ -78,11 +78,11 @@ describe('a body', () => {
       'roleAttributes.0',
     ],
   ])('with %s is refused with the field named, and nothing is stored', async (_what, body, code, field) => {
-    const answer = await world.send({ method: 'POST', path: `${MANAGEMENT}/identities`, token: admin, body })
+    const response = await world.send({ method: 'POST', path: `${MANAGEMENT}/identities`, token: admin, body })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error.code).toBe(code)
-    expect(answer.body.error.cause.field).toBe(field)
+    expect(response.status).toBe(400)
+    expect(response.body.error.code).toBe(code)
+    expect(response.body.error.cause.field).toBe(field)
     const filter = encodeURIComponent('name = "x"')
     const { body: list } = await world.send({
       method: 'GET',
@@ -95,23 +95,27 @@ describe('a body', () => {
 
 describe('an answer', () => {
   it('in a form the controller does not have is refused with 406', async () => {
-    const answer = await world.send({ method: 'GET', path: `${MANAGEMENT}/version`, headers: { accept: 'text/html' } })
+    const response = await world.send({
+      method: 'GET',
+      path: `${MANAGEMENT}/version`,
+      headers: { accept: 'text/html' },
+    })
 
-    expect(answer.status).toBe(406)
-    expect(answer.body.error.cause.field).toBe('Accept')
+    expect(response.status).toBe(406)
+    expect(response.body.error.cause.field).toBe('Accept')
   })
 
   it('carries the id under which the log knows it', async () => {
-    const answer = await world.send({ method: 'GET', path: `${MANAGEMENT}/nothing-here` })
+    const response = await world.send({ method: 'GET', path: `${MANAGEMENT}/nothing-here` })
 
-    expect(answer.body.error.requestId).toMatch(/^\w+-\w+$/)
+    expect(response.body.error.requestId).toMatch(/^\w+-\w+$/)
   })
 
   it('says neither the charset nor the vendor', async () => {
-    const answer = await world.send({ method: 'GET', path: `${MANAGEMENT}/version` })
+    const response = await world.send({ method: 'GET', path: `${MANAGEMENT}/version` })
 
-    expect(answer.headers['content-type']).toBe('application/json')
-    expect(Object.keys(answer.headers).some((name) => name.startsWith('ziti'))).toBe(false)
+    expect(response.headers['content-type']).toBe('application/json')
+    expect(Object.keys(response.headers).some((name) => name.startsWith('ziti'))).toBe(false)
   })
 })
 
@@ -130,35 +134,35 @@ describe('a path', () => {
     ['/fabric/v1/nothing', 404],
     [`${MANAGEMENT}/%zz`, 404],
   ])('%s answers %i', async (path, status) => {
-    const answer = await world.send({ method: 'GET', path })
+    const response = await world.send({ method: 'GET', path })
 
-    expect(answer.status).toBe(status)
+    expect(response.status).toBe(status)
   })
 })
 
 describe('signing in by password', () => {
   it('takes usernames regardless of case', async () => {
-    const answer = await authenticate({ username: 'ADMIN', password: ADMIN.password })
+    const response = await authenticate({ username: 'ADMIN', password: ADMIN.password })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 
   it.each([
     ['an unknown user', { username: 'nobody', password: 'password' }],
     ['a wrong password', { username: ADMIN.username, password: 'password' }],
   ])('answers %s like any other failure', async (_what, body) => {
-    const answer = await authenticate(body)
+    const response = await authenticate(body)
 
-    expect(answer.status).toBe(401)
-    expect(answer.body.error.code).toBe('INVALID_AUTH')
-    expect(answer.body.error).not.toHaveProperty('cause')
+    expect(response.status).toBe(401)
+    expect(response.body.error.code).toBe('INVALID_AUTH')
+    expect(response.body.error).not.toHaveProperty('cause')
   })
 
   it('never shows a password that breaks a rule', async () => {
-    const answer = await authenticate({ username: ADMIN.username, password: 'shrt' })
+    const response = await authenticate({ username: ADMIN.username, password: 'shrt' })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error.cause).toEqual({
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause).toEqual({
       field: 'password',
       reason: 'must be at least 5 characters long',
       value: '',
@@ -189,8 +193,8 @@ describe('a session', () => {
   })
 
   it('named by something that is no token counts as none', async () => {
-    const answer = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token: 'not-a-uuid' })
+    const response = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token: 'not-a-uuid' })
 
-    expect(answer.body.error.cause.code).toBe('SESSION_MISSING')
+    expect(response.body.error.cause.code).toBe('SESSION_MISSING')
   })
 })

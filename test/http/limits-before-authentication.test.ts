@@ -120,14 +120,14 @@ describe('a client that is slow', () => {
 
 describe('a request', () => {
   it('with headers beyond the limit is refused with 431', async () => {
-    const answer = await callOverTls(at.url, at.ca, {
+    const response = await callOverTls(at.url, at.ca, {
       method: 'GET',
       path: '/version',
       headers: { filler: 'x'.repeat(8_000) },
     })
 
-    expect(answer.status).toBe(431)
-    expect(answer.body.error.code).toBe('REQUEST_HEADER_FIELDS_TOO_LARGE')
+    expect(response.status).toBe(431)
+    expect(response.body.error.code).toBe('REQUEST_HEADER_FIELDS_TOO_LARGE')
   })
 
   it.each([
@@ -207,15 +207,15 @@ describe('a server that has more to do than it can', () => {
         headers: token ? { 'net-session': token } : {},
       })
 
-    const answers = { stranger: await ask(), somebody: await ask(somebody), administrator: await ask(administrator) }
+    const responses = { stranger: await ask(), somebody: await ask(somebody), administrator: await ask(administrator) }
 
     await app.close()
-    expect(Object.fromEntries(Object.entries(answers).map(([who, { statusCode }]) => [who, statusCode]))).toEqual(
+    expect(Object.fromEntries(Object.entries(responses).map(([who, { statusCode }]) => [who, statusCode]))).toEqual(
       expected,
     )
-    for (const answer of Object.values(answers).filter(({ statusCode }) => statusCode === 429)) {
-      expect(answer.json().error.code).toBe('SERVER_TOO_MANY_REQUESTS')
-      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
+    for (const response of Object.values(responses).filter(({ statusCode }) => statusCode === 429)) {
+      expect(response.json().error.code).toBe('SERVER_TOO_MANY_REQUESTS')
+      expect(Number(response.headers['retry-after'])).toBeGreaterThan(0)
     }
   })
 
@@ -249,9 +249,9 @@ describe('a server that has more to do than it can', () => {
 
     const statuses = changes.map(({ status }) => status)
     expect(statuses.filter((status) => status === 201).length).toBeGreaterThanOrEqual(4)
-    for (const answer of changes.filter(({ status }) => status !== 201)) {
-      expect(answer.status).toBe(429)
-      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
+    for (const response of changes.filter(({ status }) => status !== 201)) {
+      expect(response.status).toBe(429)
+      expect(Number(response.headers['retry-after'])).toBeGreaterThan(0)
     }
     expect((await signIn()).status).toBe(200)
   })

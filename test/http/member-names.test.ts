@@ -1,6 +1,6 @@
 // Names of members as clients of the peer write them: in any case, at any depth, but never in what is free.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Answered, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { People } from '../world/people.ts'
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const send = (method: string, path: string, body: unknown): Promise<Answered> =>
+const send = (method: string, path: string, body: unknown): Promise<TestResponse> =>
   world.send({ method, path: MANAGEMENT + path, headers: { 'zt-session': token }, body })
 
 describe('in the dialect of the peer, a member', () => {
@@ -26,10 +26,10 @@ describe('in the dialect of the peer, a member', () => {
       operatingSystems: [{ Type: 'Linux', Versions: ['>=5.0.0'] }],
     }
 
-    const { status, body: answer } = await send('POST', '/posture-checks', body)
+    const { status, body: response } = await send('POST', '/posture-checks', body)
 
     expect(status).toBe(201)
-    expect(await manage.get(`/posture-checks/${answer.data.id}`)).toMatchObject({
+    expect(await manage.get(`/posture-checks/${response.data.id}`)).toMatchObject({
       name: 'os of a client in Go',
       typeId: 'OS',
       operatingSystems: [{ type: 'Linux', versions: ['>=5.0.0'] }],

@@ -109,10 +109,10 @@ describe('services on the client API', () => {
     const client = await world.signIn({ roleAttributes: [id] })
     await grant(id, id)
 
-    const answer = await asClient(client.token, `/services/${id}`, method, method === 'DELETE' ? undefined : {})
+    const response = await asClient(client.token, `/services/${id}`, method, method === 'DELETE' ? undefined : {})
 
-    expect(answer.status).toBe(401)
-    expect(answer.body.error.cause.code).toBe('PERMISSION_DENIED')
+    expect(response.status).toBe(401)
+    expect(response.body.error.cause.code).toBe('PERMISSION_DENIED')
   })
 })
 

@@ -206,10 +206,10 @@ describe('bodies that no field can hold', () => {
     const headers = { 'content-type': 'application/json' }
     const token = await world.admin()
 
-    const answer = await world.send({ method: 'POST', path: `${MANAGEMENT}/configs`, body, headers, token })
+    const response = await world.send({ method: 'POST', path: `${MANAGEMENT}/configs`, body, headers, token })
 
-    expect(answer.status).toBe(400)
-    expect(answer.body.error.code).toBe('COULD_NOT_PARSE_BODY')
+    expect(response.status).toBe(400)
+    expect(response.body.error.code).toBe('COULD_NOT_PARSE_BODY')
   })
 
   /** JSON text, also of what is nested more deeply than the language's own printer goes. */

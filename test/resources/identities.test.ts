@@ -199,9 +199,9 @@ describe('the trace of an identity', () => {
   it('lasts as long as was said', async () => {
     const id = await make()
 
-    const { body: answer } = await trace(id, { enabled: true, traceId: 'why', duration: '1m30s', channels: ['all'] })
+    const { body: response } = await trace(id, { enabled: true, traceId: 'why', duration: '1m30s', channels: ['all'] })
 
-    expect(answer.data).toEqual({
+    expect(response.data).toEqual({
       enabled: true,
       traceId: 'why',
       until: new Date(world.clock.now() + 90_000).toISOString(),
@@ -214,9 +214,9 @@ describe('the trace of an identity', () => {
   it('is named by the controller where nobody names it, and follows the channels it was told', async () => {
     const id = await make()
 
-    const { body: answer } = await trace(id, { enabled: true, duration: '1h', channels: ['selectPath', 'gossip'] })
+    const { body: response } = await trace(id, { enabled: true, duration: '1h', channels: ['selectPath', 'gossip'] })
 
-    expect(answer.data.traceId).toMatch(/^[0-9a-f-]{36}$/)
+    expect(response.data.traceId).toMatch(/^[0-9a-f-]{36}$/)
     expect(inForce(id)?.channels).toEqual(new Set(['selectPath']))
   })
 
@@ -224,12 +224,12 @@ describe('the trace of an identity', () => {
     const id = await make()
     await trace(id, { enabled: true, traceId: 'why', duration: '1h' })
 
-    const { status, body: answer } = await trace(id, {})
+    const { status, body: response } = await trace(id, {})
     const { body: named } = await trace(id, { enabled: false, traceId: 'named again' })
     const { body: again } = await trace(id, {})
 
     expect(status).toBe(200)
-    expect(answer.data).toMatchObject({ enabled: false, traceId: 'why' })
+    expect(response.data).toMatchObject({ enabled: false, traceId: 'why' })
     expect(named.data).toMatchObject({ enabled: false, traceId: 'named again' })
     expect(again.data.traceId).toMatch(/^[0-9a-f-]{36}$/)
     expect(inForce(id)).toBeUndefined()

@@ -159,11 +159,11 @@ describe('the controllers of the network', () => {
     const { token } = await world.signIn()
 
     for (const base of [CLIENT, MANAGEMENT]) {
-      const answer = await world.send({ method: 'GET', path: `${base}/controllers`, token })
+      const response = await world.send({ method: 'GET', path: `${base}/controllers`, token })
 
-      expect(answer.status).toBe(200)
-      expect(answer.body.data[0].name).toBe('127.0.0.1')
-      expect(answer.body.data[0]).toHaveProperty('ctrlAddress', null)
+      expect(response.status).toBe(200)
+      expect(response.body.data[0].name).toBe('127.0.0.1')
+      expect(response.body.data[0]).toHaveProperty('ctrlAddress', null)
     }
   })
 })

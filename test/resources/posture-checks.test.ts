@@ -228,10 +228,10 @@ describe('posture checks', () => {
     const id = await make('DOMAIN')
     const { token } = await world.signIn()
 
-    const answer = await world.send({ method: 'DELETE', path: `/edge/management/v1/posture-checks/${id}`, token })
+    const response = await world.send({ method: 'DELETE', path: `/edge/management/v1/posture-checks/${id}`, token })
 
-    expect(answer.status).toBe(403)
-    expect(answer.body.error).toMatchObject({ code: 'FORBIDDEN', cause: { code: 'PERMISSION_DENIED' } })
+    expect(response.status).toBe(403)
+    expect(response.body.error).toMatchObject({ code: 'FORBIDDEN', cause: { code: 'PERMISSION_DENIED' } })
   })
 
   it('leave the policies that name them', async () => {
@@ -262,8 +262,8 @@ describe('posture check types', () => {
   })
 
   it('cannot be changed', async () => {
-    const answer = await manage.call('PATCH', '/posture-check-types/OS', { name: 'Other' })
+    const response = await manage.call('PATCH', '/posture-check-types/OS', { name: 'Other' })
 
-    expect(answer.status).toBe(405)
+    expect(response.status).toBe(405)
   })
 })

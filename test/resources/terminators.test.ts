@@ -60,10 +60,10 @@ describe('a terminator', () => {
   it('never shows its secret', async () => {
     const id = await manage.make('terminators', body({ identity: 'host', identitySecret: 'c2VjcmV0' }))
 
-    const answer = await manage.call('GET', `/terminators/${id}`)
+    const response = await manage.call('GET', `/terminators/${id}`)
 
-    expect(answer.text).not.toContain('c2VjcmV0')
-    expect(answer.body.data).not.toHaveProperty('identitySecret')
+    expect(response.text).not.toContain('c2VjcmV0')
+    expect(response.body.data).not.toHaveProperty('identitySecret')
   })
 
   it.each([

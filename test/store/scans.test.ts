@@ -114,16 +114,16 @@ describe('a thread for reads', () => {
 
   it('lets readers take turns, however many reads one of them has waiting', async () => {
     const threads = scansWith()
-    const answered: string[] = []
+    const response: string[] = []
     const read = async (reader: Reader) => {
       await threads.rows(compiled(sql`select 1 as n`), reader)
-      answered.push(reader.id)
+      response.push(reader.id)
     }
 
     const busy = Array.from({ length: 4 }, () => read(administrator))
     await Promise.all([...busy, read({ id: 'another administrator', isAdministrator: true })])
 
-    expect(answered.indexOf('another administrator')).toBe(1)
+    expect(response.indexOf('another administrator')).toBe(1)
   })
 
   it('leaves the loop to others while it works', async () => {

@@ -55,12 +55,12 @@ async function enrollDevice(target: Target): Promise<{ id: string; cert: string;
   const { id } = (await target.send('POST', '/identities', body)).body.data
   const { enrollment } = (await target.send('GET', `/identities/${id}`)).body.data
   const { csr, keyPem } = await clientKey('device')
-  const answer = await sendRequest(target, {
+  const response = await sendRequest(target, {
     path: `${CLIENT}/enroll?method=ott&token=${enrollment.ott.token}`,
     body: csr,
     headers: { 'content-type': 'application/x-pem-file' },
   })
-  return { id, cert: JSON.parse(answer.text).data.cert, key: keyPem }
+  return { id, cert: JSON.parse(response.text).data.cert, key: keyPem }
 }
 
 it('bags of certificates with keys of any size', async () => {

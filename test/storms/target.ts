@@ -5,7 +5,7 @@ import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { getDataPaths } from '../../src/data-directory.ts'
 import { cleanEnvironment, freePort, type Served, type ServeOptions, serve } from '../world/binary.ts'
-import { ADMIN, type Answered, answered, copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
+import { ADMIN, copyOfTemplate, MANAGEMENT, type TestResponse, toTestResponse } from '../world/controller.ts'
 import { type RawTarget, rawTarget } from '../world/raw-requests.ts'
 
 export interface TargetOptions extends ServeOptions {
@@ -23,7 +23,7 @@ export interface Target {
   readonly served: Served
   readonly pid: number
   /** Sends requests to the management API as an administrator. */
-  send(method: string, path: string, body?: unknown): Promise<Answered>
+  send(method: string, path: string, body?: unknown): Promise<TestResponse>
   /** The resident memory of the process. */
   residentMb(): number
   /** Ends the process and returns its exit code. */
@@ -57,7 +57,7 @@ export async function startTarget(directory: string, { env = {}, ...options }: T
     pid,
     async send(method, path, body) {
       const request = { method, path: MANAGEMENT + path, headers: { 'net-session': token } }
-      return answered(await transport.send(body === undefined ? request : { ...request, body }))
+      return toTestResponse(await transport.send(body === undefined ? request : { ...request, body }))
     },
     residentMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
     async end(signal) {
@@ -71,5 +71,5 @@ export async function startTarget(directory: string, { env = {}, ...options }: T
 
 async function signIn(transport: Transport): Promise<string> {
   const path = `${MANAGEMENT}/authenticate?method=password`
-  return answered(await transport.send({ method: 'POST', path, body: ADMIN })).body.data.token
+  return toTestResponse(await transport.send({ method: 'POST', path, body: ADMIN })).body.data.token
 }

@@ -3,7 +3,7 @@ import 'reflect-metadata'
 import { createPrivateKey, type KeyObject, webcrypto } from 'node:crypto'
 import { request as httpsRequest } from 'node:https'
 import * as x509 from '@peculiar/x509'
-import { type Answered, answered } from './controller.ts'
+import { type TestResponse, toTestResponse } from './controller.ts'
 
 x509.cryptoProvider.set(webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0])
 
@@ -66,7 +66,7 @@ export function callOverTls(
   url: string,
   rootPem: string,
   { method, path, headers = {}, body, cert, key }: TlsCall,
-): Promise<Answered> {
+): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
     const type = text === undefined ? {} : { 'content-type': 'application/json' }
@@ -78,7 +78,7 @@ export function callOverTls(
         response.on('data', (chunk: Buffer) => chunks.push(chunk))
         response.on('end', () =>
           resolve(
-            answered({
+            toTestResponse({
               status: response.statusCode ?? 0,
               headers: response.headers,
               text: Buffer.concat(chunks).toString(),

@@ -56,7 +56,7 @@ export class TestClock implements Clock {
 }
 
 /** An answer as tests look at it. */
-export interface Answered extends Reply {
+export interface TestResponse extends Reply {
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into whatever was answered
   readonly body: any
 }
@@ -68,7 +68,7 @@ export interface TestController {
   /** The code's own way in, as the controller itself. */
   readonly system: Context
   /** Sends a request in process, as whoever the token belongs to, from an address other than 127.0.0.1 if `from` is given. */
-  send(request: Request & { token?: string | undefined; from?: string }): Promise<Answered>
+  send(request: Request & { token?: string | undefined; from?: string }): Promise<TestResponse>
   /** The token of a new administrator's session. */
   admin(): Promise<string>
   /** Makes an identity and signs it in; no credential is involved. */
@@ -116,7 +116,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   let listening: Listening | undefined
   let made = 0
 
-  async function send(request: Request & { token?: string | undefined; from?: string }): Promise<Answered> {
+  async function send(request: Request & { token?: string | undefined; from?: string }): Promise<TestResponse> {
     const { text, headers } = encodeBody(request)
     const reply = await app.inject({
       method: request.method as 'GET',
@@ -125,7 +125,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
       headers: { ...(request.token ? { 'net-session': request.token } : {}), ...headers },
       ...(text === undefined ? {} : { payload: text }),
     })
-    return answered({ status: reply.statusCode, headers: reply.headers as Reply['headers'], text: reply.payload })
+    return toTestResponse({ status: reply.statusCode, headers: reply.headers as Reply['headers'], text: reply.payload })
   }
 
   async function signIn(values: { name?: string; isAdmin?: boolean; roleAttributes?: string[] } = {}) {
@@ -168,7 +168,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   }
 }
 
-export function answered(reply: Reply): Answered {
+export function toTestResponse(reply: Reply): TestResponse {
   const isJson = String(reply.headers['content-type'] ?? '').startsWith('application/json')
   return { ...reply, body: isJson ? JSON.parse(reply.text) : undefined }
 }

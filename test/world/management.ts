@@ -1,13 +1,13 @@
 // The management API as tests speak it: as an administrator, with the envelope taken off.
 import { randomUUID } from 'node:crypto'
-import type { Answered, TestController } from './controller.ts'
+import type { TestController, TestResponse } from './controller.ts'
 import { MANAGEMENT } from './controller.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
 export interface Management {
   /** Sends a request and returns the whole answer. */
-  call(method: string, path: string, body?: unknown): Promise<Answered>
+  call(method: string, path: string, body?: unknown): Promise<TestResponse>
   /** Makes a record and returns its id. */
   make(plural: string, body: Body): Promise<string>
   /** The `data` of a GET that succeeds. */
@@ -34,9 +34,9 @@ export async function managementOf(world: TestController): Promise<Management> {
     world.send({ method, path: MANAGEMENT + path, token, ...(body === undefined ? {} : { body }) })
 
   async function succeeding(method: string, path: string, body?: unknown) {
-    const answer = await call(method, path, body)
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.text}`)
-    return answer.body.data
+    const response = await call(method, path, body)
+    if (response.status >= 300) throw new Error(`${method} ${path}: ${response.text}`)
+    return response.body.data
   }
 
   return {
@@ -48,8 +48,8 @@ export async function managementOf(world: TestController): Promise<Management> {
     },
     names: async (path) => ((await succeeding('GET', path)) as { name: string }[]).map(({ name }) => name),
     async refusal(method, path, body) {
-      const { status, body: answered } = await call(method, path, body)
-      const { code, cause = {} } = answered.error ?? {}
+      const { status, body: response } = await call(method, path, body)
+      const { code, cause = {} } = response.error ?? {}
       const { field, value } = cause
       return { status, code, ...(field === undefined ? {} : { field }), ...(value ? { value } : {}) }
     },

@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { permissivePolicy } from '../../src/resources/auth-policies.ts'
 import { type ClientKey, callOverTls, clientKey } from './certificates.ts'
-import { type Answered, CLIENT, MANAGEMENT, type TestController } from './controller.ts'
+import { CLIENT, MANAGEMENT, type TestController, type TestResponse } from './controller.ts'
 
 export const PASSWORD = 'correct horse battery'
 
@@ -47,7 +47,7 @@ export class People {
     return new People(world, token)
   }
 
-  ask(method: string, path: string, body?: unknown): Promise<Answered> {
+  ask(method: string, path: string, body?: unknown): Promise<TestResponse> {
     const common = { method, path: MANAGEMENT + path, token: this.token }
     return this.#world.send(body === undefined ? common : { ...common, body })
   }
@@ -55,9 +55,9 @@ export class People {
   /** The data of an answer that must be a success. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into whatever was answered
   async manage(method: string, path: string, body?: unknown): Promise<any> {
-    const answer = await this.ask(method, path, body)
-    expect(answer.body.error).toBeUndefined()
-    return answer.body.data
+    const response = await this.ask(method, path, body)
+    expect(response.body.error).toBeUndefined()
+    return response.body.data
   }
 
   async identity(values: Record<string, unknown> = {}): Promise<string> {
@@ -97,7 +97,7 @@ export class People {
     return { id, key, chain, authenticatorId: authenticators.cert.id }
   }
 
-  enroll(token: string, csr: string): Promise<Answered> {
+  enroll(token: string, csr: string): Promise<TestResponse> {
     const headers = { 'content-type': 'application/x-pem-file' }
     const path = `${CLIENT}/enroll?method=ott&token=${token}`
     return this.#world.send({ method: 'POST', path, body: csr, headers })
@@ -108,7 +108,7 @@ export class People {
     { username, password }: { username: string; password: string },
     body: object = {},
     from = '127.0.0.1',
-  ): Promise<Answered> {
+  ): Promise<TestResponse> {
     const path = `${CLIENT}/authenticate?method=password`
     return this.#world.send({ method: 'POST', path, from, body: { username, password, ...body } })
   }
@@ -121,7 +121,7 @@ export class People {
   }
 
   /** Signs in over TLS, presenting a certificate. */
-  signInBy(at: { url: string; rootPem: string }, { chain, key }: Pick<Device, 'chain' | 'key'>): Promise<Answered> {
+  signInBy(at: { url: string; rootPem: string }, { chain, key }: Pick<Device, 'chain' | 'key'>): Promise<TestResponse> {
     const path = `${CLIENT}/authenticate?method=cert`
     return callOverTls(at.url, at.rootPem, { method: 'POST', path, body: {}, cert: chain, key: key.keyPem })
   }

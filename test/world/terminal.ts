@@ -18,13 +18,13 @@ export const CTRL_C = '\u0003'
 export async function onTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  { answers = [], columns = 100 }: { answers?: readonly Answer[]; columns?: number } = {},
+  { answers: responses = [], columns = 100 }: { answers?: readonly Answer[]; columns?: number } = {},
 ): Promise<Shown> {
   const { stdout } = await runPython({
     argv: [process.execPath, BINARY, ...args],
     env: { ...env, TERM: 'xterm-256color' },
     columns,
-    answers,
+    answers: responses,
   })
   return JSON.parse(stdout) as Shown
 }
