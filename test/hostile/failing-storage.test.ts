@@ -231,7 +231,7 @@ describe('a start that fails half-way', () => {
     )
     const served = await serve(args, cleanEnvironment())
 
-    expect([full.code, full.stderr]).toEqual([1, expect.stringMatching(/cannot be used: .*\nTry: .*room/)])
+    expect([full.code, full.stderr]).toEqual([1, expect.stringMatching(/cannot be used: .*\nTry: .*space/)])
     expect(await served.stop()).toBe(0)
   })
 
