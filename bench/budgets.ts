@@ -1,7 +1,7 @@
 // What the product promises about its speed. Every number that is judged stands here, and nowhere else.
 
 /**
- * At most so many microseconds of the server's CPU for a request. Each is a multiple of what OpenZiti's controller responses
+ * At most so many microseconds of the server's CPU for a request. Each is a multiple of what OpenZiti's controller serves
  * per second on two cores with the medium model (the faster of its releases 1.6.5 and 2.0.3), turned into the time of one
  * core.
  */

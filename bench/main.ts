@@ -85,10 +85,10 @@ async function measureAll(options: Options, measurements: readonly Measurement[]
   try {
     for (const [at, measurement] of measurements.entries()) {
       progress.say(`${at + 1} of ${measurements.length}: ${measurement.name}`)
-      const results = await measureRepeatedly(bench, measurement, options.repeat)
+      const newResults = await measureRepeatedly(bench, measurement, options.repeat)
       progress.clear()
-      for (const result of results) printer.result(result)
-      results.push(...results)
+      for (const result of newResults) printer.result(result)
+      results.push(...newResults)
     }
   } finally {
     await bench.close()

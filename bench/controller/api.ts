@@ -57,7 +57,7 @@ export class Api {
     return { 'net-session': this.#token }
   }
 
-  /** What an response holds. @throws Refused */
+  /** What a response holds. @throws Refused */
   async data(parts: RequestParts, credential?: Credential): Promise<unknown> {
     const text = await this.#text(parts, credential)
     return (JSON.parse(text) as { data?: unknown }).data

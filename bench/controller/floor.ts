@@ -25,7 +25,7 @@ export class Floor {
     return cpuMicroseconds(this.#child.pid ?? 0)
   }
 
-  /** Says how the requests that follow are completed. */
+  /** Sets how the server responds to the requests that follow. */
   async respondWith(response: FloorResponse): Promise<void> {
     this.#child.send(response)
     await said(this.#child)

@@ -11,7 +11,7 @@ export interface ClosedLoop {
   readonly credentials: readonly Credential[]
   /** Each request can be sent once only; the run ends when none is left. */
   readonly isOnce: boolean
-  /** How long each connection rests between an response and the next request. */
+  /** How long each connection rests between a response and the next request. */
   readonly pauseMilliseconds: number
   /** How long the same is done before anything counts. */
   readonly warmUpMilliseconds: number

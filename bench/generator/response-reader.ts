@@ -1,11 +1,11 @@
-// Reads the responses of one HTTP/1.1 connection, one after the other, with as little work as an response allows.
+// Reads the responses of one HTTP/1.1 connection, one after the other, with as little work as a response allows.
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LINE_FEED = 0x0a
 // Bodies of refusals are kept to be shown; no more of them than says what was wrong.
 const FIRST_FAILURE = 400
 
-/** What is known of an response once it is whole. */
+/** What is known of a response once it is whole. */
 export interface HttpResponse {
   readonly status: number
   readonly bodyBytes: number
@@ -32,7 +32,7 @@ export class ResponseReader {
 
   /**
    * Takes the next bytes, and returns the response when they end it. The bytes may be reused by the caller afterwards.
-   * @throws where they are no response that this reader understands
+   * @throws where they are not a response that this reader understands
    */
   take(bytes: Buffer): HttpResponse | undefined {
     const rest = this.#framing === undefined ? this.#takeHead(bytes) : bytes

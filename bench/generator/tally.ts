@@ -15,7 +15,7 @@ export class Tally {
     return this.#completed
   }
 
-  /** Counts an response; false where it was a refusal. */
+  /** Counts a response; false where it was a refusal. */
   count({ status, bodyBytes, body }: HttpResponse): boolean {
     this.#bodyBytes += bodyBytes
     if (status >= 200 && status < 400) {

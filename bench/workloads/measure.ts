@@ -1,4 +1,4 @@
-// Measures one workload: the controller first, then a bare server that responses the same requests with as many bytes.
+// Measures one workload: the controller first, then a bare server that responds to the same requests with as many bytes.
 import type { Bench } from '../bench.ts'
 import type { PreparedRun, Traffic } from '../generator/generator.ts'
 import type { Outcome } from '../generator/plan.ts'

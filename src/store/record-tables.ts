@@ -36,7 +36,7 @@ class RecordTable {
     const conditions = subtypeConditions(definition)
     this.#byId = prepareQuery((db, id) => {
       const query = db.selectFrom(table).selectAll().where('id', '=', id)
-      return conditions.reduce((query, mark) => query.where(mark), query) as never
+      return conditions.reduce((restricted, condition) => restricted.where(condition), query) as never
     })
     const among = (column: string): PreparedQuery<[json: string], AnyRow> =>
       prepareQuery((db, json) => {
@@ -44,13 +44,13 @@ class RecordTable {
           .selectFrom(table)
           .selectAll()
           .where(isElementOf(db, column, json))
-        return conditions.reduce((query, mark) => query.where(mark), query) as never
+        return conditions.reduce((restricted, condition) => restricted.where(condition), query) as never
       })
     this.#byIds = among('id')
     this.#byKeys = among('n')
     this.#idExists = prepareQuery((db, id) => {
       const query = db.selectFrom(table).select('id').where('id', '=', id)
-      return conditions.reduce((query, mark) => query.where(mark), query) as never
+      return conditions.reduce((restricted, condition) => restricted.where(condition), query) as never
     })
     this.#remove = prepareQuery((db, n) => db.deleteFrom(table).where('n', '=', n))
     this.#insert = prepareQuery((db, ...values) => {
