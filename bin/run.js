@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Hands the arguments to oclif; `--version` alone is answered without loading it.
+// Hands the arguments to oclif; `--version` alone needs none of it.
 import { readFileSync } from 'node:fs'
 
 if (process.argv.length === 3 && process.argv[2] === '--version') {

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 /** The response to the request of a connection that came last. */
 const latest = new WeakMap<Socket, ServerResponse>()
 
-/** Calls `serve` once earlier requests of the same connection are answered. Never calls it if the connection is closed. */
+/** Calls `serve` once earlier requests of the same connection have their responses. Never calls it if the connection is closed. */
 export function serveInOrder({ socket }: IncomingMessage, response: ServerResponse, serve: () => void): void {
   const previous = latest.get(socket)
   latest.set(socket, response)

@@ -73,7 +73,7 @@ const settings = {
     '30s',
     'How long a whole request may take to arrive, from its first byte to its last.',
   ),
-  'limits.answerTime': durationSetting('10s', 'How long an operation may take to answer; then the caller is told 503.'),
+  'limits.answerTime': durationSetting('10s', 'How long an operation may take; then the response is 503.'),
   'limits.writeTime': durationSetting(
     '30s',
     'How long a client may take nothing of a response that waits for it; then its connection is cut.',
@@ -98,7 +98,7 @@ const settings = {
   ),
   'limits.delay': durationSetting(
     '500ms',
-    'How long requests may have to wait for their turn. Beyond that, callers who are not signed in are refused with 429; at twice as much everybody is but administrators.',
+    'How long requests may have to wait for their turn. Beyond that, anonymous requests are refused with 429; at twice as much, all requests except those of administrators are.',
   ),
   'limits.writeQueue': countSetting(
     1_000,

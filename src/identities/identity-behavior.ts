@@ -151,26 +151,26 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   async #loadEnrollments(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
     const rows = await enrollmentRows(db, ids)
     const jwts = await Promise.all(rows.map((row) => this.#enrollments.signJwt(row)))
-    const found = new Map<string, Record<string, unknown>>()
+    const enrollments = new Map<string, Record<string, unknown>>()
     for (const [at, { id, identityId, method, token, expiresAt }] of rows.entries()) {
-      const shown = { expiresAt: toIsoTime(expiresAt), id, jwt: jwts[at], token }
-      if (identityId) found.set(identityId, { ...found.get(identityId), [method]: shown })
+      const enrollment = { expiresAt: toIsoTime(expiresAt), id, jwt: jwts[at], token }
+      if (identityId) enrollments.set(identityId, { ...enrollments.get(identityId), [method]: enrollment })
     }
-    return found
+    return enrollments
   }
 }
 
 async function loadAuthenticators(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
   const rows = await authenticatorRows(db, ids)
-  const found = new Map<string, Record<string, unknown>>()
+  const authenticators = new Map<string, Record<string, unknown>>()
   for (const { id, identityId, method, username, fingerprint } of rows) {
-    const shown = method === 'cert' ? { fingerprint, id } : { id, username }
-    found.set(identityId, { ...found.get(identityId), [method]: shown })
+    const authenticator = method === 'cert' ? { fingerprint, id } : { id, username }
+    authenticators.set(identityId, { ...authenticators.get(identityId), [method]: authenticator })
   }
-  return found
+  return authenticators
 }
 
 function pickKeys<V>(keys: readonly string[], map: Readonly<Record<string, V>>): Record<string, V> {
-  const kept = new Set(keys)
-  return Object.fromEntries(Object.entries(map).filter(([key]) => kept.has(key)))
+  const pickedKeys = new Set(keys)
+  return Object.fromEntries(Object.entries(map).filter(([key]) => pickedKeys.has(key)))
 }

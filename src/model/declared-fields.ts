@@ -21,8 +21,8 @@ function searchFields(fields: Fields): UndeclaredSearch {
   return (values) => {
     for (const name of Object.keys(values)) if (!names.has(name)) return name
     for (const { name, find } of structured) {
-      const found = findInside(name, values[name], find)
-      if (found !== undefined) return found
+      const path = findInside(name, values[name], find)
+      if (path !== undefined) return path
     }
     return undefined
   }
@@ -30,6 +30,6 @@ function searchFields(fields: Fields): UndeclaredSearch {
 
 function findInside(name: string, value: unknown, find: UndeclaredSearch | undefined): string | undefined {
   if (!find || typeof value !== 'object' || value === null) return undefined
-  const found = find(value as Readonly<Record<string, unknown>>)
-  return found === undefined ? undefined : `${name}.${found}`
+  const path = find(value as Readonly<Record<string, unknown>>)
+  return path === undefined ? undefined : `${name}.${path}`
 }

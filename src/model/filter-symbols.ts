@@ -54,10 +54,10 @@ export function compileFilterSource(resource: AnyResource): FilterSource {
  * caller its value.
  */
 export function limitSource(source: FilterSource, members: ReadonlySet<string>): FilterSource {
-  const shown = [...source.symbols.values()].filter(
+  const symbols = [...source.symbols.values()].filter(
     ({ member, constant }) => members.has(member) || constant !== undefined,
   )
-  return toFilterSource({ table: source.table, symbols: mapByName(shown), key: BY_ID, isLimited: true })
+  return toFilterSource({ table: source.table, symbols: mapByName(symbols), key: BY_ID, isLimited: true })
 }
 
 /** Completes a source with what follows from its symbols. */
@@ -75,30 +75,34 @@ function mapByName(symbols: readonly FilterSymbol[]): ReadonlyMap<string, Filter
 }
 
 function collect(resource: AnyResource): FilterSymbol[] {
-  const found: FilterSymbol[] = []
+  const symbols: FilterSymbol[] = []
   if (!('isSystem' in resource.fields)) {
     const common = { name: 'isSystem', type: 'boolean', isNullable: false } as const
-    found.push({ ...common, column: 'id', member: 'isSystem', constant: false })
+    symbols.push({ ...common, column: 'id', member: 'isSystem', constant: false })
   }
-  found.push(...plainSymbols(resource, resource.fields))
+  symbols.push(...plainSymbols(resource, resource.fields))
   for (const fields of Object.values(resource.variants ?? {})) {
     for (const symbol of memberSymbols('details', [], fields)) {
       const name = symbol.path?.[0] ?? ''
-      found.push({ ...symbol, name, member: name })
+      symbols.push({ ...symbol, name, member: name })
     }
   }
   for (const [name, alias] of Object.entries(resource.symbols)) {
     const field = resource.fields[alias.field]
     if (field)
-      found.push({ ...fieldSymbol(resource, alias.field, field), name, values: new Map(Object.entries(alias.values)) })
+      symbols.push({
+        ...fieldSymbol(resource, alias.field, field),
+        name,
+        values: new Map(Object.entries(alias.values)),
+      })
   }
   for (const [name, relation] of Object.entries(resource.relations)) {
     // A name with a dash could not be written in a filter.
     if (relation.kind !== 'byRoles' || name.includes('-')) continue
     const set = { kind: 'matched', linked: relation.resource } as const
-    found.push({ name, type: 'string', column: relation.field, member: relation.field, isNullable: false, set })
+    symbols.push({ name, type: 'string', column: relation.field, member: relation.field, isNullable: false, set })
   }
-  return found
+  return symbols
 }
 
 function plainSymbols(resource: AnyResource | undefined, fields: Fields): FilterSymbol[] {
@@ -118,7 +122,7 @@ function nameSymbols(column: string, { kind, options }: AnyField): FilterSymbol[
   return [{ name: `${as}.name`, type: 'string', column, member: as, isNullable, namedIn: target.table }]
 }
 
-/** Sets that exist for the controller's own sake are found by, but not by callers. */
+/** Sets that exist for the controller's own sake are symbols by, but not by callers. */
 function isPublic(field: AnyField): boolean {
   return field.options.access !== 'internal' || field.kind.name !== 'set'
 }

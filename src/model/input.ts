@@ -58,18 +58,18 @@ const discriminated = objectOf({ typeId: text })
 
 function variantOf(resource: AnyResource, purpose: Purpose, body: unknown, storedType: string | undefined): string {
   assertObject(body)
-  const sent = body.typeId
-  if (sent === undefined || sent === null) {
+  const typeId = body.typeId
+  if (typeId === undefined || typeId === null) {
     if (purpose === 'create' || storedType === undefined) throw invalidError('typeId', 'is required')
     return storedType
   }
-  if (typeof sent !== 'string' || !Object.hasOwn(resource.variants ?? {}, sent)) {
+  if (typeof typeId !== 'string' || !Object.hasOwn(resource.variants ?? {}, typeId)) {
     const reason = `must be one of ${Object.keys(resource.variants ?? {}).join(', ')}`
-    throw errors.COULD_NOT_PARSE_BODY({ field: 'typeId', reason, value: sent })
+    throw errors.COULD_NOT_PARSE_BODY({ field: 'typeId', reason, value: typeId })
   }
-  if (storedType !== undefined && sent !== storedType)
-    throw invalidError('typeId', `cannot change: it is ${storedType}`, sent)
-  return sent
+  if (storedType !== undefined && typeId !== storedType)
+    throw invalidError('typeId', `cannot change: it is ${storedType}`, typeId)
+  return typeId
 }
 
 /** Moves the variant's own members into `details`, which is how they are stored. */

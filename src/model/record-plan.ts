@@ -57,8 +57,8 @@ function fieldMember(name: string, field: AnyField): MemberWriter {
   const key = `,"${name}":`
   const absent = options.omitNull ? '' : `${key}null`
   return (row) => {
-    const stored = row[name]
-    return stored === null || stored === undefined ? absent : key + kind.toJson(stored)
+    const value = row[name]
+    return value === null || value === undefined ? absent : key + kind.toJson(value)
   }
 }
 
@@ -80,12 +80,12 @@ function referenceMember(
 /** `…RolesDisplay`: each role with a name for people; an `@id` whose record is gone is left out. */
 function rolesDisplayMember(name: string, target: string): MemberWriter {
   return (row, named) => {
-    const shown = (JSON.parse(row[name] as string) as string[]).flatMap((role) => {
+    const display = (JSON.parse(row[name] as string) as string[]).flatMap((role) => {
       if (role.startsWith('#')) return [{ name: role, role }]
       const record = named.get(target)?.get(role.slice(1))
       return record ? [{ name: `@${record.name}`, role }] : []
     })
-    return `,"${name}Display":${JSON.stringify(shown)}`
+    return `,"${name}Display":${JSON.stringify(display)}`
   }
 }
 

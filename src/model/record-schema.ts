@@ -36,8 +36,8 @@ function variantsSchema(resource: AnyResource, variants: Readonly<Record<string,
 }
 
 function commonSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
-  const stored = fieldsSchema(resource.fields)
-  const required = new Set(stored.required)
+  const fieldSchema = fieldsSchema(resource.fields)
+  const required = new Set(fieldSchema.required)
   const named: Record<string, JsonSchema> = {}
   for (const [name, { kind, options }] of Object.entries(resource.fields)) {
     if (!isShown({ kind, options })) continue
@@ -51,9 +51,9 @@ function commonSchema(resource: AnyResource, only?: readonly string[]): JsonSche
       required.add(`${name}Display`)
     }
   }
-  const members = { ...stored.properties, ...named, ...resource.derived, ...resource.computed }
-  const kept = Object.entries(members).filter(([name]) => name in baseFields || !only || only.includes(name))
-  const properties: Record<string, JsonSchema> = { _links: links, ...Object.fromEntries(kept) }
+  const members = { ...fieldSchema.properties, ...named, ...resource.derived, ...resource.computed }
+  const pickedMembers = Object.entries(members).filter(([name]) => name in baseFields || !only || only.includes(name))
+  const properties: Record<string, JsonSchema> = { _links: links, ...Object.fromEntries(pickedMembers) }
   return {
     type: 'object',
     properties,
@@ -63,11 +63,11 @@ function commonSchema(resource: AnyResource, only?: readonly string[]): JsonSche
 
 /** The schema of an object that shows these fields; those that are left out while they are null need not be there. */
 export function fieldsSchema(fields: Fields): JsonSchema {
-  const shown = Object.entries(fields).filter(([, field]) => isShown(field))
+  const shownFields = Object.entries(fields).filter(([, field]) => isShown(field))
   return {
     type: 'object',
-    properties: Object.fromEntries(shown.map(([name, field]) => [name, shownSchema(field)])),
-    required: shown.filter(([, { options }]) => !options.omitNull).map(([name]) => name),
+    properties: Object.fromEntries(shownFields.map(([name, field]) => [name, shownSchema(field)])),
+    required: shownFields.filter(([, { options }]) => !options.omitNull).map(([name]) => name),
   }
 }
 

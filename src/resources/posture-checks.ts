@@ -59,8 +59,8 @@ function badHex(processes: readonly ProcessRule[]): Objection | undefined {
 
 /** One entry a key, the last one of several, in the order of the keys. */
 function byKey<T>(entries: readonly T[], keyOf: (entry: T) => string): T[] {
-  const kept = new Map(entries.map((entry) => [keyOf(entry), entry]))
-  return toSortedSet([...kept.keys()]).flatMap((key) => kept.get(key) ?? [])
+  const lastByKey = new Map(entries.map((entry) => [keyOf(entry), entry]))
+  return toSortedSet([...lastByKey.keys()]).flatMap((key) => lastByKey.get(key) ?? [])
 }
 
 const hexSet = (values: readonly string[] | null | undefined) => toSortedSet((values ?? []).map(toHexDigits))

@@ -7,27 +7,7 @@ import { describe, expect, it } from 'vitest'
 const root = join(import.meta.dirname, '../..')
 
 /** The folders and files that follow the rules. The list only grows. */
-const COVERED = [
-  '*.md',
-  ':!docs/configuration.md',
-  'commands',
-  'src/access',
-  'src/auth',
-  'src/client',
-  'src/configs',
-  'src/controllers',
-  'src/enrollment',
-  'src/filter',
-  'src/pki',
-  'src/policy',
-  'src/posture',
-  'src/records',
-  'src/routers',
-  'src/schema',
-  'src/services',
-  'src/sessions',
-  'src/store',
-]
+const COVERED = ['*.md', ':!docs/configuration.md', 'bin', 'commands', 'server', 'src']
 
 const FILES = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate', ...COVERED], {
   cwd: root,
