@@ -31,23 +31,12 @@ function describeOperation(operation: AnyOperation): OperationDescription {
 const JWT_MEMBERS = ['jwt', 'enrollmentJwt', 'enrollment']
 
 function describeResource(resource: AnyResource): ResourceDescription {
-  const {
-    name,
-    plural,
-    alternateName: otherName,
-    summary,
-    fields,
-    columns,
-    example,
-    derived,
-    computed: live,
-    builtIn,
-  } = resource
-  const members = new Set([...Object.keys(fields), ...Object.keys(derived), ...Object.keys(live)])
+  const { name, plural, alternateName, summary, fields, columns, example, derived, computed, builtIn } = resource
+  const members = new Set([...Object.keys(fields), ...Object.keys(derived), ...Object.keys(computed)])
   return {
     name,
     plural,
-    ...(otherName ? { otherName } : {}),
+    ...(alternateName ? { otherName: alternateName } : {}),
     summary,
     isNamed: 'name' in fields,
     columns: columns.map((column) => fields[column]?.kind.reference?.as ?? column),

@@ -65,18 +65,18 @@ class CallerContext implements Context {
     const { caller, origin } = this
     const { store, clock, guards } = this.#contexts
     return store.write(
-      async ({ db, groupChanges: earlier, record }) => {
+      async ({ db, groupChanges, record }) => {
         const own: Change[] = []
         const note = (change: Change) => {
           own.push(change)
           record(change)
         }
-        for (const guard of guards) guard.before?.(caller, earlier)
+        for (const guard of guards) guard.before?.(caller, groupChanges)
         const tx: WriteContext = { clock, caller, origin, db, record: note }
         const result = await body(tx)
         // Each guard sees what the transaction itself changed, and not what guards before it added.
         const changes = [...own]
-        for (const guard of guards) await guard.after?.(tx, earlier, changes)
+        for (const guard of guards) await guard.after?.(tx, groupChanges, changes)
         return result
       },
       toAuditOrigin(caller, origin),

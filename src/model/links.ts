@@ -7,8 +7,8 @@ export type LinkedRow = { readonly id: string } & Readonly<Record<string, unknow
 export type LinkWriter = (row: LinkedRow) => string
 
 /** The collection that links to records of a resource lead to. */
-export function toLinkedPlural({ plural, alternateName: otherName }: AnyResource): string {
-  return otherName?.plural ?? plural
+export function toLinkedPlural({ plural, alternateName }: AnyResource): string {
+  return alternateName?.plural ?? plural
 }
 
 /** JSON text of `_links` for records of a resource. */

@@ -104,8 +104,8 @@ async function renderComputedTails(
 }
 
 /** What only a running controller could know, as those see it who look at the data of one that does not run. */
-function hideOfflineFields({ caller }: Context, { computed: live }: AnyResource): Record<string, unknown> {
+function hideOfflineFields({ caller }: Context, { computed }: AnyResource): Record<string, unknown> {
   if (caller.kind !== 'local-operator') return {}
-  const offlineMembers = Object.entries(live).filter(([, schema]) => 'x-offline' in schema)
+  const offlineMembers = Object.entries(computed).filter(([, schema]) => 'x-offline' in schema)
   return Object.fromEntries(offlineMembers.map(([member, schema]) => [member, schema['x-offline']]))
 }

@@ -191,14 +191,14 @@ export function defineResource<
   I extends Fields = {},
   D extends Record<string, JsonSchema> = Record<never, never>,
 >(definition: Definition<Name, Plural, F, I, D>): Resource<Name, Plural, F, I> {
-  const { name, plural, summary, fields, columns, example, variants, subtypeOf: kindOf } = definition
+  const { name, plural, summary, fields, columns, example, variants, subtypeOf } = definition
   const ownFields = variants ? ({ ...fields, ...variantFields(variants) } as F) : fields
   return {
     name,
     plural,
-    table: (kindOf?.resource ?? plural).replaceAll('-', '_'),
+    table: (subtypeOf?.resource ?? plural).replaceAll('-', '_'),
     summary,
-    subtypeOf: kindOf,
+    subtypeOf,
     alternateName: definition.alternateName,
     areSystemRecordsDeletable: definition.areSystemRecordsDeletable ?? false,
     audit: definition.audit ?? 'values',

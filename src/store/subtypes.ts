@@ -6,8 +6,8 @@ import type { Database } from './database.ts'
 import { untyped } from './untyped.ts'
 
 /** What holds of the rows of a resource, and of no others in its table. */
-export function subtypeConditions({ table, subtypeOf: kindOf }: AnyResource): Expression<SqlBool>[] {
-  return kindOf ? [sql<SqlBool>`${sql.ref(`${table}.${kindOf.discriminator}`)} = 1`] : []
+export function subtypeConditions({ table, subtypeOf }: AnyResource): Expression<SqlBool>[] {
+  return subtypeOf ? [sql<SqlBool>`${sql.ref(`${table}.${subtypeOf.discriminator}`)} = 1`] : []
 }
 
 /** The rows of a resource, to select from. */
