@@ -199,7 +199,7 @@ async function relationRestriction(call: Call, resource: AnyResource, name: stri
 }
 
 async function findRelated(call: Call, resource: AnyResource, name: string, id: string): Promise<Scope> {
-  const find = call.controller.behaviors.get(resource).relations?.[name]
+  const find = call.controller.records.behaviors.get(resource).relations?.[name]
   return find ? find(call.context, id, call.query) : { ids: [] }
 }
 
@@ -251,9 +251,9 @@ export async function renderRecord(
   id: string,
   how?: Presentation,
 ): Promise<RawJson> {
-  const record = await controller.readyRecords.byId(context, resource, id)
+  const record = await controller.records.cache.byId(context, resource, id)
   if (!record) throw notFoundError(toResourceNoun(resource), id)
-  const [text = 'null'] = await renderRecords(controller, context, resource, [record], how)
+  const [text = 'null'] = await renderRecords(controller.records, context, resource, [record], how)
   return new RawJson(text)
 }
 
@@ -272,11 +272,15 @@ export async function respondWithList(
   const how = { ...(await differences.presentation?.(call, true)), ...only }
   if (plan.limit === 'none') {
     const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
-    const textsOf = (batch: readonly AnyRow[]) => renderRows(controller, context, resource, batch, how)
+    const textsOf = (batch: readonly AnyRow[]) => renderRows(controller.records, context, resource, batch, how)
     return streamList(controller.store, context, rows, textsOf, plan, source.filterableFields)
   }
   const { page, records } = await pageOfRecords(controller, context, resource, plan, restrictions, source)
-  return listAnswer(await renderRecordBytes(controller, context, resource, records, how), page, source.filterableFields)
+  return listAnswer(
+    await renderRecordBytes(controller.records, context, resource, records, how),
+    page,
+    source.filterableFields,
+  )
 }
 
 /** Returns the records of a page, without a query if their ids are known. */
@@ -288,14 +292,14 @@ async function pageOfRecords(
   restrictions: readonly Restriction[],
   source: FilterSource,
 ): Promise<{ page: Window; records: readonly CachedRecord[] }> {
-  const { readyRecords } = controller
+  const { cache } = controller.records
   const ids = listIds(plan, restrictions)
   if (ids) {
-    const records = await readyRecords.byIds(context, resource, ids)
+    const records = await cache.byIds(context, resource, ids)
     return { page: { ...plan, total: records.length }, records }
   }
   const page = await list(controller.store, context, resource, plan, restrictions, source)
-  return { page, records: await readyRecords.byKeys(context, resource, page.keys) }
+  return { page, records: await cache.byKeys(context, resource, page.keys) }
 }
 
 /** A page of the records with these ids, in the order of the ids unless the plan asks for another. */
@@ -311,7 +315,7 @@ export async function pageOfIds(
   const { limit, offset } = plan
   const matching = plan.predicate ? await matchingIds(controller, context, resource, plan, ids, source) : ids
   const pageIds = matching.slice(offset, limit === 'none' ? undefined : offset + limit)
-  const records = await controller.readyRecords.byIds(context, resource, pageIds)
+  const records = await controller.records.cache.byIds(context, resource, pageIds)
   return { page: { limit, offset, total: matching.length }, records }
 }
 

@@ -122,7 +122,8 @@ const CUTTING = 'cutting off old audit records'
 
 /** Work that no request asks for. Returns what ends it. */
 function startBackground(controller: Controller): () => void {
-  const { sessions, refusals, signIns, config, log } = controller
+  const { auth, config, log, store } = controller
+  const { sessions, signIns, failedSignIns } = auth
   const context = controller.contexts.create({ kind: 'system' })
   const attempt = (name: string, work: () => Promise<unknown>) =>
     work().catch((error) => log.error({ err: error }, `${name} failed`))
@@ -140,13 +141,13 @@ function startBackground(controller: Controller): () => void {
   const timers = [
     every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
     every(SWEEP_INTERVAL_MS, 'taking away idle sessions', () => sessions.sweep(context)),
-    every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => refusals.flush(controller.contexts)),
+    every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),
     every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(controller.contexts)),
     every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
   ]
   const retention = config['audit.retention']
   if (retention !== undefined) {
-    const cut = () => pruneAudit(controller, context, retention)
+    const cut = () => pruneAudit(store, context, retention)
     void attempt(CUTTING, cut)
     timers.push(every(PRUNE_INTERVAL_MS, CUTTING, cut))
   }

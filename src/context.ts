@@ -24,6 +24,9 @@ export type Caller =
   /** The controller itself: initialization and background work. */
   | { readonly kind: 'system' }
 
+/** A caller without a session. */
+export const ANONYMOUS: Caller = { kind: 'anonymous' }
+
 /** A caller as the store knows those who read from it. */
 export function readerOf(caller: Caller): Reader {
   if (caller.kind === 'identity') return { id: caller.identityId, isAdministrator: caller.isAdmin }

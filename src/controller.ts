@@ -3,20 +3,12 @@ import { Access } from './access/access.ts'
 import { type LiveState, unknownLiveState } from './access/live-state.ts'
 import { revokeSessions } from './access/session-revocation.ts'
 import { requireUsableAdministrator } from './auth/administrators.ts'
-import { ApiSessions } from './auth/api-sessions.ts'
-import { AuthPolicyCache } from './auth/auth-policies.ts'
+import { type Auth, createAuth } from './auth/auth.ts'
 import { requireSameRights } from './auth/callers.ts'
-import { ClientTrustStore } from './auth/client-trust.ts'
-import { ExtensionRequests } from './auth/extension-requests.ts'
-import { FailedLoginLimiter } from './auth/failed-sign-ins.ts'
-import { PasswordHasher } from './auth/password-hasher.ts'
-import { Passwords } from './auth/passwords.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
-import { SignInRecorder } from './auth/sign-in-recorder.ts'
-import { WriteLimits } from './auth/write-limits.ts'
 import { Behaviors } from './behavior.ts'
 import { registerBehaviors } from './behaviors.ts'
-import type { Clock } from './clock.ts'
+import type { Clock, Instant } from './clock.ts'
 import { reportStartInPast } from './clock-jumps.ts'
 import { type Config, listCertificateHosts } from './config.ts'
 import { Contexts } from './contexts.ts'
@@ -30,10 +22,9 @@ import { loadKey } from './pki/files.ts'
 import { RecordCache } from './records/record-cache.ts'
 import { ReferenceCache } from './records/reference-cache.ts'
 import type { LiveNetwork } from './routers/live-network.ts'
-import { Routers } from './routers/routers.ts'
+import { RouterProvisioner } from './routers/router-provisioner.ts'
 import { Traces } from './routers/traces.ts'
 import { UsableRouters } from './routers/usable-routers.ts'
-import { ConfigSchemas } from './schema/config-schemas.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit-seal.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import { EntityStore } from './store/entities.ts'
@@ -45,33 +36,35 @@ export interface Controller {
   readonly config: Config
   readonly clock: WatchedClock
   readonly log: Log
+  /** When the process opened this controller. */
+  readonly startedAt: Instant
   readonly store: Store
-  readonly auditSealer: AuditSealer
-  readonly authority: Authority
-  readonly access: Access
-  readonly sessions: ApiSessions
-  readonly authPolicies: AuthPolicyCache
-  readonly passwordHasher: PasswordHasher
-  readonly passwords: Passwords
-  readonly clientTrust: ClientTrustStore
-  readonly refusals: FailedLoginLimiter
-  readonly signIns: SignInRecorder
-  readonly writeLimits: WriteLimits
-  readonly enrollments: EnrollmentIssuer
-  readonly references: ReferenceCache
-  readonly readyRecords: RecordCache
-  readonly configSchemas: ConfigSchemas
-  readonly membership: ControllerMembership
-  readonly network: LiveNetwork
-  readonly routers: Routers
-  readonly traces: Traces
-  readonly behaviors: Behaviors
-  readonly usableRouters: UsableRouters
-  readonly startedAt: number
-  readonly entities: EntityStore
   readonly contexts: Contexts
-  /** Writes what memory knows, and closes the store. */
+  readonly entities: EntityStore
+  readonly records: Records
+  readonly authority: Authority
+  readonly auth: Auth
+  readonly enrollments: EnrollmentIssuer
+  readonly access: Access
+  readonly routers: Routers
+  readonly membership: ControllerMembership
+  /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
+}
+
+/** What renders records. */
+export interface Records {
+  readonly behaviors: Behaviors
+  readonly references: ReferenceCache
+  readonly cache: RecordCache
+}
+
+/** What concerns routers beside their records. */
+export interface Routers {
+  readonly provisioner: RouterProvisioner
+  readonly usable: UsableRouters
+  readonly network: LiveNetwork
+  readonly traces: Traces
 }
 
 export interface OpenOptions {
@@ -106,7 +99,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     maxQueueLength: config['limits.writeQueue'],
   })
   try {
-    return await assemble(options, { startedAt, authority, tokens, auditSealer, store })
+    return await assemble(options, { startedAt, authority, tokens, store })
   } catch (error) {
     await store.close()
     throw error
@@ -118,103 +111,69 @@ interface OpenedFiles {
   readonly startedAt: number
   readonly authority: Authority
   readonly tokens: SessionTokens
-  readonly auditSealer: AuditSealer
   readonly store: Store
 }
 
 async function assemble(
   { config, clock: systemClock, log, live = unknownLiveState }: OpenOptions,
-  { startedAt, authority, tokens, auditSealer, store }: OpenedFiles,
+  { startedAt, authority, tokens, store }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
   const access = new Access(startedAt, live)
-  const references = new ReferenceCache()
-  const behaviors = new Behaviors()
+  const records = createRecords()
+  const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
-  const readyRecords = new RecordCache({ behaviors, references })
-  const authPolicies = new AuthPolicyCache()
-  const extensionRequests = new ExtensionRequests()
-  const sessions = new ApiSessions({
-    entities,
-    tokens,
-    clock,
-    timeout: config['session.timeout'],
-    maxPerIdentity: config['limits.sessionsPerIdentity'],
-  })
-  clock.onStep((milliseconds) => sessions.followClock(milliseconds))
+  const auth = createAuth({ config, clock, authority, tokens, entities })
+  const { sessions, policies, extensionRequests } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
-  await store.projections.start(access, sessions, authPolicies, extensionRequests, references, readyRecords)
-  const clientTrust = new ClientTrustStore(authority)
-  const passwordHasher = new PasswordHasher(config['limits.passwordQueue'])
-  const passwords = new Passwords({ entities, hasher: passwordHasher, authPolicies, sessions })
+  await store.projections.start(access, sessions, policies, extensionRequests, references, records.cache)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
-  const configSchemas = new ConfigSchemas()
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
-  const { network } = live
-  const routers = new Routers(entities, config)
-  const usableRouters = new UsableRouters(access, network)
-  registerBehaviors(behaviors, {
-    access,
-    authPolicies,
-    clientTrust,
-    configSchemas,
-    enrollments,
-    extensionRequests,
-    membership,
-    network,
-    passwords,
-    references,
-    routers,
-    sessions,
-    usableRouters,
-  })
+  const routers: Routers = {
+    provisioner: new RouterProvisioner(entities, config),
+    usable: new UsableRouters(access, live.network),
+    network: live.network,
+    traces: new Traces(),
+  }
+  registerBehaviors(behaviors, { access, auth, enrollments, membership, references, routers })
   // In this order: whether the caller may at all comes first, and sessions end for what is certain to commit.
   const contexts = new Contexts(store, clock, [
-    { before: (caller, earlier) => requireSameRights({ sessions, authPolicies }, caller, earlier) },
+    { before: (caller, earlier) => requireSameRights(auth, caller, earlier) },
     { after: (tx, _earlier, own) => requireUsableAdministrator(tx, own) },
     { after: (tx, earlier, own) => revokeSessions(access, tx, earlier, own) },
   ])
-  const controller: Controller = {
+  return {
     config,
     clock,
     log,
-    store,
-    auditSealer,
-    authority,
-    access,
-    sessions,
-    authPolicies,
-    clientTrust,
-    refusals: new FailedLoginLimiter(),
-    signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
-    writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
-    references,
-    readyRecords,
-    passwordHasher,
-    passwords,
-    enrollments,
-    configSchemas,
-    membership,
-    network,
-    routers,
-    usableRouters,
-    traces: new Traces(),
-    behaviors,
     startedAt,
-    entities,
+    store,
     contexts,
+    entities,
+    records,
+    authority,
+    auth,
+    enrollments,
+    access,
+    routers,
+    membership,
     async close() {
       const system = contexts.create({ kind: 'system' })
       const resources = new OpenResources()
       resources.add(() => store.close())
-      for (const counter of [controller.signIns, controller.refusals]) {
-        resources.add(() => counter.flush(contexts, { isFinal: true }))
+      for (const recorder of [auth.signIns, auth.failedSignIns]) {
+        resources.add(() => recorder.flush(contexts, { isFinal: true }))
       }
       resources.add(() => sessions.flush(system))
       const [failure] = await resources.close()
       if (failure !== undefined) throw failure
     },
   }
-  return controller
+}
+
+function createRecords(): Records {
+  const behaviors = new Behaviors()
+  const references = new ReferenceCache()
+  return { behaviors, references, cache: new RecordCache({ behaviors, references }) }
 }

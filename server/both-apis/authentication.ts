@@ -66,7 +66,7 @@ export const authenticationOperations: readonly AnyOperation[] = [
         reported,
       )
       const sessionDialect = detectSignInDialect(headers, reported.sdkInfo, dialect)
-      const token = controller.sessions.deriveToken(apiSessionId)
+      const token = controller.auth.sessions.deriveToken(apiSessionId)
       return dataResponse(await renderOwnSession(controller, context, apiSessionId, sessionDialect), {
         headers: { ...sessionHeaders(token), ...extensionHeaders(sessionDialect, isExtendRequested) },
       })

@@ -55,7 +55,7 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     async run({ controller, context }) {
       const id = requireApiSessionId(context)
-      await controller.sessions.end(context, id, 'none')
+      await controller.auth.sessions.end(context, id, 'none')
       return emptyResponse()
     },
   }),

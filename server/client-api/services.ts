@@ -49,16 +49,16 @@ async function assertVisible({ controller, context }: Call, { identity, isAdmin 
 async function serviceRouters(call: Call): Promise<Response> {
   const { controller, context, params, headers } = call
   const { id = '' } = params
-  const viewer = await getViewer(controller.sessions, context)
+  const viewer = await getViewer(controller.auth.sessions, context)
   await assertVisible(call, viewer, id)
   const { 'session-token': token } = headers
   if (token !== undefined) await assertSessionToken(context, String(token), id)
   // A client that asks for no page gets as many as it would ever try.
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
   const source = getListSource(call.operation, edgeRouters)
-  const ids = controller.usableRouters.listIds(viewer.identity, id)
+  const ids = controller.routers.usable.listIds(viewer.identity, id)
   const { page, records } = await pageOfIds(controller, context, edgeRouters, plan, ids, source)
-  const texts = await renderRecords(controller, context, edgeRouters, records, { only: ROUTER_MEMBERS })
+  const texts = await renderRecords(controller.records, context, edgeRouters, records, { only: ROUTER_MEMBERS })
   return listUnder('edgeRouters', texts, page, source.filterableFields)
 }
 
@@ -87,7 +87,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: { ...listQuery, ...roleQuery, ...configTypesQuery },
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
-      const viewer = await getViewer(call.controller.sessions, call.context)
+      const viewer = await getViewer(call.controller.auth.sessions, call.context)
       return respondWithList(call, services, restrictToVisible(call, viewer), {
         presentation: () => presentServices(call, viewer),
       })
@@ -104,7 +104,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: configTypesQuery,
     returns: { kind: 'record', resource: 'services' },
     async run(call) {
-      const viewer = await getViewer(call.controller.sessions, call.context)
+      const viewer = await getViewer(call.controller.auth.sessions, call.context)
       await assertVisible(call, viewer, call.params.id)
       return respondWithRecord(call, services, call.params.id, {
         presentation: () => presentServices(call, viewer),
@@ -124,7 +124,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'terminators', only: TERMINATOR_MEMBERS },
     async run(call) {
       const { id = '' } = call.params
-      await assertVisible(call, await getViewer(call.controller.sessions, call.context), id)
+      await assertVisible(call, await getViewer(call.controller.auth.sessions, call.context), id)
       return respondWithList(call, terminators, [{ field: 'serviceId', equals: id }])
     },
   }),
@@ -154,7 +154,8 @@ export const clientServiceOperations: readonly AnyOperation[] = [
       schema: { type: 'object', properties: { lastChangeAt: { type: 'string', format: 'date-time' } } },
     },
     async run({ controller, context }) {
-      const { access, sessions } = controller
+      const { access } = controller
+      const { sessions } = controller.auth
       const session = sessions.get(requireApiSessionId(context))
       const { identity } = await getViewer(sessions, context)
       return dataResponse({ lastChangeAt: toIsoTime(access.lastChangeFor(identity, session?.createdAt ?? 0)) })
@@ -171,7 +172,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
     async run(call) {
-      const { identity, isAdmin } = await getViewer(call.controller.sessions, call.context)
+      const { identity, isAdmin } = await getViewer(call.controller.auth.sessions, call.context)
       const restrictions = isAdmin ? [] : [{ ids: call.controller.access.listRouters(identity) }]
       return respondWithList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...restrictions])
     },

@@ -7,18 +7,16 @@ import type { Controller } from '../../src/controller.ts'
 import { readSessionHeader } from '../dialects.ts'
 import { getListener } from '../requests.ts'
 
-const ANONYMOUS: Caller = { kind: 'anonymous' }
-
 /** @param trusted the caller of an in-process transport, which no header can claim to be */
 export function identify(controller: Controller, trusted: Caller | undefined) {
-  const { sessions, clock } = controller
+  const { auth, clock } = controller
 
   // Synchronous, because everything it needs is in memory and every request passes through it.
   return (request: FastifyRequest, _reply: unknown, done: () => void): void => {
     const { dialect, token } = readSessionHeader(request.headers)
     const fallback: Dialect = getListener(request.raw)?.dialect ?? 'native'
-    const session = trusted || token === undefined ? undefined : sessions.use(token, clock.now())
-    const caller = trusted ?? (session ? callerFromSession(controller, session) : ANONYMOUS)
+    const session = trusted || token === undefined ? undefined : auth.sessions.use(token, clock.now())
+    const caller = trusted ?? callerFromSession(auth, session)
     request.state = { dialect: dialect ?? fallback, caller, query: {} }
     done()
   }

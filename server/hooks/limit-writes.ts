@@ -3,12 +3,12 @@ import type { FastifyRequest } from 'fastify'
 import type { Controller } from '../../src/controller.ts'
 
 /** @throws SERVER_TOO_MANY_REQUESTS */
-export function limitWrites({ writeLimits, clock }: Controller) {
+export function limitWrites({ auth, clock }: Controller) {
   return async ({ routeOptions, state }: FastifyRequest): Promise<void> => {
     const { operation } = routeOptions.config
     const { caller } = state
     if (!operation || operation.method === 'GET' || 'public' in operation.access) return
     if (caller.kind !== 'identity' || caller.isAdmin) return
-    writeLimits.requireRate(caller.identityId, { isOwnChange: operation.isOwnChange === true }, clock.now())
+    auth.writeLimits.requireRate(caller.identityId, { isOwnChange: operation.isOwnChange === true }, clock.now())
   }
 }

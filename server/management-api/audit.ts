@@ -89,7 +89,7 @@ export const auditOperations: readonly AnyOperation[] = [
     },
     async run({ controller, context, query }) {
       const { findings, records, first, last } = await verifyAudit(
-        controller,
+        controller.store,
         context,
         query.hash as string | undefined,
       )

@@ -14,7 +14,7 @@ export const edgeRouterOperations: readonly AnyOperation[] = [
     access: { permission: 'edge-router.update', grantedTo: 'administrator' },
     returns: { kind: 'empty' },
     async run({ controller, context, params }) {
-      await controller.routers.reEnroll(context, params.id ?? '')
+      await controller.routers.provisioner.reEnroll(context, params.id ?? '')
       return emptyResponse()
     },
   }),

@@ -73,7 +73,7 @@ export const identityOperations: readonly AnyOperation[] = [
     },
     async run({ controller, context, params, body }) {
       const { id } = await requireRow(context, identities, params.id)
-      const { traces } = controller
+      const { traces } = controller.routers
       const now = context.clock.now()
       if (!body.enabled) {
         const traceId = traces.stop(id)?.traceId ?? (body.traceId || newToken())

@@ -56,7 +56,7 @@ async function referenceTo(
   plural: string,
   id: string,
 ): Promise<RawJson | undefined> {
-  const references = await controller.references.find(context.db, plural, [id])
+  const references = await controller.records.references.find(context.db, plural, [id])
   const reference = references.get(id)
   return reference && new RawJson(reference.text)
 }
@@ -64,10 +64,10 @@ async function referenceTo(
 /** References to edge routers that say, too, whether each is online. */
 async function routerReferences(controller: Controller, { db }: Context, ids: readonly string[]): Promise<RawJson[]> {
   if (ids.length === 0) return []
-  const references = await controller.references.find(db, 'edge-routers', ids)
+  const references = await controller.records.references.find(db, 'edge-routers', ids)
   return ids.flatMap((id) => {
     const text = references.get(id)?.text
-    const isOnline = toJsonText(controller.network.router(id) !== undefined)
+    const isOnline = toJsonText(controller.routers.network.router(id) !== undefined)
     return text ? [new RawJson(`${text.slice(0, -1)},"isOnline":${isOnline}}`)] : []
   })
 }

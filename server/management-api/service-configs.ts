@@ -29,7 +29,7 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: listOf(serviceConfig), isPage: true },
     async run({ controller, context, params }) {
       const { id } = await requireRow(context, identities, params.id)
-      const { references } = controller
+      const { references } = controller.records
       const rows = await context.db
         .selectFrom('service_configs')
         .select(['serviceId', 'configId'])

@@ -25,7 +25,7 @@ export const serviceOverrides: OperationOverrides = {
 
 async function viewerOf({ controller, context, query }: Call): Promise<Viewer> {
   const asIdentity = query.asIdentity as string | undefined
-  return asIdentity === undefined ? getViewer(controller.sessions, context) : namedViewer(context, asIdentity)
+  return asIdentity === undefined ? getViewer(controller.auth.sessions, context) : namedViewer(context, asIdentity)
 }
 
 /** The identity of that id, or else of that name. @throws NOT_FOUND */

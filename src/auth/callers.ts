@@ -1,5 +1,5 @@
 // The caller behind an API session, and the check that its rights are the same when its transaction runs.
-import type { Caller } from '../context.ts'
+import { ANONYMOUS, type Caller } from '../context.ts'
 import { type ControllerError, errors } from '../errors.ts'
 import type { Change } from '../store/changes.ts'
 import type { ApiSessions } from './api-sessions.ts'
@@ -10,11 +10,18 @@ import { isPartial } from './second-factors.ts'
 /** The projections that determine the rights of a caller. */
 interface SessionState {
   readonly sessions: ApiSessions
-  readonly authPolicies: AuthPolicyCache
+  readonly policies: AuthPolicyCache
 }
 
-/** Returns the caller of a live session. Its current auth policy decides whether it still owes a second factor. */
-export function callerFromSession({ authPolicies }: Pick<SessionState, 'authPolicies'>, session: LiveSession): Caller {
+/**
+ * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
+ * whether the session still owes a second factor.
+ */
+export function callerFromSession(
+  { policies }: Pick<SessionState, 'policies'>,
+  session: LiveSession | undefined,
+): Caller {
+  if (!session) return ANONYMOUS
   const { identity } = session
   return {
     kind: 'identity',
@@ -22,7 +29,7 @@ export function callerFromSession({ authPolicies }: Pick<SessionState, 'authPoli
     identityName: identity.name,
     isAdmin: identity.isAdmin,
     apiSessionId: session.id,
-    isPartial: isPartial(session, authPolicies.get(identity.authPolicyId)),
+    isPartial: isPartial(session, policies.get(identity.authPolicyId)),
   }
 }
 
@@ -33,7 +40,7 @@ export function callerFromSession({ authPolicies }: Pick<SessionState, 'authPoli
  * @throws UNAUTHORIZED if its session ended, its identity is not an administrator any more, or a second factor is owed now
  */
 export function requireSameRights(
-  { sessions, authPolicies }: SessionState,
+  { sessions, policies }: SessionState,
   caller: Caller,
   earlier: readonly Change[],
 ): void {
@@ -46,7 +53,7 @@ export function requireSameRights(
   if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is not an administrator any more')
   if (caller.isPartial) return
   const { authPolicyId } = identity
-  const policy = findNewest<AuthPolicy>(earlier, 'auth-policies', authPolicyId) ?? authPolicies.get(authPolicyId)
+  const policy = findNewest<AuthPolicy>(earlier, 'auth-policies', authPolicyId) ?? policies.get(authPolicyId)
   if (isPartial(session, policy)) throw secondFactorRequiredError()
 }
 

@@ -30,7 +30,7 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
   const ownContext = asIdentity(attempt, id)
   const { caller, clock, origin } = ownContext
   const signIn = { caller, origin, identityId: identity.id, method: attempt.method, apiSessionId: id }
-  const admission = parts.signIns.admit(signIn, clock.now())
+  const admission = parts.auth.signIns.admit(signIn, clock.now())
   const write = ownContext.write(async (tx) => {
     const now = await recheckAdmission(tx, attempt, authenticator)
     const info = diffClientInfo(now, clientInfo)
@@ -47,14 +47,14 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
       isCertExtendable: method === 'cert' && authenticator.isIssuedByNetwork,
       improperClientCertChain: !isChainProper,
     }
-    await parts.sessions.insert(tx, newSession, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
+    await parts.auth.sessions.insert(tx, newSession, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
     if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy))
       await endBootstrapTokens(parts.entities, tx)
   })
   try {
     await write
   } catch (error) {
-    parts.signIns.undo(signIn, admission)
+    parts.auth.signIns.undo(signIn, admission)
     throw error
   }
   return id

@@ -1,6 +1,6 @@
 // Failed sign-ins: an audit record, a log line and, after too many, a lockout.
 import type { Instant } from '../clock.ts'
-import { type Caller, type Context, type Origin, toActor, type WriteContext } from '../context.ts'
+import { ANONYMOUS, type Caller, type Context, type Origin, toActor, type WriteContext } from '../context.ts'
 import type { Contexts } from '../contexts.ts'
 import type { Log } from '../log.ts'
 import { authenticators } from '../resources/authenticators.ts'
@@ -32,9 +32,8 @@ interface RefusedSignIn {
 export interface FailedSignInParts {
   readonly contexts: Contexts
   readonly entities: EntityStore
-  readonly authPolicies: AuthPolicyCache
-  readonly refusals: FailedLoginLimiter
   readonly log: Log
+  readonly auth: { readonly policies: AuthPolicyCache; readonly failedSignIns: FailedSignInRecorder }
 }
 
 /** As much of a sign-in as its record tells. */
@@ -73,10 +72,10 @@ async function record(
   signIn: RefusedSignIn,
   detail: string,
 ): Promise<void> {
-  const { refusals, log, contexts } = parts
+  const { auth, log, contexts } = parts
   const { clock } = context
   const { method, reason, authenticatorId } = signIn
-  const isFirst = refusals.admit(signIn, clock.now())
+  const isFirst = auth.failedSignIns.admit(signIn, clock.now())
   if (isFirst || authenticatorId !== NO_AUTHENTICATOR) {
     const { requestId, address } = signIn.origin
     log.info({ requestId, address, method, reason: detail }, 'a sign-in was refused')
@@ -89,7 +88,7 @@ async function record(
       if (isGuess) await countFailure(parts, tx, authenticatorId)
     })
   } catch (error) {
-    if (isFirst) refusals.undo(signIn)
+    if (isFirst) auth.failedSignIns.undo(signIn)
     throw error
   }
 }
@@ -100,7 +99,7 @@ function eventFromRefusal({ method, reason, authenticatorId }: RefusedSignIn): A
 
 /** Counts a wrong password, and locks the identity at the limit of its auth policy. */
 async function countFailure(
-  { entities, authPolicies }: FailedSignInParts,
+  { entities, auth }: FailedSignInParts,
   tx: WriteContext,
   authenticatorId: string,
 ): Promise<void> {
@@ -112,7 +111,7 @@ async function countFailure(
     .executeTakeFirst()
   // A concurrent attempt may have locked the identity, or it was deleted.
   if (!row || isDisabled(row, tx.clock.now())) return
-  const { maxAttempts, lockoutDurationMinutes } = authPolicies.get(row.authPolicyId).primary.updb
+  const { maxAttempts, lockoutDurationMinutes } = auth.policies.get(row.authPolicyId).primary.updb
   if (maxAttempts === 0) return
   const failedAttempts = row.failedAttempts + 1
   const isLocked = failedAttempts >= maxAttempts
@@ -129,7 +128,7 @@ async function countFailure(
  * minute. Memory and disk are bounded: beyond `MAX_SOURCES`, refusals are counted by method and reason alone. A crash loses
  * the counts since the last record, at most a minute; the first refusal of each source is on disk before the response.
  */
-export class FailedLoginLimiter {
+export class FailedSignInRecorder {
   readonly #bySource = new EventAggregator<RefusedSignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_SOURCES, combine })
   readonly #byReason = new EventAggregator<RefusedSignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_SOURCES, combine })
 
@@ -156,8 +155,6 @@ export class FailedLoginLimiter {
       await aggregator.flush(contexts.clock.now(), write, options)
   }
 }
-
-const ANONYMOUS: Caller = { kind: 'anonymous' }
 
 function reasonKey({ method, reason }: RefusedSignIn): string {
   return `${method} ${reason}`

@@ -9,7 +9,7 @@ import type { PasswordHasher } from './password-hasher.ts'
 
 /** What a password is compared and changed with. */
 export interface OwnAuthenticatorParts extends FailedSignInParts {
-  readonly passwordHasher: PasswordHasher
+  readonly auth: FailedSignInParts['auth'] & { readonly passwordHasher: PasswordHasher }
 }
 
 export interface OwnAuthenticatorChange {
@@ -43,7 +43,7 @@ export async function changeOwnAuthenticator(
   if (method !== 'updb') {
     throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
   }
-  if (!(await parts.passwordHasher.verify(passwordHash ?? undefined, currentPassword, context))) {
+  if (!(await parts.auth.passwordHasher.verify(passwordHash ?? undefined, currentPassword, context))) {
     // A stolen session must not allow more guesses than sign-ins do.
     await recordWrongPassword(parts, context, id)
     throw wrongPasswordError()

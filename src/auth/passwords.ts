@@ -12,20 +12,20 @@ import { assertPasswordPolicy } from './password-rules.ts'
 interface Collaborators {
   readonly entities: EntityStore
   readonly hasher: PasswordHasher
-  readonly authPolicies: AuthPolicyCache
+  readonly policies: AuthPolicyCache
   readonly sessions: ApiSessions
 }
 
 export class Passwords {
   readonly #entities: EntityStore
   readonly #hasher: PasswordHasher
-  readonly #authPolicies: AuthPolicyCache
+  readonly #policies: AuthPolicyCache
   readonly #sessions: ApiSessions
 
-  constructor({ entities, hasher, authPolicies, sessions }: Collaborators) {
+  constructor({ entities, hasher, policies, sessions }: Collaborators) {
     this.#entities = entities
     this.#hasher = hasher
-    this.#authPolicies = authPolicies
+    this.#policies = policies
     this.#sessions = sessions
   }
 
@@ -40,7 +40,7 @@ export class Passwords {
       .where('id', '=', identityId)
       .executeTakeFirst()
     if (!identity) throw invalidError('identityId', 'does not exist', identityId)
-    assertPasswordPolicy(password, this.#authPolicies.get(identity.authPolicyId))
+    assertPasswordPolicy(password, this.#policies.get(identity.authPolicyId))
     return this.#hasher.hash(password, context)
   }
 

@@ -15,8 +15,7 @@ const RECOVERY_POLICY = 'Administrator recovery'
 /** What recovery works with. */
 export interface RecoveryParts {
   readonly entities: EntityStore
-  readonly passwords: Passwords
-  readonly authPolicies: AuthPolicyCache
+  readonly auth: { readonly passwords: Passwords; readonly policies: AuthPolicyCache }
 }
 
 /** The recovered identity, and what changed, each as a sentence. */
@@ -38,10 +37,10 @@ export async function recoverAdministrator(
   identityId?: string,
 ): Promise<RecoveryResult> {
   const id = identityId ?? (await findFirstAdministrator(context))
-  const hash = await parts.passwords.hash(context, id, password)
+  const hash = await parts.auth.passwords.hash(context, id, password)
   return context.write(async (tx) => {
     await endBootstrapTokens(parts.entities, tx)
-    await parts.passwords.set(tx, id, username, hash)
+    await parts.auth.passwords.set(tx, id, username, hash)
     const { name } = await get(tx, identities, id)
     return {
       identityId: id,
@@ -59,7 +58,7 @@ export async function findFirstAdministrator({ db }: ReadContext): Promise<strin
 
 /** Makes an identity an enabled administrator that can sign in by password alone. Returns what changed. */
 export async function restoreAdminAccess(
-  parts: Omit<RecoveryParts, 'passwords'>,
+  parts: RecoveryParts,
   tx: WriteContext,
   identityId: string,
 ): Promise<string[]> {
@@ -74,7 +73,7 @@ export async function restoreAdminAccess(
     changed.isAdmin = true
     actions.push('it administers again')
   }
-  if (!allowsPasswordAlone(parts.authPolicies.get(previous.authPolicyId))) {
+  if (!allowsPasswordAlone(parts.auth.policies.get(previous.authPolicyId))) {
     changed.authPolicyId = await ensureRecoveryPolicy(parts, tx)
     actions.push(`it has the auth policy "${RECOVERY_POLICY}", because its own is not met by a password alone`)
   }
@@ -84,7 +83,7 @@ export async function restoreAdminAccess(
 
 /** Returns the id of an auth policy that admits by password alone; creates one if needed. */
 async function ensureRecoveryPolicy(
-  { entities, authPolicies: policies }: Omit<RecoveryParts, 'passwords'>,
+  { entities, auth: { policies } }: RecoveryParts,
   tx: WriteContext,
 ): Promise<string> {
   const policy = await tx.db

@@ -24,10 +24,12 @@ export type Step = (attempt: SignInAttempt) => void | Promise<void>
 
 /** What signing in works with. */
 export interface SignInParts extends FailedSignInParts {
-  readonly sessions: ApiSessions
-  readonly passwordHasher: PasswordHasher
-  readonly clientTrust: ClientTrustStore
-  readonly signIns: SignInRecorder
+  readonly auth: FailedSignInParts['auth'] & {
+    readonly sessions: ApiSessions
+    readonly passwordHasher: PasswordHasher
+    readonly clientTrust: ClientTrustStore
+    readonly signIns: SignInRecorder
+  }
 }
 
 export class SignInAttempt {
@@ -62,6 +64,6 @@ export class SignInAttempt {
   }
 
   get policy(): AuthPolicy {
-    return this.parts.authPolicies.get(this.identity.authPolicyId)
+    return this.parts.auth.policies.get(this.identity.authPolicyId)
   }
 }

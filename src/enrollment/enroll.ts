@@ -120,12 +120,12 @@ async function storePasswordCredential(
   const username = enrollment.username ?? request.username
   if (!username) throw invalidError('username', 'is required')
   if (!request.password) throw invalidError('password', 'is required')
-  const hash = await parts.passwords.hash(context, identityId, request.password)
+  const hash = await parts.auth.passwords.hash(context, identityId, request.password)
   await context.write(async (tx) => {
     await consumeEnrollment(parts.entities, tx, enrollment)
     const isBootstrap = enrollment.isBootstrap === 1
     if (isBootstrap && (await hasUsableAdministrator(tx))) throw errors.INVALID_ENROLLMENT_TOKEN()
-    await parts.passwords.set(tx, identityId, username, hash)
+    await parts.auth.passwords.set(tx, identityId, username, hash)
     if (isBootstrap) await restoreAdminAccess(parts, tx, identityId)
   })
   return { username }

@@ -11,7 +11,7 @@ import { errors, invalidError } from '../errors.ts'
 import type { AnyRow, ComputedInput, Entity, Inputs } from '../resources/define.ts'
 import type { identities } from '../resources/identities.ts'
 import type { LiveNetwork } from '../routers/live-network.ts'
-import type { Routers } from '../routers/routers.ts'
+import type { RouterProvisioner } from '../routers/router-provisioner.ts'
 import { toSortedSet } from '../schema/fields.ts'
 import type { Database } from '../store/database.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
@@ -45,7 +45,7 @@ const signedInRows = prepareTypedQuery((db, ids: string) =>
 interface Collaborators {
   readonly sessions: ApiSessions
   readonly enrollments: EnrollmentIssuer
-  readonly routers: Routers
+  readonly provisioner: RouterProvisioner
   readonly network: LiveNetwork
   readonly scopes: PolicyScopes
 }
@@ -53,14 +53,14 @@ interface Collaborators {
 export class IdentityBehavior implements Behavior<typeof identities, RequestedEnrollment | null | undefined> {
   readonly #sessions: ApiSessions
   readonly #enrollments: EnrollmentIssuer
-  readonly #routers: Routers
+  readonly #provisioner: RouterProvisioner
   readonly #network: LiveNetwork
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ sessions, enrollments, routers, network, scopes }: Collaborators) {
+  constructor({ sessions, enrollments, provisioner, network, scopes }: Collaborators) {
     this.#sessions = sessions
     this.#enrollments = enrollments
-    this.#routers = routers
+    this.#provisioner = provisioner
     this.#network = network
     this.relations = {
       'service-policies': (context, id) => scopes.servicePoliciesOfIdentity(context, id),
@@ -76,7 +76,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     { enrollment }: Inputs<typeof identities>,
   ): Promise<RequestedEnrollment | null | undefined> {
     if (!previous) return enrollment
-    const isRouter = previous.typeId === 'Router' && (await this.#routers.isIdentityOfRouter(context, previous.id))
+    const isRouter = previous.typeId === 'Router' && (await this.#provisioner.isIdentityOfRouter(context, previous.id))
     if (isRouter && next.typeId !== 'Router')
       throw invalidError('typeId', 'cannot change: it belongs to an edge router')
     if (isRouter && next.name !== previous.name)
@@ -114,7 +114,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
 
   async beforeDelete(tx: WriteContext, { id, typeId, isDefaultAdmin }: Identity): Promise<void> {
     if (isDefaultAdmin) throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
-    if (typeId === 'Router' && (await this.#routers.isIdentityOfRouter(tx, id))) {
+    if (typeId === 'Router' && (await this.#provisioner.isIdentityOfRouter(tx, id))) {
       throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
     }
     await this.#sessions.revokeAll(tx, { identityId: id })

@@ -11,31 +11,31 @@ import type { routers } from '../resources/routers.ts'
 import type { Database } from '../store/database.ts'
 import { isOneOf } from '../store/untyped.ts'
 import type { LiveNetwork, LiveRouter } from './live-network.ts'
-import type { Routers } from './routers.ts'
+import type { RouterProvisioner } from './router-provisioner.ts'
 
 /** What clients are told of the software of a router that is not connected. */
 const NO_VERSION = { arch: '', buildDate: '', os: '', revision: '', version: '' } as const
 
 /** What the behaviors of routers work with. */
 interface Collaborators {
-  readonly routers: Routers
+  readonly provisioner: RouterProvisioner
   readonly enrollments: EnrollmentIssuer
   readonly network: LiveNetwork
 }
 
 export class RouterBehavior implements Behavior<typeof routers> {
-  readonly #routers: Routers
+  readonly #provisioner: RouterProvisioner
   readonly #enrollments: EnrollmentIssuer
   readonly #network: LiveNetwork
 
-  constructor({ routers, enrollments, network }: Collaborators) {
-    this.#routers = routers
+  constructor({ provisioner, enrollments, network }: Collaborators) {
+    this.#provisioner = provisioner
     this.#enrollments = enrollments
     this.#network = network
   }
 
   created(tx: WriteContext, router: Entity<typeof routers>): Promise<void> {
-    return this.#routers.enroll(tx, 'trott', router.id)
+    return this.#provisioner.enroll(tx, 'trott', router.id)
   }
 
   deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
@@ -53,13 +53,13 @@ export class RouterBehavior implements Behavior<typeof routers> {
 type EdgeRouter = Entity<typeof edgeRouters>
 
 export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
-  readonly #routers: Routers
+  readonly #provisioner: RouterProvisioner
   readonly #enrollments: EnrollmentIssuer
   readonly #network: LiveNetwork
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ routers, enrollments, network, scopes }: Collaborators & { readonly scopes: PolicyScopes }) {
-    this.#routers = routers
+  constructor({ provisioner, enrollments, network, scopes }: Collaborators & { readonly scopes: PolicyScopes }) {
+    this.#provisioner = provisioner
     this.#enrollments = enrollments
     this.#network = network
     this.relations = {
@@ -71,16 +71,16 @@ export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
   }
 
   async created(tx: WriteContext, router: EdgeRouter): Promise<void> {
-    await this.#routers.enroll(tx, 'erott', router.id)
-    await this.#routers.followTunneler(tx, router, undefined)
+    await this.#provisioner.enroll(tx, 'erott', router.id)
+    await this.#provisioner.followTunneler(tx, router, undefined)
   }
 
   updated(tx: WriteContext, router: EdgeRouter, previous: EdgeRouter): Promise<void> {
-    return this.#routers.followTunneler(tx, router, previous)
+    return this.#provisioner.followTunneler(tx, router, previous)
   }
 
   deleted(tx: WriteContext, router: EdgeRouter): Promise<void> {
-    return this.#routers.followTunneler(tx, undefined, router)
+    return this.#provisioner.followTunneler(tx, undefined, router)
   }
 
   deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {

@@ -10,7 +10,6 @@ import { anyObject } from '../schema/json-schema.ts'
 import { COUNT } from '../schema/ranges.ts'
 import { PRUNE } from './audit.ts'
 import { type Anchor, type ChainedRecord, type ChainReport, ChainVerifier } from './audit-chain.ts'
-import type { AuditSealer } from './audit-seal.ts'
 import type { ListPlan } from './list-plan.ts'
 import { queryPage, queryRowsOf, type RowQuery, type Window } from './lists.ts'
 import type { Store } from './store.ts'
@@ -96,12 +95,6 @@ function isJsonObject(column: Stored): boolean {
 
 type Reading = Pick<Context, 'db' | 'caller'>
 
-/** What the audit is verified and pruned with. */
-export interface AuditParts {
-  readonly store: Store
-  readonly auditSealer: AuditSealer
-}
-
 export interface AuditPage extends Window {
   readonly rows: readonly ChainedRecord[]
 }
@@ -133,12 +126,8 @@ const VERIFY_BATCH = 200
 const VERIFY_TIMEOUT_MS = 15 * 60_000
 
 /** Looks whether the audit is one unbroken chain, on one state of the database. @param known see `ChainCheck` */
-export async function verifyAudit(
-  { store, auditSealer }: AuditParts,
-  { db, caller }: Reading,
-  known?: string,
-): Promise<ChainReport> {
-  const check = new ChainVerifier(auditSealer, known)
+export async function verifyAudit(store: Store, { db, caller }: Reading, known?: string): Promise<ChainReport> {
+  const check = new ChainVerifier(store.auditSealer, known)
   const rows = store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
     reader: readerOf(caller),
     timeoutMs: VERIFY_TIMEOUT_MS,
@@ -159,20 +148,16 @@ const PRUNE_BATCH = 500
  * lasted: neither a clock that was set nor a record with a wrong time cuts off what is new, or keeps what is old. Each cut
  * leaves a record of its own at the new end, by which the chain can still be checked. Returns how many records were cut off.
  */
-export async function pruneAudit(parts: AuditParts, context: Context, maxAgeMs: number): Promise<number> {
+export async function pruneAudit(store: Store, context: Context, maxAgeMs: number): Promise<number> {
   let count = 0
   for (;;) {
-    const batchCount = await context.write((tx) => pruneOldest(parts, tx, maxAgeMs))
+    const batchCount = await context.write((tx) => pruneOldest(store, tx, maxAgeMs))
     count += batchCount
     if (batchCount < PRUNE_BATCH) return count
   }
 }
 
-async function pruneOldest(
-  { store, auditSealer }: AuditParts,
-  { db, clock, record }: WriteContext,
-  maxAgeMs: number,
-): Promise<number> {
+async function pruneOldest(store: Store, { db, clock, record }: WriteContext, maxAgeMs: number): Promise<number> {
   const limit = store.auditElapsed() - maxAgeMs
   const ages = await db
     .selectFrom('audit_records')
@@ -190,11 +175,11 @@ async function pruneOldest(
     .orderBy('n')
     .execute()
   // The age of a record that was changed means nothing: it goes with a later one that is intact.
-  const end = candidates.findLastIndex((record) => record.elapsed < limit && auditSealer.isIntact(record))
+  const end = candidates.findLastIndex((record) => record.elapsed < limit && store.auditSealer.isIntact(record))
   const old = candidates.slice(0, end + 1)
   const [first, last] = [old[0], old.at(-1)]
   if (!first || !last) return 0
-  const check = new ChainVerifier(auditSealer)
+  const check = new ChainVerifier(store.auditSealer)
   for (const record of old) check.add(record)
   await sql`delete from audit_records where n <= ${last.n}`.execute(db)
   const { findings } = check

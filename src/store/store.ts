@@ -1,5 +1,6 @@
 // What the rest of the controller knows of storage: reads, grouped durable writes, streams, events after commit.
 import type { Compilable, Kysely, Transaction } from 'kysely'
+import type { AuditSealer } from './audit-seal.ts'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 import type { Projections } from './projection.ts'
@@ -14,6 +15,8 @@ export interface TransactionScope {
 }
 
 export interface Store {
+  /** Seals its audit records, and verifies their seals. */
+  readonly auditSealer: AuditSealer
   /** For reading; any statement that would change something is refused. */
   readonly db: Kysely<Database>
   /**

@@ -296,14 +296,14 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   }
 
   async function signInAll(plain: PlainNetwork): Promise<void> {
-    const { store, sessions: apiSessions } = world.controller
+    const { store, auth } = world.controller
     const rows = await store.db.selectFrom('api_sessions').select('identityId').execute()
     const signedIn = new Set(rows.map(({ identityId }) => identityId))
     await world.system.write(async (tx) => {
       for (const { id, attributes } of plain.identities) {
         if (signedIn.has(id)) continue
         const identity = { id, name: id, isAdmin: chance.oneIn(3), authPolicyId: 'default', roleAttributes: attributes }
-        await apiSessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
+        await auth.sessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
       }
     })
   }
@@ -397,7 +397,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       for (let change = 0; change < 4; change++) await alter()
       const plain = await PlainNetwork.read(world)
       await signInAll(plain)
-      const { access, store, sessions: apiSessions } = world.controller
+      const { access, store, auth } = world.controller
       const get = async (path: string, token = admin) => (await world.send({ method: 'GET', path, token })).body.data
       const rows = await store.db.selectFrom('api_sessions').select(['id', 'identityId']).execute()
       const whoByService = new Map<string, ListedService[]>()
@@ -406,7 +406,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       }
       for (const { id: apiSessionId, identityId } of rows) {
         const identity = plain.identities.find(({ id }) => id === identityId) as Plain
-        const token = apiSessions.deriveToken(apiSessionId)
+        const token = auth.sessions.deriveToken(apiSessionId)
         const listed = (await get('/edge/client/v1/services?limit=500', token)) as ListedService[]
         const what = (await get(`${MANAGEMENT}/controller/policy/what/${identityId}?limit=500`)) as ListedService[]
         for (const { id: serviceId } of plain.services) {

@@ -122,7 +122,7 @@ describe('without a change', () => {
   })
 
   it('is shared by the sign-ins of an identity', async () => {
-    const { sessions } = world.controller
+    const { sessions } = world.controller.auth
     const again = await world.system.write(async (tx) => {
       const identity = {
         id: who.id,

@@ -118,7 +118,7 @@ describe('a sign-in', () => {
   })
 
   it('costs one comparison at the same price, whoever is asked for and whatever is wrong', async () => {
-    const { passwordHasher } = world.controller
+    const { passwordHasher } = world.controller.auth
     const known = await people.person()
     const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
     const disabled = await people.person()

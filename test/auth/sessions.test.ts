@@ -71,7 +71,7 @@ describe('a session', () => {
     world.clock.advance(MINUTE)
 
     const used = (await own(token)).body.data
-    await world.controller.sessions.flush(world.system)
+    await world.controller.auth.sessions.flush(world.system)
     const written = (await own(token)).body.data
 
     const now = new Date(world.clock.now()).toISOString()
@@ -146,7 +146,7 @@ describe('taking away idle sessions', () => {
     await own(used.token, world)
     world.clock.advance(20 * MINUTE)
 
-    const gone = await world.controller.sessions.sweep(world.system)
+    const gone = await world.controller.auth.sessions.sweep(world.system)
 
     const rows = await world.controller.store.db.selectFrom('api_sessions').select('identityId').execute()
     expect(gone).toBe(1)
@@ -163,7 +163,7 @@ describe('taking away idle sessions', () => {
     for (const { token } of used) await own(token, world)
     world.clock.advance(1000)
 
-    const gone = await world.controller.sessions.sweep(world.system)
+    const gone = await world.controller.auth.sessions.sweep(world.system)
 
     expect(gone).toBe(1)
     expect((await own(idle.token, world)).status).toBe(401)
@@ -177,7 +177,7 @@ it('taking away idle sessions gets through more of them than one transaction tak
   await Promise.all(Array.from({ length: 600 }, () => world.signIn()))
   world.clock.advance(30 * MINUTE)
 
-  const gone = await world.controller.sessions.sweep(world.system)
+  const gone = await world.controller.auth.sessions.sweep(world.system)
 
   expect(gone).toBe(600)
   await world.close()

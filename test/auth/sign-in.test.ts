@@ -138,8 +138,8 @@ describe('signing in', () => {
       .orderBy('n', 'desc')
       .limit(1)
       .execute()
-    const policy = controller.authPolicies.get(newest?.id ?? '')
-    controller.authPolicies.apply([
+    const policy = controller.auth.policies.get(newest?.id ?? '')
+    controller.auth.policies.apply([
       {
         operation: 'update',
         audit: 'none',

@@ -48,8 +48,8 @@ const jumps = async (at = world) => {
 }
 /** What the controller does in the background all the time. Returns how many sessions went. */
 const sweep = async () => {
-  await world.controller.sessions.flush(world.system)
-  return world.controller.sessions.sweep(world.system)
+  await world.controller.auth.sessions.flush(world.system)
+  return world.controller.auth.sessions.sweep(world.system)
 }
 const iso = (time: number) => new Date(time).toISOString()
 /** The same directory, opened again by a process that knows nothing of the one before. */
@@ -70,9 +70,9 @@ describe.each([
     await isAlive(used.token)
     world.clock.set(step)
 
-    const gone = await world.controller.sessions.sweep(world.system)
+    const gone = await world.controller.auth.sessions.sweep(world.system)
     const alive = [await isAlive(used.token), await isAlive(unused.token)]
-    await world.controller.sessions.flush(world.system)
+    await world.controller.auth.sessions.flush(world.system)
     await restart()
 
     expect([gone, ...alive]).toEqual([0, true, true])
@@ -101,12 +101,12 @@ describe.each([
     world.clock.set(step)
     const before = await audited()
 
-    expect(await pruneAudit(world.controller, world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.controller.store, world.system, RETENTION)).toBe(0)
     expect(await audited()).toEqual(before)
     world.clock.advance(RETENTION + MINUTE)
     const fresh = await managementOf(world)
     await fresh.make('services', { name: 'new', encryptionRequired: true })
-    await pruneAudit(world.controller, world.system, RETENTION)
+    await pruneAudit(world.controller.store, world.system, RETENTION)
 
     expect(await audited()).not.toContain('create old')
     expect(await audited()).toContain('create new')
@@ -136,7 +136,7 @@ describe.each([
     world.clock.set(-step)
 
     expect([await sweep(), await isAlive(token)]).toEqual([0, true])
-    expect(await pruneAudit(world.controller, world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.controller.store, world.system, RETENTION)).toBe(0)
     await restart()
     expect(await isAlive(token)).toBe(true)
   })
@@ -164,7 +164,7 @@ describe('what is not a jump', () => {
 
     expect(await jumps()).toEqual([])
     expect([(await sweep()) > 0, await isAlive(token)]).toEqual([true, false])
-    expect(await pruneAudit(world.controller, world.system, RETENTION)).toBeGreaterThan(0)
+    expect(await pruneAudit(world.controller.store, world.system, RETENTION)).toBeGreaterThan(0)
     expect(await audited()).not.toContain('create old')
   })
 
@@ -178,7 +178,7 @@ describe('what is not a jump', () => {
 
     expect(await jumps()).toEqual([])
     expect([(await sweep()) > 0, await isAlive(token)]).toEqual([true, false])
-    await pruneAudit(world.controller, world.system, RETENTION)
+    await pruneAudit(world.controller.store, world.system, RETENTION)
     expect(await audited()).not.toContain('create old')
   })
 
@@ -205,7 +205,7 @@ describe('a start before the last stored time', () => {
     world = await testController({ directory: world.directory, clock: world.clock, log })
 
     const before = await audited()
-    const gone = [await sweep(), await pruneAudit(world.controller, world.system, RETENTION)]
+    const gone = [await sweep(), await pruneAudit(world.controller.store, world.system, RETENTION)]
 
     expect(gone).toEqual([0, 0])
     expect(await audited()).toEqual(before)
@@ -225,7 +225,7 @@ describe('a start before the last stored time', () => {
     world.clock.advance(RETENTION)
     admin = await managementOf(world)
     await service('new')
-    await pruneAudit(world.controller, world.system, RETENTION)
+    await pruneAudit(world.controller.store, world.system, RETENTION)
     expect(await audited()).not.toContain('create old')
   })
 
@@ -256,14 +256,14 @@ describe('the audit is cut by age', () => {
     world.clock.set(step)
     await service('at a wrong time')
     world.clock.set(-step)
-    expect(await pruneAudit(world.controller, world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.controller.store, world.system, RETENTION)).toBe(0)
     world.clock.advance(RETENTION - DAY)
     admin = await managementOf(world)
     await service('new')
-    expect(await pruneAudit(world.controller, world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.controller.store, world.system, RETENTION)).toBe(0)
     world.clock.advance(2 * DAY)
 
-    await pruneAudit(world.controller, world.system, RETENTION)
+    await pruneAudit(world.controller.store, world.system, RETENTION)
 
     const left = await audited()
     expect(left.filter((one) => /old|wrong/.test(one))).toEqual([])
@@ -279,7 +279,7 @@ describe('the audit is cut by age', () => {
     file.close()
     world = await testController({ directory: world.directory, clock: world.clock, log })
 
-    expect(await pruneAudit(world.controller, world.system, RETENTION)).toBe(0)
+    expect(await pruneAudit(world.controller.store, world.system, RETENTION)).toBe(0)
   })
 
   it('with a note of what was wrong with what it cuts off', async () => {
@@ -293,7 +293,7 @@ describe('the audit is cut by age', () => {
     admin = await managementOf(world)
     await service('new')
 
-    expect(await pruneAudit(world.controller, world.system, RETENTION)).toBeGreaterThan(1)
+    expect(await pruneAudit(world.controller.store, world.system, RETENTION)).toBeGreaterThan(1)
 
     const { findings } = await admin.get('/controller/audit/verify')
     expect(findings).toEqual([expect.stringMatching(/were cut off: the audit record 2 was changed/)])
@@ -306,13 +306,13 @@ describe('the audit is cut by age', () => {
     admin = await managementOf(world)
     await service('two')
     world.clock.advance(31 * DAY)
-    await pruneAudit(world.controller, world.system, RETENTION)
+    await pruneAudit(world.controller.store, world.system, RETENTION)
     const file = new Sqlite(getDataPaths(world.directory).database)
     file.exec('delete from audit_records where n = (select min(n) from audit_records)')
     file.close()
     world.clock.advance(60 * DAY)
     admin = await managementOf(world)
-    await pruneAudit(world.controller, world.system, RETENTION)
+    await pruneAudit(world.controller.store, world.system, RETENTION)
 
     const { findings } = await admin.get('/controller/audit/verify')
 

@@ -36,7 +36,7 @@ function comparedBefore(): number {
 let begunAtArrival = 0
 
 function noteArrival() {
-  const { passwordHasher } = world.controller
+  const { passwordHasher } = world.controller.auth
   const verify = passwordHasher.verify.bind(passwordHasher)
   vi.spyOn(passwordHasher, 'verify').mockImplementation((hash, password, context) => {
     if (password === PASSWORD) begunAtArrival = vi.mocked(argon2.verify).mock.calls.length

@@ -36,7 +36,7 @@ async function refusals() {
 
 const counts = async () => (await refusals()).map(({ address, count }) => `${address}: ${count}`)
 
-const flush = () => world.controller.refusals.flush(world.controller.contexts)
+const flush = () => world.controller.auth.failedSignIns.flush(world.controller.contexts)
 
 async function presentNothing(times: number, from: string) {
   for (let at = 0; at < times; at++) await world.send({ method: 'POST', path: BY_CERTIFICATE, from })

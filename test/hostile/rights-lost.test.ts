@@ -39,7 +39,7 @@ afterAll(() => world.close())
 beforeEach(async () => {
   victim = await people.person({ isAdmin: true })
   token = await people.sessionOf(victim)
-  sessionId = world.controller.sessions.use(token, world.clock.now())?.id ?? ''
+  sessionId = world.controller.auth.sessions.use(token, world.clock.now())?.id ?? ''
 })
 
 /** Ways to lose a right, as administrators take it, and the reason that the caller is told. */
@@ -283,7 +283,7 @@ describe('what the controller writes down of a caller', () => {
     await losses['its session is ended']?.apply()
     world.clock.advance(61_000)
 
-    await world.controller.refusals.flush(world.controller.contexts)
+    await world.controller.auth.failedSignIns.flush(world.controller.contexts)
 
     const query = world.controller.store.db.selectFrom('audit_records').select(['actorId', 'count'])
     const records = await query.where('operation', '=', 'refuse').where('actorId', '=', victim.id).execute()

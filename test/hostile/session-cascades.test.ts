@@ -90,7 +90,7 @@ const ends: Readonly<Record<string, (victim: Dialer) => Promise<unknown>>> = {
     Promise.all(tokens.map((token) => world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token }))),
   'the end of idleness': async () => {
     world.clock.advance(31 * MINUTE)
-    await world.controller.sessions.sweep(world.system)
+    await world.controller.auth.sessions.sweep(world.system)
     people = await People.in(world)
   },
   disabling: ({ id }) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
@@ -246,7 +246,7 @@ describe('ending many sessions', () => {
     })
 
     world.clock.advance(31 * MINUTE)
-    await world.controller.sessions.sweep(world.system)
+    await world.controller.auth.sessions.sweep(world.system)
 
     expect(ended).toEqual([2_000, 2_000, 1_001])
     await world.close()

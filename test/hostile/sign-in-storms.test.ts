@@ -140,7 +140,7 @@ describe('repeated sign-ins', () => {
     const atOnce = await signIns(person)
     world.clock.advance(HOUR)
 
-    await world.controller.signIns.flush(world.controller.contexts)
+    await world.controller.auth.signIns.flush(world.controller.contexts)
 
     const common = { address: HERE, method: 'password', operation: 'create' }
     expect(atOnce).toMatchObject([{ ...common, count: 1 }])
@@ -178,7 +178,7 @@ describe('repeated sign-ins', () => {
     await people.signIn(person, {}, HERE)
     await people.signIn({ ...person, password: 'wrong horse' }, {}, HERE)
     world.clock.advance(HOUR)
-    await world.controller.signIns.flush(world.controller.contexts)
+    await world.controller.auth.signIns.flush(world.controller.contexts)
 
     expect(await signIns(person)).toHaveLength(1)
   })

@@ -195,7 +195,7 @@ describe('the chain of audit records', () => {
     world.clock.advance(30 * DAY)
     await service('new')
 
-    const gone = await pruneAudit(world.controller, world.system, DAY)
+    const gone = await pruneAudit(world.controller.store, world.system, DAY)
 
     expect(gone).toBe(last.id)
     const [cut, kept, ...others] = await listed()
@@ -209,8 +209,8 @@ describe('the chain of audit records', () => {
     const { last } = await verified()
     world.clock.advance(30 * DAY)
 
-    await pruneAudit(world.controller, world.system, 0)
-    await pruneAudit(world.controller, world.system, -1)
+    await pruneAudit(world.controller.store, world.system, 0)
+    await pruneAudit(world.controller.store, world.system, -1)
 
     expect((await verified()).first.id).toBeGreaterThanOrEqual(last.id)
     expect((await verified()).isWhole).toBe(true)

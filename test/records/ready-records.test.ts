@@ -31,7 +31,7 @@ describe('remembered records', () => {
     }
     const context = world.system
     // Room for all services and for a fraction of the identities.
-    const records = new RecordCache(world.controller, 60_000)
+    const records = new RecordCache(world.controller.records, 60_000)
     // Remembered ones need no database.
     const { db: _, ...withoutDatabase } = context
     const isRemembered = async (resource: AnyResource, id: string) => {
@@ -63,9 +63,9 @@ describe('remembered records', () => {
       .execute()
     const keys = rows.map(({ n }) => n)
 
-    const byIds = new RecordCache(world.controller, 20_000)
+    const byIds = new RecordCache(world.controller.records, 20_000)
     for (const id of ids.slice(0, SOME)) await byIds.byId(context, identities, id)
-    const byKeys = new RecordCache(world.controller, 20_000)
+    const byKeys = new RecordCache(world.controller.records, 20_000)
     await byKeys.byKeys(context, identities, keys.slice(0, SOME))
 
     expect((await byIds.byIds(context, identities, ids)).map(({ id }) => id)).toEqual(ids)

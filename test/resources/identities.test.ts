@@ -194,7 +194,7 @@ describe('a disabled identity', () => {
 
 describe('the trace of an identity', () => {
   const trace = (id: string, spec: object) => manage.call('PUT', `/identities/${id}/trace`, spec)
-  const inForce = (id: string) => world.controller.traces.get(id, world.clock.now())
+  const inForce = (id: string) => world.controller.routers.traces.get(id, world.clock.now())
 
   it('lasts as long as was said', async () => {
     const id = await make()

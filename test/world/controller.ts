@@ -133,13 +133,13 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     return system.write(async (tx) => {
       const entity = newEntity(tx, identities, { typeId: 'Default', isAdmin: false, ...values, name })
       await controller.entities.insert(tx, identities, entity)
-      const session = await controller.sessions.insert(tx, {
+      const session = await controller.auth.sessions.insert(tx, {
         identity: entity as unknown as SessionIdentity,
         authenticatorId: 'none',
         ipAddress: '127.0.0.1',
         configTypes: [],
       })
-      return { id: entity.id, token: controller.sessions.deriveToken(session.id) }
+      return { id: entity.id, token: controller.auth.sessions.deriveToken(session.id) }
     })
   }
 

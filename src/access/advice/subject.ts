@@ -20,7 +20,7 @@ export interface AdvisedIdentity extends NamedRoleBearer {
 /** What advice is worked out with. */
 export interface AdviceParts {
   readonly access: Access
-  readonly authPolicies: AuthPolicyCache
+  readonly auth: { readonly policies: AuthPolicyCache }
 }
 
 /** What every link is worked out from. */
@@ -35,7 +35,7 @@ export interface AdviceQuestion {
 
 /** @throws NOT_FOUND */
 export async function readQuestion(
-  { access, authPolicies }: AdviceParts,
+  { access, auth }: AdviceParts,
   context: Context,
   identityId: string,
   serviceId: string,
@@ -53,7 +53,14 @@ export async function readQuestion(
     .where('id', '=', serviceId)
     .executeTakeFirst()
   if (!service) throw notFoundError('service', serviceId)
-  return { context, access, authPolicies, identity: withAttributes(identity), service: withAttributes(service), type }
+  return {
+    context,
+    access,
+    authPolicies: auth.policies,
+    identity: withAttributes(identity),
+    service: withAttributes(service),
+    type,
+  }
 }
 
 function withAttributes<R extends { readonly roleAttributes: string }>(row: R): R & { attributes: string[] } {

@@ -5,5 +5,5 @@ import type { Step } from '../sign-in-attempt.ts'
 export const comparePassword: Step = async (attempt) => {
   const { parts, context, authenticator, credentials } = attempt
   const hash = authenticator?.passwordHash ?? undefined
-  attempt.isPasswordCorrect = await parts.passwordHasher.verify(hash, credentials.password ?? '', context)
+  attempt.isPasswordCorrect = await parts.auth.passwordHasher.verify(hash, credentials.password ?? '', context)
 }

@@ -4,5 +4,5 @@ import type { Step } from '../sign-in-attempt.ts'
 
 /** @throws SERVER_TOO_MANY_REQUESTS if the identity signs in too often */
 export const limitSignInRate: Step = ({ parts, context, identity }) => {
-  parts.signIns.requireRate(identity.id, context.clock.now())
+  parts.auth.signIns.requireRate(identity.id, context.clock.now())
 }

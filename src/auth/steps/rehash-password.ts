@@ -4,7 +4,7 @@ import type { Step } from '../sign-in-attempt.ts'
 
 export const rehashPassword: Step = async (attempt) => {
   const { parts, context, authenticator, credentials } = attempt
-  const { passwordHasher } = parts
+  const { passwordHasher } = parts.auth
   if (!authenticator?.passwordHash || !passwordHasher.needsRehash(authenticator.passwordHash)) return
   try {
     attempt.strongerHash = await passwordHasher.hash(credentials.password ?? '', context)

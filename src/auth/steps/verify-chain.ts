@@ -5,7 +5,7 @@ import type { Step } from '../sign-in-attempt.ts'
 
 /** First with the presented certificates alone, then with the intermediates of the authority. */
 export const verifyChain: Step = (attempt) => {
-  const { clientTrust } = attempt.parts
+  const { clientTrust } = attempt.parts.auth
   const authorities = clientTrust.authoritiesFor(attempt.authenticator)
   if (authorities.length === 0)
     throw new AuthenticationError('UNKNOWN_CREDENTIAL', 'the certificate belongs to no authenticator')

@@ -68,6 +68,7 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
 class SqliteStore implements Store {
   readonly db: Kysely<Database>
   readonly projections: Projections
+  readonly auditSealer: AuditSealer
   readonly #connection: SqliteDatabase
   readonly #guard = new CostGuard()
   readonly #scans: Scans
@@ -91,6 +92,7 @@ class SqliteStore implements Store {
     const { auditSealer, reportError, fail = crash, maxQueueLength = MAX_QUEUE_LENGTH } = options
     const statements = new PreparedStatements(connection)
     const audit = new Audit(auditSealer, clock, readChainHead(connection, auditSealer, clock.now()))
+    this.auditSealer = auditSealer
     this.#audit = audit
     this.#connection = connection
     this.#createdRecords = readNewestAuditRecord(connection)

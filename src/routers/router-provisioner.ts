@@ -24,7 +24,7 @@ const UNVERIFIED = {
   unverifiedCertPem: null,
 } as const
 
-export class Routers {
+export class RouterProvisioner {
   readonly #entities: EntityStore
   readonly #config: Config
 

@@ -1,0 +1,60 @@
+// What signs identities in and holds their sessions, composed.
+import type { Config } from '../config.ts'
+import type { Authority } from '../pki/authority.ts'
+import type { EntityStore } from '../store/entities.ts'
+import type { WatchedClock } from '../watched-clock.ts'
+import { ApiSessions } from './api-sessions.ts'
+import { AuthPolicyCache } from './auth-policies.ts'
+import { ClientTrustStore } from './client-trust.ts'
+import { ExtensionRequests } from './extension-requests.ts'
+import { FailedSignInRecorder } from './failed-sign-ins.ts'
+import { PasswordHasher } from './password-hasher.ts'
+import { Passwords } from './passwords.ts'
+import type { SessionTokens } from './session-tokens.ts'
+import { SignInRecorder } from './sign-in-recorder.ts'
+import { WriteLimits } from './write-limits.ts'
+
+export interface Auth {
+  readonly sessions: ApiSessions
+  readonly policies: AuthPolicyCache
+  readonly extensionRequests: ExtensionRequests
+  readonly passwordHasher: PasswordHasher
+  readonly passwords: Passwords
+  readonly clientTrust: ClientTrustStore
+  readonly signIns: SignInRecorder
+  readonly failedSignIns: FailedSignInRecorder
+  readonly writeLimits: WriteLimits
+}
+
+interface Collaborators {
+  readonly config: Config
+  readonly clock: WatchedClock
+  readonly authority: Authority
+  readonly tokens: SessionTokens
+  readonly entities: EntityStore
+}
+
+/** Its projections (`sessions`, `policies`, `extensionRequests`) are empty until the store starts them. */
+export function createAuth({ config, clock, authority, tokens, entities }: Collaborators): Auth {
+  const policies = new AuthPolicyCache()
+  const sessions = new ApiSessions({
+    entities,
+    tokens,
+    clock,
+    timeout: config['session.timeout'],
+    maxPerIdentity: config['limits.sessionsPerIdentity'],
+  })
+  clock.onStep((milliseconds) => sessions.followClock(milliseconds))
+  const passwordHasher = new PasswordHasher(config['limits.passwordQueue'])
+  return {
+    sessions,
+    policies,
+    extensionRequests: new ExtensionRequests(),
+    passwordHasher,
+    passwords: new Passwords({ entities, hasher: passwordHasher, policies, sessions }),
+    clientTrust: new ClientTrustStore(authority),
+    signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
+    failedSignIns: new FailedSignInRecorder(),
+    writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
+  }
+}
