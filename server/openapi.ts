@@ -138,7 +138,7 @@ function canRetry(status: number): boolean {
 }
 
 function successOf(returns: Returns): '200' | '201' {
-  const isNew = returns.kind === 'created' || (returns.kind === 'record' && returns.isNew)
+  const isNew = returns.kind === 'created' || ('isNew' in returns && returns.isNew)
   return isNew ? '201' : '200'
 }
 

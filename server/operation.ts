@@ -71,8 +71,8 @@ export type Returns =
       /** The record was made just now: the status is 201. */
       readonly isNew?: true
     }
-  /** `isPage`: the envelope says of which page of a list these are the records. */
-  | { readonly kind: 'data'; readonly schema: JsonSchema; readonly isPage?: true }
+  /** `isPage`: the envelope says of which page of a list these are the records. `isNew`: the status is 201. */
+  | { readonly kind: 'data'; readonly schema: JsonSchema; readonly isPage?: true; readonly isNew?: true }
   | { readonly kind: 'empty' }
   /** No envelope: text, or JSON of this schema. */
   | { readonly kind: 'raw'; readonly contentType: string; readonly schema?: JsonSchema }

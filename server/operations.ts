@@ -19,6 +19,7 @@ import { ownAuthenticatorOperations } from './both-apis/own-authenticators.ts'
 import { sessionOperations } from './both-apis/sessions.ts'
 import { enrollOperations } from './client-api/enroll.ts'
 import { clientServiceOperations } from './client-api/services.ts'
+import { sessionCertificateOperations } from './client-api/session-certificates.ts'
 import { apiSessionOperations } from './management-api/api-sessions.ts'
 import { auditOperations } from './management-api/audit.ts'
 import { authenticatorOperations } from './management-api/authenticators.ts'
@@ -63,6 +64,7 @@ export const operations: readonly AnyOperation[] = [
   ...networkTrustOperations,
   ...enrollOperations,
   ...clientServiceOperations,
+  ...sessionCertificateOperations,
   ...sessionOperations,
   ...controllerOperations,
   ...controllerSettingOperations,

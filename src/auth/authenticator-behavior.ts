@@ -12,6 +12,7 @@ import {
   toCertificatePem,
 } from '../pki/certificates.ts'
 import { parseSinglePemBlock } from '../pki/pem.ts'
+import { isSessionCertificate } from '../pki/spiffe.ts'
 import type { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
 import type { ApiSessions } from './api-sessions.ts'
@@ -123,6 +124,9 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
   /** A certificate of the controller's own making, in force when it was issued; its auth policy decides whether it still may be used. */
   #parseOwnCertificate(pem: string): X509Certificate {
     const certificate = parseCertificate(pem)
+    if (isSessionCertificate(certificate)) {
+      throw errors.CERTIFICATE_FAILED_VALIDATION({ field: 'certPem', reason: 'is valid for one API session only' })
+    }
     if (!this.#clientTrust.isOwn(certificate, readNotBefore(certificate))) {
       throw errors.CERTIFICATE_FAILED_VALIDATION({
         field: 'certPem',

@@ -3,7 +3,7 @@ import { createPublicKey, sign } from 'node:crypto'
 import type { JWK } from 'jose'
 import { invalidError } from '../errors.ts'
 import type { Authority } from '../pki/authority.ts'
-import { computeFingerprint, toCertificatePem } from '../pki/certificates.ts'
+import { computeFingerprint } from '../pki/certificates.ts'
 import { toJwtAlgorithm } from './jwts.ts'
 
 /** The public keys, each under the id by which the header of a JWT names it. */
@@ -26,11 +26,11 @@ export interface ChallengeResponse {
 }
 
 /** Proves that the controller holds a key of the set. @throws COULD_NOT_VALIDATE for a key that is not in it */
-export function answerChallenge({ server, bundle }: Authority, keyId: string, nonce: string): ChallengeResponse {
+export function answerChallenge({ server, bundlePem }: Authority, keyId: string, nonce: string): ChallengeResponse {
   const kid = computeFingerprint(server.certificate)
   if (keyId !== kid) throw invalidError('keyId', 'names no key of this controller', keyId)
   const algorithm = toJwtAlgorithm(server.key)
   // RFC 7518 §3.4: signatures of curves are the two numbers side by side, not DER.
   const signature = sign(`sha${algorithm.slice(2)}`, Buffer.from(nonce), { key: server.key, dsaEncoding: 'ieee-p1363' })
-  return { signature: signature.toString('base64url'), algorithm, kid, caPool: bundle.map(toCertificatePem).join('') }
+  return { signature: signature.toString('base64url'), algorithm, kid, caPool: bundlePem }
 }

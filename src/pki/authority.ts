@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import {
+  type AlternativeNames,
   computeFingerprint256,
   type EncodedCertificate,
   encodeCertificate,
@@ -17,6 +18,7 @@ import {
 import { writePrivateFile } from './files.ts'
 import { encodeDistinguishedName } from './names.ts'
 import type { SigningRequest } from './requests.ts'
+import { deriveTrustDomain } from './spiffe.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 const YEAR = 365 * DAY
@@ -26,6 +28,13 @@ const BACKDATE_MS = 60 * 1000
 const LIFETIME_MS = { root: 30 * YEAR, intermediate: 15 * YEAR, server: YEAR, client: YEAR } as const
 const ORGANIZATION = 'Edge Controller'
 
+/** What a client certificate contains beside the subject and the key of its request. */
+export interface ClientCertificateOptions {
+  /** How long it is valid, in milliseconds; one year by default. */
+  readonly lifetimeMs?: number
+  readonly names?: AlternativeNames
+}
+
 /** A certificate with its private key. */
 export interface KeyedCertificate {
   readonly certificate: X509Certificate
@@ -33,6 +42,7 @@ export interface KeyedCertificate {
 }
 
 const getPaths = (directory: string) => ({
+  trustDomain: join(directory, 'trust-domain'),
   rootCertificate: join(directory, 'root.crt'),
   rootKey: join(directory, 'root.key'),
   intermediateCertificate: join(directory, 'intermediate.crt'),
@@ -45,8 +55,16 @@ export class Authority {
   readonly root: X509Certificate
   readonly intermediate: KeyedCertificate
   readonly server: KeyedCertificate
+  /** The trust domain of SPIFFE ids: derived from the first root, and never changed, because issued certificates contain it. */
+  readonly trustDomain: string
 
-  private constructor(root: X509Certificate, intermediate: KeyedCertificate, server: KeyedCertificate) {
+  private constructor(
+    trustDomain: string,
+    root: X509Certificate,
+    intermediate: KeyedCertificate,
+    server: KeyedCertificate,
+  ) {
+    this.trustDomain = trustDomain
     this.root = root
     this.intermediate = intermediate
     this.server = server
@@ -59,6 +77,7 @@ export class Authority {
     const intermediate = issueKeyed(root, 'authority', 'Edge Controller Intermediate', now, LIFETIME_MS.intermediate)
     const server = issueKeyed(intermediate, 'server', hosts[0] ?? 'localhost', now, LIFETIME_MS.server, hosts)
     const contents: readonly (readonly [string, string])[] = [
+      [files.trustDomain, `${deriveTrustDomain(root.certificate)}\n`],
       [files.rootKey, toKeyPem(root.key)],
       [files.rootCertificate, toCertificatePem(root.certificate)],
       [files.intermediateKey, toKeyPem(intermediate.key)],
@@ -77,13 +96,15 @@ export class Authority {
   /** Loads the files of `make`. Renews the server certificate, with the same key, if it expires soon or lacks a host. */
   static load(directory: string, hosts: readonly string[], now: Instant): Authority {
     const files = getPaths(directory)
+    const trustDomain = parseFile(files.trustDomain, (content) => content.toString().trim())
     const root = readCertificate(files.rootCertificate)
     const intermediate = readKeyed(files.intermediateCertificate, files.intermediateKey)
     const server = readKeyed(files.serverCertificate, files.serverKey)
-    if (isServerCertificateValid(server.certificate, hosts, now)) return new Authority(root, intermediate, server)
+    if (isServerCertificateValid(server.certificate, hosts, now))
+      return new Authority(trustDomain, root, intermediate, server)
     const renewed = { key: server.key, certificate: issueServerCertificate(intermediate, server.key, hosts, now) }
     writePrivateFile(files.serverCertificate, toCertificatePem(renewed.certificate))
-    return new Authority(root, intermediate, renewed)
+    return new Authority(trustDomain, root, intermediate, renewed)
   }
 
   /** The chain of the TLS server: its certificate and the intermediate, without the root. */
@@ -100,20 +121,30 @@ export class Authority {
     return [this.root, this.intermediate.certificate]
   }
 
+  /** The PEM of all authorities, which clients store. */
+  get bundlePem(): string {
+    return this.bundle.map(toCertificatePem).join('')
+  }
+
   /** SHA-256 of the root, lower-case hex: a person compares it, and a profile pins it. */
   get rootFingerprint(): string {
     return computeFingerprint256(this.root)
   }
 
-  /** Issues a client certificate for one year; alternative names of the request are ignored. */
-  issueClient(request: SigningRequest, now: Instant): EncodedCertificate {
+  /** Issues a client certificate. Alternative names of the request are ignored. */
+  issueClient(
+    request: SigningRequest,
+    now: Instant,
+    { lifetimeMs = LIFETIME_MS.client, names = {} }: ClientCertificateOptions = {},
+  ): EncodedCertificate {
     return encodeCertificate(
       {
         purpose: 'client',
         subject: request.subject,
         publicKeyInfo: request.publicKeyInfo,
         notBefore: now - BACKDATE_MS,
-        notAfter: now + LIFETIME_MS.client,
+        notAfter: now + lifetimeMs,
+        names,
       },
       this.intermediate,
     )

@@ -6,15 +6,17 @@ import { DerError, DerReader, der, type Element } from './der.ts'
 const MAX_NAME_BYTES = 2048
 
 const OBJECT_IDENTIFIER = 0x06
+const UTF8_STRING = 0x0c
+const BMP_STRING = 0x1e
 
 /** The string types that a name may have, each with its test of well-formed content. */
 const TEXT_TYPES: Readonly<Record<number, (content: Buffer) => boolean>> = {
-  12: isUtf8, // UTF8String
+  [UTF8_STRING]: isUtf8,
   18: () => true, // NumericString
   19: () => true, // PrintableString
   20: () => true, // TeletexString
   22: () => true, // IA5String
-  30: isBasicPlane, // BMPString
+  [BMP_STRING]: isBasicPlane,
 }
 
 /** Returns the DER of a name with one organization and one common name. */
@@ -53,4 +55,48 @@ function isIdentifier({ tag, content }: Element): boolean {
 function isBasicPlane(content: Buffer): boolean {
   if (content.length % 2 !== 0) return false
   return content.every((byte, at) => at % 2 === 1 || byte < 0xd8 || byte > 0xdf)
+}
+
+// The short names of RFC 4514 §3, and those that Go's libraries add. Clients compare the text.
+const ATTRIBUTE_NAMES: Readonly<Record<string, string>> = {
+  '2.5.4.3': 'CN',
+  '2.5.4.5': 'SERIALNUMBER',
+  '2.5.4.6': 'C',
+  '2.5.4.7': 'L',
+  '2.5.4.8': 'ST',
+  '2.5.4.9': 'STREET',
+  '2.5.4.10': 'O',
+  '2.5.4.11': 'OU',
+  '2.5.4.17': 'POSTALCODE',
+}
+
+/** Returns the text of a name (RFC 4514): its parts in reverse order. @throws DerError unless `assertReadableName` accepts it */
+export function formatName(bytes: Buffer): string {
+  const parts: string[] = []
+  const sets = new DerReader(bytes).sequence()
+  while (!sets.isAtEnd) {
+    const attributes = sets.set()
+    const values: string[] = []
+    while (!attributes.isAtEnd) values.push(formatAttribute(attributes.sequence()))
+    parts.unshift(values.join('+'))
+  }
+  return parts.join(',')
+}
+
+function formatAttribute(attribute: DerReader): string {
+  const oid = attribute.oid()
+  const value = attribute.next()
+  const name = ATTRIBUTE_NAMES[oid]
+  return name ? `${name}=${escapeValue(decodeText(value))}` : `${oid}=#${value.bytes.toString('hex')}`
+}
+
+function decodeText({ tag, content }: Element): string {
+  if (tag === UTF8_STRING) return content.toString('utf8')
+  // A copy, because swapping works in place.
+  return tag === BMP_STRING ? Buffer.from(content).swap16().toString('utf16le') : content.toString('latin1')
+}
+
+/** RFC 4514 §2.4. */
+function escapeValue(value: string): string {
+  return value.replace(/[,+"\\<>;]|^[ #]| $/g, (character) => `\\${character}`)
 }

@@ -19,6 +19,7 @@ import { serviceConfigs } from './service-configs.ts'
 import { serviceEdgeRouterPolicies } from './service-edge-router-policies.ts'
 import { servicePolicies } from './service-policies.ts'
 import { services } from './services.ts'
+import { sessionCertificates } from './session-certificates.ts'
 import { sessions } from './sessions.ts'
 import { terminators } from './terminators.ts'
 
@@ -36,6 +37,7 @@ export const resources = [
   authenticators,
   enrollments,
   apiSessions,
+  sessionCertificates,
   sessions,
   postureCheckTypes,
   postureChecks,

@@ -25,11 +25,6 @@ const ON_BOTH = [
 export const STILL_TO_COME: Readonly<Record<Api, readonly string[]>> = {
   client: [
     ...ON_BOTH,
-    // Certificates that sessions are given.
-    'GET /current-api-session/certificates',
-    'POST /current-api-session/certificates',
-    'GET /current-api-session/certificates/{}',
-    'DELETE /current-api-session/certificates/{}',
     // Enrollment of routers.
     'POST /enroll/erott',
     'POST /enroll/extend/router',

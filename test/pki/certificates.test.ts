@@ -1,6 +1,6 @@
 // Certificates and requests, held against another implementation.
-import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto'
-import { mkdtempSync, readdirSync, statSync } from 'node:fs'
+import { createHash, generateKeyPairSync, sign, X509Certificate } from 'node:crypto'
+import { copyFileSync, mkdtempSync, readdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ import { Authority } from '../../src/pki/authority.ts'
 import { computeFingerprint, readNotAfter, readNotBefore, toCertificatePem } from '../../src/pki/certificates.ts'
 import { buildChain } from '../../src/pki/chains.ts'
 import { DerReader, der } from '../../src/pki/der.ts'
-import { encodeDistinguishedName } from '../../src/pki/names.ts'
+import { encodeDistinguishedName, formatName } from '../../src/pki/names.ts'
 import { toPem } from '../../src/pki/pem.ts'
 import { decodeCertificates, encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { readSigningRequest, type SigningRequest } from '../../src/pki/requests.ts'
@@ -119,6 +119,24 @@ describe('the server certificate', () => {
     const { root, intermediate, server } = authority
 
     expect(buildChain(server.certificate, [intermediate.certificate], [root], { now: NOW })).toHaveLength(3)
+  })
+})
+
+describe('the trust domain', () => {
+  it('is the beginning of the SHA-256 of the root', () => {
+    const digest = createHash('sha256').update(authority.root.raw).digest('hex')
+
+    expect(authority.trustDomain).toBe(digest.slice(0, 32))
+  })
+
+  it('stays the same if another root takes the place of the first', () => {
+    const { directory: own, authority: before } = newAuthority()
+    copyFileSync(join(directory, 'root.crt'), join(own, 'root.crt'))
+
+    const after = Authority.load(own, ['controller.example'], NOW)
+
+    expect(after.rootFingerprint).not.toBe(before.rootFingerprint)
+    expect(after.trustDomain).toBe(before.trustDomain)
   })
 })
 
@@ -267,6 +285,8 @@ describe('the name in a request', () => {
 
   const name = (type: Buffer, value: Buffer) => der.sequence(der.set(der.sequence(type, value)))
   const commonName = der.oid('2.5.4.3')
+  const unit = der.sequence(der.oid('2.5.4.11'), der.utf8('y'))
+  const nameOfTwoValues = der.sequence(der.set(der.sequence(commonName, der.utf8('x')), unit))
   const text = (tag: number, content: Buffer) => Buffer.concat([Buffer.from([tag, content.length]), content])
 
   it.each([
@@ -294,6 +314,20 @@ describe('the name in a request', () => {
     ['more than anybody needs', name(commonName, der.utf8('x'.repeat(3_000)))],
   ])('is refused where it is %s', (_what, subject) => {
     expect(() => readSigningRequest(requestFor(subject))).toThrow(/request/)
+  })
+
+  it.each([
+    ['its parts in reverse order', encodeDistinguishedName('a company', 'a device'), 'CN=a device,O=a company'],
+    ['the values of one part with a plus', nameOfTwoValues, 'CN=x+OU=y'],
+    ['escaped characters', name(commonName, der.utf8('a, "b" + c; <d> \\')), 'CN=a\\, \\"b\\" \\+ c\\; \\<d\\> \\\\'],
+    ['spaces and a hash at the ends', name(commonName, der.utf8(' # ')), 'CN=\\ #\\ '],
+    ['a hash at the beginning', name(commonName, der.utf8('#1')), 'CN=\\#1'],
+    ['text of two bytes a character', name(commonName, text(0x1e, Buffer.from('004100fc', 'hex'))), 'CN=Aü'],
+    ['text of one byte a character', name(commonName, text(0x14, Buffer.from([0xe9]))), 'CN=é'],
+    ['the DER of an attribute without a short name', name(der.oid('1.2.3'), der.utf8('x')), '1.2.3=#0c0178'],
+    ['nothing for an empty name', der.sequence(), ''],
+  ])('is written as text with %s', (_what, subject, expected) => {
+    expect(formatName(subject)).toBe(expected)
   })
 
   it('is refused, or can be read in the certificate, whichever of its bytes is another', () => {

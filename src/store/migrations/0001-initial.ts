@@ -205,6 +205,18 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     },
   )
   await records(
+    'session_certificates',
+    [
+      ['apiSessionId', 'text'],
+      ['subject', 'text'],
+      ['fingerprint', 'text'],
+      ['validFrom', 'integer'],
+      ['validTo', 'integer'],
+      ['certificate', 'text'],
+    ],
+    { references: { apiSessionId: 'api_sessions' } },
+  )
+  await records(
     'sessions',
     [
       ['apiSessionId', 'text'],
