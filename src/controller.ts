@@ -125,9 +125,9 @@ async function assemble(
   const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
   const auth = createAuth({ config, clock, authority, tokens, entities })
-  const { sessions, policies, extensionRequests } = auth
+  const { sessions, policies, extensionRequests, verifiedMfa } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
-  await store.projections.start(access, sessions, policies, extensionRequests, references, records.cache)
+  await store.projections.start(access, sessions, policies, extensionRequests, verifiedMfa, references, records.cache)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
   const routers: Routers = {

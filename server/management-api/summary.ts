@@ -23,7 +23,7 @@ const counted: Readonly<Record<string, string>> = {
   externalJwtSigners: 'external-jwt-signers',
   identities: 'identities',
   identityTypes: 'identity-types',
-  mfas: 'mfas',
+  mfas: 'mfa-enrollments',
   postureCheckTypes: 'posture-check-types',
   postureChecks: 'posture-checks',
   routers: 'routers',

@@ -9,12 +9,18 @@ import type { AuditDetail, Entity } from '../resources/define.ts'
 import { sessions as serviceSessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { type EntityStore, newEntity, toResourceNoun } from '../store/entities.ts'
+import { type EntityStore, get, newEntity, toResourceNoun } from '../store/entities.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
 import type { Projection } from '../store/projection.ts'
 import { isOneOf } from '../store/untyped.ts'
 import type { Method } from './authentication-methods.ts'
-import { internConfigTypes, type LiveSession, LiveSessions, type SessionIdentity } from './live-sessions.ts'
+import {
+  internConfigTypes,
+  type LiveSession,
+  LiveSessions,
+  type SessionIdentity,
+  type TotpProgress,
+} from './live-sessions.ts'
 import { hashToken, type SessionTokens } from './session-tokens.ts'
 
 /** The result of a sign-in. */
@@ -161,6 +167,7 @@ export class ApiSessions implements Projection {
       configTypes: [...signIn.configTypes],
       tokenHash: hashToken(this.#tokens.derive(id)),
       isMfaComplete: false,
+      mfaPassedAt: null,
       lastActivityAt: tx.clock.now(),
     })
     this.#newIdentities.set(draft, identity)
@@ -192,6 +199,26 @@ export class ApiSessions implements Projection {
       .slice(0, Math.min(surplus, BATCH))
     const surplusIds = leastRecentlyUsed.map(({ id }) => id)
     await this.#entities.removeAllIn(tx, apiSessions, surplusIds, 'none')
+  }
+
+  /** Stores that a session passed a TOTP code now. @throws NOT_FOUND if it has ended */
+  async completeTotp(tx: WriteContext, id: string): Promise<void> {
+    const passed = { owesTotp: true, isMfaComplete: true, mfaPassedAt: tx.clock.now() }
+    await this.#entities.update(tx, apiSessions, await get(tx, apiSessions, id), passed)
+  }
+
+  /** Forgets when the sessions of an identity passed a code, because its factor was removed. They stay as complete as they were. */
+  async forgetTotp(tx: WriteContext, identityId: string): Promise<void> {
+    const rows = await tx.db
+      .selectFrom('api_sessions')
+      .select('id')
+      .where('identityId', '=', identityId)
+      .where('mfaPassedAt', 'is not', null)
+      .execute()
+    for (const { id } of rows) {
+      const session = await get(tx, apiSessions, id)
+      await this.#entities.update(tx, apiSessions, session, { mfaPassedAt: null }, undefined, 'none')
+    }
   }
 
   /** Revokes the selected sessions. Returns how many. */
@@ -294,6 +321,8 @@ export class ApiSessions implements Projection {
       if (resource === 'identities' && after) this.#live.update(after as unknown as SessionIdentity)
       if (resource !== apiSessions.plural) continue
       if (operation === 'create') this.#addCreated(after as unknown as Entity<typeof apiSessions>)
+      if (operation === 'update' && after)
+        this.#live.updateTotp(id, toTotpProgress(after as unknown as Entity<typeof apiSessions>))
       if (operation === 'delete') this.#remove(id)
     }
   }
@@ -301,15 +330,14 @@ export class ApiSessions implements Projection {
   #addCreated(entity: Entity<typeof apiSessions>): void {
     const identity = this.#newIdentities.get(entity)
     if (!identity) return
-    const { id, createdAt, configTypes, owesTotp, isMfaComplete: isTotpComplete, lastActivityAt } = entity
+    const { id, createdAt, configTypes, lastActivityAt } = entity
     this.#live.add({
       id,
       tokenHash: entity.tokenHash,
       identity,
       createdAt,
       configTypes: internConfigTypes(configTypes),
-      owesTotp,
-      isTotpComplete,
+      ...toTotpProgress(entity),
       lastActivityAt,
     })
   }
@@ -322,12 +350,25 @@ export class ApiSessions implements Projection {
   }
 }
 
+function toTotpProgress({ owesTotp, isMfaComplete, mfaPassedAt }: Entity<typeof apiSessions>): TotpProgress {
+  return { owesTotp, isTotpComplete: isMfaComplete, mfaPassedAt }
+}
+
 function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
   return db
     .selectFrom('api_sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
     .select(['session.n', 'session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
-    .select(['owesTotp', 'isMfaComplete', 'identityId', 'name', 'isAdmin', 'authPolicyId', 'roleAttributes'])
+    .select([
+      'owesTotp',
+      'isMfaComplete',
+      'mfaPassedAt',
+      'identityId',
+      'name',
+      'isAdmin',
+      'authPolicyId',
+      'roleAttributes',
+    ])
     .where('lastActivityAt', '>', cutoff)
     .where('session.n', '>', after)
     .orderBy('session.n')
@@ -353,6 +394,7 @@ function liveSessionFromRow(row: LiveRow): LiveSession {
     configTypes: internConfigTypes(JSON.parse(row.configTypes) as string[]),
     owesTotp: row.owesTotp === 1,
     isTotpComplete: row.isMfaComplete === 1,
+    mfaPassedAt: row.mfaPassedAt,
     lastActivityAt,
   }
 }

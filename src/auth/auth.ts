@@ -12,12 +12,14 @@ import { PasswordHasher } from './password-hasher.ts'
 import { Passwords } from './passwords.ts'
 import type { SessionTokens } from './session-tokens.ts'
 import { SignInRecorder } from './sign-in-recorder.ts'
+import { VerifiedMfa } from './verified-mfa.ts'
 import { WriteLimits } from './write-limits.ts'
 
 export interface Auth {
   readonly sessions: ApiSessions
   readonly policies: AuthPolicyCache
   readonly extensionRequests: ExtensionRequests
+  readonly verifiedMfa: VerifiedMfa
   readonly passwordHasher: PasswordHasher
   readonly passwords: Passwords
   readonly clientTrust: ClientTrustStore
@@ -34,7 +36,7 @@ interface Collaborators {
   readonly entities: EntityStore
 }
 
-/** Its projections (`sessions`, `policies`, `extensionRequests`) are empty until the store starts them. */
+/** Its projections (`sessions`, `policies`, `extensionRequests`, `verifiedMfa`) are empty until the store starts them. */
 export function createAuth({ config, clock, authority, tokens, entities }: Collaborators): Auth {
   const policies = new AuthPolicyCache()
   const sessions = new ApiSessions({
@@ -50,6 +52,7 @@ export function createAuth({ config, clock, authority, tokens, entities }: Colla
     sessions,
     policies,
     extensionRequests: new ExtensionRequests(),
+    verifiedMfa: new VerifiedMfa(),
     passwordHasher,
     passwords: new Passwords({ entities, hasher: passwordHasher, policies, sessions }),
     clientTrust: new ClientTrustStore(authority),

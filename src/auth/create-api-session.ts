@@ -8,7 +8,7 @@ import { find } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { AuthenticationError, type AuthenticatorMatch } from './authentication-methods.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
-import { readPasswordHash } from './credentials.ts'
+import { findVerifiedMfa, readPasswordHash } from './credentials.ts'
 import { isDisabled } from './disabling.ts'
 import { isPartial } from './second-factors.ts'
 import type { SignInAttempt } from './sign-in-attempt.ts'
@@ -42,8 +42,7 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
       authenticatorId: authenticator.id,
       ipAddress: context.origin.address ?? '',
       configTypes,
-      // True for identities with a verified TOTP, which no identity can have yet.
-      owesTotp: false,
+      owesTotp: (await findVerifiedMfa(tx.db, now.id)).length > 0,
       isCertExtendable: method === 'cert' && authenticator.isIssuedByNetwork,
       improperClientCertChain: !isChainProper,
     }

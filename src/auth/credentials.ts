@@ -1,4 +1,5 @@
 // Prepared queries by which sign-ins look up stored credentials.
+import { sql } from 'kysely'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
 
 /** Finds the authenticator of a folded username. */
@@ -20,4 +21,13 @@ export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) 
 /** Reads the password hash of an authenticator; null for a certificate. */
 export const readPasswordHash = prepareTypedQuery((db, id: string) =>
   db.selectFrom('authenticators').select('passwordHash').where('id', '=', id),
+)
+
+/** Finds the MFA enrollment of an identity, if it is verified. */
+export const findVerifiedMfa = prepareTypedQuery((db, identityId: string) =>
+  db
+    .selectFrom('mfa_enrollments')
+    .select('id')
+    .where('identityId', '=', identityId)
+    .where('isVerified', '=', sql.lit(1)),
 )

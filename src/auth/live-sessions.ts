@@ -17,10 +17,16 @@ export interface LiveSession {
   readonly identity: SessionIdentity
   readonly createdAt: Instant
   readonly configTypes: readonly string[]
-  readonly owesTotp: boolean
-  readonly isTotpComplete: boolean
+  /** The second factor, as `second-factors.ts` reads it. */
+  owesTotp: boolean
+  isTotpComplete: boolean
+  /** When the session last passed a TOTP code; null if it did not. */
+  mfaPassedAt: Instant | null
   lastActivityAt: Instant
 }
+
+/** The members of a session that change when it passes a second factor. */
+export type TotpProgress = Pick<LiveSession, 'owesTotp' | 'isTotpComplete' | 'mfaPassedAt'>
 
 /** An identity with the number of its sessions; it is removed with the last one. */
 type CountedIdentity = SessionIdentity & { sessions: number }
@@ -85,6 +91,12 @@ export class LiveSessions {
     if (!identity) return
     identity.sessions -= 1
     if (identity.sessions === 0) this.#identities.delete(identity.id)
+  }
+
+  /** Updates the second factor of a session. */
+  updateTotp(id: string, { owesTotp, isTotpComplete, mfaPassedAt }: TotpProgress): void {
+    const session = this.#byId.get(id)
+    if (session) Object.assign(session, { owesTotp, isTotpComplete, mfaPassedAt })
   }
 
   /** Updates the shared identity of its sessions. */

@@ -1,5 +1,5 @@
 // Identities: their enrollments and hosting, the sessions that end with them, and what other tables know of them.
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { PolicyScopes } from '../access/policy-scopes.ts'
 import type { ApiSessions } from '../auth/api-sessions.ts'
 import { type DisabledState, isDisabled } from '../auth/disabling.ts'
@@ -39,6 +39,14 @@ const signedInRows = prepareTypedQuery((db, ids: string) =>
     .select('identityId')
     .distinct()
     .where(isElementOf(db, 'identityId', ids)),
+)
+
+const verifiedMfaRows = prepareTypedQuery((db, ids: string) =>
+  db
+    .selectFrom('mfa_enrollments')
+    .select('identityId')
+    .where(isElementOf(db, 'identityId', ids))
+    .where('isVerified', '=', sql.lit(1)),
 )
 
 /** What the behavior of identities works with. */
@@ -120,16 +128,17 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     await this.#sessions.revokeAll(tx, { identityId: id })
   }
 
-  /** Credentials, outstanding enrollments and sessions. */
+  /** Credentials, outstanding enrollments, second factors and sessions. */
   async deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
     const ids = rows.map(({ id }) => id)
     const idList = JSON.stringify(ids)
     const authenticators = await loadAuthenticators(db, idList)
     const enrollments = await this.#loadEnrollments(db, idList)
+    const withMfa = new Set((await verifiedMfaRows(db, idList)).map(({ identityId }) => identityId))
     const signedIn = new Set((await signedInRows(db, idList)).map(({ identityId }) => identityId))
     return ids.map((id) => ({
       hasApiSession: signedIn.has(id),
-      isMfaEnabled: false,
+      isMfaEnabled: withMfa.has(id),
       authenticators: authenticators.get(id) ?? {},
       enrollment: enrollments.get(id) ?? {},
       interfaces: null,

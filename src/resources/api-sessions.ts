@@ -34,9 +34,11 @@ export const apiSessions = defineResource({
     tokenHash: f.text({ access: 'internal', secret: true }),
     ipAddress: f.text({ access: 'read', filter: true }),
     configTypes: f.strings({ access: 'read' }),
-    // A TOTP was verified before the sign-in; what a policy demands beyond that is asked of each request.
+    // The identity had verified TOTP when it signed in; what a policy demands beyond that is asked of each request.
     owesTotp: f.bool({ access: 'internal', filter: 'mfaRequired' }),
     isMfaComplete: f.bool({ access: 'read', filter: 'mfaComplete' }),
+    // When the session last passed a TOTP code; posture checks ask how long ago that was.
+    mfaPassedAt: f.time({ access: 'internal', nullable: true }),
     isCertExtendable: f.bool({ access: 'read' }),
     improperClientCertChain: f.bool({ access: 'read', filter: true }),
     lastActivityAt: f.time({ access: 'read', filter: true }),

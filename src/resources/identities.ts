@@ -115,7 +115,12 @@ export const identities = defineResource({
     }),
     interfaces: { ...listOf(anyObject), nullable: true },
   },
-  dependsOn: { authenticators: ['identityId'], enrollments: ['identityId'], 'api-sessions': ['identityId'] },
+  dependsOn: {
+    authenticators: ['identityId'],
+    enrollments: ['identityId'],
+    'api-sessions': ['identityId'],
+    'mfa-enrollments': ['identityId'],
+  },
   computed: {
     disabled: flag,
     hasEdgeRouterConnection: { ...flag, 'x-offline': null },

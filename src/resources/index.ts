@@ -12,6 +12,7 @@ import { edgeRouters } from './edge-routers.ts'
 import { enrollments } from './enrollments.ts'
 import { identities } from './identities.ts'
 import { identityTypes } from './identity-types.ts'
+import { mfaEnrollments } from './mfa-enrollments.ts'
 import { postureCheckTypes } from './posture-check-types.ts'
 import { postureChecks } from './posture-checks.ts'
 import { routers } from './routers.ts'
@@ -35,6 +36,7 @@ export const resources = [
   identities,
   serviceConfigs,
   authenticators,
+  mfaEnrollments,
   enrollments,
   apiSessions,
   sessionCertificates,

@@ -167,6 +167,17 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     },
   )
   await records(
+    'mfa_enrollments',
+    [
+      ['identityId', 'text'],
+      ['isVerified', 'integer'],
+      ['encryptedSecret', 'text'],
+      ['encryptedRecoveryCodes', 'text'],
+      ['lastUsedStep', 'integer'],
+    ],
+    { unique: [['identityId']], references: { identityId: 'identities' } },
+  )
+  await records(
     'enrollments',
     [
       ['identityId', 'text', 'null'],
@@ -195,6 +206,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['configTypes', 'text'],
       ['owesTotp', 'integer'],
       ['isMfaComplete', 'integer'],
+      ['mfaPassedAt', 'integer', 'null'],
       ['isCertExtendable', 'integer'],
       ['improperClientCertChain', 'integer'],
       ['lastActivityAt', 'integer'],

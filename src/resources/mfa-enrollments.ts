@@ -1,0 +1,25 @@
+// The second factor of an identity: the secret that it shares with an authenticator app, and its recovery codes.
+import { f } from '../schema/fields.ts'
+import { defineResource } from './define.ts'
+
+/** Steps of a time-based code since 1970, up to the largest exact integer. */
+const STEP = { min: 0, max: Number.MAX_SAFE_INTEGER } as const
+
+export const mfaEnrollments = defineResource({
+  name: 'mfa-enrollment',
+  plural: 'mfa-enrollments',
+  summary: 'The second factor of an identity: time-based codes (TOTP), and recovery codes.',
+  fields: {
+    identityId: f.reference('identities', { access: 'internal', unique: true, onDelete: 'cascade' }),
+    // The identity has proven by a code that its app holds the secret. Only then is the factor required of it.
+    isVerified: f.bool({ access: 'read' }),
+    encryptedSecret: f.text({ access: 'internal', secret: true }),
+    encryptedRecoveryCodes: f.text({ access: 'internal', secret: true }),
+    // The step of the last accepted code: that code and all before it are refused, even inside the window.
+    lastUsedStep: f.int({ ...STEP, access: 'internal' }),
+  },
+  // Made and ended by operations of the identity, and ended by administrators.
+  verbs: [],
+  columns: ['isVerified'],
+  example: { create: {}, filter: 'id = "…"' },
+})
