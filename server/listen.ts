@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
+import type { Authority } from '../src/pki/authority.ts'
 import { handleClientError, noteExchange, refuseTunnel } from './client-errors.ts'
 import { Connections } from './connections.ts'
 import { serveInOrder } from './request-order.ts'
@@ -53,6 +54,8 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
   try {
     for (const listener of config.listeners) {
       const server = createTlsServer(app, controller, listener, slowReaders)
+      // Connections that are open keep the certificate that they began with.
+      controller.authority.onChange(() => server.setSecureContext(toSecureContext(controller.authority)))
       server.on('connection', (socket: Socket) => connections.admit(socket))
       servers.push(server)
       await bindListener(server, listener)
@@ -82,16 +85,11 @@ function createTlsServer(
   const { authority, config } = controller
   const server = createServer(
     {
-      key: authority.serverKeyPem,
-      cert: authority.serverChainPem,
-      minVersion: 'TLSv1.2',
+      ...toSecureContext(authority),
       // The handshake accepts any client certificate; the sign-in verifies it. No `ca`, because with one some Node versions
       // return only the leaf.
       requestCert: true,
       rejectUnauthorized: false,
-      // A resumed session would come without the client's intermediates.
-      secureOptions: constants.SSL_OP_NO_TICKET,
-      ciphers: CIPHERS,
       // The only supported protocol. The handshake refuses a client that offers only others.
       ALPNProtocols: ['http/1.1'],
       maxHeaderSize: config['limits.header'],
@@ -117,6 +115,18 @@ function createTlsServer(
   server.on('clientError', handleClientError)
   server.on('connect', refuseTunnel)
   return server
+}
+
+/** What a TLS server takes anew if the certificate changes; nothing of it is carried over from the context before. */
+function toSecureContext({ serverKeyPem, serverChainPem }: Authority) {
+  return {
+    key: serverKeyPem,
+    cert: serverChainPem,
+    minVersion: 'TLSv1.2',
+    // A resumed session would come without the client's intermediates.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+    ciphers: CIPHERS,
+  } as const
 }
 
 function bindListener(server: Server, { address }: ListenerConfig): Promise<void> {

@@ -72,11 +72,13 @@ export function startController({ directory, settings, env, logTo }: StartOption
       },
     })
     opened.add(() => controller.close())
+    const system = controller.contexts.create({ kind: 'system' })
+    // Before the sockets open, so that no client meets a certificate that has expired.
+    await controller.certificates.upkeep.runIfDue(system)
     const load = new EventLoopDelay()
     const app = await buildApp(controller, { load })
     const listening = await listen(app, controller)
     opened.add(() => listening.close())
-    const system = controller.contexts.create({ kind: 'system' })
     await controller.membership.announce(system, apiPaths)
     const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await createBootstrapToken(controller)
     opened.add(startBackground(controller))
@@ -116,6 +118,9 @@ const SWEEP_INTERVAL_MS = 5_000
 const REFUSALS_INTERVAL_MS = 5_000
 const SIGN_INS_INTERVAL_MS = 60_000
 
+// How often the time is compared with that of the last daily check of certificates.
+const UPKEEP_INTERVAL_MS = 10 * 60_000
+
 // How often audit records that are kept for long enough are cut off.
 const PRUNE_INTERVAL_MS = 60 * 60_000
 const CUTTING = 'cutting off old audit records'
@@ -143,6 +148,7 @@ function startBackground(controller: Controller): () => void {
     every(SWEEP_INTERVAL_MS, 'taking away idle sessions', () => sessions.sweep(context)),
     every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),
     every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(controller.contexts)),
+    every(UPKEEP_INTERVAL_MS, 'checking certificates', () => controller.certificates.upkeep.runIfDue(context)),
     every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
   ]
   const retention = config['audit.retention']

@@ -8,9 +8,11 @@ import { requireSameRights } from './auth/callers.ts'
 import { SessionTokens } from './auth/session-tokens.ts'
 import { Behaviors } from './behavior.ts'
 import { registerBehaviors } from './behaviors.ts'
+import { OwnCertificates } from './certificates/own-certificates.ts'
+import { CertificateUpkeep } from './certificates/upkeep.ts'
 import type { Clock, Instant } from './clock.ts'
 import { reportStartInPast } from './clock-jumps.ts'
-import { type Config, listCertificateHosts } from './config.ts'
+import type { Config } from './config.ts'
 import { Contexts } from './contexts.ts'
 import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
@@ -43,6 +45,7 @@ export interface Controller {
   readonly entities: EntityStore
   readonly records: Records
   readonly authority: Authority
+  readonly certificates: Certificates
   readonly auth: Auth
   readonly enrollments: EnrollmentIssuer
   readonly access: Access
@@ -57,6 +60,12 @@ export interface Records {
   readonly behaviors: Behaviors
   readonly references: ReferenceCache
   readonly cache: RecordCache
+}
+
+/** The care for certificates. */
+export interface Certificates {
+  readonly own: OwnCertificates
+  readonly upkeep: CertificateUpkeep
 }
 
 /** What concerns routers beside their records. */
@@ -88,7 +97,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   const startedAt = clock.now()
   requireDatabase(directory)
   const { authority, tokens, auditSealer } = runAsOwner(directory, () => ({
-    authority: Authority.load(paths.pki, listCertificateHosts(config), startedAt),
+    authority: Authority.load(paths.pki, (work) => runAsOwner(directory, work)),
     tokens: SessionTokens.open(paths.tokenKey),
     auditSealer: new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)),
   }))
@@ -130,6 +139,7 @@ async function assemble(
   await store.projections.start(access, sessions, policies, extensionRequests, verifiedMfa, references, records.cache)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
+  const own = new OwnCertificates({ authority, config, membership })
   const routers: Routers = {
     provisioner: new RouterProvisioner(entities, config),
     usable: new UsableRouters(access, live.network),
@@ -153,6 +163,7 @@ async function assemble(
     entities,
     records,
     authority,
+    certificates: { own, upkeep: new CertificateUpkeep(own, log) },
     auth,
     enrollments,
     access,

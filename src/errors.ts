@@ -91,6 +91,10 @@ const CATALOGUE = {
   COULD_NOT_PARSE_PEM_BLOCK: [400, 'The certificate is not PEM, or not just one.'],
   CERTIFICATE_FAILED_VALIDATION: [400, 'The certificate does not lead to an authority that is trusted here.'],
   CERT_IN_USE: [409, 'This certificate already belongs to an identity.'],
+  ROOT_ROTATION_UNDER_WAY: [409, 'The root is being replaced already; that must be finished first.'],
+  NO_ROOT_ROTATION: [409, 'The root is not being replaced.'],
+  ROOT_BUNDLE_NOT_FETCHED: [409, 'Some identities or routers do not know the new root yet.'],
+  ROOT_KEY_MISSING: [409, 'The key of the root is not in the data directory; put it back, and try again.'],
   // ---- capacity ----
   SERVER_TOO_MANY_REQUESTS: [429, 'The controller is busy with requests of this kind; try again shortly.'],
   TIMEOUT: [503, 'The controller could not respond in time; try again shortly.'],

@@ -2,7 +2,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import type { Authority } from '../pki/authority.ts'
-import { buildChain, isSelfSigned, SignatureBudget } from '../pki/chains.ts'
+import { buildChain, SignatureBudget } from '../pki/chains.ts'
 import type { AuthenticatorMatch } from './authentication-methods.ts'
 
 /** `proper`: the presented certificates lead to a root. `improper`: they lead only to an intermediate of the authority. */
@@ -17,11 +17,15 @@ export interface ClientAuthority {
 }
 
 export class ClientTrustStore {
-  /** The controller itself. */
-  readonly #own: ClientAuthority
+  readonly #authority: Pick<Authority, 'trust'>
 
-  constructor({ bundle }: Pick<Authority, 'bundle'>) {
-    this.#own = { anchors: bundle, roots: bundle.filter(isSelfSigned) }
+  constructor(authority: Pick<Authority, 'trust'>) {
+    this.#authority = authority
+  }
+
+  /** The controller itself, with the authorities that it has at the moment. */
+  get #own(): ClientAuthority {
+    return this.#authority.trust
   }
 
   /**

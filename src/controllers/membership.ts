@@ -1,5 +1,4 @@
 // This controller as one of the controllers of the network: the record by which clients and administrators know it.
-import type { X509Certificate } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { type Config, getAdvertisedAddress, splitAddress } from '../config.ts'
 import type { Context } from '../context.ts'
@@ -12,13 +11,13 @@ import { type EntityStore, get, newEntity } from '../store/entities.ts'
 export class ControllerMembership {
   readonly #entities: EntityStore
   readonly #config: Config
-  readonly #certificate: X509Certificate
+  readonly #authority: Authority
   #ownId: string | undefined
 
-  private constructor(entities: EntityStore, config: Config, certificate: X509Certificate, ownId: string | undefined) {
+  private constructor(entities: EntityStore, config: Config, authority: Authority, ownId: string | undefined) {
     this.#entities = entities
     this.#config = config
-    this.#certificate = certificate
+    this.#authority = authority
     this.#ownId = ownId
   }
 
@@ -26,14 +25,14 @@ export class ControllerMembership {
     db: Kysely<Database>,
     entities: EntityStore,
     config: Config,
-    { server }: Authority,
+    authority: Authority,
   ): Promise<ControllerMembership> {
     const own = await db
       .selectFrom('controllers')
       .select('id')
-      .where('publicKeyPrint', '=', computePublicKeyPrint(server.certificate))
+      .where('publicKeyPrint', '=', computePublicKeyPrint(authority.server.certificate))
       .executeTakeFirst()
-    return new ControllerMembership(entities, config, server.certificate, own?.id)
+    return new ControllerMembership(entities, config, authority, own?.id)
   }
 
   /** The id of this controller's own record; undefined until it is announced for the first time. */
@@ -46,8 +45,7 @@ export class ControllerMembership {
     const values = {
       name: splitAddress(getAdvertisedAddress(this.#config)).host,
       apiAddresses: toApiAddresses(`https://${getAdvertisedAddress(this.#config)}`, apiPaths),
-      certPem: toCertificatePem(this.#certificate),
-      fingerprint: computeFingerprint(this.#certificate),
+      ...toCertificateValues(this.#authority),
       lastJoinedAt: context.clock.now(),
     }
     this.#ownId = await context.write(async (tx) => {
@@ -55,10 +53,24 @@ export class ControllerMembership {
         const own = await get(tx, controllers, this.#ownId)
         return (await this.#entities.update(tx, controllers, own, values, undefined, 'none')).id
       }
-      const own = { ...values, publicKeyPrint: computePublicKeyPrint(this.#certificate) }
+      const own = { ...values, publicKeyPrint: computePublicKeyPrint(this.#authority.server.certificate) }
       return (await this.#entities.insert(tx, controllers, newEntity(tx, controllers, own))).id
     })
   }
+
+  /** Writes the server certificate to the record of this controller, once it has one. */
+  async updateCertificate(context: Context): Promise<void> {
+    const ownId = this.#ownId
+    if (ownId === undefined) return
+    await context.write(async (tx) => {
+      const own = await get(tx, controllers, ownId)
+      await this.#entities.update(tx, controllers, own, toCertificateValues(this.#authority), undefined, 'none')
+    })
+  }
+}
+
+function toCertificateValues({ server: { certificate } }: Authority) {
+  return { certPem: toCertificatePem(certificate), fingerprint: computeFingerprint(certificate) }
 }
 
 /** Where each API is found. */

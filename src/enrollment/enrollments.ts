@@ -46,6 +46,13 @@ export class EnrollmentIssuer {
     this.#entities = entities
     this.#config = config
     this.#authority = authority
+    // They name the certificate that the controller has no longer.
+    authority.onChange(() => this.#forgetJwts())
+  }
+
+  #forgetJwts(): void {
+    this.#jwts.clear()
+    this.#networkJwt = undefined
   }
 
   /**

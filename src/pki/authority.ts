@@ -1,32 +1,36 @@
-// The controller's own certificate authority: a root, an intermediate that issues, and the server certificate.
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
-import { join } from 'node:path'
+// The controller's own certificate authority: roots, an intermediate that issues, and the server certificate, as they change.
+import type { X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
-import { newId } from '../ids.ts'
+import { errors } from '../errors.ts'
+import {
+  BACKDATE_MS,
+  createIntermediate,
+  createRoot,
+  crossSignRoot,
+  generateServerKey,
+  isIntermediateDue,
+  isServerCertificateDue,
+  issueServerCertificate,
+  LIFETIME_MS,
+  limitEnd,
+} from './authority-certificates.ts'
+import { AuthorityFiles, type AuthorityState, type KeyedCertificate, type RunAsOwner } from './authority-files.ts'
 import {
   type AlternativeNames,
   computeFingerprint256,
   type EncodedCertificate,
   encodeCertificate,
-  issueCertificate,
   readNotAfter,
-  readNotBefore,
   toCertificatePem,
 } from './certificates.ts'
-import { writePrivateFile } from './files.ts'
-import { encodeDistinguishedName } from './names.ts'
+import { isSelfSigned } from './chains.ts'
 import type { SigningRequest } from './requests.ts'
 import { deriveTrustDomain } from './spiffe.ts'
 
-const DAY = 24 * 60 * 60 * 1000
-const YEAR = 365 * DAY
-// A new certificate must be valid for a client whose clock is a little behind.
-const BACKDATE_MS = 60 * 1000
+export type { KeyedCertificate } from './authority-files.ts'
 
-const LIFETIME_MS = { root: 30 * YEAR, intermediate: 15 * YEAR, server: YEAR, client: YEAR } as const
-const ORGANIZATION = 'Edge Controller'
+/** The certificates that the authority replaces by itself. */
+export type Renewed = 'intermediate' | 'server'
 
 /** What a client certificate contains beside the subject and the key of its request. */
 export interface ClientCertificateOptions {
@@ -35,100 +39,122 @@ export interface ClientCertificateOptions {
   readonly names?: AlternativeNames
 }
 
-/** A certificate with its private key. */
-export interface KeyedCertificate {
-  readonly certificate: X509Certificate
-  readonly key: KeyObject
+/** Authorities that certificates may lead to. */
+export interface Anchors {
+  /** Certificates that a chain may end at. */
+  readonly anchors: readonly X509Certificate[]
+  /** The anchors at which a proper chain ends. */
+  readonly roots: readonly X509Certificate[]
 }
 
-const getPaths = (directory: string) => ({
-  trustDomain: join(directory, 'trust-domain'),
-  rootCertificate: join(directory, 'root.crt'),
-  rootKey: join(directory, 'root.key'),
-  intermediateCertificate: join(directory, 'intermediate.crt'),
-  intermediateKey: join(directory, 'intermediate.key'),
-  serverCertificate: join(directory, 'server.crt'),
-  serverKey: join(directory, 'server.key'),
-})
+// JWTs with the key id of an earlier server certificate may be outstanding.
+const MAX_FORMER_SERVERS = 3
 
 export class Authority {
-  readonly root: X509Certificate
-  readonly intermediate: KeyedCertificate
-  readonly server: KeyedCertificate
-  /** The trust domain of SPIFFE ids: derived from the first root, and never changed, because issued certificates contain it. */
-  readonly trustDomain: string
+  readonly #files: AuthorityFiles
+  readonly #listeners = new Set<() => void>()
+  #state: AuthorityState
+  #views: AuthorityViews
 
-  private constructor(
-    trustDomain: string,
-    root: X509Certificate,
-    intermediate: KeyedCertificate,
-    server: KeyedCertificate,
-  ) {
-    this.trustDomain = trustDomain
-    this.root = root
-    this.intermediate = intermediate
-    this.server = server
+  private constructor(files: AuthorityFiles, state: AuthorityState) {
+    this.#files = files
+    this.#state = state
+    this.#views = toViews(state)
   }
 
   /** Creates all keys and certificates of a new controller with these `hosts`. Returns the paths of the files. */
   static make(directory: string, hosts: readonly string[], now: Instant): string[] {
-    const files = getPaths(directory)
-    const root = makeSelfSigned(now)
-    const intermediate = issueKeyed(root, 'authority', 'Edge Controller Intermediate', now, LIFETIME_MS.intermediate)
-    const server = issueKeyed(intermediate, 'server', hosts[0] ?? 'localhost', now, LIFETIME_MS.server, hosts)
-    const contents: readonly (readonly [string, string])[] = [
-      [files.trustDomain, `${deriveTrustDomain(root.certificate)}\n`],
-      [files.rootKey, toKeyPem(root.key)],
-      [files.rootCertificate, toCertificatePem(root.certificate)],
-      [files.intermediateKey, toKeyPem(intermediate.key)],
-      [files.intermediateCertificate, toCertificatePem(intermediate.certificate)],
-      [files.serverKey, toKeyPem(server.key)],
-      [files.serverCertificate, toCertificatePem(server.certificate)],
-    ]
-    for (const [path, content] of contents) writePrivateFile(path, content)
-    return contents.map(([path]) => path)
+    const files = new AuthorityFiles(directory)
+    const root = createRoot(now)
+    const intermediate = createIntermediate(root, now)
+    const key = generateServerKey()
+    const server = { key, certificate: issueServerCertificate(intermediate, key, hosts, now) }
+    files.create(deriveTrustDomain(root.certificate), { root, intermediate, server })
+    return files.paths
   }
 
   static exists(directory: string): boolean {
-    return existsSync(getPaths(directory).serverCertificate)
+    return new AuthorityFiles(directory).exists()
   }
 
-  /** Loads the files of `make`. Renews the server certificate, with the same key, if it expires soon or lacks a host. */
-  static load(directory: string, hosts: readonly string[], now: Instant): Authority {
-    const files = getPaths(directory)
-    const trustDomain = parseFile(files.trustDomain, (content) => content.toString().trim())
-    const root = readCertificate(files.rootCertificate)
-    const intermediate = readKeyed(files.intermediateCertificate, files.intermediateKey)
-    const server = readKeyed(files.serverCertificate, files.serverKey)
-    if (isServerCertificateValid(server.certificate, hosts, now))
-      return new Authority(trustDomain, root, intermediate, server)
-    const renewed = { key: server.key, certificate: issueServerCertificate(intermediate, server.key, hosts, now) }
-    writePrivateFile(files.serverCertificate, toCertificatePem(renewed.certificate))
-    return new Authority(trustDomain, root, intermediate, renewed)
+  /** Loads the files of `make`, and changes none of them. */
+  static load(directory: string, runAsOwner?: RunAsOwner): Authority {
+    const files = new AuthorityFiles(directory, runAsOwner)
+    return new Authority(files, files.read())
   }
 
-  /** The chain of the TLS server: its certificate and the intermediate, without the root. */
+  /** The trust domain of SPIFFE ids: derived from the first root, and never changed, because issued certificates contain it. */
+  get trustDomain(): string {
+    return this.#state.trustDomain
+  }
+
+  get root(): X509Certificate {
+    return this.#state.root
+  }
+
+  /** The root that is being replaced: clients that know no other one still trust the controller. */
+  get previousRoot(): X509Certificate | undefined {
+    return this.#state.replacement?.previousRoot
+  }
+
+  get intermediate(): KeyedCertificate {
+    return this.#state.intermediate
+  }
+
+  get server(): KeyedCertificate {
+    return this.#state.server
+  }
+
+  /** The server certificate and earlier ones with the same key, the newest first. */
+  get serverCertificates(): readonly X509Certificate[] {
+    return [this.#state.server.certificate, ...this.#state.formerServers]
+  }
+
+  /** The authorities that issued earlier, and whose certificates are still accepted. */
+  get former(): readonly X509Certificate[] {
+    return this.#state.former
+  }
+
+  /** The chain of the TLS server: its certificate and the intermediates, without the root. */
   get serverChainPem(): string {
-    return toCertificatePem(this.server.certificate) + toCertificatePem(this.intermediate.certificate)
+    return this.listChain(this.#state.server.certificate).map(toCertificatePem).join('')
+  }
+
+  /** A certificate of this controller, and the intermediates between it and a root that clients know. */
+  listChain(certificate: X509Certificate): readonly X509Certificate[] {
+    return [certificate, ...listIntermediatesAbove(certificate, this.#state)]
   }
 
   get serverKeyPem(): string {
-    return toKeyPem(this.server.key)
+    return this.#state.server.key.export({ type: 'pkcs8', format: 'pem' }) as string
   }
 
-  /** All authorities of this controller, which clients must trust. */
+  /**
+   * The authorities that clients must trust, the root that issues first. While that root replaces another one, both are in it.
+   * Former intermediates of these roots are in it, because some clients present their certificate alone.
+   */
   get bundle(): readonly X509Certificate[] {
-    return [this.root, this.intermediate.certificate]
+    return this.#views.bundle
   }
 
-  /** The PEM of all authorities, which clients store. */
+  /** The PEM of the bundle, which clients store. */
   get bundlePem(): string {
     return this.bundle.map(toCertificatePem).join('')
+  }
+
+  /** The authorities that the certificate of an authenticator may lead to: former ones too, until they expire. */
+  get trust(): Anchors {
+    return this.#views.trust
   }
 
   /** SHA-256 of the root, lower-case hex: a person compares it, and a profile pins it. */
   get rootFingerprint(): string {
     return computeFingerprint256(this.root)
+  }
+
+  /** Calls `listener` after each replacement of a certificate. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener)
   }
 
   /** Issues a client certificate. Alternative names of the request are ignored. */
@@ -137,128 +163,161 @@ export class Authority {
     now: Instant,
     { lifetimeMs = LIFETIME_MS.client, names = {} }: ClientCertificateOptions = {},
   ): EncodedCertificate {
+    const { intermediate } = this.#state
     return encodeCertificate(
       {
         purpose: 'client',
         subject: request.subject,
         publicKeyInfo: request.publicKeyInfo,
         notBefore: now - BACKDATE_MS,
-        notAfter: now + lifetimeMs,
+        notAfter: limitEnd(intermediate.certificate, now + lifetimeMs),
         names,
       },
-      this.intermediate,
+      intermediate,
     )
   }
 
-  /** The PEM of a client certificate and the intermediate. */
+  /** The PEM of a client certificate that was just issued, and the intermediates. */
   clientChainPem(certificate: EncodedCertificate): string {
-    return toCertificatePem(certificate) + toCertificatePem(this.intermediate.certificate)
+    return toCertificatePem(certificate) + this.#views.issuerChainPem
+  }
+
+  /**
+   * Replaces the certificates that expire soon, lack a host, or lead to an earlier authority because a rotation was
+   * interrupted. @throws KeyFileError if the key of the root is required and not here
+   */
+  renewDue(hosts: readonly string[], now: Instant): Renewed[] {
+    const renewed: Renewed[] = []
+    if (isIntermediateDue(this.intermediate.certificate, this.root, now)) {
+      this.#replaceIntermediate(now)
+      renewed.push('intermediate')
+    }
+    if (isServerCertificateDue(this.server.certificate, this.intermediate.certificate, hosts, now)) {
+      this.#replaceServer(hosts, now)
+      renewed.push('server')
+    }
+    if (renewed.length > 0) this.#notify()
+    return renewed
+  }
+
+  /** Replaces the server certificate and keeps its key, because outstanding enrollment JWTs are signed by it. */
+  renewServer(hosts: readonly string[], now: Instant): void {
+    this.#replaceServer(hosts, now)
+    this.#notify()
+  }
+
+  /**
+   * Replaces the intermediate, and the server certificate with one of the new intermediate. Certificates of the former
+   * intermediate remain valid. @throws KeyFileError if the key of the root is not here
+   */
+  rotateIntermediate(hosts: readonly string[], now: Instant): void {
+    this.#replaceIntermediate(now)
+    this.#replaceServer(hosts, now)
+    this.#notify()
+  }
+
+  /**
+   * Begins the replacement of the root: the new one issues from now on, and is trusted by clients that know only the previous
+   * one. If the process is killed in between, `renewDue` completes it.
+   * @throws ROOT_ROTATION_UNDER_WAY, KeyFileError
+   */
+  rotateRoot(hosts: readonly string[], now: Instant): void {
+    if (this.previousRoot) throw errors.ROOT_ROTATION_UNDER_WAY()
+    const previous = { certificate: this.root, key: this.#files.readRootKey(this.root) }
+    const root = createRoot(now)
+    const replacement = {
+      previousRoot: previous.certificate,
+      crossCertificate: crossSignRoot(root.certificate, previous),
+    }
+    this.#files.writeRoot(root, replacement)
+    this.#set({ root: root.certificate, replacement })
+    this.rotateIntermediate(hosts, now)
+  }
+
+  /**
+   * Ends the replacement of the root: clients that know only the previous root no longer trust the controller. Their
+   * certificates remain valid. @throws NO_ROOT_ROTATION
+   */
+  finishRootRotation(now: Instant): void {
+    const { root } = this.#state
+    if (!this.previousRoot) throw errors.NO_ROOT_ROTATION()
+    this.#retire(this.previousRoot, now)
+    this.#files.endReplacement(root)
+    this.#set({ replacement: undefined })
+    this.#notify()
+  }
+
+  #replaceIntermediate(now: Instant): void {
+    const { root, intermediate: former } = this.#state
+    const intermediate = createIntermediate({ certificate: root, key: this.#files.readRootKey(root) }, now)
+    this.#retire(former.certificate, now)
+    this.#files.writeIntermediate(intermediate)
+    this.#set({ intermediate })
+  }
+
+  #replaceServer(hosts: readonly string[], now: Instant): void {
+    const { intermediate, server } = this.#state
+    const certificate = issueServerCertificate(intermediate, server.key, hosts, now, server.certificate)
+    const formerServers = this.serverCertificates.slice(0, MAX_FORMER_SERVERS)
+    this.#files.writeServer(certificate, formerServers)
+    this.#set({ server: { key: server.key, certificate }, formerServers })
+  }
+
+  /** Adds an authority to the former ones, of which those that expired are dropped. */
+  #retire(certificate: X509Certificate, now: Instant): void {
+    const former = [certificate, ...this.#state.former].filter((one) => readNotAfter(one) > now)
+    if (former.length > 0) this.#files.writeFormer(former)
+    this.#set({ former })
+  }
+
+  #set(change: Partial<AuthorityState>): void {
+    this.#state = { ...this.#state, ...change }
+    this.#views = toViews(this.#state)
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener()
   }
 }
 
-function makeSelfSigned(now: Instant): KeyedCertificate {
-  const { privateKey: key, publicKey } = generateKey()
-  const certificate = issueCertificate(
-    {
-      purpose: 'authority',
-      // The roots of two controllers need different names, because clients that trust both find issuers by name.
-      subject: encodeDistinguishedName(ORGANIZATION, `Edge Controller Root ${newId()}`),
-      publicKeyInfo: toSpki(publicKey),
-      notBefore: now - BACKDATE_MS,
-      notAfter: now + LIFETIME_MS.root,
-    },
-    { key },
-  )
-  return { certificate, key }
+/** What follows from the state, computed at each change, because requests read it. */
+interface AuthorityViews {
+  readonly bundle: readonly X509Certificate[]
+  readonly trust: Anchors
+  /** The intermediate that issues, and what is between it and a root that clients know. */
+  readonly issuerChainPem: string
 }
 
-function issueKeyed(
-  issuer: KeyedCertificate,
-  purpose: 'authority' | 'server',
-  commonName: string,
-  now: Instant,
-  lifetime: number,
-  hosts?: readonly string[],
-): KeyedCertificate {
-  if (purpose === 'server') {
-    const { privateKey: key } = generateServerKey()
-    return { key, certificate: issueServerCertificate(issuer, key, hosts ?? [], now) }
+function toViews(state: AuthorityState): AuthorityViews {
+  const { root, replacement, former } = state
+  const intermediate = state.intermediate.certificate
+  const roots = replacement ? [root, replacement.previousRoot] : [root]
+  const anchors = [...roots, intermediate, ...former]
+  const issuerChain = [intermediate, ...listIntermediatesAbove(intermediate, state)]
+  return {
+    bundle: [...roots, intermediate, ...former.filter((one) => roots.some((root) => isIssued(one, root)))],
+    trust: { anchors, roots: anchors.filter(isSelfSigned) },
+    issuerChainPem: issuerChain.map(toCertificatePem).join(''),
   }
-  const { privateKey: key, publicKey } = generateKey()
-  const certificate = issueCertificate(
-    {
-      purpose,
-      subject: encodeDistinguishedName(ORGANIZATION, `${commonName} ${newId()}`),
-      publicKeyInfo: toSpki(publicKey),
-      notBefore: now - BACKDATE_MS,
-      notAfter: now + lifetime,
-      pathLength: 0,
-    },
-    issuer,
-  )
-  return { certificate, key }
 }
 
-function issueServerCertificate(
-  issuer: KeyedCertificate,
-  key: KeyObject,
-  hosts: readonly string[],
-  now: Instant,
-): X509Certificate {
-  return issueCertificate(
-    {
-      purpose: 'server',
-      subject: encodeDistinguishedName(ORGANIZATION, hosts[0] ?? 'localhost'),
-      publicKeyInfo: toSpki(createPublicKey(key)),
-      notBefore: now - BACKDATE_MS,
-      notAfter: now + LIFETIME_MS.server,
-      names: { hosts },
-    },
-    issuer,
-  )
-}
-
-/** Whether the certificate names all hosts and is not in the last third of its validity. */
-function isServerCertificateValid(certificate: X509Certificate, hosts: readonly string[], now: Instant): boolean {
-  const lifetime = readNotAfter(certificate) - readNotBefore(certificate)
-  // If it is not valid yet, the clock is behind: a new certificate would expire long before it should.
-  const isFresh = readNotAfter(certificate) - now > lifetime / 3
-  return isFresh && hosts.every((host) => (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)))
-}
-
-function generateKey() {
-  return generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
-}
-
-/**
- * RSA, although it signs more slowly: this key signs enrollment JWTs, and the OpenZiti C SDK, if built with mbed TLS, accepts
- * elliptic-curve signatures only in a form that JWTs (RFC 7518 §3.4) do not use.
- */
-function generateServerKey() {
-  return generateKeyPairSync('rsa', { modulusLength: 2048 })
-}
-
-function toSpki(key: KeyObject): Buffer {
-  return key.export({ type: 'spki', format: 'der' })
-}
-
-function toKeyPem(key: KeyObject): string {
-  return key.export({ type: 'pkcs8', format: 'pem' }) as string
-}
-
-function readKeyed(certificatePath: string, keyPath: string): KeyedCertificate {
-  return { certificate: readCertificate(certificatePath), key: parseFile(keyPath, createPrivateKey) }
-}
-
-function readCertificate(path: string): X509Certificate {
-  return parseFile(path, (content) => new X509Certificate(content))
-}
-
-/** @throws an error with the path, which those of OpenSSL lack, if the file cannot be read or parsed */
-function parseFile<T>(path: string, parse: (content: Buffer) => T): T {
-  try {
-    return parse(readFileSync(path))
-  } catch (error) {
-    throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error })
+/** The authorities between a certificate of this controller and a root that clients know, the lowest first. */
+function listIntermediatesAbove(
+  certificate: X509Certificate,
+  { intermediate, former, replacement }: AuthorityState,
+): X509Certificate[] {
+  const candidates = [intermediate.certificate, ...former.filter((one) => !isSelfSigned(one))]
+  if (replacement) candidates.push(replacement.crossCertificate)
+  const path: X509Certificate[] = []
+  for (let below = certificate; path.length < candidates.length; ) {
+    const issuer = candidates.find((candidate) => candidate !== below && isIssued(below, candidate))
+    if (!issuer) break
+    path.push(issuer)
+    below = issuer
   }
+  return path
+}
+
+function isIssued(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }

@@ -186,6 +186,11 @@ export function computePublicKeyPrint(certificate: EncodedCertificate): string {
   return createHash('sha256').update(readParts(certificate).publicKeyInfo).digest('hex')
 }
 
+/** The DER of the subject name. */
+export function readSubject(certificate: X509Certificate): Buffer {
+  return getIssuerFields(certificate).name
+}
+
 export function readNotBefore(certificate: X509Certificate): Instant {
   return Date.parse(certificate.validFrom)
 }

@@ -14,7 +14,7 @@ const passwordFile = join(folder, 'password')
 const now = Date.now()
 const make = (name: string) => {
   Authority.make(join(folder, name), ['127.0.0.1'], now)
-  return Authority.load(join(folder, name), ['127.0.0.1'], now)
+  return Authority.load(join(folder, name))
 }
 const known = make('known')
 const attacker = make('attacker')

@@ -20,7 +20,7 @@ const YEAR = 365 * 24 * 60 * 60 * 1000
 function newAuthority(hosts = ['controller.example', '10.1.2.3', 'fd00::7']) {
   const directory = join(mkdtempSync(join(tmpdir(), 'pki-')), 'pki')
   Authority.make(directory, hosts, NOW)
-  return { directory, authority: Authority.load(directory, hosts, NOW) }
+  return { directory, authority: Authority.load(directory) }
 }
 
 const { authority, directory } = newAuthority()
@@ -95,8 +95,9 @@ describe('the server certificate', () => {
   })
 
   it('stays as it is while it is fresh', () => {
-    const again = Authority.load(directory, ['controller.example'], NOW + YEAR / 2)
+    const again = Authority.load(directory)
 
+    expect(again.renewDue(['controller.example'], NOW + YEAR / 2)).toEqual([])
     expect(computeFingerprint(again.server.certificate)).toBe(computeFingerprint(authority.server.certificate))
   })
 
@@ -107,7 +108,8 @@ describe('the server certificate', () => {
   ])('is issued anew, with the same key, %s', (_when, hosts, now) => {
     const { directory: own, authority: before } = newAuthority()
 
-    const after = Authority.load(own, hosts, now)
+    Authority.load(own).renewDue(hosts, now)
+    const after = Authority.load(own)
 
     expect(computeFingerprint(after.server.certificate)).not.toBe(computeFingerprint(before.server.certificate))
     expect(after.server.certificate.publicKey.equals(before.server.certificate.publicKey)).toBe(true)
@@ -133,7 +135,7 @@ describe('the trust domain', () => {
     const { directory: own, authority: before } = newAuthority()
     copyFileSync(join(directory, 'root.crt'), join(own, 'root.crt'))
 
-    const after = Authority.load(own, ['controller.example'], NOW)
+    const after = Authority.load(own)
 
     expect(after.rootFingerprint).not.toBe(before.rootFingerprint)
     expect(after.trustDomain).toBe(before.trustDomain)

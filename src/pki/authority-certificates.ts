@@ -1,0 +1,143 @@
+// Issues the certificates that the controller itself stands on: roots, intermediates and the server certificate.
+import { createPublicKey, generateKeyPairSync, type KeyObject, type X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import type { Instant } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { KeyedCertificate } from './authority-files.ts'
+import { issueCertificate, readNotAfter, readNotBefore, readSubject } from './certificates.ts'
+import { encodeDistinguishedName } from './names.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const YEAR_MS = 365 * DAY_MS
+// A new certificate must be valid for a client whose clock is a little behind.
+export const BACKDATE_MS = 60 * 1000
+
+export const LIFETIME_MS = { root: 30 * YEAR_MS, intermediate: 15 * YEAR_MS, server: YEAR_MS, client: YEAR_MS } as const
+const ORGANIZATION = 'Edge Controller'
+
+export function createRoot(now: Instant): KeyedCertificate {
+  const { privateKey: key, publicKey } = generateKey()
+  const certificate = issueCertificate(
+    {
+      purpose: 'authority',
+      // The roots of two controllers need different names, because clients that trust both find issuers by name.
+      subject: encodeDistinguishedName(ORGANIZATION, `Edge Controller Root ${newId()}`),
+      publicKeyInfo: toSpki(publicKey),
+      notBefore: now - BACKDATE_MS,
+      notAfter: now + LIFETIME_MS.root,
+    },
+    { key },
+  )
+  return { certificate, key }
+}
+
+export function createIntermediate(root: KeyedCertificate, now: Instant): KeyedCertificate {
+  const { privateKey: key, publicKey } = generateKey()
+  const certificate = issueCertificate(
+    {
+      purpose: 'authority',
+      subject: encodeDistinguishedName(ORGANIZATION, `Edge Controller Intermediate ${newId()}`),
+      publicKeyInfo: toSpki(publicKey),
+      notBefore: now - BACKDATE_MS,
+      notAfter: limitEnd(root.certificate, now + LIFETIME_MS.intermediate),
+      pathLength: 0,
+    },
+    root,
+  )
+  return { certificate, key }
+}
+
+/**
+ * Certifies the key of a new root by the root that it replaces: clients that know only the previous root then trust what the
+ * new one issues.
+ */
+export function crossSignRoot(root: X509Certificate, previousRoot: KeyedCertificate): X509Certificate {
+  return issueCertificate(
+    {
+      purpose: 'authority',
+      subject: readSubject(root),
+      publicKeyInfo: toSpki(root.publicKey),
+      notBefore: readNotBefore(root),
+      notAfter: limitEnd(previousRoot.certificate, readNotAfter(root)),
+    },
+    previousRoot,
+  )
+}
+
+/**
+ * RSA, although it signs more slowly: this key signs enrollment JWTs, and the OpenZiti C SDK, if built with mbed TLS, accepts
+ * elliptic-curve signatures only in a form that JWTs (RFC 7518 §3.4) do not use.
+ */
+export function generateServerKey(): KeyObject {
+  return generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+}
+
+/** @param previous the certificate that this one replaces */
+export function issueServerCertificate(
+  issuer: KeyedCertificate,
+  key: KeyObject,
+  hosts: readonly string[],
+  now: Instant,
+  previous?: X509Certificate,
+): X509Certificate {
+  // It begins no later than the certificate that it replaces began: if the clock was set forward by mistake, the certificate
+  // is still valid after the correction.
+  const begin = previous ? Math.min(Math.max(readNotBefore(previous), now - LIFETIME_MS.server), now) : now
+  return issueCertificate(
+    {
+      purpose: 'server',
+      subject: encodeDistinguishedName(ORGANIZATION, hosts[0] ?? 'localhost'),
+      publicKeyInfo: toSpki(createPublicKey(key)),
+      notBefore: begin - BACKDATE_MS,
+      notAfter: limitEnd(issuer.certificate, now + LIFETIME_MS.server),
+      names: { hosts },
+    },
+    issuer,
+  )
+}
+
+/** Whether the server certificate must be replaced: it expires soon, lacks a host, or another authority issued it. */
+export function isServerCertificateDue(
+  server: X509Certificate,
+  intermediate: X509Certificate,
+  hosts: readonly string[],
+  now: Instant,
+): boolean {
+  if (!server.checkIssued(intermediate) || !server.verify(intermediate.publicKey)) return true
+  if (!hosts.every((host) => (isIP(host) ? server.checkIP(host) : server.checkHost(host)))) return true
+  // If it is not valid yet, the clock is behind: a new certificate would expire long before it should.
+  if (readNotBefore(server) > now) return false
+  // Only a clock that was ahead issues a certificate that ends so late.
+  if (readNotAfter(server) > now + LIFETIME_MS.server + DAY_MS) return true
+  return isEnding(server, intermediate, LIFETIME_MS.server, now)
+}
+
+/** Whether the intermediate must be replaced: it is in the last third of its life, or an earlier root issued it. */
+export function isIntermediateDue(intermediate: X509Certificate, root: X509Certificate, now: Instant): boolean {
+  if (!intermediate.checkIssued(root) || !intermediate.verify(root.publicKey)) return true
+  return readNotBefore(intermediate) <= now && isEnding(intermediate, root, LIFETIME_MS.intermediate, now)
+}
+
+/** Whether an operator should replace the root: it is in the last third of its life. */
+export function isRootDue(root: X509Certificate, now: Instant): boolean {
+  return readNotAfter(root) - now <= LIFETIME_MS.root / 3
+}
+
+/** Whether a certificate is in the last third of its life, and a new one of the same issuer would end noticeably later. */
+function isEnding(certificate: X509Certificate, issuer: X509Certificate, lifetimeMs: number, now: Instant): boolean {
+  const end = readNotAfter(certificate)
+  return end - now <= lifetimeMs / 3 && limitEnd(issuer, now + lifetimeMs) - end > lifetimeMs / 12
+}
+
+/** No certificate outlives its issuer. */
+export function limitEnd(issuer: X509Certificate, end: Instant): Instant {
+  return Math.min(end, readNotAfter(issuer))
+}
+
+function generateKey() {
+  return generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
+}
+
+function toSpki(key: KeyObject): Buffer {
+  return key.export({ type: 'spki', format: 'der' })
+}
