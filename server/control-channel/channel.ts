@@ -1,0 +1,246 @@
+// One connection to a router after its hello: numbers messages, matches replies with requests, and exchanges heartbeats.
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../../src/clock.ts'
+import { ChannelHeader, ContentType } from './content-types.ts'
+import { bool, int32, uint64 } from './header-values.ts'
+import {
+  encodeMessage,
+  MalformedFrameError,
+  MESSAGE_LIMITS,
+  type Message,
+  type MessageHeaders,
+  type MessageReader,
+} from './message.ts'
+
+/** Why a channel ended, for the log. */
+export type CloseReason =
+  | 'closed by the router'
+  | 'malformed message'
+  | 'no heartbeat response'
+  | 'the router does not read'
+  | 'too many requests in flight'
+  | (string & {})
+
+export interface ChannelHandlers {
+  /** Takes a message that is not the reply to a request of ours. It must not block: it returns at once. */
+  onMessage(message: Message): void
+  /** Runs once, when nothing can be sent any more. */
+  onClose(reason: CloseReason): void
+}
+
+export interface SendOptions {
+  readonly headers?: Iterable<readonly [number, Buffer]>
+  /** The message that this one replies to. */
+  readonly replyTo?: Message
+}
+
+// A heartbeat goes out if the last one is older than this, on the next message or by itself.
+const HEARTBEAT_INTERVAL_MS = 10_000
+
+// A router that has not responded to heartbeats for this long is gone, though TCP has not noticed. Asked first after a minute.
+const HEARTBEAT_TIMEOUT_MS = 30_000
+const HEARTBEAT_GRACE_MS = 60_000
+
+// A router that does not read loses its channel before it costs more memory than this.
+const MAX_UNSENT_BYTES = 32 * 1024 * 1024
+
+// Requests to one router that wait for their replies.
+const MAX_PENDING_REQUESTS = 10_000
+
+const EMPTY = Buffer.alloc(0)
+
+/** Headers that a reply repeats from its request: traces use them. */
+const isReflected = (id: number) => id >= 128 && id <= 255
+
+interface PendingRequest {
+  readonly responseTypes: readonly number[]
+  readonly resolve: (message: Message) => void
+  readonly reject: (error: ChannelError) => void
+  readonly deadline: number
+}
+
+/** A request that got no reply: the channel ended, or the time did. */
+export class ChannelError extends Error {
+  override readonly name = 'ChannelError'
+}
+
+export interface ChannelOptions {
+  readonly socket: Duplex
+  readonly clock: Clock
+  /** What has been read from the socket beyond the hello is still in it. */
+  readonly reader: MessageReader
+  readonly handlers: ChannelHandlers
+  /** The number of the first message: random, so that late replies to an earlier connection match nothing. */
+  readonly firstSequence: number
+}
+
+export class Channel {
+  readonly #socket: Duplex
+  readonly #clock: Clock
+  readonly #reader: MessageReader
+  readonly #handlers: ChannelHandlers
+  readonly #pending = new Map<number, PendingRequest>()
+  readonly #openedAt: number
+  #sequence: number
+  #heartbeatSentAt = Number.NEGATIVE_INFINITY
+  #heartbeatResponseAt: number
+  #closeReason: CloseReason | undefined
+
+  constructor({ socket, clock, reader, handlers, firstSequence }: ChannelOptions) {
+    this.#socket = socket
+    this.#clock = clock
+    this.#reader = reader
+    this.#handlers = handlers
+    this.#sequence = firstSequence
+    this.#openedAt = clock.monotonic()
+    this.#heartbeatResponseAt = this.#openedAt
+    reader.setLimits(MESSAGE_LIMITS)
+    socket.on('data', (chunk: Buffer) => {
+      reader.push(chunk)
+      this.#readMessages()
+    })
+    socket.on('error', () => this.close('closed by the router'))
+    socket.on('close', () => this.close('closed by the router'))
+    socket.on('end', () => this.close('closed by the router'))
+  }
+
+  get isOpen(): boolean {
+    return this.#closeReason === undefined
+  }
+
+  /** Handles what came with the hello. Called once, when the handlers are ready. */
+  start(): void {
+    this.#readMessages()
+  }
+
+  /** Sends a message and returns its number. Does nothing if the channel has ended. */
+  send(type: number, body: Uint8Array = EMPTY, { headers = [], replyTo }: SendOptions = {}): number {
+    const sequence = this.#nextSequence()
+    if (!this.isOpen) return sequence
+    const all = new Map(headers)
+    if (replyTo) {
+      all.set(ChannelHeader.REPLY_FOR, int32.encode(replyTo.sequence))
+      for (const [id, value] of replyTo.headers) if (isReflected(id)) all.set(id, value)
+    }
+    this.#addHeartbeat(all)
+    this.#write({ type, sequence, headers: all, body: toBuffer(body) })
+    return sequence
+  }
+
+  /** Replies that a request succeeded, or why it did not. */
+  sendResult(replyTo: Message, isSuccess: boolean, text = ''): void {
+    const headers = [[ChannelHeader.RESULT_SUCCESS, bool.encode(isSuccess)]] as const
+    this.send(ContentType.RESULT, Buffer.from(text), { headers, replyTo })
+  }
+
+  /**
+   * Sends a request and resolves with its reply. @throws ChannelError if the channel ends first, or the time does
+   */
+  request(
+    type: number,
+    body: Uint8Array,
+    { timeoutMs, responseTypes, headers }: SendOptions & { timeoutMs: number; responseTypes: readonly number[] },
+  ): Promise<Message> {
+    return new Promise((resolve, reject) => {
+      if (!this.isOpen) return reject(new ChannelError('the channel has ended'))
+      if (this.#pending.size >= MAX_PENDING_REQUESTS) {
+        this.close('too many requests in flight')
+        return reject(new ChannelError('too many requests wait for replies'))
+      }
+      const sequence = this.send(type, body, { headers: headers ?? [] })
+      const deadline = this.#clock.monotonic() + timeoutMs
+      this.#pending.set(sequence, { responseTypes, resolve, reject, deadline })
+    })
+  }
+
+  /** Work by the clock: heartbeats, and requests whose time is over. The owner of the channels calls it once a second. */
+  tick(): void {
+    if (!this.isOpen) return
+    const now = this.#clock.monotonic()
+    for (const [sequence, { deadline, reject }] of this.#pending) {
+      if (deadline > now) continue
+      this.#pending.delete(sequence)
+      reject(new ChannelError('the router did not reply in time'))
+    }
+    const isJudged = now - this.#openedAt >= HEARTBEAT_GRACE_MS
+    if (isJudged && now - this.#heartbeatResponseAt > HEARTBEAT_TIMEOUT_MS) this.close('no heartbeat response')
+    else if (this.#isHeartbeatDue(now)) this.send(ContentType.HEARTBEAT)
+  }
+
+  /** Ends the channel; only the first reason counts. */
+  close(reason: CloseReason): void {
+    if (!this.isOpen) return
+    this.#closeReason = reason
+    this.#socket.destroy()
+    for (const { reject } of this.#pending.values()) reject(new ChannelError(`the channel ended: ${reason}`))
+    this.#pending.clear()
+    this.#handlers.onClose(reason)
+  }
+
+  #readMessages(): void {
+    try {
+      for (let message = this.#reader.next(); message && this.isOpen; message = this.#reader.next()) this.#take(message)
+    } catch (error) {
+      if (!(error instanceof MalformedFrameError)) throw error
+      this.close(`malformed message: ${error.message}`)
+    }
+  }
+
+  #take(message: Message): void {
+    const { type, headers } = message
+    const heartbeat = headers.get(ChannelHeader.HEARTBEAT)
+    // At once: a router that waits for five seconds takes the controller for unresponsive.
+    if (heartbeat) this.send(ContentType.HEARTBEAT, EMPTY, { headers: [[ChannelHeader.HEARTBEAT_RESPONSE, heartbeat]] })
+    if (headers.has(ChannelHeader.HEARTBEAT_RESPONSE)) this.#heartbeatResponseAt = this.#clock.monotonic()
+    if (type === ContentType.HEARTBEAT || type === ContentType.RECONNECT_PROBE) return
+    if (type === ContentType.PING) this.sendResult(message, true)
+    else if (!this.#settle(message)) this.#handlers.onMessage(message)
+  }
+
+  /** Gives a reply to the request that waits for it, if its kind is one that the request expects. */
+  #settle(message: Message): boolean {
+    const replyFor = readReplyFor(message.headers)
+    const pending = replyFor === undefined ? undefined : this.#pending.get(replyFor)
+    if (!pending?.responseTypes.includes(message.type)) return false
+    this.#pending.delete(replyFor!)
+    pending.resolve(message)
+    return true
+  }
+
+  #isHeartbeatDue(now: number): boolean {
+    return now - this.#heartbeatSentAt > HEARTBEAT_INTERVAL_MS
+  }
+
+  #addHeartbeat(headers: Map<number, Buffer>): void {
+    const now = this.#clock.monotonic()
+    if (!this.#isHeartbeatDue(now)) return
+    this.#heartbeatSentAt = now
+    headers.set(ChannelHeader.HEARTBEAT, uint64.encode(BigInt(this.#clock.now()) * 1_000_000n))
+  }
+
+  #write(message: Message): void {
+    this.#socket.write(encodeMessage(message))
+    if (this.#socket.writableLength > MAX_UNSENT_BYTES) this.close('the router does not read')
+  }
+
+  /** Numbers wrap inside the positive 32-bit integers; −1 means "no request" in a reply. */
+  #nextSequence(): number {
+    const sequence = this.#sequence
+    this.#sequence = sequence === MAX_SEQUENCE ? 1 : sequence + 1
+    return sequence
+  }
+}
+
+const MAX_SEQUENCE = 0x7fffffff
+
+/** The number of the request that a message replies to; undefined if it replies to none. */
+function readReplyFor(headers: MessageHeaders): number | undefined {
+  const value = headers.get(ChannelHeader.REPLY_FOR)
+  if (value?.length !== 4) return undefined
+  const sequence = int32.decode(value)
+  return sequence === -1 ? undefined : sequence
+}
+
+function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

@@ -1,0 +1,140 @@
+// The frames of the control channel: 20 bytes of lengths, headers by number, and a body.
+
+/** Values by header id. Their order on the wire has no meaning, but it is kept. */
+export type MessageHeaders = ReadonlyMap<number, Buffer>
+
+export interface Message {
+  readonly type: number
+  readonly sequence: number
+  readonly headers: MessageHeaders
+  readonly body: Buffer
+}
+
+/** The longest headers and body, in bytes, that a reader accepts. */
+export interface MessageLimits {
+  readonly maxHeaderBytes: number
+  readonly maxBodyBytes: number
+}
+
+/** Before the hello the other side is not known yet. */
+export const HELLO_LIMITS: MessageLimits = { maxHeaderBytes: 4_192, maxBodyBytes: 4_192 }
+
+/** After the hello. The longest messages of a router report some ten thousand sessions or metrics. */
+export const MESSAGE_LIMITS: MessageLimits = { maxHeaderBytes: 1024 * 1024, maxBodyBytes: 16 * 1024 * 1024 }
+
+const MAGIC = Buffer.from('0306090c', 'hex')
+const PREFIX_BYTES = 20
+const HEADER_PREFIX_BYTES = 8
+const EMPTY = Buffer.alloc(0)
+
+/** Bytes that are not a frame, or a frame beyond the limits: the channel cannot go on. */
+export class MalformedFrameError extends Error {
+  override readonly name = 'MalformedFrameError'
+}
+
+/** Renders a frame. */
+export function encodeMessage({ type, sequence, headers, body }: Message): Buffer {
+  let headerBytes = 0
+  for (const value of headers.values()) headerBytes += HEADER_PREFIX_BYTES + value.length
+  const frame = Buffer.allocUnsafe(PREFIX_BYTES + headerBytes + body.length)
+  MAGIC.copy(frame)
+  frame.writeInt32LE(type, 4)
+  frame.writeInt32LE(sequence, 8)
+  frame.writeInt32LE(headerBytes, 12)
+  frame.writeInt32LE(body.length, 16)
+  let offset = PREFIX_BYTES
+  for (const [id, value] of headers) {
+    offset = frame.writeInt32LE(id, offset)
+    offset = frame.writeInt32LE(value.length, offset)
+    offset += value.copy(frame, offset)
+  }
+  body.copy(frame, offset)
+  return frame
+}
+
+/** Cuts the bytes of a connection into messages, however they arrive. */
+export class MessageReader {
+  #limits: MessageLimits
+  #chunks: Buffer[] = []
+  #bytes = 0
+  /** The length of the frame that is arriving; undefined until its prefix is there. */
+  #frameBytes: number | undefined
+
+  constructor(limits: MessageLimits) {
+    this.#limits = limits
+  }
+
+  /** Applies other limits from the next frame on. */
+  setLimits(limits: MessageLimits): void {
+    this.#limits = limits
+  }
+
+  /** Adds bytes. */
+  push(chunk: Buffer): void {
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
+  }
+
+  /**
+   * Returns the next message; undefined until all of it has arrived.
+   * @throws MalformedFrameError if the bytes are not a frame, or exceed the limits: before anything is allocated for them
+   */
+  next(): Message | undefined {
+    if (this.#frameBytes === undefined) {
+      if (this.#bytes < PREFIX_BYTES) return undefined
+      this.#frameBytes = readFrameBytes(this.#join(), this.#limits)
+    }
+    if (this.#bytes < this.#frameBytes) return undefined
+    const bytes = this.#join()
+    const frame = bytes.subarray(0, this.#frameBytes)
+    this.#chunks = bytes.length > this.#frameBytes ? [bytes.subarray(this.#frameBytes)] : []
+    this.#bytes -= this.#frameBytes
+    this.#frameBytes = undefined
+    return decodeFrame(frame)
+  }
+
+  /** All bytes in one piece. They are joined once for the prefix and once for the frame, not for every chunk. */
+  #join(): Buffer {
+    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+    this.#chunks = [bytes]
+    return bytes
+  }
+}
+
+function readFrameBytes(bytes: Buffer, { maxHeaderBytes, maxBodyBytes }: MessageLimits): number {
+  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC))
+    throw new MalformedFrameError('the frame has another magic number')
+  const headerBytes = bytes.readInt32LE(12)
+  const bodyBytes = bytes.readInt32LE(16)
+  if (headerBytes < 0 || headerBytes > maxHeaderBytes)
+    throw new MalformedFrameError(`the headers have ${headerBytes} bytes; at most ${maxHeaderBytes} are accepted`)
+  if (bodyBytes < 0 || bodyBytes > maxBodyBytes)
+    throw new MalformedFrameError(`the body has ${bodyBytes} bytes; at most ${maxBodyBytes} are accepted`)
+  return PREFIX_BYTES + headerBytes + bodyBytes
+}
+
+function decodeFrame(frame: Buffer): Message {
+  const bodyOffset = PREFIX_BYTES + frame.readInt32LE(12)
+  return {
+    type: frame.readInt32LE(4),
+    sequence: frame.readInt32LE(8),
+    headers: decodeHeaders(frame.subarray(PREFIX_BYTES, bodyOffset)),
+    body: bodyOffset === frame.length ? EMPTY : frame.subarray(bodyOffset),
+  }
+}
+
+/** The last of several headers with the same id wins. */
+function decodeHeaders(bytes: Buffer): MessageHeaders {
+  const headers = new Map<number, Buffer>()
+  let offset = 0
+  while (offset < bytes.length) {
+    if (bytes.length - offset < HEADER_PREFIX_BYTES) throw new MalformedFrameError('a header is cut short')
+    const id = bytes.readInt32LE(offset)
+    const length = bytes.readInt32LE(offset + 4)
+    offset += HEADER_PREFIX_BYTES
+    if (length < 0 || length > bytes.length - offset) throw new MalformedFrameError('a header exceeds the headers')
+    headers.set(id, bytes.subarray(offset, offset + length))
+    offset += length
+  }
+  return headers
+}
