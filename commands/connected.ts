@@ -1,7 +1,7 @@
 // Makes command classes from descriptions, with one implementation of connecting and closing.
 import type { Command, Interfaces } from '@oclif/core'
 import { PrintingCommand, printingFlags } from './base.ts'
-import type { Client } from './client/client.ts'
+import type { BasePath, Client } from './client/client.ts'
 import { type ConnectionFlags, connect, connectionFlags } from './connection.ts'
 import type { Format, Result } from './output/formats.ts'
 
@@ -32,7 +32,7 @@ export interface CommandDescription {
   /** Whether it works without an API session. */
   readonly isPublic?: boolean
   /** The prefix of its paths. Default: the management API. */
-  readonly base?: string
+  readonly base?: BasePath
   /** Settles with the exit code, if that is not 0. */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing
   run(run: CommandRun): Promise<number | void>

@@ -3,7 +3,7 @@ import { hostname, userInfo } from 'node:os'
 import { Flags, type Interfaces } from '@oclif/core'
 import { createHttpTransport } from '../src/client/http-transport.ts'
 import type { Transport } from '../src/client/transport.ts'
-import { Client } from './client/client.ts'
+import { type BasePath, Client } from './client/client.ts'
 import { type Profile, Profiles } from './client/profiles.ts'
 import { dataDirectoryFlag, openOffline, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
@@ -49,7 +49,7 @@ export interface ConnectOptions {
   /** Whether requests work without an API session. */
   readonly isPublic: boolean
   /** The prefix of paths. Default: the management API. */
-  readonly base: string | undefined
+  readonly base: BasePath | undefined
   /** Writes the output of `--show-request`. */
   notice(text: string): void
 }

@@ -6,6 +6,7 @@ import { apiRequest } from './api-request.ts'
 import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
 import { DbCheck, DbMigrate } from './db.ts'
+import { Enroll } from './enroll.ts'
 import { Init } from './init.ts'
 import { Login } from './login.ts'
 import { Logout } from './logout.ts'
@@ -18,6 +19,7 @@ import { whoami } from './whoami.ts'
 const HAND_WRITTEN = {
   serve: Serve,
   init: Init,
+  enroll: Enroll,
   login: Login,
   logout: Logout,
   whoami,

@@ -6,7 +6,7 @@ import { PrintingCommand } from './base.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { dataDirectoryFlag, explainOpenError, isDirectoryInitialized, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
-import { promptPassword } from './prompts.ts'
+import { findPasswordObjection, promptPassword } from './prompts.ts'
 
 export const networkFlags = {
   listen: Flags.string({ description: 'Address to listen on, as host:port.', helpValue: 'HOST:PORT' }),
@@ -85,7 +85,6 @@ export function assertCredentials(credentials: { username: string; password: str
   if (username.length < 4 || username.length > 100) {
     throw makeUsageError('the username must have 4 to 100 characters', { field: 'username' })
   }
-  if (secret.length < 5 || secret.length > 100) {
-    throw makeUsageError('the password must have 5 to 100 characters', { field: 'password' })
-  }
+  const objection = findPasswordObjection(secret)
+  if (objection) throw makeUsageError(objection, { field: 'password' })
 }

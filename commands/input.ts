@@ -7,7 +7,7 @@ import { makeUsageError } from './exit-codes.ts'
  * code 2 if it cannot be read
  */
 export async function readText(flag: string, value: string): Promise<string> {
-  if (value === '-') return readStdin(flag)
+  if (value === '-') return readStdin(`the value of --${flag}`)
   return value.startsWith('@') ? readTextFile(flag, value.slice(1)) : value
 }
 
@@ -23,7 +23,7 @@ export async function readJson(flag: string, value: string): Promise<unknown> {
 
 /** A secret from a file, or from stdin by `-`, without the line end that editors and `echo` append. */
 export async function readSecret(flag: string, file: string): Promise<string> {
-  const text = file === '-' ? await readStdin(flag) : await readTextFile(flag, file)
+  const text = file === '-' ? await readStdin(`the value of --${flag}`) : await readTextFile(flag, file)
   return text.replace(/\r?\n$/, '')
 }
 
@@ -35,8 +35,9 @@ async function readTextFile(flag: string, path: string): Promise<string> {
   }
 }
 
-async function readStdin(flag: string): Promise<string> {
-  if (process.stdin.isTTY) process.stderr.write(`Enter the value of --${flag}, then press Ctrl-D on a new line.\n`)
+/** The text of stdin. @param subject what it is, for the message on a terminal */
+export async function readStdin(subject: string): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write(`Enter ${subject}, then press Ctrl-D on a new line.\n`)
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
   return Buffer.concat(chunks).toString('utf8')

@@ -1,6 +1,8 @@
 // Interactive prompts on stderr. Each prompt has an equivalent flag, and without a terminal a command fails instead of waiting.
+import { RequestError } from './client/client.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { readSecret } from './input.ts'
+import { escapeLines } from './output/text.ts'
 
 /** Whether stdin and stderr are terminals. */
 export function canPrompt(): boolean {
@@ -25,9 +27,50 @@ export async function promptText(question: string, flag: string): Promise<string
  * A password: from a file, from stdin by `-`, or from a masked prompt; never from an argument, which other processes
  * could read.
  */
-export async function promptPassword(question: string, file: string | undefined): Promise<string> {
-  if (file !== undefined) return readSecret('password-file', file)
-  return (await prompt({ type: 'password', message: question, mask: '*' }, '--password-file')) as string
+export async function promptPassword(
+  question: string,
+  file: string | undefined,
+  flag = 'password-file',
+): Promise<string> {
+  if (file !== undefined) return readSecret(flag, file)
+  return (await prompt({ type: 'password', message: question, mask: '*' }, `--${flag}`)) as string
+}
+
+/**
+ * Obtains a new password as `promptPassword` does, and passes it to `use`. At a prompt it is typed twice; if `use` rejects it
+ * because it breaks a rule, the reason is shown, and the prompt appears again.
+ */
+export async function promptNewPassword<T>(
+  file: string | undefined,
+  use: (password: string) => Promise<T>,
+): Promise<T> {
+  if (file !== undefined) return use(await promptPassword('', file))
+  for (;;) {
+    const password = await promptPassword('New password', undefined)
+    let objection = findPasswordObjection(password)
+    if (!objection && (await promptPassword('Repeat the new password', undefined)) !== password) {
+      objection = 'the two passwords differ'
+    }
+    if (!objection) {
+      try {
+        return await use(password)
+      } catch (error) {
+        if (!(error instanceof RequestError && error.field === 'password')) throw error
+        objection = `the password ${error.reason}`
+      }
+    }
+    process.stderr.write(`${escapeLines(objection)}\n`)
+  }
+}
+
+const MIN_PASSWORD_LENGTH = 5
+const MAX_PASSWORD_LENGTH = 100
+
+/** Returns which rule of all passwords is broken. The rules of an auth policy are judged by the controller. */
+export function findPasswordObjection(password: string): string | undefined {
+  return password.length < MIN_PASSWORD_LENGTH || password.length > MAX_PASSWORD_LENGTH
+    ? `the password must have ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`
+    : undefined
 }
 
 interface Question {

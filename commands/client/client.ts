@@ -4,6 +4,11 @@ import { type PageMeta, readListItems } from './list-items.ts'
 
 export const MANAGEMENT_PATH = '/edge/management/v1'
 export const CLIENT_PATH = '/edge/client/v1'
+/** For operations of both APIs, because a listener may serve only one of them. */
+export const EITHER_PATH = [CLIENT_PATH, MANAGEMENT_PATH] as const
+
+/** The prefixes of paths; each is tried if there is no such path below the one before it. */
+export type BasePath = string | readonly string[]
 
 export interface ApiResponse {
   readonly data: unknown
@@ -53,15 +58,15 @@ interface ErrorBody {
 
 export class Client {
   readonly #transport: Transport
-  readonly #base: string
+  readonly #bases: readonly string[]
   readonly #headers: Readonly<Record<string, string>>
 
   constructor(
     transport: Transport,
-    { base = MANAGEMENT_PATH, token }: { base?: string | undefined; token?: string | undefined } = {},
+    { base = MANAGEMENT_PATH, token }: { base?: BasePath | undefined; token?: string | undefined } = {},
   ) {
     this.#transport = transport
-    this.#base = base
+    this.#bases = [base].flat()
     this.#headers = token === undefined ? {} : { 'net-session': token }
   }
 
@@ -80,7 +85,7 @@ export class Client {
     body?: unknown,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<ApiResponse> {
-    const reply = await this.#transport.send(this.#request(method, path, headers, body))
+    const reply = await this.#send(method, path, headers, body)
     if (reply.status >= 400) throw new RequestError(this.target, reply)
     const parsed = parse(reply.text) as { data?: unknown; meta?: PageMeta } | undefined
     return { data: parsed?.data, meta: parsed?.meta ?? {}, reply }
@@ -92,15 +97,26 @@ export class Client {
    * @throws UnreachableError if there is no response, or it is incomplete
    */
   async *items(path: string, onMeta?: (meta: PageMeta) => void): AsyncIterable<unknown> {
-    const { body, ...head } = await this.#transport.stream(this.#request('GET', path))
+    const [base = ''] = this.#bases
+    const { body, ...head } = await this.#transport.stream(this.#request('GET', base + path))
     if (head.status >= 400) throw new RequestError(this.target, await collectReply({ body, ...head }))
     yield* readListItems(body, onMeta)
+  }
+
+  async #send(method: string, path: string, headers: Readonly<Record<string, string>>, body: unknown): Promise<Reply> {
+    const [first = '', ...others] = this.#bases
+    let reply = await this.#transport.send(this.#request(method, first + path, headers, body))
+    for (const base of others) {
+      if (reply.status !== 404) break
+      reply = await this.#transport.send(this.#request(method, base + path, headers, body))
+    }
+    return reply
   }
 
   #request(method: string, path: string, headers: Readonly<Record<string, string>> = {}, body?: unknown): Request {
     return {
       method,
-      path: this.#base + path,
+      path,
       headers: { ...this.#headers, ...headers },
       ...(body === undefined ? {} : { body }),
     }

@@ -63,6 +63,11 @@ export class Profiles {
     this.#change(({ profiles }) => ({ current: name, profiles: { ...profiles, [name]: profile } }))
   }
 
+  /** Stores a profile if there is none of this name, and makes it the current one if there is no other. */
+  add(name: string, profile: Profile): void {
+    this.#change(({ current = name, profiles }) => ({ current, profiles: { [name]: profile, ...profiles } }))
+  }
+
   /** Makes a profile the current one. */
   use(name: string): void {
     this.#change((content) => ({ ...content, current: name }))

@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { computeFingerprint256, toCertificatePem } from '../../src/pki/certificates.ts'
 import { isSelfSigned } from '../../src/pki/chains.ts'
+import { DerError } from '../../src/pki/der.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { decodeCertificates } from '../../src/pki/pkcs7.ts'
 
@@ -12,21 +13,41 @@ export interface RootCertificate {
   readonly fingerprint: string
 }
 
+/** What a controller offers to a client that does not trust it yet. */
+export interface OfferedTrust {
+  /** The certificate of the TLS server, on the connection that the authorities came from. */
+  readonly server: X509Certificate
+  readonly authorities: readonly X509Certificate[]
+}
+
 /**
- * The root certificate that a controller offers; undefined if it offers none. It is not verified: the caller must compare its
- * fingerprint with one from a trusted place before pinning it.
+ * The authorities of a controller; undefined if it offers none. They are not verified: the caller must verify them, or compare
+ * the fingerprint of the root with one from a trusted place, before they are pinned.
  * @throws UnreachableError if there is no response
  */
-export async function fetchRoot(url: string): Promise<RootCertificate | undefined> {
-  const transport = createHttpTransport({ url, rootPem: undefined })
+export async function fetchOfferedTrust(url: string): Promise<OfferedTrust | undefined> {
+  let server: X509Certificate | undefined
+  const onServerCertificate = (certificate: X509Certificate) => {
+    server = certificate
+  }
+  const transport = createHttpTransport({ url, rootPem: undefined, onServerCertificate })
   try {
     const reply = await transport.send({ method: 'GET', path: '/.well-known/est/cacerts' })
-    if (reply.status !== 200) return undefined
-    const root = decodeCertificates(reply.text).find(isSelfSigned)
-    return root && toRootCertificate(root)
+    if (reply.status !== 200 || !server) return undefined
+    return { server, authorities: decodeCertificates(reply.text) }
+  } catch (error) {
+    // The response of another kind of server.
+    if (error instanceof DerError) return undefined
+    throw error
   } finally {
     await transport.close()
   }
+}
+
+/** The root certificate that a controller offers, unverified like all that it offers; undefined if it offers none. */
+export async function fetchRoot(url: string): Promise<RootCertificate | undefined> {
+  const root = (await fetchOfferedTrust(url))?.authorities.find(isSelfSigned)
+  return root && toRootCertificate(root)
 }
 
 /** The root certificate in a PEM file; undefined if it contains none. */

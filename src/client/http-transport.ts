@@ -1,6 +1,8 @@
 // The transport over HTTPS, which trusts one root certificate only.
+import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Agent } from 'node:https'
+import type { TLSSocket } from 'node:tls'
 import { collectReply, encodeBody, type Request, type Stream, type Transport } from './transport.ts'
 
 /** The controller cannot be reached, or its certificate is not trusted. */
@@ -51,11 +53,25 @@ export interface HttpOptions {
   /** The trusted root certificate, as PEM; without it the server's certificate is not verified. */
   readonly rootPem: string | undefined
   readonly headers?: Readonly<Record<string, string>>
+  /** The certificate that the client presents, with its private key. */
+  readonly clientCertificate?: ClientCertificate
+  /** Called before each response with the certificate of the server on the same connection. */
+  readonly onServerCertificate?: (certificate: X509Certificate) => void
+}
+
+/** A client certificate, first in its chain, with its private key, both as PEM. */
+export interface ClientCertificate {
+  readonly certificatePem: string
+  readonly keyPem: string
 }
 
 /** A transport to the URL, which opens its first connection with the first request. */
-export function createHttpTransport({ url, rootPem, headers: common = {} }: HttpOptions): Transport {
-  const tlsOptions = rootPem === undefined ? { rejectUnauthorized: false } : { ca: rootPem }
+export function createHttpTransport(options: HttpOptions): Transport {
+  const { url, rootPem, headers: common = {}, clientCertificate, onServerCertificate } = options
+  const tlsOptions = {
+    ...(rootPem === undefined ? { rejectUnauthorized: false } : { ca: rootPem }),
+    ...(clientCertificate ? { cert: clientCertificate.certificatePem, key: clientCertificate.keyPem } : {}),
+  }
   let agent: Agent | undefined
   const stream = async (request: Request): Promise<Stream> => {
     const { text, headers } = encodeBody(request)
@@ -73,8 +89,11 @@ export function createHttpTransport({ url, rootPem, headers: common = {} }: Http
           headers: { ...common, ...headers, ...framing },
           timeout: TIMEOUT_MS,
         },
-        (incoming) =>
-          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: readBody(url, incoming) }),
+        (incoming) => {
+          const certificate = onServerCertificate && (incoming.socket as TLSSocket).getPeerX509Certificate()
+          if (certificate) onServerCertificate?.(certificate)
+          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: readBody(url, incoming) })
+        },
       )
       outgoing.on('timeout', () => outgoing.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })))
       outgoing.on('error', (error) => reject(new UnreachableError(url, error)))

@@ -1,9 +1,9 @@
 // The JWTs that bring clients here: where to enroll, with which token, and by which key to recognise the controller.
-import type { KeyObject } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import type { Instant } from '../clock.ts'
 import { type Config, getAdvertisedAddress } from '../config.ts'
 import { newToken } from '../ids.ts'
+import { toJwtAlgorithm } from '../pki/algorithms.ts'
 import type { Authority } from '../pki/authority.ts'
 import { computeFingerprint } from '../pki/certificates.ts'
 
@@ -51,11 +51,4 @@ async function signClaims({ authority }: Signer, claims: JWTPayload): Promise<st
   return new SignJWT(claims)
     .setProtectedHeader({ alg: toJwtAlgorithm(key), kid: computeFingerprint(certificate), typ: 'JWT' })
     .sign(key)
-}
-
-/** RFC 7518 §3.1, by the kind of key and, for curves, its size. */
-export function toJwtAlgorithm(key: KeyObject): string {
-  if (key.asymmetricKeyType === 'rsa') return 'RS256'
-  const curve = key.asymmetricKeyDetails?.namedCurve
-  return { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }[curve ?? ''] ?? 'ES256'
 }

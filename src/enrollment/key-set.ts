@@ -2,9 +2,9 @@
 import { createPublicKey, sign } from 'node:crypto'
 import type { JWK } from 'jose'
 import { invalidError } from '../errors.ts'
+import { toJwtAlgorithm } from '../pki/algorithms.ts'
 import type { Authority } from '../pki/authority.ts'
 import { computeFingerprint } from '../pki/certificates.ts'
-import { toJwtAlgorithm } from './jwts.ts'
 
 /**
  * The public key under each id by which the header of a JWT names it: the key outlives its certificates, and JWTs that were

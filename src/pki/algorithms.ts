@@ -86,3 +86,10 @@ export function toSigningAlgorithm(key: KeyObject): { digest: string | null; ide
       throw new Error(`a ${key.asymmetricKeyType} key cannot sign certificates`)
   }
 }
+
+/** Returns the algorithm of JWTs that a key signs (RFC 7518 §3.1): by the type of key and, for curves, its size. */
+export function toJwtAlgorithm(key: KeyObject): string {
+  if (key.asymmetricKeyType === 'rsa') return 'RS256'
+  const curve = key.asymmetricKeyDetails?.namedCurve
+  return { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }[curve ?? ''] ?? 'ES256'
+}

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { toCertificatePem } from './certificates.ts'
 import { isSelfSigned } from './chains.ts'
 import { KeyFileError, writePrivateFile } from './files.ts'
-import { parsePemBlocks, toPem } from './pem.ts'
+import { parsePemBlocks, toKeyPem, toPem } from './pem.ts'
 
 /** A certificate with its private key. */
 export interface KeyedCertificate {
@@ -167,10 +167,6 @@ export class AuthorityFiles {
   #path(role: string, ending: 'crt' | 'key'): string {
     return join(this.#directory, `${role}.${ending}`)
   }
-}
-
-function toKeyPem(key: KeyObject): string {
-  return key.export({ type: 'pkcs8', format: 'pem' }) as string
 }
 
 /** @throws an error with the path, which those of OpenSSL lack, if the file cannot be read or parsed */

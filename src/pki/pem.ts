@@ -1,9 +1,15 @@
 // PEM (RFC 7468): the text form of DER.
+import type { KeyObject } from 'node:crypto'
 
 const LINE = 64
 
 export function toPem(label: string, bytes: Uint8Array): string {
   return `-----BEGIN ${label}-----\n${wrapLines(Buffer.from(bytes).toString('base64'))}\n-----END ${label}-----\n`
+}
+
+/** A private key as PKCS#8. */
+export function toKeyPem(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }) as string
 }
 
 /** Base64 text in lines of 64 characters, without a line end at the end. */

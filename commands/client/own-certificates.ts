@@ -1,0 +1,73 @@
+// Reads the certificate that a user brings for an enrollment: from PEM files, or from a PKCS #12 bundle.
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { ClientCertificate } from '../../src/client/http-transport.ts'
+import { parsePemBlocks, toKeyPem, toPem } from '../../src/pki/pem.ts'
+import { type CommandError, makeUsageError } from '../exit-codes.ts'
+import { promptPassword } from '../prompts.ts'
+import { assertKeyPair } from './identity-files.ts'
+import { readPkcs12 } from './pkcs12.ts'
+
+export interface CertificateFlags {
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
+  readonly pkcs12?: string | undefined
+  readonly 'pkcs12-password-file'?: string | undefined
+}
+
+/**
+ * The certificate of the flags, first in its chain, with its key. @throws CommandError with exit code 2 if a file cannot be
+ * used, or the key does not belong to the certificate
+ */
+export async function readOwnCertificate(flags: CertificateFlags): Promise<ClientCertificate> {
+  const { cert, key, pkcs12 } = flags
+  if (pkcs12 !== undefined) return readBundle(pkcs12, flags['pkcs12-password-file'])
+  if (cert === undefined || key === undefined) {
+    throw makeUsageError('this token requires a certificate: missing flags --cert and --key, or --pkcs12')
+  }
+  const certificatePem = parsePemBlocks(readBytes('cert', cert).toString('utf8'))
+    .filter(({ label }) => label === 'CERTIFICATE')
+    .map(({ bytes }) => toPem('CERTIFICATE', bytes))
+    .join('')
+  const certificate = { certificatePem, keyPem: readKeyPem(key) }
+  assertKeyPair(cert, certificate)
+  return certificate
+}
+
+async function readBundle(file: string, passwordFile: string | undefined): Promise<ClientCertificate> {
+  const bytes = readBytes('pkcs12', file)
+  const password = await promptPassword(`Password of ${file}`, passwordFile, 'pkcs12-password-file')
+  const { keyPem, certificatePems } = await readPkcs12(file, bytes, password)
+  const key = createPrivateKey(keyPem)
+  const isOwn = (pem: string) => new X509Certificate(pem).checkPrivateKey(key)
+  const own = certificatePems.filter(isOwn)
+  if (own.length === 0) throw makeUsageError(`${file} does not contain the certificate of its key`, { field: 'pkcs12' })
+  return { certificatePem: [...own, ...certificatePems.filter((pem) => !isOwn(pem))].join(''), keyPem }
+}
+
+function readKeyPem(file: string): string {
+  const bytes = readBytes('key', file)
+  try {
+    return toKeyPem(createPrivateKey(bytes))
+  } catch (error) {
+    throw unreadableKeyError(file, error as Error & { code?: string })
+  }
+}
+
+function unreadableKeyError(file: string, { code, message }: Error & { code?: string }): CommandError {
+  if (code === 'ERR_MISSING_PASSPHRASE') {
+    return makeUsageError(`${file} is encrypted`, {
+      field: 'key',
+      hint: `openssl pkey -in ${file} -out FILE.key writes it without a password`,
+    })
+  }
+  return makeUsageError(`${file} is not a private key in PEM: ${message}`, { field: 'key' })
+}
+
+function readBytes(flag: string, file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw makeUsageError(`--${flag} cannot be read: ${(error as Error).message}`, { field: flag })
+  }
+}

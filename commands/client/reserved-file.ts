@@ -1,0 +1,150 @@
+// A file whose space on the disk is taken before its content exists, because a credential that is issued once must not be
+// lost to a full disk or a missing permission.
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
+
+const PRIVATE = 0o600
+const PERMISSIONS = 0o777
+// More than a key with a long chain and the authorities of a network need.
+const RESERVED_BYTES = 128 * 1024
+
+/** The file that a path leads to. `status` is undefined if it does not exist. */
+export interface FileTarget {
+  /** Without symbolic links. */
+  readonly path: string
+  readonly status: Stats | undefined
+}
+
+/**
+ * Finds the file that a path leads to.
+ * @throws CommandError with exit code 2 if the path leads to something that is not a regular file, or its directory does not
+ * exist
+ */
+export function findFileTarget(path: string): FileTarget {
+  const status = statSync(path, { throwIfNoEntry: false })
+  if (status && !status.isFile()) throw makeUsageError(`${path} is not a regular file`)
+  try {
+    return { path: status ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path)), status }
+  } catch (error) {
+    throw makeUsageError(`${path} cannot be written: ${toReason(error)}`)
+  }
+}
+
+export class ReservedFile {
+  readonly #target: FileTarget
+  readonly #temporaryPath: string
+  readonly #descriptor: number
+  readonly #remove = () => rmSync(this.#temporaryPath, { force: true })
+  #isOpen = true
+
+  private constructor(target: FileTarget, temporaryPath: string, descriptor: number) {
+    this.#target = target
+    this.#temporaryPath = temporaryPath
+    this.#descriptor = descriptor
+    process.on('exit', this.#remove)
+  }
+
+  /**
+   * Creates a temporary file beside the target. It has the mode and the owner of the file that it replaces, and mode 0600 if
+   * there is none.
+   * @throws CommandError with exit code 1 if there is no space or no permission
+   */
+  static create(target: FileTarget): ReservedFile {
+    const temporaryPath = `${target.path}.${randomBytes(6).toString('hex')}.new`
+    let file: ReservedFile | undefined
+    try {
+      file = new ReservedFile(target, temporaryPath, openSync(temporaryPath, 'wx', PRIVATE))
+      writeAll(file.#descriptor, Buffer.alloc(RESERVED_BYTES))
+      fsyncSync(file.#descriptor)
+      return file
+    } catch (error) {
+      file?.release()
+      throw notWritableError(target.path, error)
+    }
+  }
+
+  /** Writes the content, and gives the file its name. @throws CommandError with exit code 1 if that fails */
+  commit(content: string): void {
+    const { path, status } = this.#target
+    try {
+      const bytes = Buffer.from(content)
+      writeAll(this.#descriptor, bytes)
+      ftruncateSync(this.#descriptor, bytes.length)
+      if (status) keepOwnerAndMode(this.#descriptor, status)
+      fsyncSync(this.#descriptor)
+      renameSync(this.#temporaryPath, path)
+      syncDirectory(dirname(path))
+    } catch (error) {
+      throw notWritableError(path, error)
+    } finally {
+      this.release()
+    }
+  }
+
+  /** Removes the temporary file. Does nothing after `commit`. */
+  release(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    process.off('exit', this.#remove)
+    closeSync(this.#descriptor)
+    this.#remove()
+  }
+}
+
+/** Replaces the content of a file at once, and keeps its mode and its owner. */
+export function replaceFile(target: FileTarget, content: string): void {
+  ReservedFile.create(target).commit(content)
+}
+
+function writeAll(descriptor: number, bytes: Buffer): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at, at)
+}
+
+/** The service that reads the file must still be able to read it if root replaces it. */
+function keepOwnerAndMode(descriptor: number, { uid, gid, mode }: Stats): void {
+  if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid)
+  fchmodSync(descriptor, mode & PERMISSIONS)
+}
+
+function syncDirectory(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file would be larger than this process may write',
+  ENOENT: 'its directory does not exist',
+  ENOTDIR: 'its directory does not exist',
+}
+
+function toReason(error: unknown): string {
+  return REASONS[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message
+}
+
+function notWritableError(path: string, error: unknown): CommandError {
+  return new CommandError(EXIT.failed, 'NOT_WRITABLE', `${path} cannot be written: ${toReason(error)}`)
+}
