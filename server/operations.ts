@@ -10,6 +10,7 @@ import { postureChecks } from '../src/resources/posture-checks.ts'
 import { services } from '../src/resources/services.ts'
 import { sessions } from '../src/resources/sessions.ts'
 import { authenticationOperations } from './both-apis/authentication.ts'
+import { certificateExtensionOperations } from './both-apis/certificate-extension.ts'
 import { controllerOperations } from './both-apis/controllers.ts'
 import { currentApiSessionOperations } from './both-apis/current-api-session.ts'
 import { currentIdentityOperations } from './both-apis/current-identity.ts'
@@ -61,6 +62,7 @@ export const operations: readonly AnyOperation[] = [
   ...currentApiSessionOperations,
   ...currentIdentityOperations,
   ...ownAuthenticatorOperations,
+  ...certificateExtensionOperations,
   ...networkTrustOperations,
   ...enrollOperations,
   ...clientServiceOperations,

@@ -90,6 +90,7 @@ const CATALOGUE = {
   MISSING_OR_INVALID_CSR: [400, 'A certificate signing request is missing or cannot be read.'],
   COULD_NOT_PARSE_PEM_BLOCK: [400, 'The certificate is not PEM, or not just one.'],
   CERTIFICATE_FAILED_VALIDATION: [400, 'The certificate does not lead to an authority that is trusted here.'],
+  INVALID_CLIENT_CERT: [400, 'This is not the certificate that the extension issued.'],
   CERT_IN_USE: [409, 'This certificate already belongs to an identity.'],
   ROOT_ROTATION_UNDER_WAY: [409, 'The root is being replaced already; that must be finished first.'],
   NO_ROOT_ROTATION: [409, 'The root is not being replaced.'],

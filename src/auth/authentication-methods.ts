@@ -8,6 +8,7 @@ export interface AuthenticatorMatch {
   readonly id: string
   readonly identityId: string
   readonly passwordHash: string | null
+  readonly fingerprint256: string | null
   readonly isIssuedByNetwork: boolean
   readonly isExtendRequested: boolean
   readonly lastAuthResolvedToRoot: boolean

@@ -16,6 +16,9 @@ export interface ClientAuthority {
   readonly roots: readonly X509Certificate[]
 }
 
+// RFC 5280 §4.2.1.12.
+const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
+
 export class ClientTrustStore {
   readonly #authority: Pick<Authority, 'trust'>
 
@@ -54,6 +57,12 @@ export class ClientTrustStore {
       if (buildChain(leaf, bag, anchors, options)) return 'improper'
     }
     return undefined
+  }
+
+  /** Whether the controller issued the certificate to a TLS client, by a chain that is valid at `now`. */
+  isOwnClient(leaf: X509Certificate, now: Instant): boolean {
+    const allowsClients = leaf.keyUsage?.includes(CLIENT_AUTHENTICATION) ?? true
+    return allowsClients && this.isOwn(leaf, now)
   }
 
   /** Whether the controller issued the certificate, by a chain that was valid at `now`. */

@@ -8,7 +8,7 @@ import { find } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { AuthenticationError, type AuthenticatorMatch } from './authentication-methods.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
-import { findVerifiedMfa, readPasswordHash } from './credentials.ts'
+import { findVerifiedMfa, readCredential } from './credentials.ts'
 import { isDisabled } from './disabling.ts'
 import { isPartial } from './second-factors.ts'
 import type { SignInAttempt } from './sign-in-attempt.ts'
@@ -75,14 +75,14 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
 async function recheckAdmission(
   tx: WriteContext,
   attempt: SignInAttempt,
-  { id, passwordHash }: AuthenticatorMatch,
+  { id, passwordHash, fingerprint256 }: AuthenticatorMatch,
 ): Promise<Entity<typeof identities>> {
   const { id: identityId } = attempt.identity
   const now = await find(tx, identities, identityId)
   if (!now || isDisabled(now, tx.clock.now()))
     throw new AuthenticationError('IDENTITY_DISABLED', `identity ${identityId} was disabled meanwhile`)
-  const [row] = await readPasswordHash(tx.db, id)
-  if (!row || row.passwordHash !== passwordHash) {
+  const [row] = await readCredential(tx.db, id)
+  if (!row || row.passwordHash !== passwordHash || row.fingerprint256 !== fingerprint256) {
     throw new AuthenticationError('CREDENTIAL_CHANGED', 'the authenticator has changed meanwhile')
   }
   attempt.identity = now

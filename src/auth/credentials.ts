@@ -6,7 +6,7 @@ import { prepareTypedQuery } from '../store/prepared-queries.ts'
 export const findByUsername = prepareTypedQuery((db, foldedUsername: string) =>
   db
     .selectFrom('authenticators')
-    .select(['id', 'identityId', 'passwordHash'])
+    .select(['id', 'identityId', 'passwordHash', 'fingerprint256'])
     .where('foldedUsername', '=', foldedUsername),
 )
 
@@ -18,9 +18,9 @@ export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) 
     .where('fingerprint256', '=', fingerprint256),
 )
 
-/** Reads the password hash of an authenticator; null for a certificate. */
-export const readPasswordHash = prepareTypedQuery((db, id: string) =>
-  db.selectFrom('authenticators').select('passwordHash').where('id', '=', id),
+/** Reads the password hash and the fingerprint of an authenticator: what a sign-in compares with what the client presents. */
+export const readCredential = prepareTypedQuery((db, id: string) =>
+  db.selectFrom('authenticators').select(['passwordHash', 'fingerprint256']).where('id', '=', id),
 )
 
 /** Finds the MFA enrollment of an identity, if it is verified. */

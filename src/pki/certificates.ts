@@ -14,6 +14,8 @@ export interface AlternativeNames {
   /** Host names and IP addresses. */
   readonly hosts?: readonly string[]
   readonly uris?: readonly string[]
+  /** DER of the names of another certificate, which takes the place of all others. */
+  readonly encoded?: Buffer
 }
 
 export interface CertificateRequest {
@@ -92,8 +94,8 @@ function buildExtensions(request: CertificateRequest, issuer: Issuer): Buffer[] 
     encodeExtension('2.5.29.14', der.octetString(ownKey)),
     encodeExtension('2.5.29.35', der.sequence(der.implicit(0, issuerKey))),
   ]
-  const general = encodeGeneralNames(names)
-  if (general.length > 0) encoded.push(encodeExtension('2.5.29.17', der.sequence(...general)))
+  const general = names.encoded ?? encodeGeneralNames(names)
+  if (general) encoded.push(encodeExtension('2.5.29.17', general))
   return encoded
 }
 
@@ -118,13 +120,14 @@ function buildEntityExtensions(purpose: 'client' | 'server'): Buffer[] {
 }
 
 // RFC 5280 §4.2.1.6: [2] dNSName, [6] uniformResourceIdentifier, [7] iPAddress.
-function encodeGeneralNames({ hosts = [], uris = [] }: AlternativeNames): Buffer[] {
-  return [
+function encodeGeneralNames({ hosts = [], uris = [] }: AlternativeNames): Buffer | undefined {
+  if (hosts.length === 0 && uris.length === 0) return undefined
+  return der.sequence(
     ...hosts.map((host) =>
       isIP(host) ? der.implicit(7, Buffer.from(ipaddr.parse(host).toByteArray())) : der.implicit(2, Buffer.from(host)),
     ),
     ...uris.map((uri) => der.implicit(6, Buffer.from(uri))),
-  ]
+  )
 }
 
 /** RFC 5280 §4.2.1.2, method 1: SHA-1 of the key's bits. */

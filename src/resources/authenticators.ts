@@ -55,6 +55,8 @@ export const authenticators = defineResource({
     }),
     fingerprint: f.text({ access: 'read', nullable: true, omitNull: true, filter: 'certFingerprint' }),
     fingerprint256: f.text({ access: 'internal', nullable: true, unique: true }),
+    // The certificate that an extension issued, until its holder verifies that it has received it.
+    unverifiedCertPem: f.text({ access: 'internal', nullable: true }),
     publicKeyPrint: f.text({ access: 'internal', nullable: true, filter: true }),
     isIssuedByNetwork: f.bool({ access: 'read', filter: true }),
     isExtendRequested: f.bool({ access: 'read', filter: true }),

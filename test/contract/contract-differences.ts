@@ -11,9 +11,6 @@ const ON_BOTH = [
   'GET /current-identity/mfa/recovery-codes',
   'POST /current-identity/mfa/recovery-codes',
   'POST /current-identity/mfa/verify',
-  // Certificates that their holders renew.
-  'POST /current-identity/authenticators/{}/extend',
-  'POST /current-identity/authenticators/{}/extend-verify',
   // Tokens of other issuers.
   'GET /external-jwt-signers',
 ]

@@ -7,11 +7,13 @@ import type { Step } from '../sign-in-attempt.ts'
 
 export const findCertificate: Step = async (attempt) => {
   const leaf = attempt.credentials.certificates[0] as X509Certificate
-  const [row] = await findByCertificate(attempt.context.db, computeFingerprint256(leaf))
+  const fingerprint256 = computeFingerprint256(leaf)
+  const [row] = await findByCertificate(attempt.context.db, fingerprint256)
   attempt.authenticator = row && {
     id: row.id,
     identityId: row.identityId,
     passwordHash: null,
+    fingerprint256,
     isIssuedByNetwork: row.isIssuedByNetwork === 1,
     isExtendRequested: row.isExtendRequested === 1,
     lastAuthResolvedToRoot: row.lastAuthResolvedToRoot === 1,

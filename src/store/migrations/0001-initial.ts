@@ -152,6 +152,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['certPem', 'text', 'null'],
       ['fingerprint', 'text', 'null'],
       ['fingerprint256', 'text', 'null'],
+      ['unverifiedCertPem', 'text', 'null'],
       ['publicKeyPrint', 'text', 'null'],
       ['isIssuedByNetwork', 'integer'],
       ['isExtendRequested', 'integer'],
