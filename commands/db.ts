@@ -2,6 +2,7 @@
 import { Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
 import { PrintingCommand } from './base.ts'
+import { getUserName } from './connection.ts'
 import { assertInitialized, dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
 import { EXIT } from './exit-codes.ts'
 
@@ -49,6 +50,34 @@ export class DbMigrate extends PrintingCommand {
     const sentence = toSentence(file, migrations, isTrial)
     await this.print({ kind: 'done', sentence, facts: { file, isTrial, migrations } }, flags.output)
     if (isTrial && migrations.length > 0) this.exit(EXIT.denied)
+  }
+}
+
+export class DbRotateKeys extends PrintingCommand {
+  static override summary = 'Replaces the key that secrets are encrypted under, and encrypts every secret again.'
+  static override description =
+    'Works on the data directory while no controller runs on it. If it is interrupted, the next start of a controller completes it.'
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    sessions: Flags.boolean({
+      description: 'Also end all API sessions, and replace the key that session tokens are derived from.',
+    }),
+    yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }),
+  }
+  static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(DbRotateKeys)
+    const directory = resolveDataDirectory(flags['data-dir'])
+    await assertInitialized(directory)
+    const hasSessions = flags.sessions === true
+    if (hasSessions) await this.confirm(flags, 'This ends all API sessions: everyone must sign in again. Continue?')
+    const { rotateKeys } = await import('../src/rotate-keys.ts')
+    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName(), hasSessions }
+    const endedSessions = await runMaintenance(directory, () => rotateKeys(options))
+    const sessions = hasSessions ? ` ${endedSessions} API sessions ended; their tokens have a new key.` : ''
+    const sentence = `Every secret in ${directory} is encrypted under a new key.${sessions}`
+    await this.print({ kind: 'done', sentence, facts: { directory, hasSessions, endedSessions } }, flags.output)
   }
 }
 

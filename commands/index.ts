@@ -5,7 +5,7 @@ import { makeOperationCommands } from './api/operation-commands.ts'
 import { apiRequest } from './api-request.ts'
 import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
-import { DbCheck, DbMigrate } from './db.ts'
+import { DbCheck, DbMigrate, DbRotateKeys } from './db.ts'
 import { Enroll } from './enroll.ts'
 import { Init } from './init.ts'
 import { Login } from './login.ts'
@@ -33,6 +33,7 @@ const HAND_WRITTEN = {
   'admin:recover': AdminRecover,
   'db:check': DbCheck,
   'db:migrate': DbMigrate,
+  'db:rotate-keys': DbRotateKeys,
 }
 
 // Property descriptors are copied, because the commands of operations are getters that create them at the first use.

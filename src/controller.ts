@@ -27,6 +27,9 @@ import type { LiveNetwork } from './routers/live-network.ts'
 import { RouterProvisioner } from './routers/router-provisioner.ts'
 import { Traces } from './routers/traces.ts'
 import { UsableRouters } from './routers/usable-routers.ts'
+import { finishRotation, isRotationUnfinished, loadSecretCipher } from './secrets/key-files.ts'
+import type { SecretCipher } from './secrets/secret-cipher.ts'
+import { reencryptSecrets, requireSecretsKey } from './secrets/stored-secrets.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit-seal.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import { EntityStore } from './store/entities.ts'
@@ -96,10 +99,11 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   const paths = getDataPaths(directory)
   const startedAt = clock.now()
   requireDatabase(directory)
-  const { authority, tokens, auditSealer } = runAsOwner(directory, () => ({
+  const { authority, tokens, auditSealer, secretCipher } = runAsOwner(directory, () => ({
     authority: Authority.load(paths.pki, (work) => runAsOwner(directory, work)),
     tokens: SessionTokens.open(paths.tokenKey),
     auditSealer: new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)),
+    secretCipher: loadSecretCipher(paths),
   }))
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
@@ -108,7 +112,13 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     maxQueueLength: config['limits.writeQueue'],
   })
   try {
-    return await assemble(options, { startedAt, authority, tokens, store })
+    await requireSecretsKey(store.db, secretCipher, paths.secretsKey)
+    const controller = await assemble(options, { startedAt, authority, tokens, store, secretCipher })
+    if (isRotationUnfinished(paths)) {
+      await reencryptSecrets(controller.contexts.create({ kind: 'system' }), secretCipher)
+      runAsOwner(directory, () => finishRotation(paths))
+    }
+    return controller
   } catch (error) {
     await store.close()
     throw error
@@ -120,6 +130,7 @@ interface OpenedFiles {
   readonly startedAt: number
   readonly authority: Authority
   readonly tokens: SessionTokens
+  readonly secretCipher: SecretCipher
   readonly store: Store
 }
 

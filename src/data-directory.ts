@@ -24,6 +24,9 @@ export function getDataPaths(directory: string) {
     database: join(directory, 'controller.db'),
     tokenKey: join(directory, 'token.key'),
     auditKey: join(directory, 'audit.key'),
+    secretsKey: join(directory, 'secrets.key'),
+    // Only while a rotation is not finished.
+    previousSecretsKey: join(directory, 'secrets.key.previous'),
     pki: join(directory, 'pki'),
   }
 }

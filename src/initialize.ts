@@ -22,6 +22,7 @@ import { Authority } from './pki/authority.ts'
 import { createPrivateDirectory, loadOrCreateKey, writePrivateFile } from './pki/files.ts'
 import { enrollments } from './resources/enrollments.ts'
 import { identities } from './resources/identities.ts'
+import { SECRETS_KEY_BYTES } from './secrets/secret-cipher.ts'
 import { AUDIT_KEY_BYTES } from './store/audit-seal.ts'
 import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
 import { createDatabase } from './store/dialects/sqlite/maintenance.ts'
@@ -81,7 +82,7 @@ export async function initializeDirectory({
       await controller.close()
     }
     runAsOwner(directory, () => writePrivateFile(paths.config, renderConfigFile(settings)))
-    return [paths.config, paths.database, paths.tokenKey, paths.auditKey, ...written]
+    return [paths.config, paths.database, paths.tokenKey, paths.auditKey, paths.secretsKey, ...written]
   } finally {
     unlock()
   }
@@ -95,10 +96,16 @@ function requireNothingElse(directory: string): void {
 
 /** The database comes before the keys, so that keys without a database are those of one that was lost. */
 async function prepareDatabase(directory: string, clock: Clock): Promise<void> {
-  const { database, auditKey, pki } = getDataPaths(directory)
+  const { database, auditKey, secretsKey, pki } = getDataPaths(directory)
   if (existsSync(pki)) requireDatabase(directory)
-  // Only with a new database: records that an earlier key sealed would look forged under a new one.
-  if (!hasDatabase(directory)) runAsOwner(directory, () => loadOrCreateKey(auditKey, AUDIT_KEY_BYTES))
+  // Only with a new database: records that an earlier key sealed would look forged under a new one, and secrets that an
+  // earlier key encrypted would be lost.
+  if (!hasDatabase(directory)) {
+    runAsOwner(directory, () => {
+      loadOrCreateKey(auditKey, AUDIT_KEY_BYTES)
+      loadOrCreateKey(secretsKey, SECRETS_KEY_BYTES)
+    })
+  }
   await createDatabase(database, clock)
 }
 

@@ -240,6 +240,17 @@ export class ApiSessions implements Projection {
     if ((await this.#endSome(context, [id], audit)) === 0) throw notFoundError(toResourceNoun(apiSessions), id)
   }
 
+  /** Ends every session. Returns how many. */
+  async endAll(context: Context): Promise<number> {
+    let count = 0
+    for (;;) {
+      const rows = await context.db.selectFrom('api_sessions').select('id').limit(BATCH).execute()
+      if (rows.length === 0) return count
+      const ids = rows.map(({ id }) => id)
+      count += await this.#endSome(context, ids, 'event')
+    }
+  }
+
   /**
    * Ends sessions and their service sessions. Returns how many API sessions existed. The service sessions are deleted first,
    * in batches, because they are useless once their API session ends.

@@ -2,7 +2,8 @@
 import { createHmac, hash } from 'node:crypto'
 import { loadOrCreateKey } from '../pki/files.ts'
 
-const KEY_BYTES = 32
+/** The length of the key, in bytes. */
+export const SESSION_TOKEN_KEY_BYTES = 32
 
 export class SessionTokens {
   readonly #key: Buffer
@@ -13,7 +14,7 @@ export class SessionTokens {
 
   /** Loads the key of a data directory; creates it at the first start. */
   static open(file: string): SessionTokens {
-    return new SessionTokens(loadOrCreateKey(file, KEY_BYTES))
+    return new SessionTokens(loadOrCreateKey(file, SESSION_TOKEN_KEY_BYTES))
   }
 
   /** The token of a session: a version 4 UUID whose random bits come from HMAC-SHA-256 of the session's id. */

@@ -64,8 +64,13 @@ export class KeyFileError extends Error {
  * @throws KeyFileError if the file does not hold exactly `bytes` bytes
  */
 export function loadOrCreateKey(path: string, bytes: number): Buffer {
-  if (!existsSync(path)) writePrivateFile(path, randomBytes(bytes))
+  if (!existsSync(path)) replaceKey(path, bytes)
   return loadKey(path, bytes)
+}
+
+/** Writes a new random key of `bytes` bytes into a file, with mode 0600. */
+export function replaceKey(path: string, bytes: number): void {
+  writePrivateFile(path, randomBytes(bytes))
 }
 
 /** Returns the key in a file. @throws KeyFileError if the file is missing, or does not hold exactly `bytes` bytes */

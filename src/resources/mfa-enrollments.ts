@@ -13,8 +13,8 @@ export const mfaEnrollments = defineResource({
     identityId: f.reference('identities', { access: 'internal', unique: true, onDelete: 'cascade' }),
     // The identity has proven by a code that its app holds the secret. Only then is the factor required of it.
     isVerified: f.bool({ access: 'read' }),
-    encryptedSecret: f.text({ access: 'internal', secret: true }),
-    encryptedRecoveryCodes: f.text({ access: 'internal', secret: true }),
+    encryptedSecret: f.text({ access: 'internal', secret: true, isEncrypted: true }),
+    encryptedRecoveryCodes: f.text({ access: 'internal', secret: true, isEncrypted: true }),
     // The step of the last accepted code: that code and all before it are refused, even inside the window.
     lastUsedStep: f.int({ ...STEP, access: 'internal' }),
   },

@@ -35,6 +35,11 @@ export interface FieldOptions<V = unknown> {
   readonly unique?: boolean
   /** Write-only: no response shows it, and the audit shows `***`. */
   readonly secret?: boolean
+  /**
+   * Its value is a ciphertext of `SecretCipher`, which the code that uses the secret decrypts. A rotation of the key finds it
+   * by this option. Requires `secret`.
+   */
+  readonly isEncrypted?: boolean
   /** Responses show it, but the audit shows `***`, because other people read the audit. */
   readonly masked?: boolean
   /** Responses omit it while it is null. */

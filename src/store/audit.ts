@@ -16,6 +16,9 @@ export const PRUNE = { operation: 'cut', resource: 'audit' } as const
 /** What a record is about that says that the system clock was set. */
 export const CLOCK_JUMP = { operation: 'jump', resource: 'clock' } as const
 
+/** What a record is about that says that a key was replaced. */
+export const KEY_ROTATION = { operation: 'update', resource: 'keys' } as const
+
 const columns = [...SEALED_COLUMNS, 'previousHash', 'hash'] as const
 
 const insertRecord = prepareQuery((db, ...values: Parameter[]) =>

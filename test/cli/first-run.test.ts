@@ -23,14 +23,14 @@ describe('a first start', () => {
   it('says where it is, how to recognise it, what it wrote and what to do next', () => {
     expect(served.announced).toMatch(/^Controller +https:\/\/127\.0\.0\.1:\d+$/m)
     expect(served.announced).toMatch(/^Root SHA-256 +[0-9a-f]{64}$/m)
-    for (const file of ['config.yaml', 'controller.db', 'token.key', 'audit.key', 'pki/root.crt'])
+    for (const file of ['config.yaml', 'controller.db', 'token.key', 'audit.key', 'secrets.key', 'pki/root.crt'])
       expect(served.announced).toContain(join(data, file))
     expect(served.announced).toMatch(/^Next: controller login --bootstrap [\w-]+$/m)
   })
 
   it('leaves nothing for others to read', () => {
     expect(statSync(data).mode & 0o777).toBe(0o700)
-    for (const file of ['config.yaml', 'token.key', 'audit.key', 'pki/root.key', 'pki/server.key']) {
+    for (const file of ['config.yaml', 'token.key', 'audit.key', 'secrets.key', 'pki/root.key', 'pki/server.key']) {
       expect(statSync(join(data, file)).mode & 0o777).toBe(0o600)
     }
   })
