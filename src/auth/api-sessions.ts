@@ -207,8 +207,8 @@ export class ApiSessions implements Projection {
     await this.#entities.update(tx, apiSessions, await get(tx, apiSessions, id), passed)
   }
 
-  /** Forgets when the sessions of an identity passed a code, because its factor was removed. They stay as complete as they were. */
-  async forgetTotp(tx: WriteContext, identityId: string): Promise<void> {
+  /** Clears when the sessions of an identity passed a code, because its factor was removed. Their other state stays. */
+  async clearMfaPassedAt(tx: WriteContext, identityId: string): Promise<void> {
     const rows = await tx.db
       .selectFrom('api_sessions')
       .select('id')

@@ -98,7 +98,7 @@ describe('a session that passes a code', () => {
     const { id, token } = await signIn(person)
     await completeTotp(id)
 
-    await world.system.write((tx) => world.controller.auth.sessions.forgetTotp(tx, person.id))
+    await world.system.write((tx) => world.controller.auth.sessions.clearMfaPassedAt(tx, person.id))
 
     expect(world.controller.auth.sessions.get(id)?.mfaPassedAt).toBeNull()
     expect(await isFull(token)).toBe(true)
