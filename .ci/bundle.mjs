@@ -6,7 +6,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** What is only loaded by some commands stays as it is: the server, the store, and every library but oclif. */
 function isLoadedLater(id) {
-  if (/^\.\.?\//.test(id)) return /^\.\.\/(server\/|src\/(initialize|recover|controller|store\/))/.test(id)
+  if (/^\.\.?\//.test(id)) return /^\.\.\/(server\/|src\/(initialize|recover|rotate-keys|controller|store\/))/.test(id)
   return !id.startsWith('/') && !id.startsWith('\0') && !id.startsWith('@oclif/')
 }
 

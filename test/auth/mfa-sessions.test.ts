@@ -1,6 +1,8 @@
 // What sessions know of the second factor of their identity: whether they owe it, and when they passed it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { getDataPaths } from '../../src/data-directory.ts'
 import { mfaEnrollments } from '../../src/resources/mfa-enrollments.ts'
+import { loadSecretCipher } from '../../src/secrets/key-files.ts'
 import { get, newEntity } from '../../src/store/entities.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People, type Person } from '../world/people.ts'
@@ -15,7 +17,8 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 async function enroll(identityId: string, isVerified: boolean, at = world): Promise<string> {
-  const secrets = { encryptedSecret: 'x', encryptedRecoveryCodes: 'x', lastUsedStep: 0 }
+  const ciphertext = loadSecretCipher(getDataPaths(at.directory)).encrypt('none', { resource: '', id: '', field: '' })
+  const secrets = { encryptedSecret: ciphertext, encryptedRecoveryCodes: ciphertext, lastUsedStep: 0 }
   return at.system.write(async (tx) => {
     const enrollment = newEntity(tx, mfaEnrollments, { identityId, isVerified, ...secrets })
     return (await at.controller.entities.insert(tx, mfaEnrollments, enrollment)).id
