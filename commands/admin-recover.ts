@@ -45,7 +45,7 @@ export class AdminRecover extends PrintingCommand {
       osUser: getUserName(),
       administrator,
       ...(args.identity === undefined ? {} : { identity: args.identity }),
-    }).catch(explain(directory))
+    }).catch(explainRecoveryError(directory))
     const sentence = [`Restored the access of ${identityName}:`, ...done.map((change) => `  ${change}`)].join('\n')
     const facts = { identityId, identityName, username, done }
     await this.print({ kind: 'done', sentence, facts }, flags.output)
@@ -59,7 +59,7 @@ interface RecoveryError extends Error {
 }
 
 /** Reports a failure by its name and status, so that the classes of the controller need not be loaded. */
-function explain(directory: string) {
+function explainRecoveryError(directory: string) {
   return (error: RecoveryError): never => {
     if (error.name !== 'ControllerError') explainOpenError(directory, 'stop the controller first')(error)
     const { field, reason, message } = error.publicCause ?? {}

@@ -64,7 +64,7 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
 export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
   return (error: Error): never => {
     // By name, because the server is bundled separately: its classes are not those of the command line.
-    if (error.name === 'DirectoryLocked') {
+    if (error.name === 'DirectoryLockedError') {
       throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, {
         hint: whenLocked,
       })

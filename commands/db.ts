@@ -47,7 +47,7 @@ export class DbMigrate extends PrintingCommand {
     const migrations = await runMaintenance(directory, () =>
       maintenance.migrateDatabase(directory, file, systemClock, { isTrial }),
     )
-    const sentence = toSentence(file, migrations, isTrial)
+    const sentence = describeMigrations(file, migrations, isTrial)
     await this.print({ kind: 'done', sentence, facts: { file, isTrial, migrations } }, flags.output)
     if (isTrial && migrations.length > 0) this.exit(EXIT.denied)
   }
@@ -81,7 +81,7 @@ export class DbRotateKeys extends PrintingCommand {
   }
 }
 
-function toSentence(file: string, migrations: readonly string[], isTrial: boolean): string {
+function describeMigrations(file: string, migrations: readonly string[], isTrial: boolean): string {
   if (migrations.length === 0) return `${file} has the newest schema.`
   return isTrial
     ? `${file} needs ${migrations.join(', ')}; they succeed on a copy.`

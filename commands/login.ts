@@ -65,7 +65,7 @@ export class Login extends PrintingCommand {
     const password = await promptPassword('Password', flags['password-file'])
     assertCredentials({ username, password })
     if (bootstrap) await redeemBootstrapToken(url, root, bootstrap, username, password)
-    const session = await signIn(url, root, username, password, flags['mfa-code'])
+    const session = await signInWithPassword(url, root, username, password, flags['mfa-code'])
     const name = flags.profile ?? toProfileName(url)
     const signedInAt = new Date().toISOString()
     profiles.save(name, { url, rootPem: root.pem, username, token: session.token, signedInAt })
@@ -144,12 +144,12 @@ function getProfileUrl(profiles: Profiles, profile: string | undefined): string 
 }
 
 function readRootFile(file: string): RootCertificate {
-  const root = rootFromPem(readText(file))
+  const root = rootFromPem(readCaFile(file))
   if (!root) throw makeUsageError(`${file} does not contain a root certificate`, { field: 'ca-file' })
   return root
 }
 
-function readText(file: string): string {
+function readCaFile(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
@@ -188,7 +188,7 @@ interface Session {
   readonly authQueries?: readonly { readonly typeId?: string }[]
 }
 
-async function signIn(
+async function signInWithPassword(
   url: string,
   root: RootCertificate,
   username: string,

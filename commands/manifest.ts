@@ -57,6 +57,6 @@ export function mapCommandIds({ commands }: Manifest): Map<string, string> {
 }
 
 /** An example with its placeholders replaced, as it is typed. */
-export function toExampleText(example: string, id: string): string {
+export function renderExample(example: string, id: string): string {
   return example.replace('<%= config.bin %>', 'controller').replace('<%= command.id %>', id.replaceAll(':', ' '))
 }

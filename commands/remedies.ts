@@ -26,7 +26,7 @@ export function toCommandWords(
     operation,
     ...(record ? [toNameArgument(record)] : []),
     ...(isNamed ? [name] : []),
-    ...toFlagWords(isNamed ? members : values, [], flags, (text) => toReadable(text, names)),
+    ...toRemedyFlags(isNamed ? members : values, [], flags, (text) => toReadable(text, names)),
     // The router enrolls with it.
     ...(operation === 'create' && plural === 'edge-routers' ? ['--jwt-file', `${name}.jwt`] : []),
   ]
@@ -54,15 +54,15 @@ function readFlags(plural: string, { operations }: ApiDescription): ReadonlyMap<
   )
 }
 
-function toFlagWords(
+function toRemedyFlags(
   value: unknown,
   path: readonly string[],
   flags: ReadonlyMap<string, string>,
   toText: (text: string) => string,
 ): string[] {
-  if (Array.isArray(value)) return value.flatMap((entry) => toFlagWords(entry, path, flags, toText))
+  if (Array.isArray(value)) return value.flatMap((entry) => toRemedyFlags(entry, path, flags, toText))
   if (typeof value === 'object' && value !== null) {
-    return Object.entries(value).flatMap(([name, member]) => toFlagWords(member, [...path, name], flags, toText))
+    return Object.entries(value).flatMap(([name, member]) => toRemedyFlags(member, [...path, name], flags, toText))
   }
   const flag = flags.get(path.join('.')) ?? toKebabCase(path)
   if (typeof value === 'boolean') return [value ? `--${flag}` : `--no-${flag}`]

@@ -15,7 +15,7 @@ export class Serve extends PrintingCommand {
     const directory = resolveDataDirectory(flags['data-dir'])
     const { startController } = await import('../server/start.ts')
     const settings = readNetworkSettings(flags)
-    const running = await startController({ directory, settings, env: process.env }).catch(explain(directory))
+    const running = await startController({ directory, settings, env: process.env }).catch(explainServeError(directory))
     rememberDirectory(directory, process.env)
     logStdoutErrors(running)
     // Signals are handled before the announcement, because a supervisor may send one as soon as it reads that.
@@ -60,7 +60,7 @@ function logStdoutErrors({ controller: { log } }: Running): void {
   process.stdout.on('error', (error) => log.warn({ err: error }, 'standard output cannot be written'))
 }
 
-function explain(directory: string) {
+function explainServeError(directory: string) {
   const explainDirectory = explainOpenError(directory, 'stop it first, or use another --data-dir')
   return (error: Error & { syscall?: string }): never => {
     if (error.syscall === 'listen') {

@@ -137,7 +137,7 @@ function createHandler(controller: Controller, operation: AnyOperation) {
       context: controller.contexts.create(caller, { requestId: request.id, address: request.ip }),
       params: request.params as Record<string, string>,
       query,
-      body: readBody(operation, request, tolerance),
+      body: readRequestBody(operation, request, tolerance),
       dialect,
       headers: request.headers,
       get certificates() {
@@ -150,7 +150,7 @@ function createHandler(controller: Controller, operation: AnyOperation) {
   }
 }
 
-function readBody(operation: AnyOperation, request: FastifyRequest, tolerance: BodyTolerance): unknown {
+function readRequestBody(operation: AnyOperation, request: FastifyRequest, tolerance: BodyTolerance): unknown {
   const { body } = operation
   if (!body) return undefined
   if (request.body === undefined && body.isRequired) throw bodyRequiredError()

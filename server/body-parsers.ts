@@ -15,12 +15,12 @@ export const BODY_TYPES: readonly string[] = ['application/json', ...TEXT_TYPES]
  * Replaces Fastify's parsers. JSON with keys that reach into prototypes is refused. A caller that lost its right while the
  * body arrived does not learn whether it can be parsed.
  */
-export function addBodyParsers(app: FastifyInstance, judgeAgain: Reauthorize): void {
+export function addBodyParsers(app: FastifyInstance, reauthorize: Reauthorize): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined)
-    const text = judgeAgain(request) ?? decodeText(body)
+    const text = reauthorize(request) ?? decodeText(body)
     if (text instanceof Error) return done(text)
     return parseJson(request, text, (error, parsed) => {
       if (error) return done(error)
@@ -37,7 +37,7 @@ export function addBodyParsers(app: FastifyInstance, judgeAgain: Reauthorize): v
   })
   for (const type of TEXT_TYPES) {
     app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (request, body, done) => {
-      const text = judgeAgain(request) ?? decodeText(body)
+      const text = reauthorize(request) ?? decodeText(body)
       if (text instanceof Error) return done(text)
       return done(null, text)
     })

@@ -36,12 +36,12 @@ export function detectSignInDialect(
 }
 
 /** What a sign-in returns beside its body: the token under both names. */
-export function sessionHeaders(token: string): Record<string, string> {
+export function makeSessionHeaders(token: string): Record<string, string> {
   return { [SESSION_HEADERS.native]: token, [SESSION_HEADERS.openziti]: token }
 }
 
 /** What a sign-in by a certificate returns beside its body, where its holder is asked to extend it. */
-export function extensionHeaders(dialect: Dialect, isExtendRequested: boolean): Record<string, string> {
+export function makeExtensionHeaders(dialect: Dialect, isExtendRequested: boolean): Record<string, string> {
   return dialect === 'openziti' && isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}
 }
 

@@ -49,7 +49,7 @@ export async function createInProcessTransport(
  * Opens the controller of a data directory in this process, for a local operator who can read the directory.
  * Nothing else works on the directory until the transport is closed.
  * @param osUser who is noted in the audit
- * @throws DirectoryLocked, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE; then nothing stays open
+ * @throws DirectoryLockedError, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE; then nothing stays open
  */
 export function openOfflineTransport(directory: string, osUser: string, env: NodeJS.ProcessEnv): Promise<Transport> {
   return openOrCloseAll(async (opened) => {

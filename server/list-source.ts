@@ -25,10 +25,10 @@ function buildSource({ access, returns }: AnyOperation, resource: AnyResource): 
   const isForAdministrators = 'permission' in access && access.grantedTo === 'administrator'
   const { filterSource, recordSchema } = getCompiledResource(resource.plural)
   if (isForAdministrators && !only) return filterSource
-  return limitSource(filterSource, listMembers(only ? limitRecordSchema(resource, only) : recordSchema))
+  return limitSource(filterSource, listShownMembers(only ? limitRecordSchema(resource, only) : recordSchema))
 }
 
-function listMembers(schema: JsonSchema): ReadonlySet<string> {
+function listShownMembers(schema: JsonSchema): ReadonlySet<string> {
   const shapes = (schema.oneOf as readonly JsonSchema[] | undefined) ?? [schema]
   return new Set(shapes.flatMap(({ properties }) => Object.keys(properties ?? {})))
 }

@@ -1,6 +1,6 @@
 // Streams lists without a limit while their rows are read, so that any list needs the memory of only a few records.
 import { Readable } from 'node:stream'
-import { type Context, readerOf } from '../src/context.ts'
+import { type Context, toReader } from '../src/context.ts'
 import type { ListPlan } from '../src/store/list-plan.ts'
 import type { RowQuery } from '../src/store/lists.ts'
 import type { Store } from '../src/store/store.ts'
@@ -35,7 +35,7 @@ export async function streamList<Row>(
       batch = []
       return text
     }
-    for await (const row of store.stream(rows, { reader: readerOf(caller), isCostly: rows.isCostly })) {
+    for await (const row of store.stream(rows, { reader: toReader(caller), isCostly: rows.isCostly })) {
       batch.push(row)
       if (batch.length < BATCH) continue
       yield head + (await flush())

@@ -23,7 +23,7 @@ import { version } from './version.ts'
 const bodies = new Map<Api, Buffer>()
 
 /** The document of an API as JSON text, in one buffer for all who ask for it. */
-export function openApiBody(api: Api, operations: readonly AnyOperation[]): Buffer {
+export function renderOpenApiDocument(api: Api, operations: readonly AnyOperation[]): Buffer {
   const body = bodies.get(api) ?? Buffer.from(`${JSON.stringify(buildOpenApiDocument(api, operations), null, 2)}\n`)
   bodies.set(api, body)
   return body
@@ -31,7 +31,7 @@ export function openApiBody(api: Api, operations: readonly AnyOperation[]): Buff
 
 /** @param operations every registered operation, of both APIs */
 export function buildOpenApiDocument(api: Api, operations: readonly AnyOperation[]) {
-  const components = new SchemaComponents(schemaNames(operations))
+  const components = new SchemaComponents(nameSchemas(operations))
   const paths: Record<string, Record<string, unknown>> = {}
   for (const operation of operations.filter(({ apis }) => apis.includes(api))) {
     const path = operation.path.replace(/:(\w+)/g, '{$1}')
@@ -91,11 +91,11 @@ function describe(operation: AnyOperation, components: SchemaComponents) {
           },
         }
       : {}),
-    responses: responsesOf(operation, components),
+    responses: describeResponses(operation, components),
   }
 }
 
-function responsesOf(operation: AnyOperation, components: SchemaComponents): Record<string, unknown> {
+function describeResponses(operation: AnyOperation, components: SchemaComponents): Record<string, unknown> {
   const { returns, summary, responseHeaders } = operation
   const content = (type: string, schema: JsonSchema) => ({ [type]: { schema: components.convert(schema) } })
   const refusal = (description: string | undefined) => ({
@@ -104,25 +104,28 @@ function responsesOf(operation: AnyOperation, components: SchemaComponents): Rec
   })
   const success = {
     description: summary,
-    ...(responseHeaders ? { headers: headersOf(responseHeaders, components) } : {}),
+    ...(responseHeaders ? { headers: describeHeaders(responseHeaders, components) } : {}),
     content:
       returns.kind === 'raw'
         ? content(returns.contentType, returns.schema ?? text)
-        : content('application/json', enveloped(operation)),
+        : content('application/json', toEnvelopeSchema(operation)),
   }
   return {
-    [successOf(returns)]: success,
+    [getSuccessStatus(returns)]: success,
     ...Object.fromEntries(
-      refusalStatuses(operation).map((status) => [
+      listErrorStatuses(operation).map((status) => [
         status,
-        { ...refusal(STATUS_CODES[status]), ...(canRetry(status) ? { headers: headersOf(RETRY, components) } : {}) },
+        {
+          ...refusal(STATUS_CODES[status]),
+          ...(canRetry(status) ? { headers: describeHeaders(RETRY, components) } : {}),
+        },
       ]),
     ),
     default: refusal('An error of the catalogue.'),
   }
 }
 
-function headersOf(headers: Readonly<Record<string, JsonSchema>>, components: SchemaComponents) {
+function describeHeaders(headers: Readonly<Record<string, JsonSchema>>, components: SchemaComponents) {
   return Object.fromEntries(
     Object.entries(headers).map(([name, { description, ...schema }]) => [
       name,
@@ -137,13 +140,13 @@ function canRetry(status: number): boolean {
   return status === 429 || status === 503
 }
 
-function successOf(returns: Returns): '200' | '201' {
+function getSuccessStatus(returns: Returns): '200' | '201' {
   const isNew = returns.kind === 'created' || ('isNew' in returns && returns.isNew)
   return isNew ? '201' : '200'
 }
 
 /** The statuses by which callers of the operation have to expect to be refused. */
-function refusalStatuses({
+function listErrorStatuses({
   access,
   path,
   method,
@@ -175,12 +178,12 @@ function refusalStatuses({
     .filter((status) => statuses[status])
 }
 
-function enveloped({ returns, query = {} }: AnyOperation): JsonSchema {
+function toEnvelopeSchema({ returns, query = {} }: AnyOperation): JsonSchema {
   const isPage = 'limit' in query || (returns.kind === 'data' && returns.isPage === true)
-  return requiredObject({ data: dataSchema(returns), meta: isPage ? pageMeta : meta })
+  return requiredObject({ data: toDataSchema(returns), meta: isPage ? pageMeta : meta })
 }
 
-function dataSchema(returns: Returns): JsonSchema {
+function toDataSchema(returns: Returns): JsonSchema {
   switch (returns.kind) {
     case 'raw':
     case 'empty':
@@ -240,7 +243,7 @@ const errorSchema = requiredObject({
 })
 
 /** The schemas that the documents refer to by name, so that generated clients have a type for each. */
-function schemaNames(operations: readonly AnyOperation[]): ReadonlyMap<JsonSchema, string> {
+function nameSchemas(operations: readonly AnyOperation[]): ReadonlyMap<JsonSchema, string> {
   const names = new Map<JsonSchema, string>([
     [links, 'links'],
     [entityReference, 'entityReference'],
@@ -251,7 +254,7 @@ function schemaNames(operations: readonly AnyOperation[]): ReadonlyMap<JsonSchem
     [errorSchema, 'error'],
   ])
   for (const { definition, recordSchema } of compiledResources) {
-    nameWithAlternatives(names, recordSchema, camel(definition.name))
+    nameWithAlternatives(names, recordSchema, toCamelCase(definition.name))
   }
   for (const { id, body } of operations) {
     if (body?.schema.oneOf || body?.schema.anyOf) nameWithAlternatives(names, body.schema, id)
@@ -262,16 +265,16 @@ function schemaNames(operations: readonly AnyOperation[]): ReadonlyMap<JsonSchem
 function nameWithAlternatives(names: Map<JsonSchema, string>, schema: JsonSchema, name: string): void {
   names.set(schema, name)
   for (const alternative of (schema.oneOf ?? schema.anyOf ?? []) as readonly JsonSchema[]) {
-    names.set(alternative, `${name}${pascalWord(String(alternative.properties?.typeId?.enum?.[0]))}`)
+    names.set(alternative, `${name}${toPascalWord(String(alternative.properties?.typeId?.enum?.[0]))}`)
   }
 }
 
 /** `edge-router` → `edgeRouter` */
-function camel(name: string): string {
+function toCamelCase(name: string): string {
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
 /** `PROCESS_MULTI` → `ProcessMulti` */
-function pascalWord(constant: string): string {
+function toPascalWord(constant: string): string {
   return constant.toLowerCase().replace(/(^|_)([a-z])/g, (_, _line, letter: string) => letter.toUpperCase())
 }

@@ -1,5 +1,4 @@
 // The registry: every operation of both APIs. What loops over operations loops over this.
-
 import { apiSessions } from '../src/resources/api-sessions.ts'
 import { authPolicies } from '../src/resources/auth-policies.ts'
 import { controllerSettings } from '../src/resources/controller-settings.ts'
@@ -42,8 +41,8 @@ import { makeResourceOperations, type OperationOverrides } from './resource-oper
 const differences: Readonly<Record<string, OperationOverrides>> = {
   [services.plural]: serviceOverrides,
   // Signers, and the authority of an enrollment, that are unknown.
-  [authPolicies.plural]: { refusals: { create: [404] } },
-  [identities.plural]: { refusals: { create: [404] } },
+  [authPolicies.plural]: { errorStatuses: { create: [404] } },
+  [identities.plural]: { errorStatuses: { create: [404] } },
   [postureChecks.plural]: { forbidden: ['delete'] },
   // Listed on both APIs: `both-apis/controllers.ts`.
   [controllers.plural]: { verbs: [] },
@@ -57,7 +56,7 @@ const differences: Readonly<Record<string, OperationOverrides>> = {
 
 export const operations: readonly AnyOperation[] = [
   // The documents describe all operations, these included; they are loaded on the first request for one.
-  ...makeInformationalOperations(async (api) => (await import('./openapi.ts')).openApiBody(api, operations)),
+  ...makeInformationalOperations(async (api) => (await import('./openapi.ts')).renderOpenApiDocument(api, operations)),
   ...authenticationOperations,
   ...currentApiSessionOperations,
   ...currentIdentityOperations,

@@ -17,22 +17,23 @@ interface Node {
 }
 
 export class PathTable {
-  readonly #root = newNode()
+  readonly #root = createNode()
 
   /** @param path a route's path, with its parameters as `:id` */
   add(path: string, method: string, api: Api | undefined): void {
     let node = this.#root
-    for (const segment of segmentsOf(path)) node = segment.startsWith(':') ? parameterOf(node) : childOf(node, segment)
+    for (const segment of splitSegments(path))
+      node = segment.startsWith(':') ? ensureParameter(node) : ensureChild(node, segment)
     node.methods.add(method)
     node.apis.add(api)
   }
 
   /** What all routes together have at the path of a URL; undefined if there is none. */
   find(url: string): PathEntry | undefined {
-    const path = decodedPath(url)
+    const path = decodePath(url)
     if (path === undefined) return undefined
     const nodes: Node[] = []
-    collect(this.#root, segmentsOf(path), 0, nodes)
+    collectNodes(this.#root, splitSegments(path), 0, nodes)
     if (nodes.length === 0) return undefined
     return {
       methods: new Set(nodes.flatMap(({ methods }) => [...methods])),
@@ -41,23 +42,23 @@ export class PathTable {
   }
 }
 
-function newNode(): Node {
+function createNode(): Node {
   return { byName: new Map(), parameter: undefined, methods: new Set(), apis: new Set() }
 }
 
-function childOf(node: Node, name: string): Node {
-  const child = node.byName.get(name) ?? newNode()
+function ensureChild(node: Node, name: string): Node {
+  const child = node.byName.get(name) ?? createNode()
   node.byName.set(name, child)
   return child
 }
 
-function parameterOf(node: Node): Node {
-  node.parameter ??= newNode()
+function ensureParameter(node: Node): Node {
+  node.parameter ??= createNode()
   return node.parameter
 }
 
 /** The path of a URL; undefined if it cannot be decoded. */
-function decodedPath(url: string): string | undefined {
+function decodePath(url: string): string | undefined {
   try {
     return decodeURI(url.split(/[?#]/, 1)[0] ?? '')
   } catch {
@@ -66,17 +67,17 @@ function decodedPath(url: string): string | undefined {
 }
 
 /** Slashes that are doubled, or at the end, do not count: the router passes over them as well. */
-function segmentsOf(path: string): string[] {
+function splitSegments(path: string): string[] {
   return path.split('/').filter((segment) => segment !== '')
 }
 
-function collect(node: Node, segments: readonly string[], at: number, nodes: Node[]): void {
+function collectNodes(node: Node, segments: readonly string[], at: number, nodes: Node[]): void {
   const segment = segments[at]
   if (segment === undefined) {
     if (node.methods.size > 0) nodes.push(node)
     return
   }
   const named = node.byName.get(segment)
-  if (named) collect(named, segments, at + 1, nodes)
-  if (node.parameter) collect(node.parameter, segments, at + 1, nodes)
+  if (named) collectNodes(named, segments, at + 1, nodes)
+  if (node.parameter) collectNodes(node.parameter, segments, at + 1, nodes)
 }

@@ -32,7 +32,7 @@ export interface OperationOverrides {
   /** Verbs that a full session without the right is refused with 403 instead of 401. */
   readonly forbidden?: readonly ResourceOperation[]
   /** Statuses by which a verb refuses beside those that follow from what it is. */
-  readonly refusals?: Readonly<Partial<Record<ResourceOperation, readonly number[]>>>
+  readonly errorStatuses?: Readonly<Partial<Record<ResourceOperation, readonly number[]>>>
   /** Further query parameters of list and detail, which `presentation` and `restrict` may read. */
   readonly query?: Readonly<Record<string, QueryParameter>>
   /** How records are shown to the caller. */
@@ -47,7 +47,7 @@ export function makeResourceOperations(resource: AnyResource, differences: Opera
   const names: AlternateName[] = [resource, ...(resource.alternateName ? [resource.alternateName] : [])]
   return [
     ...names.flatMap((name) => verbs.map((verb) => makeResourceOperation(resource, verb, differences, name))),
-    ...relations.map((name) => relationOperation(resource, name, differences)),
+    ...relations.map((name) => makeRelationOperation(resource, name, differences)),
   ]
 }
 
@@ -79,11 +79,11 @@ export function makeResourceOperation(
         id: `list${toPascalCase(plural)}`,
         method: 'GET',
         path: `/${plural}`,
-        summary: `Lists ${spokenPlural(resource)}.`,
+        summary: `Lists ${toPluralNoun(resource)}.`,
         access: access('read'),
-        query: { ...queryOf(resource), ...differences.query },
+        query: { ...describeListQuery(resource), ...differences.query },
         returns: { kind: 'list', resource: resource.plural },
-        errorStatuses: differences.refusals?.list ?? [],
+        errorStatuses: differences.errorStatuses?.list ?? [],
         run: async (call) => respondWithList(call, resource, (await differences.restrict?.(call)) ?? [], differences),
       })
     case 'create':
@@ -92,11 +92,11 @@ export function makeResourceOperation(
         id: `create${singular}`,
         method: 'POST',
         path: `/${plural}`,
-        summary: `Creates ${article(resource)} ${toResourceNoun(resource)}.`,
+        summary: `Creates ${chooseArticle(resource)} ${toResourceNoun(resource)}.`,
         access: access('create'),
-        body: inputBody(resource, 'create'),
+        body: readResourceBody(resource, 'create'),
         returns: { kind: 'created', resource: resource.plural },
-        errorStatuses: [...unknownStatuses(resource), ...(differences.refusals?.create ?? [])],
+        errorStatuses: [...listUnknownStatuses(resource), ...(differences.errorStatuses?.create ?? [])],
         async run({ controller, context, body }) {
           const entity = await controller.entities.create(context, resource, body(undefined) as never)
           return createdResponse(toLinkedPlural(resource), (entity as { id: string }).id)
@@ -128,10 +128,10 @@ export function makeResourceOperation(
             ? `Replaces one ${toResourceNoun(resource)}: what is not sent falls back to its default.`
             : `Changes the members of one ${toResourceNoun(resource)} that are sent.`,
         access: access('update'),
-        body: inputBody(resource, verb),
+        body: readResourceBody(resource, verb),
         returns: { kind: 'empty' },
         async run({ controller, context, params, body }) {
-          const values = body(resource.variants ? await storedType(context, resource, params.id) : undefined)
+          const values = body(resource.variants ? await findStoredType(context, resource, params.id) : undefined)
           await controller.entities[verb](context, resource, params.id ?? '', values)
           return emptyResponse()
         },
@@ -153,7 +153,7 @@ export function makeResourceOperation(
   }
 }
 
-function relationOperation(
+function makeRelationOperation(
   resource: AnyResource,
   name: string,
   { apis = ['management'], grantedTo = 'administrator' }: OperationOverrides,
@@ -166,23 +166,23 @@ function relationOperation(
     topic: resource.plural,
     method: 'GET',
     path: `/${resource.plural}/:id/${name}`,
-    summary: `Lists the ${spokenPlural(target)} of one ${toResourceNoun(resource)}.`,
+    summary: `Lists the ${toPluralNoun(target)} of one ${toResourceNoun(resource)}.`,
     access: { permission: `${resource.name}.read`, grantedTo },
-    query: { ...queryOf(target), ...relationQuery(relation) },
+    query: { ...describeListQuery(target), ...describeRelationQuery(relation) },
     returns: { kind: 'list', resource: target.plural },
     async run(call) {
       const row = await requireRow(call.context, resource, call.params.id)
-      return respondWithList(call, target, [await relationRestriction(call, resource, name, row)], {})
+      return respondWithList(call, target, [await restrictToRelation(call, resource, name, row)], {})
     },
   })
 }
 
-function relationQuery(relation: Relation): Record<string, QueryParameter> {
+function describeRelationQuery(relation: Relation): Record<string, QueryParameter> {
   if (relation.kind !== 'custom') return {}
   return Object.fromEntries(Object.entries(relation.query ?? {}).map(([name, schema]) => [name, { schema }]))
 }
 
-async function relationRestriction(call: Call, resource: AnyResource, name: string, row: AnyRow): Promise<Restriction> {
+async function restrictToRelation(call: Call, resource: AnyResource, name: string, row: AnyRow): Promise<Restriction> {
   const relation = resource.relations[name] as Relation
   switch (relation.kind) {
     case 'hasMany':
@@ -206,7 +206,7 @@ async function findRelated(call: Call, resource: AnyResource, name: string, id: 
 /** A body of a resource is read in two steps: the variant of a stored record may have to be looked up in between. */
 type Unread = (storedType: string | undefined) => Record<string, unknown>
 
-function inputBody(resource: AnyResource, purpose: Purpose): BodyReader<Unread> {
+function readResourceBody(resource: AnyResource, purpose: Purpose): BodyReader<Unread> {
   return {
     schema: inputSchema(resource, purpose),
     isRequired: true,
@@ -220,7 +220,7 @@ function inputBody(resource: AnyResource, purpose: Purpose): BodyReader<Unread> 
   }
 }
 
-async function storedType(context: Context, resource: AnyResource, id: string | undefined): Promise<string> {
+async function findStoredType(context: Context, resource: AnyResource, id: string | undefined): Promise<string> {
   return (await requireRow(context, resource, id)).typeId as string
 }
 
@@ -251,7 +251,7 @@ export async function renderRecord(
   id: string,
   how?: Presentation,
 ): Promise<RawJson> {
-  const record = await controller.records.cache.byId(context, resource, id)
+  const record = await controller.records.cache.findById(context, resource, id)
   if (!record) throw notFoundError(toResourceNoun(resource), id)
   const [text = 'null'] = await renderRecords(controller.records, context, resource, [record], how)
   return new RawJson(text)
@@ -275,7 +275,7 @@ export async function respondWithList(
     const textsOf = (batch: readonly AnyRow[]) => renderRows(controller.records, context, resource, batch, how)
     return streamList(controller.store, context, rows, textsOf, plan, source.filterableFields)
   }
-  const { page, records } = await pageOfRecords(controller, context, resource, plan, restrictions, source)
+  const { page, records } = await fetchPage(controller, context, resource, plan, restrictions, source)
   return listAnswer(
     await renderRecordBytes(controller.records, context, resource, records, how),
     page,
@@ -284,7 +284,7 @@ export async function respondWithList(
 }
 
 /** Returns the records of a page, without a query if their ids are known. */
-async function pageOfRecords(
+async function fetchPage(
   controller: Controller,
   context: Context,
   resource: AnyResource,
@@ -295,15 +295,15 @@ async function pageOfRecords(
   const { cache } = controller.records
   const ids = listIds(plan, restrictions)
   if (ids) {
-    const records = await cache.byIds(context, resource, ids)
+    const records = await cache.findByIds(context, resource, ids)
     return { page: { ...plan, total: records.length }, records }
   }
   const page = await list(controller.store, context, resource, plan, restrictions, source)
-  return { page, records: await cache.byKeys(context, resource, page.keys) }
+  return { page, records: await cache.findByKeys(context, resource, page.keys) }
 }
 
 /** A page of the records with these ids, in the order of the ids unless the plan asks for another. */
-export async function pageOfIds(
+export async function fetchPageOfIds(
   controller: Controller,
   context: Context,
   resource: AnyResource,
@@ -311,16 +311,16 @@ export async function pageOfIds(
   ids: readonly string[],
   source: FilterSource,
 ): Promise<{ page: Window; records: readonly CachedRecord[] }> {
-  if (plan.order.keys.length > 0) return pageOfRecords(controller, context, resource, plan, [{ ids }], source)
+  if (plan.order.keys.length > 0) return fetchPage(controller, context, resource, plan, [{ ids }], source)
   const { limit, offset } = plan
-  const matching = plan.predicate ? await matchingIds(controller, context, resource, plan, ids, source) : ids
+  const matching = plan.predicate ? await filterMatchingIds(controller, context, resource, plan, ids, source) : ids
   const pageIds = matching.slice(offset, limit === 'none' ? undefined : offset + limit)
-  const records = await controller.records.cache.byIds(context, resource, pageIds)
+  const records = await controller.records.cache.findByIds(context, resource, pageIds)
   return { page: { limit, offset, total: matching.length }, records }
 }
 
 /** Those of the ids whose records match the plan's predicate, in their order. */
-async function matchingIds(
+async function filterMatchingIds(
   controller: Controller,
   context: Context,
   resource: AnyResource,
@@ -329,7 +329,7 @@ async function matchingIds(
   source: FilterSource,
 ): Promise<string[]> {
   const everything = { ...plan, limit: 'none', offset: 0 } as const
-  const { records } = await pageOfRecords(controller, context, resource, everything, [{ ids }], source)
+  const { records } = await fetchPage(controller, context, resource, everything, [{ ids }], source)
   const matching = new Set(records.map(({ id }) => id))
   return ids.filter((id) => matching.has(id))
 }
@@ -357,26 +357,26 @@ export async function respondWithRows(
     )
   }
   const page = await list(controller.store, context, resource, plan, restrictions, source)
-  const unordered = await getRecordTable(resource).byKeys(context.db, page.keys)
+  const unordered = await getRecordTable(resource).findByKeys(context.db, page.keys)
   const byKey = new Map(unordered.map((row) => [row.n, row]))
   const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
   return listAnswer(texts(rows), page, fields)
 }
 
 /** The statuses by which references to unknown records are refused, beside 400. */
-function unknownStatuses({ fields }: AnyResource): number[] {
+function listUnknownStatuses({ fields }: AnyResource): number[] {
   return Object.values(fields).flatMap(({ kind }) => kind.reference?.unknownStatus ?? [])
 }
 
-function queryOf(resource: AnyResource): Record<string, QueryParameter> {
+function describeListQuery(resource: AnyResource): Record<string, QueryParameter> {
   const { roleAttributes } = resource.fields
   return roleAttributes && roleAttributes.options.access !== 'internal' ? { ...listQuery, ...roleQuery } : listQuery
 }
 
-function spokenPlural(resource: AnyResource): string {
+function toPluralNoun(resource: AnyResource): string {
   return resource.plural.replaceAll('-', ' ')
 }
 
-function article(resource: AnyResource): string {
+function chooseArticle(resource: AnyResource): string {
   return /^[aeiou]/.test(resource.name) ? 'an' : 'a'
 }

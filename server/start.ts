@@ -46,7 +46,7 @@ export interface Running {
 
 /**
  * Starts a controller. If that fails half-way, nothing stays open.
- * @throws DirectoryLocked, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE, and what the system says of an address that
+ * @throws DirectoryLockedError, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE, and what the system says of an address that
  * cannot be bound
  */
 export function startController({ directory, settings, env, logTo }: StartOptions): Promise<Running> {
@@ -128,7 +128,7 @@ const CUTTING = 'cutting off old audit records'
 /** Work that no request asks for. Returns what ends it. */
 function startBackground(controller: Controller): () => void {
   const { auth, config, log, store } = controller
-  const { sessions, signIns, failedSignIns } = auth
+  const { apiSessions, signIns, failedSignIns } = auth
   const context = controller.contexts.create({ kind: 'system' })
   const attempt = (name: string, work: () => Promise<unknown>) =>
     work().catch((error) => log.error({ err: error }, `${name} failed`))
@@ -145,11 +145,11 @@ function startBackground(controller: Controller): () => void {
   }
   const timers = [
     every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
-    every(SWEEP_INTERVAL_MS, 'taking away idle sessions', () => sessions.sweep(context)),
+    every(SWEEP_INTERVAL_MS, 'taking away idle sessions', () => apiSessions.sweep(context)),
     every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),
     every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(controller.contexts)),
     every(UPKEEP_INTERVAL_MS, 'checking certificates', () => controller.certificates.upkeep.runIfDue(context)),
-    every(config['session.activityFlush'], 'writing session activity', () => sessions.flush(context)),
+    every(config['session.activityFlush'], 'writing session activity', () => apiSessions.flush(context)),
   ]
   const retention = config['audit.retention']
   if (retention !== undefined) {

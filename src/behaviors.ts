@@ -14,7 +14,7 @@ import { EnrollmentBehavior } from './enrollment/enrollment-behavior.ts'
 import type { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import { IdentityBehavior } from './identities/identity-behavior.ts'
 import type { ReferenceCache } from './records/reference-cache.ts'
-import { apiSessions } from './resources/api-sessions.ts'
+import { apiSessions as apiSessionRecords } from './resources/api-sessions.ts'
 import { authPolicies } from './resources/auth-policies.ts'
 import { authenticators } from './resources/authenticators.ts'
 import { configTypes } from './resources/config-types.ts'
@@ -27,7 +27,7 @@ import { identities } from './resources/identities.ts'
 import { resources } from './resources/index.ts'
 import { routers as allRouters } from './resources/routers.ts'
 import { services } from './resources/services.ts'
-import { sessions as serviceSessions } from './resources/sessions.ts'
+import { sessions } from './resources/sessions.ts'
 import { terminators } from './resources/terminators.ts'
 import type { LiveNetwork } from './routers/live-network.ts'
 import { EdgeRouterBehavior, RouterBehavior } from './routers/router-behavior.ts'
@@ -41,7 +41,7 @@ import { SessionBehavior } from './sessions/session-behavior.ts'
 /** What behaviors work with. */
 export interface BehaviorCollaborators {
   readonly access: Access
-  readonly auth: Pick<Auth, 'clientTrust' | 'extensionRequests' | 'passwords' | 'policies' | 'sessions'>
+  readonly auth: Pick<Auth, 'apiSessions' | 'clientTrust' | 'extensionRequests' | 'passwords' | 'policies'>
   readonly enrollments: EnrollmentIssuer
   readonly membership: ControllerMembership
   readonly references: ReferenceCache
@@ -55,12 +55,12 @@ export interface BehaviorCollaborators {
 /** @throws Error if a resource declares what no behavior provides */
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollaborators): void {
   const { access, auth, enrollments, membership, references, routers } = parts
-  const { clientTrust, extensionRequests, passwords, policies, sessions } = auth
+  const { apiSessions, clientTrust, extensionRequests, passwords, policies } = auth
   const { network, provisioner, usable: usableRouters } = routers
   const { scopes } = access
   const schemas = new ConfigSchemas()
-  behaviors.register(apiSessions, new ApiSessionBehavior(sessions, policies, extensionRequests))
-  behaviors.register(authenticators, new AuthenticatorBehavior({ sessions, passwords, clientTrust }))
+  behaviors.register(apiSessionRecords, new ApiSessionBehavior(apiSessions, policies, extensionRequests))
+  behaviors.register(authenticators, new AuthenticatorBehavior({ apiSessions, passwords, clientTrust }))
   behaviors.register(authPolicies, new AuthPolicyBehavior())
   behaviors.register(configTypes, new ConfigTypeBehavior(schemas))
   behaviors.register(configs, new ConfigBehavior(schemas))
@@ -68,10 +68,10 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
   behaviors.register(controllerSettings, new ControllerSettingBehavior())
   behaviors.register(edgeRouters, new EdgeRouterBehavior({ provisioner, enrollments, network, scopes }))
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))
-  behaviors.register(identities, new IdentityBehavior({ sessions, enrollments, provisioner, network, scopes }))
+  behaviors.register(identities, new IdentityBehavior({ apiSessions, enrollments, provisioner, network, scopes }))
   behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network }))
-  behaviors.register(services, new ServiceBehavior({ access, sessions }))
-  behaviors.register(serviceSessions, new SessionBehavior({ access, sessions, references, usableRouters }))
+  behaviors.register(services, new ServiceBehavior({ access, apiSessions }))
+  behaviors.register(sessions, new SessionBehavior({ access, apiSessions, references, usableRouters }))
   behaviors.register(terminators, new TerminatorBehavior(network))
   behaviors.assertComplete(resources)
 }

@@ -28,7 +28,7 @@ export type Caller =
 export const ANONYMOUS: Caller = { kind: 'anonymous' }
 
 /** A caller as the store knows those who read from it. */
-export function readerOf(caller: Caller): Reader {
+export function toReader(caller: Caller): Reader {
   if (caller.kind === 'identity') return { id: caller.identityId, isAdministrator: caller.isAdmin }
   return { id: caller.kind, isAdministrator: caller.kind !== 'anonymous' }
 }

@@ -10,11 +10,11 @@ const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 export interface TransactionGuard {
   /**
    * Before the changes are made. @throws if they may not be made
-   * @param earlier changes that commit together with the transaction, and that no projection has applied yet
+   * @param earlierChanges changes that commit together with the transaction, and that no projection has applied yet
    */
-  before?(caller: Caller, earlier: readonly Change[]): void
+  before?(caller: Caller, earlierChanges: readonly Change[]): void
   /** After the changes are made: refuses them, or adds to them what follows. */
-  after?(tx: WriteContext, earlier: readonly Change[], own: readonly Change[]): Promise<void>
+  after?(tx: WriteContext, earlierChanges: readonly Change[], ownChanges: readonly Change[]): Promise<void>
 }
 
 export class Contexts {
@@ -65,18 +65,18 @@ class CallerContext implements Context {
     const { caller, origin } = this
     const { store, clock, guards } = this.#contexts
     return store.write(
-      async ({ db, groupChanges, record }) => {
-        const own: Change[] = []
+      async ({ db, earlierChanges, record }) => {
+        const ownChanges: Change[] = []
         const note = (change: Change) => {
-          own.push(change)
+          ownChanges.push(change)
           record(change)
         }
-        for (const guard of guards) guard.before?.(caller, groupChanges)
+        for (const guard of guards) guard.before?.(caller, earlierChanges)
         const tx: WriteContext = { clock, caller, origin, db, record: note }
         const result = await body(tx)
         // Each guard sees what the transaction itself changed, and not what guards before it added.
-        const changes = [...own]
-        for (const guard of guards) await guard.after?.(tx, groupChanges, changes)
+        const changes = [...ownChanges]
+        for (const guard of guards) await guard.after?.(tx, earlierChanges, changes)
         return result
       },
       toAuditOrigin(caller, origin),

@@ -3,9 +3,9 @@ import { Access } from './access/access.ts'
 import { type LiveState, unknownLiveState } from './access/live-state.ts'
 import { revokeSessions } from './access/session-revocation.ts'
 import { requireUsableAdministrator } from './auth/administrators.ts'
+import { ApiSessionTokens } from './auth/api-session-tokens.ts'
 import { type Auth, createAuth } from './auth/auth.ts'
 import { requireSameRights } from './auth/callers.ts'
-import { SessionTokens } from './auth/session-tokens.ts'
 import { Behaviors } from './behavior.ts'
 import { registerBehaviors } from './behaviors.ts'
 import { OwnCertificates } from './certificates/own-certificates.ts'
@@ -101,7 +101,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   requireDatabase(directory)
   const { authority, tokens, auditSealer, secretCipher } = runAsOwner(directory, () => ({
     authority: Authority.load(paths.pki, (work) => runAsOwner(directory, work)),
-    tokens: SessionTokens.open(paths.tokenKey),
+    tokens: ApiSessionTokens.open(paths.tokenKey),
     auditSealer: new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)),
     secretCipher: loadSecretCipher(paths),
   }))
@@ -129,7 +129,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
 interface OpenedFiles {
   readonly startedAt: number
   readonly authority: Authority
-  readonly tokens: SessionTokens
+  readonly tokens: ApiSessionTokens
   readonly secretCipher: SecretCipher
   readonly store: Store
 }
@@ -145,9 +145,17 @@ async function assemble(
   const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
   const auth = createAuth({ config, clock, authority, tokens, entities })
-  const { sessions, policies, extensionRequests, verifiedMfa } = auth
+  const { apiSessions, policies, extensionRequests, verifiedMfa } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
-  await store.projections.start(access, sessions, policies, extensionRequests, verifiedMfa, references, records.cache)
+  await store.projections.start(
+    access,
+    apiSessions,
+    policies,
+    extensionRequests,
+    verifiedMfa,
+    references,
+    records.cache,
+  )
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
   const own = new OwnCertificates({ authority, config, membership })
@@ -160,9 +168,9 @@ async function assemble(
   registerBehaviors(behaviors, { access, auth, enrollments, membership, references, routers })
   // In this order: whether the caller may at all comes first, and sessions end for what is certain to commit.
   const contexts = new Contexts(store, clock, [
-    { before: (caller, earlier) => requireSameRights(auth, caller, earlier) },
-    { after: (tx, _earlier, own) => requireUsableAdministrator(tx, own) },
-    { after: (tx, earlier, own) => revokeSessions(access, tx, earlier, own) },
+    { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges) },
+    { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },
+    { after: (tx, earlierChanges, ownChanges) => revokeSessions(access, tx, earlierChanges, ownChanges) },
   ])
   return {
     config,
@@ -187,7 +195,7 @@ async function assemble(
       for (const recorder of [auth.signIns, auth.failedSignIns]) {
         resources.add(() => recorder.flush(contexts, { isFinal: true }))
       }
-      resources.add(() => sessions.flush(system))
+      resources.add(() => apiSessions.flush(system))
       const [failure] = await resources.close()
       if (failure !== undefined) throw failure
     },

@@ -65,7 +65,7 @@ export function requireDatabase(directory: string): void {
 }
 
 /** Whether there is something at `path`. @throws DataDirectoryError if this account cannot enter the directory */
-export function isPresent(path: string): boolean {
+export function isExistingPath(path: string): boolean {
   return readStatus(path) !== undefined
 }
 
@@ -109,7 +109,7 @@ export function restrictAccess(directory: string): string[] {
   // The directory comes first: from then on no other account can put a file into it.
   const restrictedPaths = [root].filter(restrictPath)
   const { pki } = getDataPaths(root)
-  const inPki = isPresent(pki) ? readdirSync(pki).map((name) => join(pki, name)) : []
+  const inPki = isExistingPath(pki) ? readdirSync(pki).map((name) => join(pki, name)) : []
   return [...restrictedPaths, ...[...listOwnPaths(root), ...inPki].filter(restrictPath)]
 }
 

@@ -122,7 +122,7 @@ export const errors = Object.fromEntries(
 
 /** A record of `kind` (singular, as in "config type") that a path named does not exist. */
 export function notFoundError(kind: string, id: string): ControllerError {
-  return errors.NOT_FOUND({ message: `there is no ${kind} with the id ${clip(id)}` })
+  return errors.NOT_FOUND({ message: `there is no ${kind} with the id ${clipValue(id)}` })
 }
 
 /** One member of a request breaks a rule: 400 `COULD_NOT_VALIDATE` with the field named. */
@@ -133,11 +133,11 @@ export function invalidError(field: string, reason: string, value?: unknown): Co
 /** How an offending value is shown to the caller: always text, never long. */
 export function toPrintable(value: unknown): string {
   if (value === undefined || value === null) return ''
-  return clip(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+  return clipValue(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 }
 
 const MAX_VALUE_LENGTH = 200
 
-function clip(text: string): string {
+function clipValue(text: string): string {
   return text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text
 }

@@ -1,9 +1,9 @@
 // The first start of a data directory: keys, certificates, database, settings and the first administrator.
 import { existsSync } from 'node:fs'
+import { ApiSessionTokens } from './auth/api-session-tokens.ts'
 import { encodeBootstrap } from './auth/bootstrap-codec.ts'
 import { endBootstrapTokens } from './auth/bootstrap-tokens.ts'
 import { findFirstAdministrator, recoverAdministrator } from './auth/recovery.ts'
-import { SessionTokens } from './auth/session-tokens.ts'
 import type { Clock } from './clock.ts'
 import { getAdvertisedAddress, listCertificateHosts, type Overrides, readConfig, renderConfigFile } from './config.ts'
 import type { Context } from './context.ts'
@@ -13,7 +13,7 @@ import {
   getDataPaths,
   hasDatabase,
   hasOnlyOwnFiles,
-  isPresent,
+  isExistingPath,
   requireDatabase,
   runAsOwner,
 } from './data-directory.ts'
@@ -51,12 +51,12 @@ export interface InitializeOptions {
  * @throws DataDirectoryError if this account cannot enter the directory
  */
 export function isInitialized(directory: string): boolean {
-  return isPresent(getDataPaths(directory).config)
+  return isExistingPath(getDataPaths(directory).config)
 }
 
 /**
  * Makes a data directory. One that was begun and not finished is completed. Returns the files it wrote.
- * @throws ConfigError, DirectoryLocked, DataDirectoryError
+ * @throws ConfigError, DirectoryLockedError, DataDirectoryError
  */
 export async function initializeDirectory({
   directory,
@@ -72,7 +72,7 @@ export async function initializeDirectory({
   try {
     await prepareDatabase(directory, clock)
     const written = runAsOwner(directory, () => {
-      SessionTokens.open(paths.tokenKey)
+      ApiSessionTokens.open(paths.tokenKey)
       return Authority.exists(paths.pki) ? [] : Authority.make(paths.pki, listCertificateHosts(config), clock.now())
     })
     const controller = await openController({ directory, config, clock, log: silentLog })

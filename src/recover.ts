@@ -25,7 +25,7 @@ export interface RecoverOptions {
 
 /**
  * Gives an administrator a new username and password, and clears away what kept it out.
- * @throws DirectoryLocked while a controller runs, ConfigError, and what `recoverAdministrator` refuses
+ * @throws DirectoryLockedError while a controller runs, ConfigError, and what `recoverAdministrator` refuses
  */
 export async function recoverDirectory(options: RecoverOptions): Promise<RecoveryResult> {
   const { directory, env, clock, osUser, administrator, identity } = options

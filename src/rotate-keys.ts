@@ -1,5 +1,5 @@
 // New keys for a data directory on which no controller runs: the key of the secrets at rest, and the key of session tokens.
-import { SESSION_TOKEN_KEY_BYTES } from './auth/session-tokens.ts'
+import { SESSION_TOKEN_KEY_BYTES } from './auth/api-session-tokens.ts'
 import type { Clock } from './clock.ts'
 import { readConfig } from './config.ts'
 import { type Controller, openController } from './controller.ts'
@@ -37,7 +37,7 @@ export async function rotateKeys(options: RotateKeysOptions): Promise<number> {
       await contexts.recordEvent(context.caller, context.origin, { ...KEY_ROTATION, id: 'secrets' })
       if (!hasSessions) return 0
       // First the sessions: their tokens are derived from the key, so none may outlive it.
-      const count = await auth.sessions.endAll(context)
+      const count = await auth.apiSessions.endAll(context)
       runAsOwner(directory, () => replaceKey(paths.tokenKey, SESSION_TOKEN_KEY_BYTES))
       await contexts.recordEvent(context.caller, context.origin, { ...KEY_ROTATION, id: 'session-tokens' })
       return count

@@ -15,12 +15,12 @@ export interface Need {
 }
 
 /** The controller refused a request of the set-up. */
-export class Refused extends Error {
+export class RefusedRequestError extends Error {
   readonly code: string | undefined
 
   constructor({ method, path }: RequestParts, status: number, text: string) {
     super(`${method} ${path} failed with ${status}: ${text}`)
-    this.name = 'Refused'
+    this.name = 'RefusedRequestError'
     this.code = (JSON.parse(text || '{}') as { error?: { code?: string } }).error?.code
   }
 }
@@ -57,13 +57,13 @@ export class Api {
     return { 'net-session': this.#token }
   }
 
-  /** What a response holds. @throws Refused */
+  /** What a response holds. @throws RefusedRequestError */
   async data(parts: RequestParts, credential?: Credential): Promise<unknown> {
     const text = await this.#text(parts, credential)
     return (JSON.parse(text) as { data?: unknown }).data
   }
 
-  /** Sends a request as the administrator. @throws Refused */
+  /** Sends a request as the administrator. @throws RefusedRequestError */
   asAdministrator(parts: Omit<RequestParts, 'headers'>): Promise<unknown> {
     return this.data({ ...parts, headers: this.session })
   }
@@ -115,7 +115,7 @@ export class Api {
   async #text(parts: RequestParts, credential?: Credential): Promise<string> {
     const { status, body } = await exchange(this.target, requestBytes(parts), credential)
     const text = body?.toString('utf8') ?? ''
-    if (status >= 400) throw new Refused(parts, status, text)
+    if (status >= 400) throw new RefusedRequestError(parts, status, text)
     return text
   }
 }

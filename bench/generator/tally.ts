@@ -1,5 +1,4 @@
 // Counts what a run brings.
-
 import type { Outcome } from './plan.ts'
 import type { HttpResponse } from './response-reader.ts'
 

@@ -1,5 +1,5 @@
 // Edge routers that enroll, because clients are shown no others.
-import { type Api, CLIENT, forEach, Refused } from '../controller/api.ts'
+import { type Api, CLIENT, forEach, RefusedRequestError } from '../controller/api.ts'
 import { NotBuiltYet } from '../measurement.ts'
 import type { Network } from './network.ts'
 import { clientKey } from './signing-request.ts'
@@ -26,7 +26,7 @@ async function enroll(api: Api, { id, enrollmentToken }: EdgeRouterRecord): Prom
       body: { certCsr: clientKey(id).request, serverCertCsr: clientKey(id).request },
     })
   } catch (error) {
-    const isUnknown = error instanceof Refused && error.code === 'INVALID_ENROLLMENT_TOKEN'
+    const isUnknown = error instanceof RefusedRequestError && error.code === 'INVALID_ENROLLMENT_TOKEN'
     throw isUnknown ? new NotBuiltYet('the enrollment of edge routers') : error
   }
 }

@@ -43,7 +43,7 @@ const DEFAULTS: Readonly<Record<string, string>> = { expiresAt: '3h' }
 export function listBodyFlags(schema: JsonSchema): BodyFlag[] {
   if (schema.type === 'array') return listBodyFlags(schema.items ?? {})
   const alternatives = (schema.oneOf ?? schema.anyOf) as readonly JsonSchema[] | undefined
-  return alternatives ? mergeAlternatives(alternatives) : listMembers(schema, [], true)
+  return alternatives ? mergeAlternatives(alternatives) : flattenMembers(schema, [], true)
 }
 
 /** Merges the members of a body with several kinds: one flag for each member of any kind. */
@@ -51,7 +51,7 @@ function mergeAlternatives(alternatives: readonly JsonSchema[]): BodyFlag[] {
   const kinds = listKindNames(alternatives)
   const members = new Map<string, BodyFlag>()
   for (const [at, alternative] of alternatives.entries()) {
-    for (const member of listMembers(alternative, [], true)) {
+    for (const member of flattenMembers(alternative, [], true)) {
       const earlier = members.get(member.flag)
       const only = [...(earlier?.only ?? []), kinds[at] ?? '']
       members.set(member.flag, {
@@ -78,15 +78,15 @@ function listKindNames(alternatives: readonly JsonSchema[]): readonly string[] {
   )
 }
 
-function listMembers(schema: JsonSchema, parentPath: readonly string[], isParentRequired: boolean): BodyFlag[] {
+function flattenMembers(schema: JsonSchema, parentPath: readonly string[], isParentRequired: boolean): BodyFlag[] {
   const required = new Set(schema.required ?? [])
   return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
     if (member.readOnly) return []
     const path = [...parentPath, name]
     const isRequired = isParentRequired && required.has(name)
-    if (member.properties && member['x-command-default'] === undefined) return listMembers(member, path, isRequired)
+    if (member.properties && member['x-command-default'] === undefined) return flattenMembers(member, path, isRequired)
     if (member.properties)
-      return withDefaults(listMembers(member, path, isRequired), member['x-command-default'], path.length)
+      return withDefaults(flattenMembers(member, path, isRequired), member['x-command-default'], path.length)
     const defaultValue = member['x-command-default'] ?? (isRequired ? DEFAULTS[name] : undefined)
     const refersTo = (member['x-refers-to'] as string | undefined) ?? REFERENCES[path.join('.')]
     return [

@@ -84,12 +84,12 @@ function makeExampleFlags(
     if (value === undefined && member.isRequired && member.defaultValue === undefined)
       words.push(...makeSampleWords(member, api))
     else if (value !== undefined && JSON.stringify(value) !== JSON.stringify(member.defaultValue))
-      words.push(...toFlagWords(member, value))
+      words.push(...toExampleFlags(member, value))
   }
   return words
 }
 
-function toFlagWords(member: BodyFlag, value: unknown): string[] {
+function toExampleFlags(member: BodyFlag, value: unknown): string[] {
   const flag = `--${toTypedFlag(member)}`
   switch (member.form) {
     case 'switch':

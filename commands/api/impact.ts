@@ -56,7 +56,7 @@ export function renderImpact({ loses, gains, unreachable, sessions, isComplete }
     effect.pairs === 0
       ? []
       : [
-          `${prefix}${toCountText(effect.identities, 'identity')} ${verb} ${toCountText(effect.services, 'service')}${toExampleText(effect)}.`,
+          `${prefix}${toCountText(effect.identities, 'identity')} ${verb} ${toCountText(effect.services, 'service')}${nameExamples(effect)}.`,
         ]
   return [
     ...sentence(loses, 'would lose the right to'),
@@ -71,7 +71,7 @@ function toCountText(count: number, noun: string): string {
 }
 
 /** The names of some affected identities, in brackets. */
-function toExampleText({ examples, identities }: Effect): string {
+function nameExamples({ examples, identities }: Effect): string {
   const names = [...new Set(examples.map(({ identity }) => identity.name))].slice(0, 3)
   return names.length === 0 ? '' : ` (${names.join(', ')}${names.length < identities ? ', …' : ''})`
 }

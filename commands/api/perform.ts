@@ -24,7 +24,7 @@ import { type CommandTask, type PreparedRequest, toQueryFlag } from './task.ts'
 export async function runTask(task: CommandTask, run: CommandRun): Promise<void> {
   const { operation } = task
   // Errors in the command line are reported before the first request.
-  const { body, defaults } = await readBody(task, run)
+  const { body, defaults } = await collectBody(task, run)
   const ids = await resolveArguments(task, run)
   const path = fillPath(operation.path, ids) + toQueryString(task, run.flags)
   if (isListed(operation)) return printList(task, path, run)
@@ -61,7 +61,7 @@ function toQueryString({ operation }: CommandTask, flags: FlagValues): string {
   return query.size > 0 ? `?${query}` : ''
 }
 
-async function readBody(
+async function collectBody(
   task: CommandTask,
   { args, flags }: CommandRun,
 ): Promise<{ body: unknown; defaults: readonly string[] }> {

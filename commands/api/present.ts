@@ -54,7 +54,7 @@ async function printDone(task: CommandTask, { ids, defaults }: PreparedRequest, 
   const resource = api.resources[head]
   const id = parameter.startsWith(':') ? ids[parameter.slice(1)] : undefined
   const name = Object.values(run.args).find((word) => word !== undefined)
-  const sentence = toSentence(operation, task, resource, name) + toDefaultsText(defaults)
+  const sentence = describeOutcome(operation, task, resource, name) + toDefaultsText(defaults)
   const isDeleted = operation.method === 'DELETE' && splitPath(operation.path).length === 2
   const record = resource && id !== undefined && !isDeleted ? await fetchRecord(task, resource, id, run) : undefined
   if (!record) {
@@ -65,7 +65,7 @@ async function printDone(task: CommandTask, { ids, defaults }: PreparedRequest, 
   await printRecord(task, resource, record, run)
 }
 
-function toSentence(
+function describeOutcome(
   operation: OperationDescription,
   { api }: CommandTask,
   resource: ResourceDescription | undefined,

@@ -29,9 +29,9 @@ export class RequestError extends Error {
   readonly requestId: string | undefined
 
   constructor(target: string, reply: Reply) {
-    const { error } = (parse(reply.text) ?? {}) as { error?: ErrorBody }
+    const { error } = (parseOptionalJson(reply.text) ?? {}) as { error?: ErrorBody }
     super(error?.message ?? `the response with status ${reply.status} is not from a controller`)
-    this.name = 'RequestFailed'
+    this.name = 'RequestError'
     this.target = target
     this.status = reply.status
     this.code = error?.code ?? `HTTP_${reply.status}`
@@ -87,7 +87,7 @@ export class Client {
   ): Promise<ApiResponse> {
     const reply = await this.#send(method, path, headers, body)
     if (reply.status >= 400) throw new RequestError(this.target, reply)
-    const parsed = parse(reply.text) as { data?: unknown; meta?: PageMeta } | undefined
+    const parsed = parseOptionalJson(reply.text) as { data?: unknown; meta?: PageMeta } | undefined
     return { data: parsed?.data, meta: parsed?.meta ?? {}, reply }
   }
 
@@ -127,7 +127,7 @@ export class Client {
   }
 }
 
-function parse(text: string): unknown {
+function parseOptionalJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -24,7 +24,7 @@ interface ProfilesFile {
 export class ProfilesUnreadableError extends Error {
   constructor(path: string, cause: unknown) {
     super(`${path} cannot be read: ${(cause as Error).message}`, { cause })
-    this.name = 'ProfilesUnreadable'
+    this.name = 'ProfilesUnreadableError'
   }
 }
 

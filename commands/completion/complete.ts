@@ -37,7 +37,7 @@ async function listCandidates(words: readonly string[], current: string): Promis
     return listSubWords(names[0] === 'help' ? names.slice(1) : names, names[0] === 'help')
   const rest = words.slice(count + 1)
   const openFlag = findOpenFlag(command, rest)
-  if (openFlag) return listValues(openFlag)
+  if (openFlag) return listFlagValues(openFlag)
   if (current.startsWith('-')) return listFlags(command, rest)
   const below = rest.length === 0 ? listSubWords(names, false) : []
   return [...below, ...(await listArguments(command, rest))]
@@ -82,7 +82,7 @@ function findOpenFlag({ flags }: ManifestCommand, rest: readonly string[]): Mani
   )
 }
 
-async function listValues({ name, options }: ManifestFlag): Promise<Candidate[]> {
+async function listFlagValues({ name, options }: ManifestFlag): Promise<Candidate[]> {
   if (options) return options.map((word) => ({ word, text: '' }))
   if (name === 'profile') return listProfileNames()
   return fetchRecordNames(name)

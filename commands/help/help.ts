@@ -1,5 +1,5 @@
 // Renders help: of the program, a topic, a command, or a page on all commands.
-import { loadManifest, type Manifest, type ManifestCommand, type ManifestFlag, toExampleText } from '../manifest.ts'
+import { loadManifest, type Manifest, type ManifestCommand, type ManifestFlag, renderExample } from '../manifest.ts'
 import { alignColumns, joinPage, wrapText } from './layout.ts'
 import { helpPages } from './pages.ts'
 
@@ -70,7 +70,7 @@ function renderTopic(name: string, { commands, topics }: Manifest): string {
     ...alignColumns(inTopic.map(({ id, summary }) => [id.slice(name.length + 1), summary])),
     '',
     'Example',
-    ...(example?.examples ?? []).map((text) => `  ${toExampleText(text, example?.id ?? '')}`),
+    ...(example?.examples ?? []).map((text) => `  ${renderExample(text, example?.id ?? '')}`),
   )
 }
 
@@ -97,7 +97,7 @@ function renderCommand(command: ManifestCommand): string {
     ...section('Global flags', globalFlags.map(renderFlagRow)),
     '',
     examples.length > 1 ? 'Examples' : 'Example',
-    ...examples.map((text) => `  ${toExampleText(text, id)}`),
+    ...examples.map((text) => `  ${renderExample(text, id)}`),
     ...(aliases.length > 0
       ? ['', `Also: ${aliases.map((alias) => `controller ${alias.replaceAll(':', ' ')}`).join(', ')}`]
       : []),

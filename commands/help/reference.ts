@@ -1,5 +1,5 @@
 // Renders docs/cli.md, the reference of the command line, from the texts of the help pages.
-import { type Manifest, type ManifestCommand, toExampleText } from '../manifest.ts'
+import { type Manifest, type ManifestCommand, renderExample } from '../manifest.ts'
 import { renderFlagRow } from './help.ts'
 import { helpPages } from './pages.ts'
 
@@ -49,7 +49,7 @@ function renderCommandLines({ id, summary, args, flags, examples }: ManifestComm
     summary,
     '',
     '```sh',
-    ...examples.map((example) => toExampleText(example, id)),
+    ...examples.map((example) => renderExample(example, id)),
     '```',
     '',
     ...[...argumentRows, ...commandFlags.map(renderFlagRow)].map(renderFlagLine),

@@ -1,7 +1,7 @@
 // Prints results in the output formats.
 import { CommandError, EXIT } from '../exit-codes.ts'
 import type { Entity, Screen } from './cells.ts'
-import { renderRecord, renderTable } from './table.ts'
+import { renderRecordLines, renderTable } from './table.ts'
 import { escapeControls, escapeJson, hasControls } from './text.ts'
 
 export const formats = ['table', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
@@ -173,7 +173,7 @@ async function printTable(result: StructuredResult, output: Output): Promise<voi
       return output.write(
         result.columns
           ? await renderTable([result.record], result.columns, output)
-          : renderRecord(result.record, output),
+          : renderRecordLines(result.record, output),
       )
     case 'list':
       return output.write(await renderListTable(result, output))

@@ -79,7 +79,7 @@ async function createWidthMeter(lines: readonly (readonly string[])[]): Promise<
 }
 
 /** A record with one line per member; the members of objects are indented below them. */
-export function renderRecord(record: Entity, screen: Screen): string {
+export function renderRecordLines(record: Entity, screen: Screen): string {
   const lines = toLines(record, '', screen)
   const width = Math.max(0, ...lines.map(({ label }) => label.length))
   return lines

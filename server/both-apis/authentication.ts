@@ -1,5 +1,4 @@
 // Signing in. What is still owed afterwards, a second factor, is asked for by the session itself.
-
 import type { Method } from '../../src/auth/authentication-methods.ts'
 import { methods } from '../../src/auth/authentication-methods.ts'
 import type { ClientInfo } from '../../src/auth/create-api-session.ts'
@@ -8,10 +7,10 @@ import { passwordLength, usernameLength } from '../../src/resources/authenticato
 import { envInfoSchema, sdkInfoSchema } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
-import { detectSignInDialect, extensionHeaders, SESSION_HEADERS, sessionHeaders } from '../dialects.ts'
+import { detectSignInDialect, makeExtensionHeaders, makeSessionHeaders, SESSION_HEADERS } from '../dialects.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { dataResponse, type Response } from '../responses.ts'
-import { renderOwnSession } from './current-api-session.ts'
+import { renderOwnApiSession } from './current-api-session.ts'
 
 const sessionToken = { type: 'string', format: 'uuid', description: 'The token of the new session.' }
 const sessionHeaderSchemas = Object.fromEntries(Object.values(SESSION_HEADERS).map((name) => [name, sessionToken]))
@@ -66,9 +65,9 @@ export const authenticationOperations: readonly AnyOperation[] = [
         reported,
       )
       const sessionDialect = detectSignInDialect(headers, reported.sdkInfo, dialect)
-      const token = controller.auth.sessions.deriveToken(apiSessionId)
-      return dataResponse(await renderOwnSession(controller, context, apiSessionId, sessionDialect), {
-        headers: { ...sessionHeaders(token), ...extensionHeaders(sessionDialect, isExtendRequested) },
+      const token = controller.auth.apiSessions.deriveToken(apiSessionId)
+      return dataResponse(await renderOwnApiSession(controller, context, apiSessionId, sessionDialect), {
+        headers: { ...makeSessionHeaders(token), ...makeExtensionHeaders(sessionDialect, isExtendRequested) },
       })
     },
   }),

@@ -1,6 +1,5 @@
 // What a caller may do with its own session: look at it, and end it.
-
-import type { OwnSessionView } from '../../src/auth/api-session-behavior.ts'
+import type { OwnApiSessionView } from '../../src/auth/api-session-behavior.ts'
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { errors } from '../../src/errors.ts'
@@ -19,13 +18,13 @@ export function requireApiSessionId({ caller }: Pick<Context, 'caller'>): string
 }
 
 /** A session as it is shown to itself, in the words of its dialect. */
-export function renderOwnSession(
+export function renderOwnApiSession(
   controller: Controller,
   context: Context,
   id: string,
   dialect: Call['dialect'],
 ): Promise<RawJson> {
-  const view: OwnSessionView = { totpWords: TOTP_QUERY_WORDS[dialect] }
+  const view: OwnApiSessionView = { totpWords: TOTP_QUERY_WORDS[dialect] }
   return renderRecord(controller, context, apiSessions, id, { view })
 }
 
@@ -42,7 +41,7 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     access: { permission: 'current-api-session.read', grantedTo: 'partial' },
     returns: { kind: 'record', resource: 'api-sessions' },
     run: async ({ controller, context, dialect }) =>
-      dataResponse(await renderOwnSession(controller, context, requireApiSessionId(context), dialect)),
+      dataResponse(await renderOwnApiSession(controller, context, requireApiSessionId(context), dialect)),
   }),
   defineOperation({
     id: 'deleteCurrentApiSession',
@@ -55,7 +54,7 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     async run({ controller, context }) {
       const id = requireApiSessionId(context)
-      await controller.auth.sessions.end(context, id, 'none')
+      await controller.auth.apiSessions.end(context, id, 'none')
       return emptyResponse()
     },
   }),

@@ -1,5 +1,4 @@
 // What anyone may know of this controller: its version, its documents, the authorities it is recognised by.
-
 import { toIsoTime } from '../../src/clock.ts'
 import { type Api, getAdvertisedAddress } from '../../src/config.ts'
 import type { Controller } from '../../src/controller.ts'

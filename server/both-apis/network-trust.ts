@@ -1,5 +1,4 @@
 // The JWT by which a client comes to trust this network before it has an enrollment.
-
 import { NETWORK_AUDIENCE } from '../dialects.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { dataResponse } from '../responses.ts'

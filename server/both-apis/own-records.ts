@@ -7,20 +7,20 @@ import type { Call } from '../operation.ts'
 import { requireRow } from '../resource-operations.ts'
 
 /** The identity whose records the caller may see; undefined for those who may see all. */
-function restrictedIdentityId({ context: { caller } }: Call): string | undefined {
+function findRestrictedIdentityId({ context: { caller } }: Call): string | undefined {
   return caller.kind === 'identity' && !caller.isAdmin ? caller.identityId : undefined
 }
 
 /** What a list of such records is restricted to. */
 export function restrictToOwn(call: Call): readonly Restriction[] {
-  const identityId = restrictedIdentityId(call)
+  const identityId = findRestrictedIdentityId(call)
   return identityId === undefined ? [] : [{ field: 'identityId', equals: identityId }]
 }
 
 /** Returns the row that a path names. @throws NOT_FOUND if it does not exist or the caller may not see it */
 export async function requireVisibleRow(call: Call, resource: AnyResource): Promise<AnyRow> {
   const row = await requireRow(call.context, resource, call.params.id)
-  const identityId = restrictedIdentityId(call)
+  const identityId = findRestrictedIdentityId(call)
   if (identityId !== undefined && row.identityId !== identityId) throw notFoundError(toResourceNoun(resource), row.id)
   return row
 }

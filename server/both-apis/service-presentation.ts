@@ -23,7 +23,7 @@ async function readConfigTypes({ controller, context, query }: Call): Promise<re
       requestedTypes.flatMap((entry) => entry.split(',')),
     )
   const { caller } = context
-  const session = caller.kind === 'identity' ? controller.auth.sessions.get(caller.apiSessionId) : undefined
+  const session = caller.kind === 'identity' ? controller.auth.apiSessions.get(caller.apiSessionId) : undefined
   return session?.configTypes ?? []
 }
 

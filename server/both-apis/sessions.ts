@@ -50,7 +50,7 @@ export const sessionOperations: readonly AnyOperation[] = [
     returns: { kind: 'record', resource: 'sessions', isNew: true },
     errorStatuses: [404],
     async run({ controller, context, body }) {
-      const viewer = await getViewer(controller.auth.sessions, context)
+      const viewer = await getViewer(controller.auth.apiSessions, context)
       const id = await createSession(
         controller,
         context,
@@ -106,7 +106,7 @@ export const sessionOperations: readonly AnyOperation[] = [
     },
     async run(call) {
       const { id } = await requireVisibleRow(call, sessions)
-      return dataResponse({ routePath: call.controller.routers.network.routePathOf(id) })
+      return dataResponse({ routePath: call.controller.routers.network.listRoutePath(id) })
     },
   }),
 ]

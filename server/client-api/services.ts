@@ -16,8 +16,8 @@ import { getListSource } from '../list-source.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { listParameters, listQuery, roleQuery } from '../query.ts'
 import {
+  fetchPageOfIds,
   makeResourceOperations,
-  pageOfIds,
   requireRow,
   respondWithList,
   respondWithRecord,
@@ -46,10 +46,10 @@ async function assertVisible({ controller, context }: Call, { identity, isAdmin 
   else if (!controller.access.isVisible(identity, id)) throw notFoundError('service', id)
 }
 
-async function serviceRouters(call: Call): Promise<Response> {
+async function listServiceRouters(call: Call): Promise<Response> {
   const { controller, context, params, headers } = call
   const { id = '' } = params
-  const viewer = await getViewer(controller.auth.sessions, context)
+  const viewer = await getViewer(controller.auth.apiSessions, context)
   await assertVisible(call, viewer, id)
   const { 'session-token': token } = headers
   if (token !== undefined) await assertSessionToken(context, String(token), id)
@@ -57,7 +57,7 @@ async function serviceRouters(call: Call): Promise<Response> {
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
   const source = getListSource(call.operation, edgeRouters)
   const ids = controller.routers.usable.listIds(viewer.identity, id)
-  const { page, records } = await pageOfIds(controller, context, edgeRouters, plan, ids, source)
+  const { page, records } = await fetchPageOfIds(controller, context, edgeRouters, plan, ids, source)
   const texts = await renderRecords(controller.records, context, edgeRouters, records, { only: ROUTER_MEMBERS })
   return listUnder('edgeRouters', texts, page, source.filterableFields)
 }
@@ -87,7 +87,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: { ...listQuery, ...roleQuery, ...configTypesQuery },
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
-      const viewer = await getViewer(call.controller.auth.sessions, call.context)
+      const viewer = await getViewer(call.controller.auth.apiSessions, call.context)
       return respondWithList(call, services, restrictToVisible(call, viewer), {
         presentation: () => presentServices(call, viewer),
       })
@@ -104,7 +104,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: configTypesQuery,
     returns: { kind: 'record', resource: 'services' },
     async run(call) {
-      const viewer = await getViewer(call.controller.auth.sessions, call.context)
+      const viewer = await getViewer(call.controller.auth.apiSessions, call.context)
       await assertVisible(call, viewer, call.params.id)
       return respondWithRecord(call, services, call.params.id, {
         presentation: () => presentServices(call, viewer),
@@ -124,7 +124,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'terminators', only: TERMINATOR_MEMBERS },
     async run(call) {
       const { id = '' } = call.params
-      await assertVisible(call, await getViewer(call.controller.auth.sessions, call.context), id)
+      await assertVisible(call, await getViewer(call.controller.auth.apiSessions, call.context), id)
       return respondWithList(call, terminators, [{ field: 'serviceId', equals: id }])
     },
   }),
@@ -139,7 +139,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: listQuery,
     headers: { 'session-token': { schema: { ...text, description: 'The token of a session for the service.' } } },
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS, under: 'edgeRouters' },
-    run: serviceRouters,
+    run: listServiceRouters,
   }),
   defineOperation({
     id: 'listServiceUpdates',
@@ -155,10 +155,10 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     },
     async run({ controller, context }) {
       const { access } = controller
-      const { sessions } = controller.auth
-      const session = sessions.get(requireApiSessionId(context))
-      const { identity } = await getViewer(sessions, context)
-      return dataResponse({ lastChangeAt: toIsoTime(access.lastChangeFor(identity, session?.createdAt ?? 0)) })
+      const { apiSessions } = controller.auth
+      const session = apiSessions.get(requireApiSessionId(context))
+      const { identity } = await getViewer(apiSessions, context)
+      return dataResponse({ lastChangeAt: toIsoTime(access.getLastChange(identity, session?.createdAt ?? 0)) })
     },
   }),
   defineOperation({
@@ -172,7 +172,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
     async run(call) {
-      const { identity, isAdmin } = await getViewer(call.controller.auth.sessions, call.context)
+      const { identity, isAdmin } = await getViewer(call.controller.auth.apiSessions, call.context)
       const restrictions = isAdmin ? [] : [{ ids: call.controller.access.listRouters(identity) }]
       return respondWithList(call, edgeRouters, [{ field: 'isVerified', equals: 1 }, ...restrictions])
     },

@@ -1,6 +1,6 @@
 // Refuses callers without the permission before the body is read, so that they do not learn whether it is valid.
 import type { FastifyRequest } from 'fastify'
-import { permissionDeniedError, secondFactorRequiredError, sessionUnknownError } from '../../src/auth/callers.ts'
+import { apiSessionUnknownError, permissionDeniedError, secondFactorRequiredError } from '../../src/auth/callers.ts'
 import { type ControllerError, errors } from '../../src/errors.ts'
 import { readSessionHeader } from '../dialects.ts'
 
@@ -18,7 +18,7 @@ export function findDenial(request: FastifyRequest): ControllerError | undefined
     case 'anonymous':
       return readSessionHeader(request.headers).token === undefined
         ? errors.UNAUTHORIZED({ code: 'SESSION_MISSING', message: 'no session was named' })
-        : sessionUnknownError()
+        : apiSessionUnknownError()
     case 'identity':
       if (caller.isPartial && access.grantedTo !== 'partial') {
         return secondFactorRequiredError()

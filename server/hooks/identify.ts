@@ -1,6 +1,6 @@
 // Determines the caller and the dialect of a request, before any other hook.
 import type { FastifyRequest } from 'fastify'
-import { callerFromSession } from '../../src/auth/callers.ts'
+import { callerFromApiSession } from '../../src/auth/callers.ts'
 import type { Dialect } from '../../src/config.ts'
 import type { Caller } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
@@ -15,8 +15,8 @@ export function identify(controller: Controller, trusted: Caller | undefined) {
   return (request: FastifyRequest, _reply: unknown, done: () => void): void => {
     const { dialect, token } = readSessionHeader(request.headers)
     const fallback: Dialect = getListener(request.raw)?.dialect ?? 'native'
-    const session = trusted || token === undefined ? undefined : auth.sessions.use(token, clock.now())
-    const caller = trusted ?? callerFromSession(auth, session)
+    const session = trusted || token === undefined ? undefined : auth.apiSessions.use(token, clock.now())
+    const caller = trusted ?? callerFromApiSession(auth, session)
     request.state = { dialect: dialect ?? fallback, caller, query: {} }
     done()
   }

@@ -1,6 +1,6 @@
 // Authorizes a request again after its body has arrived, because the caller may have lost its rights meanwhile.
 import type { FastifyRequest } from 'fastify'
-import { callerFromSession } from '../../src/auth/callers.ts'
+import { callerFromApiSession } from '../../src/auth/callers.ts'
 import type { Controller } from '../../src/controller.ts'
 import type { ControllerError } from '../../src/errors.ts'
 import { findDenial } from './authorize.ts'
@@ -12,7 +12,7 @@ export function reauthorize({ auth }: Controller): Reauthorize {
   return (request) => {
     const { caller } = request.state
     if (caller.kind !== 'identity') return undefined
-    request.state.caller = callerFromSession(auth, auth.sessions.get(caller.apiSessionId))
+    request.state.caller = callerFromApiSession(auth, auth.apiSessions.get(caller.apiSessionId))
     return findDenial(request)
   }
 }

@@ -39,7 +39,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     access: { permission: 'api-session.delete', grantedTo: 'administrator', isForbidden: true },
     returns: { kind: 'empty' },
     async run({ controller, context, params }) {
-      await controller.auth.sessions.end(context, params.id ?? '', 'event')
+      await controller.auth.apiSessions.end(context, params.id ?? '', 'event')
       return emptyResponse()
     },
   }),

@@ -25,7 +25,7 @@ const effectiveSchema = objectOf({
 })
 
 /** Those of a record, or of a controller that has no record of its own. @throws NOT_FOUND */
-async function ownSettings(context: Context, id: string, global: Settings): Promise<Settings> {
+async function findOwnSettings(context: Context, id: string, global: Settings): Promise<Settings> {
   const own = await find(context, controllerSettings, id)
   if (own) return own
   const controller = await context.db.selectFrom('controllers').select('id').where('id', '=', id).executeTakeFirst()
@@ -45,7 +45,7 @@ export const controllerSettingOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: effectiveSchema },
     async run({ context, params: { id = '' } }) {
       const global = await get(context, controllerSettings, GLOBAL_SETTINGS)
-      const own = await ownSettings(context, id, global)
+      const own = await findOwnSettings(context, id, global)
       return dataResponse({
         _links: { self: { href: `./controller-settings/${id}` } },
         id,

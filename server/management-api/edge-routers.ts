@@ -1,5 +1,4 @@
 // What administrators do with edge routers beyond their records.
-
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { emptyResponse } from '../responses.ts'
 

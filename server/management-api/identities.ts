@@ -1,5 +1,5 @@
 // What administrators do with identities beyond their records: disable, enable, trace, take away a second factor.
-import { disable, enable } from '../../src/auth/disabling.ts'
+import { disableIdentity, enableIdentity } from '../../src/auth/disabling.ts'
 import { MAX_DURATION_MS, toIsoTime } from '../../src/clock.ts'
 import { parseDuration } from '../../src/config.ts'
 import { invalidError } from '../../src/errors.ts'
@@ -36,7 +36,7 @@ export const identityOperations: readonly AnyOperation[] = [
     }),
     returns: { kind: 'empty' },
     async run({ controller, context, params, body }) {
-      await context.write((tx) => disable(controller.entities, tx, params.id ?? '', body.durationMinutes))
+      await context.write((tx) => disableIdentity(controller.entities, tx, params.id ?? '', body.durationMinutes))
       return emptyResponse()
     },
   }),
@@ -49,7 +49,7 @@ export const identityOperations: readonly AnyOperation[] = [
     access: UPDATE,
     returns: { kind: 'empty' },
     async run({ controller, context, params }) {
-      await context.write((tx) => enable(controller.entities, tx, params.id ?? ''))
+      await context.write((tx) => enableIdentity(controller.entities, tx, params.id ?? ''))
       return emptyResponse()
     },
   }),
@@ -83,7 +83,11 @@ export const identityOperations: readonly AnyOperation[] = [
       if (duration === 0 || duration > MAX_DURATION_MS) {
         throw invalidError('duration', 'must be a time such as 10m or 1h30m', body.duration)
       }
-      const trace = { traceId: body.traceId || newToken(), until: now + duration, channels: channelsOf(body.channels) }
+      const trace = {
+        traceId: body.traceId || newToken(),
+        until: now + duration,
+        channels: parseTraceChannels(body.channels),
+      }
       traces.start(id, trace, now)
       return dataResponse({ enabled: true, traceId: trace.traceId, until: toIsoTime(trace.until) })
     },
@@ -104,7 +108,7 @@ export const identityOperations: readonly AnyOperation[] = [
   }),
 ]
 
-function channelsOf(named: readonly string[] = []) {
+function parseTraceChannels(named: readonly string[] = []) {
   const requestedChannels = traceChannels.filter((channel) => named.includes(channel))
   return new Set(requestedChannels.length === 0 || named.includes('all') ? traceChannels : requestedChannels)
 }

@@ -33,24 +33,24 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
     async run({ controller, context, params: { id = '', serviceId = '' } }) {
       const identity = await loadRoleBearer(context, id)
       const { index } = controller.access
-      const service = await referenceTo(controller, context, 'services', serviceId)
+      const service = await findReference(controller, context, 'services', serviceId)
       if (!service) throw notFoundError('service', serviceId)
       return dataResponse({
         identityId: id,
-        identity: await referenceTo(controller, context, 'identities', id),
+        identity: await findReference(controller, context, 'identities', id),
         serviceId,
         service,
         isDialAllowed: index.grants(identity, serviceId, 'Dial'),
         isBindAllowed: index.grants(identity, serviceId, 'Bind'),
-        identityRouterCount: index.routersOf(identity).length,
-        serviceRouterCount: index.routersOfService(serviceId).length,
-        commonRouters: await routerReferences(controller, context, index.commonRouters(identity, serviceId)),
+        identityRouterCount: index.listRouters(identity).length,
+        serviceRouterCount: index.listRoutersOfService(serviceId).length,
+        commonRouters: await listRouterReferences(controller, context, index.listCommonRouters(identity, serviceId)),
       })
     },
   }),
 ]
 
-async function referenceTo(
+async function findReference(
   controller: Controller,
   context: Context,
   plural: string,
@@ -62,12 +62,16 @@ async function referenceTo(
 }
 
 /** References to edge routers that say, too, whether each is online. */
-async function routerReferences(controller: Controller, { db }: Context, ids: readonly string[]): Promise<RawJson[]> {
+async function listRouterReferences(
+  controller: Controller,
+  { db }: Context,
+  ids: readonly string[],
+): Promise<RawJson[]> {
   if (ids.length === 0) return []
   const references = await controller.records.references.find(db, 'edge-routers', ids)
   return ids.flatMap((id) => {
     const text = references.get(id)?.text
-    const isOnline = toJsonText(controller.routers.network.router(id) !== undefined)
+    const isOnline = toJsonText(controller.routers.network.findRouter(id) !== undefined)
     return text ? [new RawJson(`${text.slice(0, -1)},"isOnline":${isOnline}}`)] : []
   })
 }

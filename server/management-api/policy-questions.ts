@@ -1,6 +1,7 @@
 // Questions that administrators ask of policies: why not, who, what, and what if.
 import type { Access } from '../../src/access/access.ts'
 import { advise } from '../../src/access/advice/advise.ts'
+import type { NamedRoleBearer } from '../../src/access/advice/chain.ts'
 import { readRoles, sortByName } from '../../src/access/advice/service-policy-links.ts'
 import { computeImpact } from '../../src/access/impact.ts'
 import type { Evidence } from '../../src/access/live-state.ts'
@@ -71,13 +72,13 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       schema: { type: 'array', items: { type: 'object', 'x-example-filter': identities.example.filter } },
     },
     async run(call) {
-      const service = attributed(await requireRow(call.context, services, call.params.serviceId))
+      const service = toRoleBearer(await requireRow(call.context, services, call.params.serviceId))
       const { access } = call.controller
-      const granting = access.index.servicePoliciesOfService(service.id, call.query.type as PolicyType | undefined)
+      const granting = access.index.findServicePoliciesOfService(service.id, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
       const sides = mergeSelectors(granting.map(({ subjects }) => subjects))
       return respondWithRows({ ...call, query }, identities, [{ sides }], (row) => {
-        const identity = attributed(row)
+        const identity = toRoleBearer(row)
         return renderGrants(identity, listGrants(access, granting, identity, service))
       })
     },
@@ -97,12 +98,12 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     async run(call) {
       const { controller, context, params } = call
       const { access } = controller
-      const identity = attributed(await requireRow(context, identities, params.identityId))
+      const identity = toRoleBearer(await requireRow(context, identities, params.identityId))
       const policies = access.findPolicies(identity, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
-      const ids = access.index.servicesGrantedBy(policies)
+      const ids = access.index.listGrantedServices(policies)
       return respondWithRows({ ...call, query }, services, [{ ids }], (row) => {
-        const service = attributed(row)
+        const service = toRoleBearer(row)
         const granting = access.filterGranting(policies, service.id)
         return renderGrants(service, listGrants(access, granting, identity, service))
       })
@@ -140,11 +141,9 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
   }),
 ]
 
-function attributed({ id, name, roleAttributes }: AnyRow) {
+function toRoleBearer({ id, name, roleAttributes }: AnyRow): NamedRoleBearer {
   return { id, name: name as string, attributes: JSON.parse(roleAttributes as string) as string[] }
 }
-
-type Attributed = ReturnType<typeof attributed>
 
 /** A policy that links an identity with a service, and whether its posture checks pass. */
 interface Grant {
@@ -158,8 +157,8 @@ interface Grant {
 function listGrants(
   access: Access,
   policies: readonly IndexedPolicy[],
-  identity: Attributed,
-  service: Attributed,
+  identity: NamedRoleBearer,
+  service: NamedRoleBearer,
 ): Grant[] {
   return sortByName(policies).flatMap((policy) => {
     const subjectRoles = readRoles(findDecidingRoles(policy.subjects, identity), identity)
@@ -171,7 +170,7 @@ function listGrants(
 }
 
 /** `permissions` are granted by policies; `allowed` are those of them that open a session now. */
-function renderGrants({ id, name }: Attributed, grants: readonly Grant[]) {
+function renderGrants({ id, name }: NamedRoleBearer, grants: readonly Grant[]) {
   const listTypes = (some: readonly Grant[]) => {
     const types = new Set(some.map(({ policy }) => policy.type))
     return ['Bind', 'Dial'].filter((type) => types.has(type))

@@ -1,5 +1,4 @@
 // The role attributes that are in use, by kind of record: what administrators pick from when they write policies.
-
 import type { AnyResource } from '../../src/resources/define.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { identities } from '../../src/resources/identities.ts'

@@ -9,27 +9,29 @@ import type { OperationOverrides } from '../resource-operations.ts'
 
 export const serviceOverrides: OperationOverrides = {
   // Of an identity that is unknown.
-  refusals: { list: [404] },
+  errorStatuses: { list: [404] },
   query: {
     ...configTypesQuery,
     asIdentity: {
       schema: { type: 'string', description: 'The id or name of an identity: services as it sees them.' },
     },
   },
-  presentation: async (call) => presentServices(call, await viewerOf(call)),
+  presentation: async (call) => presentServices(call, await findViewer(call)),
   async restrict(call) {
     if (call.query.asIdentity === undefined) return []
-    return restrictToVisible(call, await viewerOf(call))
+    return restrictToVisible(call, await findViewer(call))
   },
 }
 
-async function viewerOf({ controller, context, query }: Call): Promise<Viewer> {
+async function findViewer({ controller, context, query }: Call): Promise<Viewer> {
   const asIdentity = query.asIdentity as string | undefined
-  return asIdentity === undefined ? getViewer(controller.auth.sessions, context) : namedViewer(context, asIdentity)
+  return asIdentity === undefined
+    ? getViewer(controller.auth.apiSessions, context)
+    : findNamedViewer(context, asIdentity)
 }
 
 /** The identity of that id, or else of that name. @throws NOT_FOUND */
-async function namedViewer(context: Context, idOrName: string): Promise<Viewer> {
+async function findNamedViewer(context: Context, idOrName: string): Promise<Viewer> {
   const identity = (column: 'id' | 'name') =>
     context.db.selectFrom('identities').select(['id', 'isAdmin']).where(column, '=', idOrName).executeTakeFirst()
   const identityRow = (await identity('id')) ?? (await identity('name'))

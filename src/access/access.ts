@@ -52,17 +52,17 @@ export class Access implements Projection {
 
   /** The service policies that match an identity. */
   findPolicies(identity: RoleBearer, type?: PolicyType): IndexedPolicy[] {
-    return this.#index.servicePoliciesOf(identity, type)
+    return this.#index.findServicePolicies(identity, type)
   }
 
   /** Ids of the services that an identity may dial or bind. */
   listServices(identity: RoleBearer, type?: PolicyType): string[] {
-    return this.#index.servicesGrantedBy(this.findPolicies(identity, type))
+    return this.#index.listGrantedServices(this.findPolicies(identity, type))
   }
 
   /** Those of the policies that grant the service. */
   filterGranting(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
-    return this.#index.grantingService(policies, serviceId)
+    return this.#index.filterGrantingService(policies, serviceId)
   }
 
   /** Whether an identity may dial, or host, a service: what opens a session, keeps it, and explains it. */
@@ -82,17 +82,17 @@ export class Access implements Projection {
 
   /** Ids of the edge routers that an identity may use. */
   listRouters(identity: RoleBearer): string[] {
-    return this.#index.routersOf(identity)
+    return this.#index.listRouters(identity)
   }
 
   /** Ids of the edge routers over which an identity may reach a service. */
   listCommonRouters(identity: RoleBearer, serviceId: string): string[] {
-    return this.#index.commonRouters(identity, serviceId)
+    return this.#index.listCommonRouters(identity, serviceId)
   }
 
   /** When something last changed that the identity may reach; never later than it is told, maybe for nothing. */
-  lastChangeFor(identity: RoleBearer, signedInAt: Instant): Instant {
-    return this.#updates.lastChangeFor(identity, signedInAt)
+  getLastChange(identity: RoleBearer, signedInAt: Instant): Instant {
+    return this.#updates.getLastChange(identity, signedInAt)
   }
 
   /** One side of a stored policy. */
@@ -143,7 +143,7 @@ export class Access implements Projection {
         this.#stampService(id, at)
         break
       case 'posture-checks':
-        this.#stampSubjects(this.#index.servicePoliciesOfPostureCheck(id), at)
+        this.#stampSubjects(this.#index.findServicePoliciesOfPostureCheck(id), at)
         break
       case 'service-policies':
         for (const policy of [before, after] as unknown as (ServicePolicyRecord | undefined)[]) {
@@ -166,7 +166,7 @@ export class Access implements Projection {
 
   /** Tells everyone who may reach a service. */
   #stampService(serviceId: string, at: Instant): void {
-    this.#stampSubjects(this.#index.servicePoliciesOfService(serviceId), at)
+    this.#stampSubjects(this.#index.findServicePoliciesOfService(serviceId), at)
   }
 
   #stampSubjects(policies: readonly IndexedPolicy[], at: Instant): void {

@@ -22,7 +22,7 @@ export interface EvaluatedPolicy {
 }
 
 /** The parts of the policy index that a decision reads. */
-type GrantIndex = Pick<PolicyIndex, 'servicePoliciesOf' | 'grantingService' | 'postureChecksOf'>
+type GrantIndex = Pick<PolicyIndex, 'findServicePolicies' | 'filterGrantingService' | 'listRequiredPostureChecks'>
 
 /** The live state that a decision reads. */
 type DecidingState = Pick<LiveState, 'posture'>
@@ -49,7 +49,7 @@ export function decide(
   live: DecidingState,
   { identity, serviceId, type, apiSessionId }: AccessQuestion,
 ): Decision {
-  const granting = index.grantingService(index.servicePoliciesOf(identity, type), serviceId)
+  const granting = index.filterGrantingService(index.findServicePolicies(identity, type), serviceId)
   const policies = granting.map((policy) =>
     evaluatePolicy(index, live, policy, { identityId: identity.id, apiSessionId }),
   )
@@ -64,12 +64,12 @@ const NO_FINDINGS: readonly CheckFinding[] = []
 
 /** Evaluates the posture checks of a policy for a machine. A policy without checks passes. */
 export function evaluatePolicy(
-  index: Pick<GrantIndex, 'postureChecksOf'>,
+  index: Pick<GrantIndex, 'listRequiredPostureChecks'>,
   { posture }: DecidingState,
   policy: IndexedPolicy,
   { identityId, apiSessionId }: PostureSubject,
 ): EvaluatedPolicy {
-  const checks = index.postureChecksOf(policy)
+  const checks = index.listRequiredPostureChecks(policy)
   if (checks.length === 0) return { policy, findings: NO_FINDINGS, evidence: 'passing' }
   const findings = checks.map((postureCheckId) => ({
     postureCheckId,

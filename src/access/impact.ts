@@ -114,24 +114,25 @@ function findSubjects(index: PolicyReader, { resource, id, before }: RecordChang
   if (!before) return []
   const sides = (policies: Iterable<{ readonly subjects: RoleSelector }>) =>
     [...policies].map(({ subjects }) => subjects)
-  const ofServices = (ids: Iterable<string>) => [...ids].flatMap((one) => sides(index.servicePoliciesOfService(one)))
+  const ofServices = (ids: Iterable<string>) =>
+    [...ids].flatMap((one) => sides(index.findServicePoliciesOfService(one)))
   switch (resource) {
     case 'services':
       return ofServices([id])
     case 'posture-checks':
-      return sides(index.servicePoliciesOfPostureCheck(id))
+      return sides(index.findServicePoliciesOfPostureCheck(id))
     case 'service-policies':
     case 'edge-router-policies':
       return [parseRoleSelector(before.semantic as Semantic, before.identityRoles as string[])]
     case 'service-edge-router-policies':
       return ofServices(
-        index.servicesMatching(parseRoleSelector(before.semantic as Semantic, before.serviceRoles as string[])),
+        index.listMatchingServices(parseRoleSelector(before.semantic as Semantic, before.serviceRoles as string[])),
       )
     case 'edge-routers':
       return [
-        ...sides(index.edgeRouterPoliciesOfRouter(id)),
+        ...sides(index.findEdgeRouterPoliciesOfRouter(id)),
         ...ofServices(
-          index.serviceEdgeRouterPoliciesOfRouter(id).flatMap((one) => index.servicesMatching(one.subjects)),
+          index.findServiceEdgeRouterPoliciesOfRouter(id).flatMap((one) => index.listMatchingServices(one.subjects)),
         ),
       ]
     default:
@@ -190,10 +191,10 @@ function compare(access: Access, change: RecordChange, subjects: readonly Subjec
       const had = was.rights.get(type) as Bitset
       const has = is?.rights.get(type)
       const lostServices = has ? had.without(has) : had
-      tallies.loses.add(subject, type, access.index.servicesIn(lostServices))
+      tallies.loses.add(subject, type, access.index.listServicesInSlots(lostServices))
       if (!is || !has) continue
-      tallies.gains.add(subject, type, access.index.servicesIn(has.without(had)))
-      const keptServices = access.index.servicesIn(had.without(lostServices))
+      tallies.gains.add(subject, type, access.index.listServicesInSlots(has.without(had)))
+      const keptServices = access.index.listServicesInSlots(had.without(lostServices))
       const cutOff = keptServices.filter(
         (id) => was.routers.intersects(carried(id)) && !is.routers.intersects(carriedAfter(id)),
       )
@@ -207,15 +208,15 @@ function computeReach(access: Access, identity: RoleBearer): Reach {
     .findPolicies(identity)
     .filter((policy) => access.evaluatePolicy(policy, { identityId: identity.id }).evidence === 'passing')
   const rightsByType = (wanted: PolicyType) =>
-    access.index.serviceSlotsGrantedBy(passing.filter(({ type }) => type === wanted))
+    access.index.collectServiceSlots(passing.filter(({ type }) => type === wanted))
   return {
     rights: new Map(TYPES.map((type) => [type, rightsByType(type)])),
-    routers: access.index.routerSlotsOf(identity),
+    routers: access.index.collectRouterSlots(identity),
   }
 }
 
 function listReachedServices(index: PolicyReader, { rights }: Reach): string[] {
-  return TYPES.flatMap((type) => index.servicesIn(rights.get(type) as Bitset))
+  return TYPES.flatMap((type) => index.listServicesInSlots(rights.get(type) as Bitset))
 }
 
 /** The routers that carry each service, worked out once. */
@@ -224,7 +225,7 @@ function mapServiceRouters(index: PolicyReader): (serviceId: string) => Bitset {
   return (serviceId) => {
     let carriers = carriersByService.get(serviceId)
     if (!carriers) {
-      carriers = index.routerSlotsOfService(serviceId)
+      carriers = index.collectRouterSlotsOfService(serviceId)
       carriersByService.set(serviceId, carriers)
     }
     return carriers

@@ -15,65 +15,65 @@ export class PolicyScopes {
 
   // ---- of an identity: @throws NOT_FOUND ----
 
-  async servicePoliciesOfIdentity(context: ReadContext, id: string): Promise<Scope> {
-    return toPolicyScope(this.#index.servicePoliciesOf(await loadRoleBearer(context, id)))
+  async findServicePoliciesOfIdentity(context: ReadContext, id: string): Promise<Scope> {
+    return toPolicyScope(this.#index.findServicePolicies(await loadRoleBearer(context, id)))
   }
 
   /** @param policyType `dial`, `bind` or undefined for both */
-  async servicesOfIdentity(context: ReadContext, id: string, policyType: unknown): Promise<Scope> {
+  async findServicesOfIdentity(context: ReadContext, id: string, policyType: unknown): Promise<Scope> {
     return this.servicesOf(await loadRoleBearer(context, id), parsePolicyType(policyType))
   }
 
   /** The services that an identity may dial or bind. */
   servicesOf(identity: RoleBearer, type?: PolicyType): Scope {
-    const matching = this.#index.servicePoliciesOf(identity, type)
-    return toObjectScope(matching, () => this.#index.servicesGrantedBy(matching))
+    const matching = this.#index.findServicePolicies(identity, type)
+    return toObjectScope(matching, () => this.#index.listGrantedServices(matching))
   }
 
-  async edgeRouterPoliciesOfIdentity(context: ReadContext, id: string): Promise<Scope> {
-    return toPolicyScope(this.#index.edgeRouterPoliciesOf(await loadRoleBearer(context, id)))
+  async findEdgeRouterPoliciesOfIdentity(context: ReadContext, id: string): Promise<Scope> {
+    return toPolicyScope(this.#index.findEdgeRouterPolicies(await loadRoleBearer(context, id)))
   }
 
-  async edgeRoutersOfIdentity(context: ReadContext, id: string): Promise<Scope> {
+  async findEdgeRoutersOfIdentity(context: ReadContext, id: string): Promise<Scope> {
     const identity = await loadRoleBearer(context, id)
-    return toObjectScope(this.#index.edgeRouterPoliciesOf(identity), () => this.#index.routersOf(identity))
+    return toObjectScope(this.#index.findEdgeRouterPolicies(identity), () => this.#index.listRouters(identity))
   }
 
   // ---- of a service ----
 
-  servicePoliciesOfService(id: string): Scope {
-    return toPolicyScope(this.#index.servicePoliciesOfService(id))
+  findServicePoliciesOfService(id: string): Scope {
+    return toPolicyScope(this.#index.findServicePoliciesOfService(id))
   }
 
   /** @param policyType `dial`, `bind` or undefined for both */
-  identitiesOfService(id: string, policyType: unknown): Scope {
-    return toSubjectScope(this.#index.servicePoliciesOfService(id, parsePolicyType(policyType)))
+  findIdentitiesOfService(id: string, policyType: unknown): Scope {
+    return toSubjectScope(this.#index.findServicePoliciesOfService(id, parsePolicyType(policyType)))
   }
 
-  serviceEdgeRouterPoliciesOfService(id: string): Scope {
-    return toPolicyScope(this.#index.serviceEdgeRouterPoliciesOf(id))
+  findServiceEdgeRouterPoliciesOfService(id: string): Scope {
+    return toPolicyScope(this.#index.findServiceEdgeRouterPolicies(id))
   }
 
-  edgeRoutersOfService(id: string): Scope {
-    return toObjectScope(this.#index.serviceEdgeRouterPoliciesOf(id), () => this.#index.routersOfService(id))
+  findEdgeRoutersOfService(id: string): Scope {
+    return toObjectScope(this.#index.findServiceEdgeRouterPolicies(id), () => this.#index.listRoutersOfService(id))
   }
 
   // ---- of an edge router ----
 
-  edgeRouterPoliciesOfRouter(id: string): Scope {
-    return toPolicyScope(this.#index.edgeRouterPoliciesOfRouter(id))
+  findEdgeRouterPoliciesOfRouter(id: string): Scope {
+    return toPolicyScope(this.#index.findEdgeRouterPoliciesOfRouter(id))
   }
 
-  identitiesOfRouter(id: string): Scope {
-    return toSubjectScope(this.#index.edgeRouterPoliciesOfRouter(id))
+  findIdentitiesOfRouter(id: string): Scope {
+    return toSubjectScope(this.#index.findEdgeRouterPoliciesOfRouter(id))
   }
 
-  serviceEdgeRouterPoliciesOfRouter(id: string): Scope {
-    return toPolicyScope(this.#index.serviceEdgeRouterPoliciesOfRouter(id))
+  findServiceEdgeRouterPoliciesOfRouter(id: string): Scope {
+    return toPolicyScope(this.#index.findServiceEdgeRouterPoliciesOfRouter(id))
   }
 
-  servicesOfRouter(id: string): Scope {
-    return toSubjectScope(this.#index.serviceEdgeRouterPoliciesOfRouter(id))
+  findServicesOfRouter(id: string): Scope {
+    return toSubjectScope(this.#index.findServiceEdgeRouterPoliciesOfRouter(id))
   }
 }
 

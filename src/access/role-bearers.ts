@@ -17,11 +17,11 @@ export async function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: st
 }
 
 /** The same of an identity that has signed in, from memory while its session lives. @throws NOT_FOUND */
-export async function roleBearerOfSession(
-  sessions: ApiSessions,
+export async function findRoleBearerOfSession(
+  apiSessions: ApiSessions,
   { db }: Pick<Context, 'db'>,
   { identityId, apiSessionId }: { readonly identityId: string; readonly apiSessionId: string },
 ): Promise<RoleBearer> {
-  const session = sessions.get(apiSessionId)
+  const session = apiSessions.get(apiSessionId)
   return session ? { id: identityId, attributes: session.identity.roleAttributes } : loadRoleBearer({ db }, identityId)
 }

@@ -26,15 +26,15 @@ interface Reading {
 
 /**
  * Revokes every session that the changes of this transaction de-authorize; administrators' sessions too.
- * @param earlier the changes of the transactions that commit together with this one; memory does not hold them yet
+ * @param earlierChanges the changes of the transactions that commit together with this one; memory does not hold them yet
  */
 export async function revokeSessions(
   access: Access,
   tx: WriteContext,
-  earlier: readonly Change[],
-  own: readonly Change[],
+  earlierChanges: readonly Change[],
+  ownChanges: readonly Change[],
 ): Promise<void> {
-  const revokedSessions = await findRevokedSessions({ access, db: tx.db }, earlier, own)
+  const revokedSessions = await findRevokedSessions({ access, db: tx.db }, earlierChanges, ownChanges)
   if (revokedSessions.length === 0) return
   // All by one statement, because a policy may have been the right of thousands, and nothing belongs to a session.
   const ids = revokedSessions.map(({ id }) => id)
@@ -52,16 +52,17 @@ export async function revokeSessions(
 /** The sessions that changes de-authorize. Only the sessions that one of the changes can concern are examined. */
 export async function findRevokedSessions(
   context: Reading,
-  earlier: readonly RecordChange[],
-  own: readonly RecordChange[],
+  earlierChanges: readonly RecordChange[],
+  ownChanges: readonly RecordChange[],
 ): Promise<CandidateSession[]> {
   const concerned = new Map<string, CandidateSession>()
-  for (const change of own) {
-    for (const session of await findCandidates(context, earlier, own, change)) concerned.set(session.id, session)
+  for (const change of ownChanges) {
+    for (const session of await findCandidates(context, earlierChanges, ownChanges, change))
+      concerned.set(session.id, session)
   }
   if (concerned.size === 0) return []
   const { access } = context
-  return access.withHypothetical([...earlier, ...own], () =>
+  return access.withHypothetical([...earlierChanges, ...ownChanges], () =>
     [...concerned.values()].filter((session) => !access.decide(session).isAllowed),
   )
 }
@@ -73,8 +74,8 @@ const sessionIdsOfIdentity: PreparedQuery<[string], { id: string }> = prepareQue
 /** The sessions that a change may de-authorize. */
 async function findCandidates(
   tx: Reading,
-  earlier: readonly RecordChange[],
-  own: readonly RecordChange[],
+  earlierChanges: readonly RecordChange[],
+  ownChanges: readonly RecordChange[],
   change: RecordChange,
 ): Promise<CandidateSession[]> {
   const { resource, id, before, after } = change
@@ -87,12 +88,12 @@ async function findCandidates(
       return after && losesEntries(before, after, 'roleAttributes') ? querySessions(tx, { serviceIds: [id] }) : []
     case 'service-policies':
       return before && !onlyGrows(before, after)
-        ? findPolicyCandidates(tx, earlier, toGrant(before as unknown as ServicePolicyRecord))
+        ? findPolicyCandidates(tx, earlierChanges, toGrant(before as unknown as ServicePolicyRecord))
         : []
     // A policy demands a check that it did not demand before: the check is new, or has a role attribute more.
     case 'posture-checks':
       return after && gainsEntries(before, after, 'roleAttributes')
-        ? findCheckCandidates(tx, [...earlier, ...own], id)
+        ? findCheckCandidates(tx, [...earlierChanges, ...ownChanges], id)
         : []
     // The right may have gone since it was asked for.
     case 'sessions':
@@ -150,7 +151,9 @@ async function findCheckCandidates(
   changes: readonly RecordChange[],
   postureCheckId: string,
 ): Promise<CandidateSession[]> {
-  const demanding = tx.access.withHypothetical(changes, (index) => index.servicePoliciesOfPostureCheck(postureCheckId))
+  const demanding = tx.access.withHypothetical(changes, (index) =>
+    index.findServicePoliciesOfPostureCheck(postureCheckId),
+  )
   const candidates: CandidateSession[] = []
   for (const { type, subjects: identities, objects: services } of demanding) {
     const grant = { type: type as PolicyType, identities, services }
@@ -162,20 +165,24 @@ async function findCheckCandidates(
 /** The sessions that a policy may have granted: found from the side that says most about them. */
 async function findPolicyCandidates(
   tx: Reading,
-  earlier: readonly RecordChange[],
+  earlierChanges: readonly RecordChange[],
   { type, identities, services }: Grant,
 ): Promise<CandidateSession[]> {
   const areFewIdentities = !identities.isAll && identities.attributes.size === 0
   const candidates = areFewIdentities
     ? await querySessions(tx, { type, identityIds: [...identities.ids] })
     : !services.isAll
-      ? await querySessions(tx, { type, serviceIds: listMatchingServices(tx, earlier, services) })
+      ? await querySessions(tx, { type, serviceIds: listMatchingServices(tx, earlierChanges, services) })
       : await querySessions(tx, { type, identities })
   return candidates.filter(({ identity }) => matchesSelector(identities, identity))
 }
 
-function listMatchingServices({ access }: Reading, earlier: readonly RecordChange[], side: RoleSelector): string[] {
-  return access.withHypothetical(earlier, (index) => index.servicesMatching(side))
+function listMatchingServices(
+  { access }: Reading,
+  earlierChanges: readonly RecordChange[],
+  side: RoleSelector,
+): string[] {
+  return access.withHypothetical(earlierChanges, (index) => index.listMatchingServices(side))
 }
 
 interface SessionCriteria {

@@ -2,7 +2,7 @@
 import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { ReadContext } from '../context.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import { roleBearerOfSession } from './role-bearers.ts'
+import { findRoleBearerOfSession } from './role-bearers.ts'
 
 /** Whose permissions, configuration and posture services are shown with. */
 export interface Viewer {
@@ -13,9 +13,12 @@ export interface Viewer {
 }
 
 /** Returns the caller as a viewer. The controller's operator has no identity, and administers. */
-export async function getViewer(sessions: ApiSessions, context: Pick<ReadContext, 'db' | 'caller'>): Promise<Viewer> {
+export async function getViewer(
+  apiSessions: ApiSessions,
+  context: Pick<ReadContext, 'db' | 'caller'>,
+): Promise<Viewer> {
   const { caller } = context
   if (caller.kind !== 'identity') return { identity: { id: '', attributes: [] }, isAdmin: true }
   const { isAdmin, apiSessionId } = caller
-  return { identity: await roleBearerOfSession(sessions, context, caller), isAdmin, apiSessionId }
+  return { identity: await findRoleBearerOfSession(apiSessions, context, caller), isAdmin, apiSessionId }
 }

@@ -16,17 +16,17 @@ export interface TotpWords {
 }
 
 /** The session is shown to itself: with its token, what it still owes, and when it ends. */
-export interface OwnSessionView {
+export interface OwnApiSessionView {
   readonly totpWords: TotpWords
 }
 
 export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
-  readonly #sessions: ApiSessions
+  readonly #apiSessions: ApiSessions
   readonly #policies: AuthPolicyCache
   readonly #extensions: ExtensionRequests
 
-  constructor(sessions: ApiSessions, policies: AuthPolicyCache, extensions: ExtensionRequests) {
-    this.#sessions = sessions
+  constructor(apiSessions: ApiSessions, policies: AuthPolicyCache, extensions: ExtensionRequests) {
+    this.#apiSessions = apiSessions
     this.#policies = policies
     this.#extensions = extensions
   }
@@ -36,17 +36,17 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     rows: readonly ComputedInput[],
     view: unknown,
   ): Promise<Record<string, unknown>[]> {
-    const own = (view as OwnSessionView | undefined)?.totpWords
+    const own = (view as OwnApiSessionView | undefined)?.totpWords
     return rows.map((row) => ({
       ...this.#members(row, own),
       ...this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : ''),
-      token: own || isCallersOwn(context, row) ? this.#sessions.deriveToken(row.id) : null,
+      token: own || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : null,
     }))
   }
 
   #members(row: ComputedInput, own: TotpWords | undefined): Record<string, unknown> {
     const storedActivityAt = row.lastActivityAt as number
-    const session = this.#sessions.get(row.id)
+    const session = this.#apiSessions.get(row.id)
     const policy = session && this.#policies.get(session.identity.authPolicyId)
     // The stored time lags behind, and a session that is alive must not seem to have ended.
     const lastActivityAt = session?.lastActivityAt ?? storedActivityAt
@@ -61,8 +61,8 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     return {
       ...common,
       authQueries: outstanding ? authQueries(outstanding, own) : [],
-      expirationSeconds: Math.floor(this.#sessions.timeout / 1000),
-      expiresAt: toIsoTime(lastActivityAt + this.#sessions.timeout),
+      expirationSeconds: Math.floor(this.#apiSessions.timeout / 1000),
+      expiresAt: toIsoTime(lastActivityAt + this.#apiSessions.timeout),
     }
   }
 }

@@ -13,20 +13,20 @@ import { type EntityStore, get, newEntity, toResourceNoun } from '../store/entit
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
 import type { Projection } from '../store/projection.ts'
 import { isOneOf } from '../store/untyped.ts'
+import { type ApiSessionTokens, hashToken } from './api-session-tokens.ts'
 import type { Method } from './authentication-methods.ts'
 import {
+  type ApiSessionIdentity,
   internConfigTypes,
-  type LiveSession,
-  LiveSessions,
-  type SessionIdentity,
+  type LiveApiSession,
+  LiveApiSessions,
   type TotpProgress,
-} from './live-sessions.ts'
-import { hashToken, type SessionTokens } from './session-tokens.ts'
+} from './live-api-sessions.ts'
 
 /** The result of a sign-in. */
-export interface NewSession {
+export interface NewApiSession {
   /** The identity, as read in the transaction that stores the session. */
-  readonly identity: SessionIdentity
+  readonly identity: ApiSessionIdentity
   readonly authenticatorId: string
   readonly ipAddress: string
   /** Ids of config types, or `all` alone. */
@@ -37,12 +37,12 @@ export interface NewSession {
 }
 
 /** Selects the sessions of an identity except one, or the sessions that began with an authenticator. */
-export type SessionSelection =
+export type ApiSessionSelection =
   | { readonly identityId: string; readonly except?: string | undefined }
   | { readonly authenticatorId: string }
 
 /** How a new session is stored. */
-export interface SessionStart {
+export interface ApiSessionStart {
   readonly id?: string
   readonly audit?: 'event' | 'none'
   /** How the identity signed in. */
@@ -66,7 +66,7 @@ const PAGE = 5_000
 /** What sessions are stored with, and their limits. */
 interface Collaborators {
   readonly entities: EntityStore
-  readonly tokens: SessionTokens
+  readonly tokens: ApiSessionTokens
   readonly clock: Clock
   /** How long a session stays alive without being used, in milliseconds. */
   readonly timeout: number
@@ -76,15 +76,15 @@ interface Collaborators {
 export class ApiSessions implements Projection {
   readonly name = 'API sessions'
   readonly #entities: EntityStore
-  readonly #tokens: SessionTokens
+  readonly #tokens: ApiSessionTokens
   readonly #clock: Clock
   readonly #timeout: number
   readonly #maxPerIdentity: number
-  #live = new LiveSessions()
+  #live = new LiveApiSessions()
   /** Sessions whose last activity is not written yet. */
-  #unflushed = new Set<LiveSession>()
+  #unflushed = new Set<LiveApiSession>()
   /** The identities of new sessions until their commit, by the record in the change feed. */
-  readonly #newIdentities = new WeakMap<object, SessionIdentity>()
+  readonly #newIdentities = new WeakMap<object, ApiSessionIdentity>()
 
   constructor({ entities, tokens, clock, timeout, maxPerIdentity }: Collaborators) {
     this.#entities = entities
@@ -97,8 +97,8 @@ export class ApiSessions implements Projection {
   /** Takes up every session that was used within the timeout. Memory knows of later uses than the rows do. */
   async rebuild(db: Kysely<Database>): Promise<void> {
     const now = this.#clock.now()
-    const live = new LiveSessions()
-    const used = new Set<LiveSession>()
+    const live = new LiveApiSessions()
+    const used = new Set<LiveApiSession>()
     const isInMemory = this.#live.size > 0
     let last = 0
     for (;;) {
@@ -129,7 +129,7 @@ export class ApiSessions implements Projection {
   }
 
   /** Returns the live session of a token, and records the activity. */
-  use(token: string, now: Instant): LiveSession | undefined {
+  use(token: string, now: Instant): LiveApiSession | undefined {
     const session = this.#live.findByTokenHash(hashToken(token))
     if (!session || session.lastActivityAt + this.#timeout <= now) return undefined
     session.lastActivityAt = now
@@ -145,7 +145,7 @@ export class ApiSessions implements Projection {
     }
   }
 
-  get(apiSessionId: string): LiveSession | undefined {
+  get(apiSessionId: string): LiveApiSession | undefined {
     return this.#live.get(apiSessionId)
   }
 
@@ -154,8 +154,8 @@ export class ApiSessions implements Projection {
   /** Stores a new session. If its identity has too many sessions, the least recently used one ends. */
   async insert(
     tx: WriteContext,
-    { identity, ...signIn }: NewSession,
-    { id = newId(), audit = 'event', method }: SessionStart = {},
+    { identity, ...signIn }: NewApiSession,
+    { id = newId(), audit = 'event', method }: ApiSessionStart = {},
   ): Promise<Entity<typeof apiSessions>> {
     const draft = newEntity(tx, apiSessions, {
       owesTotp: false,
@@ -222,7 +222,7 @@ export class ApiSessions implements Projection {
   }
 
   /** Revokes the selected sessions. Returns how many. */
-  async revokeAll(tx: WriteContext, of: SessionSelection): Promise<number> {
+  async revokeAll(tx: WriteContext, of: ApiSessionSelection): Promise<number> {
     const all = tx.db.selectFrom('api_sessions').select('id')
     const rows = await ('identityId' in of
       ? all.where('identityId', '=', of.identityId).where('id', '!=', of.except ?? '')
@@ -279,7 +279,7 @@ export class ApiSessions implements Projection {
     for (let at = 0; at < sessions.length; at += BATCH) await this.#write(context, sessions.slice(at, at + BATCH))
   }
 
-  async #write(context: Context, sessions: readonly LiveSession[]): Promise<void> {
+  async #write(context: Context, sessions: readonly LiveApiSession[]): Promise<void> {
     const activities = sessions.map((session) => ({ session, at: session.lastActivityAt }))
     await context.write(async (tx) => {
       for (const { session, at } of activities) {
@@ -329,7 +329,7 @@ export class ApiSessions implements Projection {
   /** Applies the changes of a commit: sessions that began or ended, and changed identities. */
   apply(changes: readonly Change[]): void {
     for (const { resource, operation, id, after } of changes) {
-      if (resource === 'identities' && after) this.#live.update(after as unknown as SessionIdentity)
+      if (resource === 'identities' && after) this.#live.update(after as unknown as ApiSessionIdentity)
       if (resource !== apiSessions.plural) continue
       if (operation === 'create') this.#addCreated(after as unknown as Entity<typeof apiSessions>)
       if (operation === 'update' && after)
@@ -389,7 +389,7 @@ function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
 
 type LiveRow = Awaited<ReturnType<typeof queryLiveRows>>[number]
 
-function liveSessionFromRow(row: LiveRow): LiveSession {
+function liveSessionFromRow(row: LiveRow): LiveApiSession {
   const { id, tokenHash, identityId, name, authPolicyId, createdAt, lastActivityAt } = row
   return {
     id,

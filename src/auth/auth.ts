@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Authority } from '../pki/authority.ts'
 import type { EntityStore } from '../store/entities.ts'
 import type { WatchedClock } from '../watched-clock.ts'
+import type { ApiSessionTokens } from './api-session-tokens.ts'
 import { ApiSessions } from './api-sessions.ts'
 import { AuthPolicyCache } from './auth-policies.ts'
 import { ClientTrustStore } from './client-trust.ts'
@@ -10,13 +11,12 @@ import { ExtensionRequests } from './extension-requests.ts'
 import { FailedSignInRecorder } from './failed-sign-ins.ts'
 import { PasswordHasher } from './password-hasher.ts'
 import { Passwords } from './passwords.ts'
-import type { SessionTokens } from './session-tokens.ts'
 import { SignInRecorder } from './sign-in-recorder.ts'
 import { VerifiedMfa } from './verified-mfa.ts'
 import { WriteLimits } from './write-limits.ts'
 
 export interface Auth {
-  readonly sessions: ApiSessions
+  readonly apiSessions: ApiSessions
   readonly policies: AuthPolicyCache
   readonly extensionRequests: ExtensionRequests
   readonly verifiedMfa: VerifiedMfa
@@ -32,29 +32,29 @@ interface Collaborators {
   readonly config: Config
   readonly clock: WatchedClock
   readonly authority: Authority
-  readonly tokens: SessionTokens
+  readonly tokens: ApiSessionTokens
   readonly entities: EntityStore
 }
 
 /** Its projections (`sessions`, `policies`, `extensionRequests`, `verifiedMfa`) are empty until the store starts them. */
 export function createAuth({ config, clock, authority, tokens, entities }: Collaborators): Auth {
   const policies = new AuthPolicyCache()
-  const sessions = new ApiSessions({
+  const apiSessions = new ApiSessions({
     entities,
     tokens,
     clock,
     timeout: config['session.timeout'],
     maxPerIdentity: config['limits.sessionsPerIdentity'],
   })
-  clock.onStep((milliseconds) => sessions.followClock(milliseconds))
+  clock.onStep((milliseconds) => apiSessions.followClock(milliseconds))
   const passwordHasher = new PasswordHasher(config['limits.passwordQueue'])
   return {
-    sessions,
+    apiSessions,
     policies,
     extensionRequests: new ExtensionRequests(),
     verifiedMfa: new VerifiedMfa(),
     passwordHasher,
-    passwords: new Passwords({ entities, hasher: passwordHasher, policies, sessions }),
+    passwords: new Passwords({ entities, hasher: passwordHasher, policies, apiSessions }),
     clientTrust: new ClientTrustStore(authority),
     signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
     failedSignIns: new FailedSignInRecorder(),

@@ -37,7 +37,7 @@ export class AuthenticationError extends Error {
 
   constructor(reason: RefusalReason, detail: string) {
     super(detail)
-    this.name = 'Refusal'
+    this.name = 'AuthenticationError'
     this.reason = reason
   }
 }

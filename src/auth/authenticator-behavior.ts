@@ -17,7 +17,7 @@ import type { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { ClientTrustStore } from './client-trust.ts'
-import { findByCertificate } from './credentials.ts'
+import { findByCertificate, listAuthenticatorIds } from './credentials.ts'
 import type { Passwords } from './passwords.ts'
 import { assertUsernameFree, foldUsername } from './usernames.ts'
 
@@ -46,18 +46,18 @@ export function toCertificateFields(certificate: EncodedCertificate): Certificat
 
 /** What the behavior of authenticators works with. */
 interface Collaborators {
-  readonly sessions: ApiSessions
+  readonly apiSessions: ApiSessions
   readonly passwords: Passwords
   readonly clientTrust: ClientTrustStore
 }
 
 export class AuthenticatorBehavior implements Behavior<typeof authenticators, PreparedAuthenticator> {
-  readonly #sessions: ApiSessions
+  readonly #apiSessions: ApiSessions
   readonly #passwords: Passwords
   readonly #clientTrust: ClientTrustStore
 
-  constructor({ sessions, passwords, clientTrust }: Collaborators) {
-    this.#sessions = sessions
+  constructor({ apiSessions, passwords, clientTrust }: Collaborators) {
+    this.#apiSessions = apiSessions
     this.#passwords = passwords
     this.#clientTrust = clientTrust
   }
@@ -114,11 +114,11 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
     if (prepared?.passwordHash === undefined) return
     const { caller } = tx
     const except = caller.kind === 'identity' ? caller.apiSessionId : undefined
-    await this.#sessions.revokeAll(tx, { identityId, except })
+    await this.#apiSessions.revokeAll(tx, { identityId, except })
   }
 
   async beforeDelete(tx: WriteContext, { id }: Authenticator): Promise<void> {
-    await this.#sessions.revokeAll(tx, { authenticatorId: id })
+    await this.#apiSessions.revokeAll(tx, { authenticatorId: id })
   }
 
   /** A certificate of the controller's own making, in force when it was issued; its auth policy decides whether it still may be used. */
@@ -171,13 +171,8 @@ async function assertPossible(context: Context, next: Authenticator, password: s
 
 /** Administrators give an identity one authenticator of a method; enrolling can give it more certificates. */
 async function assertMethodFree({ db }: Pick<ReadContext, 'db'>, { identityId, method }: Authenticator): Promise<void> {
-  const other = await db
-    .selectFrom('authenticators')
-    .select('id')
-    .where('identityId', '=', identityId)
-    .where('method', '=', method)
-    .executeTakeFirst()
-  if (other) throw errors.MAX_AUTHENTICATOR_METHODS_REACHED({ field: 'method', reason: 'is taken', value: method })
+  const { length } = await listAuthenticatorIds(db, identityId, method)
+  if (length > 0) throw errors.MAX_AUTHENTICATOR_METHODS_REACHED({ field: 'method', reason: 'is taken', value: method })
 }
 
 async function assertCertificateFree(tx: WriteContext, { fingerprint256, fingerprint }: Authenticator): Promise<void> {

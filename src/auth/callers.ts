@@ -4,12 +4,12 @@ import { type ControllerError, errors } from '../errors.ts'
 import type { Change } from '../store/changes.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { AuthPolicy, AuthPolicyCache } from './auth-policies.ts'
-import type { LiveSession, SessionIdentity } from './live-sessions.ts'
+import type { ApiSessionIdentity, LiveApiSession } from './live-api-sessions.ts'
 import { isPartial } from './second-factors.ts'
 
 /** The projections that determine the rights of a caller. */
 interface SessionState {
-  readonly sessions: ApiSessions
+  readonly apiSessions: ApiSessions
   readonly policies: AuthPolicyCache
 }
 
@@ -17,9 +17,9 @@ interface SessionState {
  * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
  * whether the session still owes a second factor.
  */
-export function callerFromSession(
+export function callerFromApiSession(
   { policies }: Pick<SessionState, 'policies'>,
-  session: LiveSession | undefined,
+  session: LiveApiSession | undefined,
 ): Caller {
   if (!session) return ANONYMOUS
   const { identity } = session
@@ -36,24 +36,24 @@ export function callerFromSession(
 /**
  * Requires that a caller still holds the rights that its request was admitted with: between that moment and its transaction
  * passwords are hashed, bodies arrive and other transactions commit.
- * @param earlier changes that commit together with the transaction, and that memory does not know yet
+ * @param earlierChanges changes that commit together with the transaction, and that memory does not know yet
  * @throws UNAUTHORIZED if its session ended, its identity is not an administrator any more, or a second factor is owed now
  */
 export function requireSameRights(
-  { sessions, policies }: SessionState,
+  { apiSessions, policies }: SessionState,
   caller: Caller,
-  earlier: readonly Change[],
+  earlierChanges: readonly Change[],
 ): void {
   if (caller.kind !== 'identity' || caller.isActorOnly) return
-  const session = sessions.get(caller.apiSessionId)
-  if (!session || earlier.some(({ operation, id }) => operation === 'delete' && id === session.id)) {
-    throw sessionUnknownError()
+  const session = apiSessions.get(caller.apiSessionId)
+  if (!session || earlierChanges.some(({ operation, id }) => operation === 'delete' && id === session.id)) {
+    throw apiSessionUnknownError()
   }
-  const identity = findNewest<SessionIdentity>(earlier, 'identities', session.identity.id) ?? session.identity
+  const identity = findNewest<ApiSessionIdentity>(earlierChanges, 'identities', session.identity.id) ?? session.identity
   if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is not an administrator any more')
   if (caller.isPartial) return
   const { authPolicyId } = identity
-  const policy = findNewest<AuthPolicy>(earlier, 'auth-policies', authPolicyId) ?? policies.get(authPolicyId)
+  const policy = findNewest<AuthPolicy>(earlierChanges, 'auth-policies', authPolicyId) ?? policies.get(authPolicyId)
   if (isPartial(session, policy)) throw secondFactorRequiredError()
 }
 
@@ -62,7 +62,7 @@ function findNewest<T>(changes: readonly Change[], resource: string, id: string)
   return changes.findLast((change) => change.resource === resource && change.id === id)?.after as T | undefined
 }
 
-export function sessionUnknownError(): ControllerError {
+export function apiSessionUnknownError(): ControllerError {
   return errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session is unknown, or has ended' })
 }
 

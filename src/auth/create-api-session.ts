@@ -46,7 +46,11 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
       isCertExtendable: method === 'cert' && authenticator.isIssuedByNetwork,
       improperClientCertChain: !isChainProper,
     }
-    await parts.auth.sessions.insert(tx, newSession, { id, method, audit: admission === 'counted' ? 'none' : 'event' })
+    await parts.auth.apiSessions.insert(tx, newSession, {
+      id,
+      method,
+      audit: admission === 'counted' ? 'none' : 'event',
+    })
     if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy))
       await endBootstrapTokens(parts.entities, tx)
   })

@@ -18,6 +18,11 @@ export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) 
     .where('fingerprint256', '=', fingerprint256),
 )
 
+/** Lists the ids of the authenticators that an identity has by one method. */
+export const listAuthenticatorIds = prepareTypedQuery((db, identityId: string, method: 'cert' | 'updb') =>
+  db.selectFrom('authenticators').select('id').where('identityId', '=', identityId).where('method', '=', method),
+)
+
 /** Reads the password hash and the fingerprint of an authenticator: what a sign-in compares with what the client presents. */
 export const readCredential = prepareTypedQuery((db, id: string) =>
   db.selectFrom('authenticators').select(['passwordHash', 'fingerprint256']).where('id', '=', id),

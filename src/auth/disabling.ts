@@ -23,7 +23,7 @@ const MAX_LOCKOUT_OF_LAST_MINUTES = 15
  * Disables an identity for `minutes`, or until it is enabled if that is 0 or less. The rules of the resource end its sessions
  * in the same transaction. @throws NOT_FOUND, LAST_ADMINISTRATOR
  */
-export async function disable(
+export async function disableIdentity(
   entities: EntityStore,
   tx: WriteContext,
   identityId: string,
@@ -64,7 +64,7 @@ async function setDisabled(
 }
 
 /** Enables an identity. @throws NOT_FOUND */
-export async function enable(entities: EntityStore, tx: WriteContext, identityId: string): Promise<void> {
+export async function enableIdentity(entities: EntityStore, tx: WriteContext, identityId: string): Promise<void> {
   const previous = await get(tx, identities, identityId)
   await entities.update(tx, identities, previous, { disabledAt: null, disabledUntil: null })
 }

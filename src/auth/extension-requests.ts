@@ -9,6 +9,7 @@ import type { Database } from '../store/database.ts'
 import { type EntityStore, get } from '../store/entities.ts'
 import type { Projection } from '../store/projection.ts'
 import type { Authenticator } from './authenticator-behavior.ts'
+import { listAuthenticatorIds } from './credentials.ts'
 
 /** Requests the extension of one certificate. @throws NOT_FOUND, or NOT_EXTENDABLE if the authenticator is a password */
 export async function requestExtension(
@@ -33,12 +34,7 @@ export async function requestExtensionForIdentity(
 ): Promise<void> {
   await context.write(async (tx) => {
     await get(tx, identities, identityId)
-    const rows = await tx.db
-      .selectFrom('authenticators')
-      .select('id')
-      .where('identityId', '=', identityId)
-      .where('method', '=', 'cert')
-      .execute()
+    const rows = await listAuthenticatorIds(tx.db, identityId, 'cert')
     if (rows.length === 0) throw errors.NOT_EXTENDABLE({ message: 'the identity has no certificate' })
     for (const { id } of rows) await flagAuthenticator(entities, tx, await get(tx, authenticators, id), rollKeys)
   })

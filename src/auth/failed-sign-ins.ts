@@ -51,7 +51,7 @@ export async function recordFailedSignIn(
 ): Promise<void> {
   const { caller, origin } = context
   const signIn = { caller, origin, method, reason, authenticatorId: authenticator?.id ?? NO_AUTHENTICATOR }
-  await record(parts, context, signIn, message)
+  await recordRefusal(parts, context, signIn, message)
 }
 
 /** Records that a signed-in identity sent a wrong current password for its authenticator. */
@@ -62,11 +62,11 @@ export async function recordWrongPassword(
 ): Promise<void> {
   const { caller, origin } = context
   const signIn = { caller, origin, method: 'password', reason: 'WRONG_PASSWORD', authenticatorId } as const
-  await record(parts, context, signIn, 'the current password is wrong')
+  await recordRefusal(parts, context, signIn, 'the current password is wrong')
 }
 
 /** Records and logs a refusal. One without an authenticator costs its source nothing, so it is logged only if it is recorded. */
-async function record(
+async function recordRefusal(
   parts: FailedSignInParts,
   context: Context,
   signIn: RefusedSignIn,
@@ -129,8 +129,16 @@ async function countFailure(
  * the counts since the last record, at most a minute; the first refusal of each source is on disk before the response.
  */
 export class FailedSignInRecorder {
-  readonly #bySource = new EventAggregator<RefusedSignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_SOURCES, combine })
-  readonly #byReason = new EventAggregator<RefusedSignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_SOURCES, combine })
+  readonly #bySource = new EventAggregator<RefusedSignIn>({
+    windowMs: WINDOW_MS,
+    maxKeys: MAX_SOURCES,
+    combine: combineRefusals,
+  })
+  readonly #byReason = new EventAggregator<RefusedSignIn>({
+    windowMs: WINDOW_MS,
+    maxKeys: MAX_SOURCES,
+    combine: combineRefusals,
+  })
 
   /** Counts a refusal. Returns whether the caller must record it now. */
   admit(signIn: RefusedSignIn, now: Instant): boolean {
@@ -165,6 +173,6 @@ function sourceKey(signIn: RefusedSignIn): string {
 }
 
 /** A record of guesses at several authenticators names none of them. */
-function combine(earlier: RefusedSignIn, later: RefusedSignIn): RefusedSignIn {
+function combineRefusals(earlier: RefusedSignIn, later: RefusedSignIn): RefusedSignIn {
   return earlier.authenticatorId === later.authenticatorId ? later : { ...later, authenticatorId: NO_AUTHENTICATOR }
 }

@@ -5,6 +5,7 @@ import { authenticators } from '../resources/authenticators.ts'
 import { type EntityStore, newEntity } from '../store/entities.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { AuthPolicyCache } from './auth-policies.ts'
+import { listAuthenticatorIds } from './credentials.ts'
 import type { PasswordHasher } from './password-hasher.ts'
 import { assertPasswordPolicy } from './password-rules.ts'
 
@@ -13,20 +14,20 @@ interface Collaborators {
   readonly entities: EntityStore
   readonly hasher: PasswordHasher
   readonly policies: AuthPolicyCache
-  readonly sessions: ApiSessions
+  readonly apiSessions: ApiSessions
 }
 
 export class Passwords {
   readonly #entities: EntityStore
   readonly #hasher: PasswordHasher
   readonly #policies: AuthPolicyCache
-  readonly #sessions: ApiSessions
+  readonly #apiSessions: ApiSessions
 
-  constructor({ entities, hasher, policies, sessions }: Collaborators) {
+  constructor({ entities, hasher, policies, apiSessions }: Collaborators) {
     this.#entities = entities
     this.#hasher = hasher
     this.#policies = policies
-    this.#sessions = sessions
+    this.#apiSessions = apiSessions
   }
 
   /**
@@ -49,14 +50,9 @@ export class Passwords {
    * sessions of the identity end. @throws USERNAME_TAKEN
    */
   async set(tx: WriteContext, identityId: string, username: string, passwordHash: string): Promise<void> {
-    const earlier = await tx.db
-      .selectFrom('authenticators')
-      .select('id')
-      .where('identityId', '=', identityId)
-      .where('method', '=', 'updb')
-      .execute()
-    for (const { id } of earlier) await this.#entities.removeInTransaction(tx, authenticators, id)
-    if (earlier.length > 0) await this.#sessions.revokeAll(tx, { identityId })
+    const replaced = await listAuthenticatorIds(tx.db, identityId, 'updb')
+    for (const { id } of replaced) await this.#entities.removeInTransaction(tx, authenticators, id)
+    if (replaced.length > 0) await this.#apiSessions.revokeAll(tx, { identityId })
     await this.#entities.insert(
       tx,
       authenticators,

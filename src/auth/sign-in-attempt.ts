@@ -25,7 +25,7 @@ export type Step = (attempt: SignInAttempt) => void | Promise<void>
 /** What signing in works with. */
 export interface SignInParts extends FailedSignInParts {
   readonly auth: FailedSignInParts['auth'] & {
-    readonly sessions: ApiSessions
+    readonly apiSessions: ApiSessions
     readonly passwordHasher: PasswordHasher
     readonly clientTrust: ClientTrustStore
     readonly signIns: SignInRecorder

@@ -13,7 +13,7 @@ export class UnreachableError extends Error {
 
   constructor(url: string, cause: Error & { code?: string }) {
     super(`${url} cannot be reached: ${toReason(cause)}`, { cause })
-    this.name = 'Unreachable'
+    this.name = 'UnreachableError'
     this.url = url
     this.isUntrusted = TRUST_FAILURES.has(cause.code ?? '')
   }
@@ -92,7 +92,7 @@ export function createHttpTransport(options: HttpOptions): Transport {
         (incoming) => {
           const certificate = onServerCertificate && (incoming.socket as TLSSocket).getPeerX509Certificate()
           if (certificate) onServerCertificate?.(certificate)
-          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: readBody(url, incoming) })
+          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: streamBody(url, incoming) })
         },
       )
       outgoing.on('timeout', () => outgoing.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })))
@@ -109,7 +109,7 @@ export function createHttpTransport(options: HttpOptions): Transport {
 }
 
 /** The body of a response. @throws UnreachableError if it is incomplete */
-async function* readBody(url: string, incoming: IncomingMessage): AsyncIterable<Buffer> {
+async function* streamBody(url: string, incoming: IncomingMessage): AsyncIterable<Buffer> {
   try {
     yield* incoming
   } catch (error) {

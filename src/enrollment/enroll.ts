@@ -1,5 +1,4 @@
 // Completing an enrollment: the token is consumed, and what the client brought becomes its credential.
-
 import type { NotNull } from 'kysely'
 import { hasUsableAdministrator } from '../auth/administrators.ts'
 import { toCertificateFields } from '../auth/authenticator-behavior.ts'

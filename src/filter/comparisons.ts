@@ -21,12 +21,12 @@ export type Test = (value: Column) => Condition
 export const COUNT: TypedSymbol = { name: 'count', type: 'integer', isNullable: false }
 
 /** Compiles a predicate to a test of values. @throws INVALID_FILTER if the types are not comparable */
-export function compileTest(dialect: SqlDialect, node: ComparisonNode, typed: TypedSymbol, at: Position): Test {
+export function compileTest(sqlDialect: SqlDialect, node: ComparisonNode, typed: TypedSymbol, at: Position): Test {
   switch (node.kind) {
     case 'compare':
-      return compileComparison(dialect, node.operator, node.right, typed, at)
+      return compileComparison(sqlDialect, node.operator, node.right, typed, at)
     case 'in':
-      return compileMembership(dialect, node.values, typed, at)
+      return compileMembership(sqlDialect, node.values, typed, at)
     case 'between':
       return compileRange(node.low, node.high, typed, at)
   }
@@ -50,7 +50,7 @@ export function toNeedle(literal: Literal): string {
 }
 
 function compileComparison(
-  dialect: SqlDialect,
+  sqlDialect: SqlDialect,
   operator: Comparison,
   literal: Literal,
   typed: TypedSymbol,
@@ -60,9 +60,9 @@ function compileComparison(
     return (value) => (operator === '=' ? sql<SqlBool>`${value} is null` : sql<SqlBool>`${value} is not null`)
   }
   if (operator === 'contains' || operator === 'icontains')
-    return compileContainment(dialect, operator, literal, typed, at)
+    return compileContainment(sqlDialect, operator, literal, typed, at)
   const operand = toComparable(typed, literal, at)
-  if (Array.isArray(operand)) return compileGroupTest(dialect, isEquality(operator, `"${typed.name}"`, at), operand)
+  if (Array.isArray(operand)) return compileGroupTest(sqlDialect, isEquality(operator, `"${typed.name}"`, at), operand)
   if (typed.type === 'boolean') {
     const expected = (operand === 1) === isEquality(operator, 'true and false', at)
     return (value) => compileBooleanTest(value, expected, typed.isNullable)
@@ -72,15 +72,15 @@ function compileComparison(
   return (value) => sql<SqlBool>`${value} ${sql.raw(operator)} ${operand}`
 }
 
-function compileGroupTest(dialect: SqlDialect, isEqual: boolean, values: readonly string[]): Test {
+function compileGroupTest(sqlDialect: SqlDialect, isEqual: boolean, values: readonly string[]): Test {
   return (value) => {
-    const isOne = dialect.isOneOf(value, values)
+    const isOne = sqlDialect.isOneOf(value, values)
     return isEqual ? isOne : sql<SqlBool>`not (${isOne})`
   }
 }
 
 function compileContainment(
-  dialect: SqlDialect,
+  sqlDialect: SqlDialect,
   operator: 'contains' | 'icontains',
   literal: Literal,
   typed: TypedSymbol,
@@ -92,15 +92,20 @@ function compileContainment(
   }
   const needle = toNeedle(literal)
   return (value) => {
-    const text = isNumber ? dialect.asText(value) : value
-    return operator === 'contains' ? dialect.contains(text, needle) : dialect.containsIgnoringCase(text, needle)
+    const text = isNumber ? sqlDialect.asText(value) : value
+    return operator === 'contains' ? sqlDialect.contains(text, needle) : sqlDialect.containsIgnoringCase(text, needle)
   }
 }
 
-function compileMembership(dialect: SqlDialect, literals: readonly Literal[], typed: TypedSymbol, at: Position): Test {
+function compileMembership(
+  sqlDialect: SqlDialect,
+  literals: readonly Literal[],
+  typed: TypedSymbol,
+  at: Position,
+): Test {
   if (typed.type === 'boolean') throw filterError(`"${typed.name}" is true or false: compare it with =,`, at)
   const values = literals.flatMap((literal) => toComparable(typed, literal, at))
-  return (value) => dialect.isOneOf(value, values)
+  return (value) => sqlDialect.isOneOf(value, values)
 }
 
 /** The lower bound is inclusive, the upper bound exclusive. */

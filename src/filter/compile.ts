@@ -2,7 +2,7 @@
 import { type Kysely, type SqlBool, sql } from 'kysely'
 import type { FilterSource, FilterSymbol } from '../model/filter-symbols.ts'
 import type { Database } from '../store/database.ts'
-import { type SqlDialect, sqlDialect } from '../store/dialects/sql-dialect.ts'
+import { getSqlDialect, type SqlDialect } from '../store/dialects/sql-dialect.ts'
 import {
   COUNT,
   type Column,
@@ -68,7 +68,7 @@ const NONE: ReadonlySet<Predicate> = new Set()
 /** Compiles predicates for one source. */
 export class FilterCompiler {
   readonly #db: Kysely<Database>
-  readonly #dialect: SqlDialect
+  readonly #sqlDialect: SqlDialect
   readonly #source: FilterSource
   readonly #narrow: ReadonlySet<Predicate>
   readonly #isGuarded: boolean
@@ -78,7 +78,7 @@ export class FilterCompiler {
   constructor(db: Kysely<Database>, source: FilterSource, { narrow = NONE, isGuarded = false }: CompilerOptions = {}) {
     this.#db = db
     this.#isGuarded = isGuarded
-    this.#dialect = sqlDialect(db)
+    this.#sqlDialect = getSqlDialect(db)
     this.#source = source
     this.#narrow = narrow
   }
@@ -149,7 +149,7 @@ export class FilterCompiler {
       case 'symbol':
         return this.#compilePlain(node, left, isNegated)
       case 'count':
-        return compileTest(this.#dialect, node, COUNT, left.set.symbol.at)(this.#compileCount(left.set))
+        return compileTest(this.#sqlDialect, node, COUNT, left.set.symbol.at)(this.#compileCount(left.set))
       default:
         return this.#compileQuantified(node, left.kind, left.symbol)
     }
@@ -161,9 +161,15 @@ export class FilterCompiler {
     const key = parseTagKey(left.name)
     if (key !== undefined) {
       this.#addCost(COST.tag, left.at)
-      return compileTagCondition(this.#dialect, node, sql.ref(`${this.#source.table}.${symbol.column}`), key, left.at)
+      return compileTagCondition(
+        this.#sqlDialect,
+        node,
+        sql.ref(`${this.#source.table}.${symbol.column}`),
+        key,
+        left.at,
+      )
     }
-    const test = compileTest(this.#dialect, node, symbol, left.at)
+    const test = compileTest(this.#sqlDialect, node, symbol, left.at)
     const condition = symbol.namedIn ? this.#compileNamed(symbol.namedIn, symbol, test) : test(this.#toColumn(symbol))
     return isNegated && symbol.isNullable ? sql<SqlBool>`coalesce(${condition}, false)` : condition
   }
@@ -178,7 +184,7 @@ export class FilterCompiler {
   #compileQuantified(node: ComparisonNode, quantifier: 'anyOf' | 'allOf', symbolNode: SymbolNode): Condition {
     const symbol = this.#findSetSymbol(symbolNode, quantifier)
     const set = this.#compileSet(symbol)
-    const test = compileTest(this.#dialect, node, symbol, symbolNode.at)
+    const test = compileTest(this.#sqlDialect, node, symbol, symbolNode.at)
     if (quantifier === 'allOf') return sql<SqlBool>`not ${set.some((value) => sql<SqlBool>`not (${test(value)})`)}`
     const isEqual =
       (node.kind === 'compare' && node.operator === '=' && node.right.kind !== 'null') || node.kind === 'in'
@@ -221,7 +227,7 @@ export class FilterCompiler {
   }
 
   #compileSet(symbol: SetSymbol): SetSql {
-    const set = compileSet(this.#dialect, this.#source, symbol)
+    const set = compileSet(this.#sqlDialect, this.#source, symbol)
     for (const table of set.tables) this.#tables.add(table)
     return set
   }
@@ -229,7 +235,7 @@ export class FilterCompiler {
   /** Wraps a condition so that it counts the cost of everything compiled so far. */
   #guard(condition: Condition): Condition {
     if (!this.#isGuarded) return condition
-    return sql<SqlBool>`(${this.#dialect.guard(COST.guard + this.#cost)} and ${condition})`
+    return sql<SqlBool>`(${this.#sqlDialect.guard(COST.guard + this.#cost)} and ${condition})`
   }
 
   #addCost(cost: number, at: Position): void {
@@ -250,7 +256,7 @@ export class FilterCompiler {
   #toColumn(symbol: FilterSymbol): Column {
     if (symbol.constant !== undefined) return symbol.constant ? sql`1` : sql`0`
     const column = sql.ref(`${this.#source.table}.${symbol.column}`)
-    return symbol.path ? this.#dialect.member(column, symbol.path) : column
+    return symbol.path ? this.#sqlDialect.member(column, symbol.path) : column
   }
 }
 

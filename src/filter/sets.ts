@@ -24,22 +24,22 @@ export interface SetSql {
   readonly keys: Column
 }
 
-export function compileSet(dialect: SqlDialect, { table }: FilterSource, { column, set }: SetSymbol): SetSql {
+export function compileSet(sqlDialect: SqlDialect, { table }: FilterSource, { column, set }: SetSymbol): SetSql {
   return set.kind === 'members'
-    ? compileStoredSet(dialect, table, sql.ref(`${table}.${column}`), set.table, set.linked)
-    : compileMatchedSet(dialect, table, column, getResource(set.linked))
+    ? compileStoredSet(sqlDialect, table, sql.ref(`${table}.${column}`), set.table, set.linked)
+    : compileMatchedSet(sqlDialect, table, column, getResource(set.linked))
 }
 
 const VALUE = sql.ref('value')
 
 function compileStoredSet(
-  dialect: SqlDialect,
+  sqlDialect: SqlDialect,
   owner: string,
   json: Column,
   table: string,
   linked: string | undefined,
 ): SetSql {
-  const elements = dialect.elements(json)
+  const elements = sqlDialect.elements(json)
   const target = linked ? getResource(linked).table : ''
   return {
     tables: [table],
@@ -53,8 +53,8 @@ function compileStoredSet(
         ? sql<SqlBool>`${own} in (${having})`
         : sql<SqlBool>`exists (${having} and ${sql.ref(`${table}.n`)} = ${own})`
     },
-    isEmpty: sql<SqlBool>`${dialect.elementCount(json)} = 0`,
-    count: dialect.elementCount(json),
+    isEmpty: sql<SqlBool>`${sqlDialect.elementCount(json)} = 0`,
+    count: sqlDialect.elementCount(json),
     keys: sql`select n from ${sql.table(target)} where id in (select value from ${elements})`,
   }
 }
@@ -64,8 +64,8 @@ function compileStoredSet(
  * for `#all`, and those with any or all of its attributes, depending on `semantic`. Counting costs one step a match; a test
  * of one id costs one step a role and attribute.
  */
-function compileMatchedSet(dialect: SqlDialect, policies: string, column: string, target: AnyResource): SetSql {
-  const roles = dialect.elements(sql.ref(`${policies}.${column}`))
+function compileMatchedSet(sqlDialect: SqlDialect, policies: string, column: string, target: AnyResource): SetSql {
+  const roles = sqlDialect.elements(sql.ref(`${policies}.${column}`))
   const semantic = sql.ref(`${policies}.semantic`)
   const records = sql.table(target.table)
   const attributes = toSetTableName(target, 'roleAttributes')
@@ -89,7 +89,7 @@ function compileMatchedSet(dialect: SqlDialect, policies: string, column: string
     some: (test) =>
       sql<SqlBool>`exists (select 1 from (${keys}) as found join ${records} as candidate on candidate.n = found.n where ${test(id)})`,
     someEqual(test) {
-      const own = sql`(select value from ${dialect.elements(sql.ref('candidate.roleAttributes'))})`
+      const own = sql`(select value from ${sqlDialect.elements(sql.ref('candidate.roleAttributes'))})`
       const asNamed = sql`exists (select 1 from ${roles} where value = '#all' or value = '@' || candidate.id)`
       const asAny = sql`${semantic} = 'AnyOf' and exists (select 1 from ${roles} where substr(value, 1, 1) = '#' and substr(value, 2) in ${own})`
       const asAll = sql`${semantic} = 'AllOf' and ${requiredCount} > 0 and not exists (select 1 from ${roles} where substr(value, 1, 1) = '#' and substr(value, 2) not in ${own})`

@@ -13,14 +13,14 @@ export function parseTagKey(symbolName: string): string | undefined {
 
 /** Compiles a comparison of one tag. The condition is false if the tag is missing, so that `not` inverts it. */
 export function compileTagCondition(
-  dialect: SqlDialect,
+  sqlDialect: SqlDialect,
   node: ComparisonNode,
   tags: Column,
   key: string,
   at: Position,
 ): Condition {
-  const tag = new Tag(dialect, tags, key)
-  return sql<SqlBool>`coalesce(${compileCondition(dialect, node, tag, at)}, false)`
+  const tag = new Tag(sqlDialect, tags, key)
+  return sql<SqlBool>`coalesce(${compileCondition(sqlDialect, node, tag, at)}, false)`
 }
 
 /** One tag as text, as number, and its type. */
@@ -29,23 +29,23 @@ class Tag {
   readonly number: Column
   readonly type: Column
 
-  constructor(dialect: SqlDialect, tags: Column, key: string) {
+  constructor(sqlDialect: SqlDialect, tags: Column, key: string) {
     const path = [key]
-    this.text = dialect.memberText(tags, path)
-    this.type = dialect.memberType(tags, path)
-    this.number = sql`case when ${this.type} in ('integer', 'real') then ${dialect.member(tags, path)} end`
+    this.text = sqlDialect.memberText(tags, path)
+    this.type = sqlDialect.memberType(tags, path)
+    this.number = sql`case when ${this.type} in ('integer', 'real') then ${sqlDialect.member(tags, path)} end`
   }
 }
 
-function compileCondition(dialect: SqlDialect, node: ComparisonNode, tag: Tag, at: Position): Condition {
+function compileCondition(sqlDialect: SqlDialect, node: ComparisonNode, tag: Tag, at: Position): Condition {
   switch (node.kind) {
     case 'in':
-      return compileMembership(dialect, node.values, tag)
+      return compileTagMembership(sqlDialect, node.values, tag)
     case 'between':
       if (node.low.kind !== 'number' || node.high.kind !== 'number') return NEVER
       return sql<SqlBool>`(${tag.number} >= ${node.low.value} and ${tag.number} < ${node.high.value})`
     case 'compare':
-      return compileComparison(dialect, node, tag, at)
+      return compileTagComparison(sqlDialect, node, tag, at)
   }
 }
 
@@ -53,21 +53,21 @@ function compileCondition(dialect: SqlDialect, node: ComparisonNode, tag: Tag, a
 const NEVER = sql<SqlBool>`1 = 0`
 const ALWAYS = sql<SqlBool>`1 = 1`
 
-function compileMembership(dialect: SqlDialect, literals: readonly Literal[], tag: Tag): Condition {
+function compileTagMembership(sqlDialect: SqlDialect, literals: readonly Literal[], tag: Tag): Condition {
   const kind = literals[0]?.kind
   if (kind === 'date') return NEVER
   const values = literals.map((literal) => (literal as { value: string | number }).value)
-  return dialect.isOneOf(kind === 'number' ? tag.number : tag.text, values)
+  return sqlDialect.isOneOf(kind === 'number' ? tag.number : tag.text, values)
 }
 
-function compileComparison(
-  dialect: SqlDialect,
+function compileTagComparison(
+  sqlDialect: SqlDialect,
   { operator, right }: Extract<ComparisonNode, { kind: 'compare' }>,
   tag: Tag,
   at: Position,
 ): Condition {
-  if (operator === 'contains') return dialect.contains(tag.text, toNeedle(right))
-  if (operator === 'icontains') return dialect.containsIgnoringCase(tag.text, toNeedle(right))
+  if (operator === 'contains') return sqlDialect.contains(tag.text, toNeedle(right))
+  if (operator === 'icontains') return sqlDialect.containsIgnoringCase(tag.text, toNeedle(right))
   switch (right.kind) {
     case 'null':
       return operator === '=' ? sql<SqlBool>`${tag.text} is null` : sql<SqlBool>`${tag.text} is not null`

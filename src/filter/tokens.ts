@@ -79,14 +79,14 @@ function readToken(
     const dateText = (date[1] ?? '').trim()
     if (!date[2]) throw filterError('a date-time that does not end,', at)
     const value = parseTime(dateText)
-    if (value === undefined) throw filterError(`"${clip(dateText)}" is not an RFC 3339 date-time`, at)
+    if (value === undefined) throw filterError(`"${clipToken(dateText)}" is not an RFC 3339 date-time`, at)
     return { kind: 'literal', literal: { kind: 'date', value }, at, hasSpaceBefore, text: date[0] }
   }
   const word = take(WORD)?.[0]
   if (word !== undefined) return toWordToken(word, at, hasSpaceBefore)
   const number = take(NUMBER)?.[0]
   if (number !== undefined) {
-    if (!Number.isFinite(Number(number))) throw filterError(`${clip(number)} is too large a number`, at)
+    if (!Number.isFinite(Number(number))) throw filterError(`${clipToken(number)} is too large a number`, at)
     return {
       kind: 'literal',
       literal: { kind: 'number', value: Number(number), text: number },
@@ -133,7 +133,7 @@ function unescapeString(quoted: string): string {
   return quoted.slice(1, -1).replace(/\\(.)/g, (_, escaped: string) => ESCAPES[escaped] ?? escaped)
 }
 
-function clip(text: string): string {
+function clipToken(text: string): string {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text
 }
 

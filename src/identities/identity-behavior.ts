@@ -51,7 +51,7 @@ const verifiedMfaRows = prepareTypedQuery((db, ids: string) =>
 
 /** What the behavior of identities works with. */
 interface Collaborators {
-  readonly sessions: ApiSessions
+  readonly apiSessions: ApiSessions
   readonly enrollments: EnrollmentIssuer
   readonly provisioner: RouterProvisioner
   readonly network: LiveNetwork
@@ -59,22 +59,22 @@ interface Collaborators {
 }
 
 export class IdentityBehavior implements Behavior<typeof identities, RequestedEnrollment | null | undefined> {
-  readonly #sessions: ApiSessions
+  readonly #apiSessions: ApiSessions
   readonly #enrollments: EnrollmentIssuer
   readonly #provisioner: RouterProvisioner
   readonly #network: LiveNetwork
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ sessions, enrollments, provisioner, network, scopes }: Collaborators) {
-    this.#sessions = sessions
+  constructor({ apiSessions, enrollments, provisioner, network, scopes }: Collaborators) {
+    this.#apiSessions = apiSessions
     this.#enrollments = enrollments
     this.#provisioner = provisioner
     this.#network = network
     this.relations = {
-      'service-policies': (context, id) => scopes.servicePoliciesOfIdentity(context, id),
-      services: (context, id, { policyType }) => scopes.servicesOfIdentity(context, id, policyType),
-      'edge-router-policies': (context, id) => scopes.edgeRouterPoliciesOfIdentity(context, id),
-      'edge-routers': (context, id) => scopes.edgeRoutersOfIdentity(context, id),
+      'service-policies': (context, id) => scopes.findServicePoliciesOfIdentity(context, id),
+      services: (context, id, { policyType }) => scopes.findServicesOfIdentity(context, id, policyType),
+      'edge-router-policies': (context, id) => scopes.findEdgeRouterPoliciesOfIdentity(context, id),
+      'edge-routers': (context, id) => scopes.findEdgeRoutersOfIdentity(context, id),
     }
   }
 
@@ -116,7 +116,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
 
   async updated(tx: WriteContext, identity: Identity, previous: Identity): Promise<void> {
     if (identity.disabledAt !== null && identity.disabledAt !== previous.disabledAt) {
-      await this.#sessions.revokeAll(tx, { identityId: identity.id })
+      await this.#apiSessions.revokeAll(tx, { identityId: identity.id })
     }
   }
 
@@ -125,7 +125,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     if (typeId === 'Router' && (await this.#provisioner.isIdentityOfRouter(tx, id))) {
       throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
     }
-    await this.#sessions.revokeAll(tx, { identityId: id })
+    await this.#apiSessions.revokeAll(tx, { identityId: id })
   }
 
   /** Credentials, outstanding enrollments, second factors and sessions. */
@@ -148,7 +148,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   async computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
     const now = clock.now()
     return records.map((record) => {
-      const status = this.#network.connectionOf(record.id)
+      const status = this.#network.getConnectionStatus(record.id)
       return {
         disabled: isDisabled(record as unknown as DisabledState, now),
         hasEdgeRouterConnection: status === 'online',

@@ -34,8 +34,8 @@ function fieldsMask(fields: Fields): AuditMask | undefined {
   if (secrets.length === 0 && inner.size === 0) return undefined
   return (values) => {
     const masked: Record<string, unknown> = { ...values }
-    for (const name of secrets) if (isPresent(masked[name])) masked[name] = MASKED
-    for (const [name, mask] of inner) if (isPresent(masked[name])) masked[name] = mask(masked[name] as Values)
+    for (const name of secrets) if (hasValue(masked[name])) masked[name] = MASKED
+    for (const [name, mask] of inner) if (hasValue(masked[name])) masked[name] = mask(masked[name] as Values)
     return masked
   }
 }
@@ -44,6 +44,6 @@ function isSecret({ options }: AnyField): boolean {
   return options.secret === true || (options as { masked?: boolean }).masked === true
 }
 
-function isPresent(value: unknown): boolean {
+function hasValue(value: unknown): boolean {
   return value !== null && value !== undefined
 }

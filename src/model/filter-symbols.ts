@@ -46,7 +46,7 @@ const BY_ID = { column: 'id', isDescending: false } as const
 
 /** Compiles a resource with all of its symbols, as filters of administrators see it. */
 export function compileFilterSource(resource: AnyResource): FilterSource {
-  return toFilterSource({ table: resource.table, symbols: mapByName(collect(resource)), key: BY_ID })
+  return toFilterSource({ table: resource.table, symbols: mapByName(collectSymbols(resource)), key: BY_ID })
 }
 
 /**
@@ -74,7 +74,7 @@ function mapByName(symbols: readonly FilterSymbol[]): ReadonlyMap<string, Filter
   return new Map(symbols.map((symbol) => [symbol.name, symbol]))
 }
 
-function collect(resource: AnyResource): FilterSymbol[] {
+function collectSymbols(resource: AnyResource): FilterSymbol[] {
   const symbols: FilterSymbol[] = []
   if (!('isSystem' in resource.fields)) {
     const common = { name: 'isSystem', type: 'boolean', isNullable: false } as const

@@ -21,10 +21,10 @@ export interface SigningRequest {
 export function readSigningRequest(pem: string): SigningRequest {
   const block = parseSinglePemBlock(pem)
   if (!block) throw signingRequestError('it must be exactly one PEM block')
-  return parse(block.bytes)
+  return parseDer(block.bytes)
 }
 
-function parse(bytes: Buffer): SigningRequest {
+function parseDer(bytes: Buffer): SigningRequest {
   try {
     const whole = new DerReader(bytes)
     const outer = whole.sequence()

@@ -41,11 +41,11 @@ export class RoleBearerDirectory {
     return slot === undefined ? undefined : this.#records[slot]
   }
 
-  slotOf(id: string): number | undefined {
+  getSlot(id: string): number | undefined {
     return this.#slots.get(id)
   }
 
-  idsOf(slots: Iterable<number>): string[] {
+  listIds(slots: Iterable<number>): string[] {
     const ids: string[] = []
     for (const slot of slots) {
       const record = this.#records[slot]
@@ -55,7 +55,7 @@ export class RoleBearerDirectory {
   }
 
   /** Returns the slots of all records that a selector matches. */
-  matching(selector: RoleSelector): Bitset {
+  findMatchingSlots(selector: RoleSelector): Bitset {
     const slots = new Bitset(this.#records.length)
     if (selector.isAll) {
       slots.addAll(this.#present)

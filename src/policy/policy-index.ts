@@ -46,27 +46,27 @@ export class PolicyIndex {
   // ---- changes --------------------------------------------------------------------------------------------------------
 
   setService(record: RoleBearer): void {
-    setIn(this.#services, [this.#servicePolicies], record)
+    setInDirectory(this.#services, [this.#servicePolicies], record)
   }
 
   deleteService(id: string): void {
-    deleteFrom(this.#services, [this.#servicePolicies], id)
+    deleteFromDirectory(this.#services, [this.#servicePolicies], id)
   }
 
   setEdgeRouter(record: RoleBearer): void {
-    setIn(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], record)
+    setInDirectory(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], record)
   }
 
   deleteEdgeRouter(id: string): void {
-    deleteFrom(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], id)
+    deleteFromDirectory(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], id)
   }
 
   setPostureCheck(record: RoleBearer): void {
-    setIn(this.#postureChecks, [], record)
+    setInDirectory(this.#postureChecks, [], record)
   }
 
   deletePostureCheck(id: string): void {
-    deleteFrom(this.#postureChecks, [], id)
+    deleteFromDirectory(this.#postureChecks, [], id)
   }
 
   setServicePolicy({ id, name, type, semantic, ...roles }: ServicePolicyRecord): void {
@@ -113,65 +113,65 @@ export class PolicyIndex {
   // ---- service policies -------------------------------------------------------------------------------------------------
 
   /** The service policies that match an identity. */
-  servicePoliciesOf(identity: RoleBearer, type?: PolicyType): IndexedPolicy[] {
-    return filterByType(this.#servicePolicies.forSubject(identity), type)
+  findServicePolicies(identity: RoleBearer, type?: PolicyType): IndexedPolicy[] {
+    return filterByType(this.#servicePolicies.findBySubject(identity), type)
   }
 
   /** The service policies that match a service; none for a service that does not exist. */
-  servicePoliciesOfService(serviceId: string, type?: PolicyType): IndexedPolicy[] {
+  findServicePoliciesOfService(serviceId: string, type?: PolicyType): IndexedPolicy[] {
     const service = this.#services.get(serviceId)
-    return service ? filterByType(this.#servicePolicies.forObject(service), type) : []
+    return service ? filterByType(this.#servicePolicies.findByObject(service), type) : []
   }
 
   /** Every service policy of a type. */
-  allServicePolicies(type: PolicyType): IndexedPolicy[] {
-    return filterByType([...this.#servicePolicies.all()], type)
+  listServicePolicies(type: PolicyType): IndexedPolicy[] {
+    return filterByType([...this.#servicePolicies.list()], type)
   }
 
   /** Whether a policy, of that type if one is given, links the identity with the service; posture is not considered. */
   grants(identity: RoleBearer, serviceId: string, type?: PolicyType): boolean {
-    const slot = this.#services.slotOf(serviceId)
+    const slot = this.#services.getSlot(serviceId)
     if (slot === undefined) return false
-    return this.servicePoliciesOf(identity, type).some(({ id }) => this.#servicePolicies.grants(id, slot))
+    return this.findServicePolicies(identity, type).some(({ id }) => this.#servicePolicies.grants(id, slot))
   }
 
   /** Slots of the services that these policies grant together: sets of them can be compared. */
-  serviceSlotsGrantedBy(policies: Iterable<IndexedPolicy>): Bitset {
-    return this.#servicePolicies.grantedBy(policies)
+  collectServiceSlots(policies: Iterable<IndexedPolicy>): Bitset {
+    return this.#servicePolicies.collectGrantedSlots(policies)
   }
 
   /** Ids of the services in those slots. */
-  servicesIn(slots: Bitset): string[] {
-    return this.#services.idsOf(slots)
+  listServicesInSlots(slots: Bitset): string[] {
+    return this.#services.listIds(slots)
   }
 
   /** Ids of the services that a selector matches. */
-  servicesMatching(side: RoleSelector): string[] {
-    return this.#services.idsOf(this.#services.matching(side))
+  listMatchingServices(side: RoleSelector): string[] {
+    return this.#services.listIds(this.#services.findMatchingSlots(side))
   }
 
   /** Ids of the posture checks that a policy requires; all must pass. */
-  postureChecksOf({ conditions }: IndexedPolicy): string[] {
+  listRequiredPostureChecks({ conditions }: IndexedPolicy): string[] {
     if (!conditions) return []
     // Most policies demand nothing, and every decision asks.
     if (!conditions.isAll && conditions.ids.size === 0 && conditions.attributes.size === 0) return []
-    return this.#postureChecks.idsOf(this.#postureChecks.matching(conditions))
+    return this.#postureChecks.listIds(this.#postureChecks.findMatchingSlots(conditions))
   }
 
   /** The service policies that require a posture check. */
-  servicePoliciesOfPostureCheck(postureCheckId: string): IndexedPolicy[] {
+  findServicePoliciesOfPostureCheck(postureCheckId: string): IndexedPolicy[] {
     const check = this.#postureChecks.get(postureCheckId)
-    return check ? this.#servicePolicies.forCondition(check) : []
+    return check ? this.#servicePolicies.findByCondition(check) : []
   }
 
   /** Ids of the services that these policies grant together. */
-  servicesGrantedBy(policies: Iterable<IndexedPolicy>): string[] {
-    return this.#services.idsOf(this.#servicePolicies.grantedBy(policies))
+  listGrantedServices(policies: Iterable<IndexedPolicy>): string[] {
+    return this.#services.listIds(this.#servicePolicies.collectGrantedSlots(policies))
   }
 
   /** Those of the policies that grant the service. */
-  grantingService(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
-    const slot = this.#services.slotOf(serviceId)
+  filterGrantingService(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
+    const slot = this.#services.getSlot(serviceId)
     if (slot === undefined) return []
     return [...policies].filter(({ id }) => this.#servicePolicies.grants(id, slot))
   }
@@ -179,68 +179,68 @@ export class PolicyIndex {
   // ---- routers ----------------------------------------------------------------------------------------------------------
 
   /** Every edge router policy. */
-  allEdgeRouterPolicies(): Iterable<IndexedPolicy> {
-    return this.#edgeRouterPolicies.all()
+  listEdgeRouterPolicies(): Iterable<IndexedPolicy> {
+    return this.#edgeRouterPolicies.list()
   }
 
   /** Every service edge router policy. */
-  allServiceEdgeRouterPolicies(): Iterable<IndexedPolicy> {
-    return this.#serviceEdgeRouterPolicies.all()
+  listServiceEdgeRouterPolicies(): Iterable<IndexedPolicy> {
+    return this.#serviceEdgeRouterPolicies.list()
   }
 
   /** Ids of the edge routers that a selector matches. */
-  edgeRoutersMatching(side: RoleSelector): string[] {
-    return this.#edgeRouters.idsOf(this.#edgeRouters.matching(side))
+  listMatchingEdgeRouters(side: RoleSelector): string[] {
+    return this.#edgeRouters.listIds(this.#edgeRouters.findMatchingSlots(side))
   }
 
   /** The edge router policies that match an identity. */
-  edgeRouterPoliciesOf(identity: RoleBearer): IndexedPolicy[] {
-    return this.#edgeRouterPolicies.forSubject(identity)
+  findEdgeRouterPolicies(identity: RoleBearer): IndexedPolicy[] {
+    return this.#edgeRouterPolicies.findBySubject(identity)
   }
 
   /** The edge router policies that match an edge router; none for one that does not exist. */
-  edgeRouterPoliciesOfRouter(routerId: string): IndexedPolicy[] {
+  findEdgeRouterPoliciesOfRouter(routerId: string): IndexedPolicy[] {
     const router = this.#edgeRouters.get(routerId)
-    return router ? this.#edgeRouterPolicies.forObject(router) : []
+    return router ? this.#edgeRouterPolicies.findByObject(router) : []
   }
 
   /** The service edge router policies that match a service; none for one that does not exist. */
-  serviceEdgeRouterPoliciesOf(serviceId: string): IndexedPolicy[] {
+  findServiceEdgeRouterPolicies(serviceId: string): IndexedPolicy[] {
     const service = this.#services.get(serviceId)
-    return service ? this.#serviceEdgeRouterPolicies.forSubject(service) : []
+    return service ? this.#serviceEdgeRouterPolicies.findBySubject(service) : []
   }
 
   /** The service edge router policies that match an edge router; none for one that does not exist. */
-  serviceEdgeRouterPoliciesOfRouter(routerId: string): IndexedPolicy[] {
+  findServiceEdgeRouterPoliciesOfRouter(routerId: string): IndexedPolicy[] {
     const router = this.#edgeRouters.get(routerId)
-    return router ? this.#serviceEdgeRouterPolicies.forObject(router) : []
+    return router ? this.#serviceEdgeRouterPolicies.findByObject(router) : []
   }
 
   /** Ids of the edge routers that an identity may use. */
-  routersOf(identity: RoleBearer): string[] {
-    return this.#edgeRouters.idsOf(this.routerSlotsOf(identity))
+  listRouters(identity: RoleBearer): string[] {
+    return this.#edgeRouters.listIds(this.collectRouterSlots(identity))
   }
 
   /** Slots of the edge routers that an identity may use. */
-  routerSlotsOf(identity: RoleBearer): Bitset {
-    return this.#edgeRouterPolicies.grantedBy(this.edgeRouterPoliciesOf(identity))
+  collectRouterSlots(identity: RoleBearer): Bitset {
+    return this.#edgeRouterPolicies.collectGrantedSlots(this.findEdgeRouterPolicies(identity))
   }
 
   /** Slots of the edge routers over which a service may be reached. */
-  routerSlotsOfService(serviceId: string): Bitset {
-    return this.#serviceEdgeRouterPolicies.grantedBy(this.serviceEdgeRouterPoliciesOf(serviceId))
+  collectRouterSlotsOfService(serviceId: string): Bitset {
+    return this.#serviceEdgeRouterPolicies.collectGrantedSlots(this.findServiceEdgeRouterPolicies(serviceId))
   }
 
   /** Ids of the edge routers over which a service may be reached. */
-  routersOfService(serviceId: string): string[] {
-    return this.#edgeRouters.idsOf(this.routerSlotsOfService(serviceId))
+  listRoutersOfService(serviceId: string): string[] {
+    return this.#edgeRouters.listIds(this.collectRouterSlotsOfService(serviceId))
   }
 
   /** Ids of the edge routers that both the identity and the service may use. */
-  commonRouters(identity: RoleBearer, serviceId: string): string[] {
-    const common = this.routerSlotsOf(identity)
-    common.intersect(this.routerSlotsOfService(serviceId))
-    return this.#edgeRouters.idsOf(common)
+  listCommonRouters(identity: RoleBearer, serviceId: string): string[] {
+    const common = this.collectRouterSlots(identity)
+    common.intersect(this.collectRouterSlotsOfService(serviceId))
+    return this.#edgeRouters.listIds(common)
   }
 }
 
@@ -248,15 +248,15 @@ function filterByType(policies: IndexedPolicy[], type: PolicyType | undefined): 
   return type ? policies.filter((policy) => policy.type === type) : policies
 }
 
-function setIn(directory: RoleBearerDirectory, tables: readonly PolicyTable[], record: RoleBearer): void {
+function setInDirectory(directory: RoleBearerDirectory, tables: readonly PolicyTable[], record: RoleBearer): void {
   const previous = directory.get(record.id)?.attributes ?? []
   const slot = directory.set(record)
-  for (const table of tables) table.objectChanged(slot, record, previous)
+  for (const table of tables) table.updateObject(slot, record, previous)
 }
 
-function deleteFrom(directory: RoleBearerDirectory, tables: readonly PolicyTable[], id: string): void {
+function deleteFromDirectory(directory: RoleBearerDirectory, tables: readonly PolicyTable[], id: string): void {
   const record = directory.get(id)
   const slot = directory.delete(id)
   if (!record || slot === undefined) return
-  for (const table of tables) table.objectGone(slot, record)
+  for (const table of tables) table.removeObject(slot, record)
 }

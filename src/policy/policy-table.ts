@@ -30,7 +30,7 @@ export class PolicyTable {
   }
 
   /** Every policy. */
-  all(): Iterable<IndexedPolicy> {
+  list(): Iterable<IndexedPolicy> {
     return this.#policies.values()
   }
 
@@ -41,7 +41,7 @@ export class PolicyTable {
     this.#subjects.add(policy.id, policy.subjects)
     this.#objects.add(policy.id, policy.objects)
     if (policy.conditions) this.#conditions.add(policy.id, policy.conditions)
-    this.#grantedSlots.set(policy.id, this.#directory.matching(policy.objects))
+    this.#grantedSlots.set(policy.id, this.#directory.findMatchingSlots(policy.objects))
   }
 
   delete(id: string): void {
@@ -55,7 +55,7 @@ export class PolicyTable {
   }
 
   /** Updates the grants after the directory added `record` or replaced its attributes, which were `previous`. */
-  objectChanged(slot: number, record: RoleBearer, previous: readonly string[]): void {
+  updateObject(slot: number, record: RoleBearer, previous: readonly string[]): void {
     for (const id of this.#objects.candidates(record.id, [...previous, ...record.attributes])) {
       const policy = this.#policies.get(id)
       if (!policy) continue
@@ -65,22 +65,22 @@ export class PolicyTable {
   }
 
   /** Updates the grants after the directory removed `record` from the slot. */
-  objectGone(slot: number, record: RoleBearer): void {
+  removeObject(slot: number, record: RoleBearer): void {
     for (const id of this.#objects.candidates(record.id, record.attributes)) this.#grantedSlots.get(id)?.delete(slot)
   }
 
   /** The policies that match `record` as a subject. */
-  forSubject(record: RoleBearer): IndexedPolicy[] {
+  findBySubject(record: RoleBearer): IndexedPolicy[] {
     return this.#resolve(this.#subjects.matching(record))
   }
 
   /** The policies that match `record` as an object. */
-  forObject(record: RoleBearer): IndexedPolicy[] {
+  findByObject(record: RoleBearer): IndexedPolicy[] {
     return this.#resolve(this.#objects.matching(record))
   }
 
   /** The policies that have `record` among their conditions. */
-  forCondition(record: RoleBearer): IndexedPolicy[] {
+  findByCondition(record: RoleBearer): IndexedPolicy[] {
     return this.#resolve(this.#conditions.matching(record))
   }
 
@@ -90,7 +90,7 @@ export class PolicyTable {
   }
 
   /** Slots of the objects that at least one of the policies grants. */
-  grantedBy(policies: Iterable<IndexedPolicy>): Bitset {
+  collectGrantedSlots(policies: Iterable<IndexedPolicy>): Bitset {
     const union = new Bitset()
     for (const { id } of policies) {
       const slots = this.#grantedSlots.get(id)

@@ -1,5 +1,4 @@
 // An inverted index: finds the policies whose selector matches a record by its attributes and id, without a scan.
-
 import type { RoleBearer, RoleSelector } from './role-selector.ts'
 import { SetMap } from './set-map.ts'
 

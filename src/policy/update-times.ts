@@ -46,7 +46,7 @@ export class UpdateTimes {
   }
 
   /** Returns the newest time that concerns the identity; defaults to the later of its sign-in and the start. */
-  lastChangeFor({ id, attributes }: RoleBearer, signedInAt: Instant): Instant {
+  getLastChange({ id, attributes }: RoleBearer, signedInAt: Instant): Instant {
     let newest = Math.max(this.#lastChangeForAll, this.#byIdentity.get(id) ?? 0)
     for (const attribute of attributes) newest = Math.max(newest, this.#byAttribute.get(attribute) ?? 0)
     const time = newest || Math.max(signedInAt, this.#startedAt)

@@ -26,7 +26,7 @@ export async function postureQuerySets(
   const judged = policies.map((policy) => access.evaluatePolicy(policy, { identityId: identity.id, apiSessionId }))
   const ids = new Set(judged.flatMap(({ findings }) => findings.map(({ postureCheckId }) => postureCheckId)))
   if (ids.size === 0) return undefined
-  const rows = await getRecordTable(postureChecks).byIds(context.db, [...ids])
+  const rows = await getRecordTable(postureChecks).findByIds(context.db, [...ids])
   const checks = new Map(rows.map((row) => [row.id, row]))
   return new Map(
     judged.map(({ policy, findings, evidence: ofPolicy }) => {

@@ -35,22 +35,22 @@ export class RecordCache implements Projection {
   }
 
   /** The record of that id, or undefined. */
-  async byId(context: ReadContext, resource: AnyResource, id: string): Promise<CachedRecord | undefined> {
+  async findById(context: ReadContext, resource: AnyResource, id: string): Promise<CachedRecord | undefined> {
     const cached = this.#partition(resource).byId.get(id)
     if (cached) return cached
-    const row = await getRecordTable(resource).byId(context.db, id)
+    const row = await getRecordTable(resource).findById(context.db, id)
     return row && (await this.#render(context, resource, [row]))[0]
   }
 
   /** The records of those ids, in their order; ids without a record are passed over. */
-  async byIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Promise<CachedRecord[]> {
-    const load = (missing: readonly string[]) => getRecordTable(resource).byIds(context.db, missing)
+  async findByIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Promise<CachedRecord[]> {
+    const load = (missing: readonly string[]) => getRecordTable(resource).findByIds(context.db, missing)
     return this.#gather(context, resource, ids, this.#partition(resource).byId, load, ({ id }) => id)
   }
 
   /** The records of those keys (`n`), in their order; keys without a record are passed over. */
-  async byKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<CachedRecord[]> {
-    const load = (missing: readonly number[]) => getRecordTable(resource).byKeys(context.db, missing)
+  async findByKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<CachedRecord[]> {
+    const load = (missing: readonly number[]) => getRecordTable(resource).findByKeys(context.db, missing)
     return this.#gather(context, resource, keys, this.#partition(resource).byKey, load, ({ n }) => n)
   }
 
@@ -142,7 +142,7 @@ export class RecordCache implements Projection {
       const byKey = new Map<number, CachedRecord>()
       const byId = new LRUCache<string, CachedRecord>({
         maxSize: this.#maxBytes,
-        sizeCalculation: estimateBytes,
+        sizeCalculation: estimateRecordBytes,
         dispose: ({ n }) => byKey.delete(n),
       })
       partition = { byId, byKey }
@@ -153,7 +153,7 @@ export class RecordCache implements Projection {
 }
 
 /** What a record takes, with what it takes to find it. */
-function estimateBytes({ bytes }: CachedRecord): number {
+function estimateRecordBytes({ bytes }: CachedRecord): number {
   return bytes.length + 500
 }
 

@@ -58,7 +58,7 @@ export class ReferenceCache implements Projection {
   #cacheOf(plural: string): LRUCache<string, Reference> {
     let cache = this.#byResource.get(plural)
     if (!cache) {
-      cache = new LRUCache({ maxSize: MAX_BYTES_PER_RESOURCE, sizeCalculation: estimateBytes })
+      cache = new LRUCache({ maxSize: MAX_BYTES_PER_RESOURCE, sizeCalculation: estimateReferenceBytes })
       this.#byResource.set(plural, cache)
     }
     return cache
@@ -94,6 +94,6 @@ export class ReferenceCache implements Projection {
   }
 }
 
-function estimateBytes({ name, text }: Reference, id: string): number {
+function estimateReferenceBytes({ name, text }: Reference, id: string): number {
   return ENTRY_BYTES + 2 * (id.length + name.length + text.length)
 }

@@ -9,7 +9,7 @@ const protocol: JsonSchema = { type: 'string', enum: ['tcp', 'udp'] }
 const duration: JsonSchema = { type: 'string', pattern: '[0-9](h|m|s|ms)' }
 const onlyTrue: JsonSchema = { type: 'boolean', enum: [true] }
 
-function record(
+function closedObject(
   properties: Record<string, JsonSchema>,
   required: readonly string[],
   more: JsonSchema = {},
@@ -21,13 +21,13 @@ function someOf(items: JsonSchema): JsonSchema {
   return { type: 'array', minItems: 1, uniqueItems: true, items }
 }
 
-const portRange = record({ low: port, high: port }, ['low', 'high'])
+const portRange = closedObject({ low: port, high: port }, ['low', 'high'])
 
 const actions: JsonSchema = {
   type: 'array',
   minItems: 1,
   maxItems: 20,
-  items: record(
+  items: closedObject(
     {
       trigger: { type: 'string', enum: ['fail', 'pass', 'change'] },
       action: { type: 'string', pattern: '(mark (un)?healthy|increase cost [0-9]+|decrease cost [0-9]+|send event)' },
@@ -40,7 +40,7 @@ const actions: JsonSchema = {
 
 const portChecks: JsonSchema = {
   type: 'array',
-  items: record({ interval: duration, timeout: duration, address: { type: 'string' }, actions }, [
+  items: closedObject({ interval: duration, timeout: duration, address: { type: 'string' }, actions }, [
     'interval',
     'timeout',
     'address',
@@ -49,7 +49,7 @@ const portChecks: JsonSchema = {
 
 const httpChecks: JsonSchema = {
   type: 'array',
-  items: record(
+  items: closedObject(
     {
       interval: duration,
       timeout: duration,
@@ -65,13 +65,13 @@ const httpChecks: JsonSchema = {
 }
 
 function translation(longestPrefix: number): JsonSchema {
-  return record(
+  return closedObject(
     { from: nonEmpty, to: nonEmpty, prefixLength: { type: 'integer', minimum: 0, maximum: longestPrefix } },
     ['from', 'to', 'prefixLength'],
   )
 }
 
-const listenOptions = record(
+const listenOptions = closedObject(
   {
     connectTimeoutSeconds: { ...count, description: 'Deprecated: connectTimeout says it with a unit.' },
     connectTimeout: duration,
@@ -119,7 +119,7 @@ const hostProperties: Record<string, JsonSchema> = {
   httpChecks,
 }
 
-const host = record(hostProperties, [], {
+const host = closedObject(hostProperties, [], {
   allOf: [
     forwardOr('forwardProtocol', 'allowedProtocols', 'protocol'),
     forwardOr('forwardAddress', 'allowedAddresses', 'address'),
@@ -127,21 +127,21 @@ const host = record(hostProperties, [], {
   ],
 })
 
-const intercept = record(
+const intercept = closedObject(
   {
     protocols: someOf(protocol),
     addresses: someOf(nonEmpty),
     portRanges: someOf(portRange),
-    dialOptions: record({ identity: { type: 'string' }, connectTimeoutSeconds: count }, []),
+    dialOptions: closedObject({ identity: { type: 'string' }, connectTimeoutSeconds: count }, []),
     sourceIp: { type: 'string' },
     allowedSourceAddresses: someOf(nonEmpty),
   },
   ['protocols', 'addresses', 'portRanges'],
 )
 
-const tunnelerClient = record({ hostname: { type: 'string' }, port }, ['hostname', 'port'])
+const tunnelerClient = closedObject({ hostname: { type: 'string' }, port }, ['hostname', 'port'])
 
-const tunnelerServer = record({ hostname: { type: 'string' }, port, protocol, portChecks, httpChecks }, [
+const tunnelerServer = closedObject({ hostname: { type: 'string' }, port, protocol, portChecks, httpChecks }, [
   'hostname',
   'port',
 ])
@@ -155,6 +155,6 @@ export const tunnelerConfigTypes = [
   {
     id: 'host.v2',
     name: 'host.v2',
-    schema: record({ terminators: { type: 'array', minItems: 1, items: host } }, ['terminators']),
+    schema: closedObject({ terminators: { type: 'array', minItems: 1, items: host } }, ['terminators']),
   },
 ]

@@ -23,22 +23,22 @@ export type ConnectionStatus = 'online' | 'offline' | 'unknown'
 
 export interface LiveNetwork {
   /** A connected router; undefined while it is not. */
-  router(id: string): LiveRouter | undefined
+  findRouter(id: string): LiveRouter | undefined
   /** Whether a router is connected; `unknown` if nothing watches the routers. */
-  presenceOf(routerId: string): ConnectionStatus
+  getPresence(routerId: string): ConnectionStatus
   /** What the present load adds to the cost of a terminator: 0 to 65535. */
-  dynamicCostOf(terminatorId: string): number
+  getDynamicCost(terminatorId: string): number
   /** Whether an identity is connected to an edge router. */
-  connectionOf(identityId: string): ConnectionStatus
+  getConnectionStatus(identityId: string): ConnectionStatus
   /** Ids of the routers that the first circuit of a session passes, in order; none where it has no circuit. */
-  routePathOf(sessionId: string): readonly string[]
+  listRoutePath(sessionId: string): readonly string[]
 }
 
 /** The state without a control channel: no router is connected, and no identity is connected to one. */
 export const disconnectedNetwork: LiveNetwork = {
-  router: () => undefined,
-  presenceOf: () => 'unknown',
-  dynamicCostOf: () => 0,
-  connectionOf: () => 'offline',
-  routePathOf: () => [],
+  findRouter: () => undefined,
+  getPresence: () => 'unknown',
+  getDynamicCost: () => 0,
+  getConnectionStatus: () => 'offline',
+  listRoutePath: () => [],
 }

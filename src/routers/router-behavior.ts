@@ -44,7 +44,7 @@ export class RouterBehavior implements Behavior<typeof routers> {
 
   async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
     return records.map(({ id }) => {
-      const live = this.#network.router(id)
+      const live = this.#network.findRouter(id)
       return { isOnline: live !== undefined, interfaces: live?.interfaces ?? null }
     })
   }
@@ -63,10 +63,10 @@ export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
     this.#enrollments = enrollments
     this.#network = network
     this.relations = {
-      'edge-router-policies': (_context, id) => scopes.edgeRouterPoliciesOfRouter(id),
-      'service-edge-router-policies': (_context, id) => scopes.serviceEdgeRouterPoliciesOfRouter(id),
-      identities: (_context, id) => scopes.identitiesOfRouter(id),
-      services: (_context, id) => scopes.servicesOfRouter(id),
+      'edge-router-policies': (_context, id) => scopes.findEdgeRouterPoliciesOfRouter(id),
+      'service-edge-router-policies': (_context, id) => scopes.findServiceEdgeRouterPoliciesOfRouter(id),
+      identities: (_context, id) => scopes.findIdentitiesOfRouter(id),
+      services: (_context, id) => scopes.findServicesOfRouter(id),
     }
   }
 
@@ -89,7 +89,7 @@ export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
 
   async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
     return records.map(({ id }) => {
-      const live = this.#network.router(id)
+      const live = this.#network.findRouter(id)
       return {
         ...toClientRouterFields(live),
         versionInfo: live?.versionInfo ?? NO_VERSION,

@@ -22,6 +22,6 @@ export class TerminatorBehavior implements Behavior<typeof terminators> {
   }
 
   async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
-    return records.map(({ id }) => ({ dynamicCost: this.#network.dynamicCostOf(id) }))
+    return records.map(({ id }) => ({ dynamicCost: this.#network.getDynamicCost(id) }))
   }
 }

@@ -19,7 +19,7 @@ export class UsableRouters {
 
   /** Their ids; those that are online come first. Offline ones are included, because they may come back. */
   listIds(identity: RoleBearer, serviceId: string): string[] {
-    const offlineRank = (id: string) => (this.#network.router(id) ? 0 : 1)
+    const offlineRank = (id: string) => (this.#network.findRouter(id) ? 0 : 1)
     return this.#access
       .listCommonRouters(identity, serviceId)
       .sort((a, b) => offlineRank(a) - offlineRank(b) || (a < b ? -1 : 1))
@@ -31,7 +31,7 @@ export class UsableRouters {
       .slice(0, MAX_ROUTERS)
       .flatMap((id) => this.#access.routers.get(id) ?? [])
       .map((router) => {
-        const live = this.#network.router(router.id)
+        const live = this.#network.findRouter(router.id)
         return live ? renderRouter(router, live) : renderOfflineRouter(router)
       })
     return `[${texts.join(',')}]`

@@ -1,5 +1,4 @@
 // JSON schemas of config types: compiled once, bounded in size and time; references to other documents are not fetched.
-
 import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import AjvDraft04 from 'ajv-draft-04'
 import addFormats from 'ajv-formats'

@@ -32,23 +32,23 @@ interface ConfigMember {
 /** What the behavior of services works with. */
 interface Collaborators {
   readonly access: Access
-  readonly sessions: ApiSessions
+  readonly apiSessions: ApiSessions
 }
 
 export class ServiceBehavior implements Behavior<typeof services> {
   readonly #access: Access
-  readonly #sessions: ApiSessions
+  readonly #apiSessions: ApiSessions
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ access, sessions }: Collaborators) {
+  constructor({ access, apiSessions }: Collaborators) {
     this.#access = access
-    this.#sessions = sessions
+    this.#apiSessions = apiSessions
     const { scopes } = access
     this.relations = {
-      'service-policies': (_context, id) => scopes.servicePoliciesOfService(id),
-      identities: (_context, id, { policyType }) => scopes.identitiesOfService(id, policyType),
-      'service-edge-router-policies': (_context, id) => scopes.serviceEdgeRouterPoliciesOfService(id),
-      'edge-routers': (_context, id) => scopes.edgeRoutersOfService(id),
+      'service-policies': (_context, id) => scopes.findServicePoliciesOfService(id),
+      identities: (_context, id, { policyType }) => scopes.findIdentitiesOfService(id, policyType),
+      'service-edge-router-policies': (_context, id) => scopes.findServiceEdgeRouterPoliciesOfService(id),
+      'edge-routers': (_context, id) => scopes.findEdgeRoutersOfService(id),
     }
   }
 
@@ -75,7 +75,7 @@ export class ServiceBehavior implements Behavior<typeof services> {
   ): Promise<Record<string, unknown>[]> {
     const { viewer, configTypes }: ServiceView = isServiceView(view)
       ? view
-      : { viewer: await getViewer(this.#sessions, context), configTypes: [] }
+      : { viewer: await getViewer(this.#apiSessions, context), configTypes: [] }
     const policies = this.#access.findPolicies(viewer.identity)
     const configs =
       configTypes.length === 0 ? undefined : await configsOf(context, rows, viewer.identity.id, configTypes)

@@ -1,7 +1,6 @@
 // The members of a session that are true at the moment it is looked at: its routers, and the policies that grant it.
-
 import type { Access } from '../access/access.ts'
-import { roleBearerOfSession } from '../access/role-bearers.ts'
+import { findRoleBearerOfSession } from '../access/role-bearers.ts'
 import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { Behavior } from '../behavior.ts'
 import type { ReadContext } from '../context.ts'
@@ -21,20 +20,20 @@ export interface NewSessionView {
 /** What the behavior of sessions works with. */
 interface Collaborators {
   readonly access: Access
-  readonly sessions: ApiSessions
+  readonly apiSessions: ApiSessions
   readonly references: ReferenceCache
   readonly usableRouters: UsableRouters
 }
 
 export class SessionBehavior implements Behavior<typeof sessions> {
   readonly #access: Access
-  readonly #sessions: ApiSessions
+  readonly #apiSessions: ApiSessions
   readonly #references: ReferenceCache
   readonly #usableRouters: UsableRouters
 
-  constructor({ access, sessions, references, usableRouters }: Collaborators) {
+  constructor({ access, apiSessions, references, usableRouters }: Collaborators) {
     this.#access = access
-    this.#sessions = sessions
+    this.#apiSessions = apiSessions
     this.#references = references
     this.#usableRouters = usableRouters
   }
@@ -51,7 +50,7 @@ export class SessionBehavior implements Behavior<typeof sessions> {
 
   async #describe(context: ReadContext, row: ComputedInput): Promise<Record<string, unknown>> {
     const [identityId, apiSessionId] = [row.identityId as string, row.apiSessionId as string]
-    const identity = await roleBearerOfSession(this.#sessions, context, { identityId, apiSessionId })
+    const identity = await findRoleBearerOfSession(this.#apiSessions, context, { identityId, apiSessionId })
     const serviceId = row.serviceId as string
     const granting = this.#access.filterGranting(this.#access.findPolicies(identity, row.type as PolicyType), serviceId)
     const ids = granting.map(({ id }) => id)

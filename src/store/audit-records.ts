@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { MAX_INSTANT, MIN_INSTANT } from '../clock.ts'
-import { type Context, readerOf, type WriteContext } from '../context.ts'
+import { type Context, toReader, type WriteContext } from '../context.ts'
 import { type FilterSource, toFilterSource, toFilterSymbols } from '../model/filter-symbols.ts'
 import type { Kind, Stored } from '../schema/field.ts'
 import { f } from '../schema/fields.ts'
@@ -129,7 +129,7 @@ const VERIFY_TIMEOUT_MS = 15 * 60_000
 export async function verifyAudit(store: Store, { db, caller }: Reading, known?: string): Promise<ChainReport> {
   const check = new ChainVerifier(store.auditSealer, known)
   const rows = store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
-    reader: readerOf(caller),
+    reader: toReader(caller),
     timeoutMs: VERIFY_TIMEOUT_MS,
   })
   let checked = 0

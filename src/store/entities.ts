@@ -1,5 +1,4 @@
 // Create, read, change and delete records of any resource: the one place that knows references, sets and their rules.
-
 import type { Behaviors } from '../behavior.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalidError, notFoundError } from '../errors.ts'
@@ -33,7 +32,7 @@ export async function findRow(
   resource: AnyResource,
   id: string,
 ): Promise<AnyRow | undefined> {
-  return getRecordTable(resource).byId(context.db, id)
+  return getRecordTable(resource).findById(context.db, id)
 }
 
 /** A record as the code sees it, or undefined. */
@@ -315,7 +314,7 @@ export function newEntity<R extends AnyResource>(
 /** The fields that a caller may change later, with their defaults where they were not sent. */
 function pickReplaceable(resource: AnyResource, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const fields = Object.fromEntries(
-    Object.entries(resource.fields).filter(([name, field]) => isChangeable(name, field)),
+    Object.entries(resource.fields).filter(([name, field]) => isChangeableField(name, field)),
   )
   return applyFallbacks(fields, values)
 }
@@ -324,12 +323,12 @@ function pickChangeable(resource: AnyResource, values: Readonly<Record<string, u
   return Object.fromEntries(
     Object.entries(values).filter(([name]) => {
       const field = resource.fields[name]
-      return field && isChangeable(name, field)
+      return field && isChangeableField(name, field)
     }),
   )
 }
 
-function isChangeable(name: string, field: AnyField): boolean {
+function isChangeableField(name: string, field: AnyField): boolean {
   const { access = 'write' } = field.options
   return access === 'write' || name === 'details'
 }

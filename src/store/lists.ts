@@ -1,7 +1,7 @@
 // Pages of records: filter, order, window and total, by statements whose cost follows what they return.
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import type { Scope } from '../behavior.ts'
-import { type Context, readerOf } from '../context.ts'
+import { type Context, toReader } from '../context.ts'
 import { type CompiledFilter, FilterCompiler, type OrderTerm } from '../filter/compile.ts'
 import type { Predicate } from '../filter/tree.ts'
 import { toSetTableName } from '../model/columns.ts'
@@ -109,7 +109,7 @@ export async function queryPage(
   const { limit, offset } = plan
   // The keys alone: walking an index, or sorting, with whole rows in hand costs three times as much, and most records are
   // cached anyway.
-  const reader = readerOf(context.caller)
+  const reader = toReader(context.caller)
   const page = { compile: () => sql<{ n: number }>`select n ${matching} ${window}`.compile(context.db) }
   const rows = await store.scan(page, reader)
   const keys = rows.map(({ n }) => n)

@@ -1,5 +1,4 @@
 // The tables of a resource and the statements that every request runs on them, made once for each resource.
-
 import { type Kysely, sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { SetTableInfo } from '../model/columns.ts'
@@ -7,7 +6,7 @@ import type { CompiledResource } from '../model/compiled-resource.ts'
 import { compiledResources } from '../model/index.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import type { Database } from './database.ts'
-import { sqlDialect } from './dialects/sql-dialect.ts'
+import { getSqlDialect } from './dialects/sql-dialect.ts'
 import { type Parameter, type PreparedQuery, prepareQuery } from './prepared-queries.ts'
 import { subtypeConditions } from './subtypes.ts'
 import { isElementOf, type UntypedRow } from './untyped.ts'
@@ -60,17 +59,17 @@ class RecordTable {
     for (const { table: members } of this.sets) this.#members.set(members, prepareMemberStatements(members))
   }
 
-  async byId(db: Kysely<Database>, id: string): Promise<AnyRow | undefined> {
+  async findById(db: Kysely<Database>, id: string): Promise<AnyRow | undefined> {
     return (await this.#byId(db, id))[0]
   }
 
   /** Those of the ids that there are, in no order. */
-  byIds(db: Kysely<Database>, ids: readonly string[]): Promise<AnyRow[]> {
+  findByIds(db: Kysely<Database>, ids: readonly string[]): Promise<AnyRow[]> {
     return this.#byIds(db, JSON.stringify(ids))
   }
 
   /** Those of the keys (`n`) that there are, in no order. */
-  byKeys(db: Kysely<Database>, keys: readonly number[]): Promise<AnyRow[]> {
+  findByKeys(db: Kysely<Database>, keys: readonly number[]): Promise<AnyRow[]> {
     return this.#byKeys(db, JSON.stringify(keys))
   }
 
@@ -135,7 +134,7 @@ interface MemberStatements {
 
 /** One parameter for any number of members: the same statement for all, and no limit on how many. */
 function prepareMemberStatements(table: string): MemberStatements {
-  const elements = (db: Kysely<never>, json: string) => sqlDialect(db).elements(sql`${json}`)
+  const elements = (db: Kysely<never>, json: string) => getSqlDialect(db).elements(sql`${json}`)
   return {
     add: prepareQuery((db, n, json) =>
       db

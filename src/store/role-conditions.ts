@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { toSetTableName } from '../model/columns.ts'
 import type { RoleSelector } from '../policy/role-selector.ts'
 import type { AnyResource } from '../resources/define.ts'
-import { sqlDialect } from './dialects/sql-dialect.ts'
+import { getSqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
 import type { Store } from './store.ts'
 import { isOneOf, untyped } from './untyped.ts'
@@ -60,7 +60,7 @@ async function attributesCondition(
   const table = toSetTableName(resource, 'roleAttributes')
   const own = sql.ref(`${resource.table}.n`)
   const having = async (values: readonly string[]): Promise<Expression<SqlBool>> => {
-    const has = sqlDialect(context.db).isOneOf(sql.ref('value'), values)
+    const has = getSqlDialect(context.db).isOneOf(sql.ref('value'), values)
     const select = sql`select n from ${sql.table(table)} where ${has}`
     return (await isSelective(store, context, resource.table, table, has, hint))
       ? sql<SqlBool>`${own} in (${select})`
@@ -68,7 +68,7 @@ async function attributesCondition(
   }
   if (semantic === 'AnyOf') return having(attributes)
   if (attributes.length >= MANY_ATTRIBUTES) {
-    const has = sqlDialect(context.db).isOneOf(sql.ref('value'), attributes)
+    const has = getSqlDialect(context.db).isOneOf(sql.ref('value'), attributes)
     const holders = sql`select n from ${sql.table(table)} where ${has} group by n having count(*) = ${attributes.length}`
     return sql<SqlBool>`${own} in (${holders})`
   }

@@ -9,7 +9,7 @@ import type { Projections } from './projection.ts'
 export interface TransactionScope {
   readonly db: Transaction<Database>
   /** What transactions before this one changed that commit with it: projections do not hold it yet. */
-  readonly groupChanges: readonly Change[]
+  readonly earlierChanges: readonly Change[]
   /** Notes what this body changed: audited with it, announced after its commit. */
   record(change: Change): void
 }
@@ -21,7 +21,7 @@ export interface Store {
   readonly db: Kysely<Database>
   /**
    * Runs `body` as a transaction and settles once it is on disk. The body awaits its own queries and nothing else:
-   * awaiting a timer, a file or the network gets it refused with `ForeignAwait` and rolled back.
+   * awaiting a timer, a file or the network gets it refused with `NonQueryAwaitError` and rolled back.
    * @throws SERVER_TOO_MANY_REQUESTS where too many wait already, STORAGE_UNAVAILABLE where the disk takes nothing
    */
   write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T>
@@ -93,7 +93,7 @@ export class NonQueryAwaitError extends Error {
     super(
       'a transaction awaited something other than its own queries: hash, sign, read files and call the network before it',
     )
-    this.name = 'ForeignAwait'
+    this.name = 'NonQueryAwaitError'
   }
 }
 
@@ -101,7 +101,7 @@ export class NonQueryAwaitError extends Error {
 export class StoreMisuseError extends Error {
   constructor(message: string) {
     super(message)
-    this.name = 'StoreMisuse'
+    this.name = 'StoreMisuseError'
   }
 }
 
@@ -112,7 +112,7 @@ export class UniqueViolationError extends Error {
 
   constructor(table: string, columns: readonly string[], cause: unknown) {
     super(`a row of ${table} with the same ${columns.join(', ')} exists`, { cause })
-    this.name = 'NotUnique'
+    this.name = 'UniqueViolationError'
     this.table = table
     this.columns = columns
   }

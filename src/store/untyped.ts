@@ -1,7 +1,7 @@
 // Kysely without table types, for code that works on whichever resource it is given.
 import { type Expression, type ExpressionBuilder, type Kysely, type SqlBool, sql } from 'kysely'
 import type { Database } from './database.ts'
-import { sqlDialect } from './dialects/sql-dialect.ts'
+import { getSqlDialect } from './dialects/sql-dialect.ts'
 
 export type UntypedRow = Record<string, string | number | null>
 export type UntypedDatabase = Record<string, UntypedRow>
@@ -18,10 +18,10 @@ export function isOneOf(
   column: string,
   values: readonly (string | number)[],
 ): Expression<SqlBool> {
-  return sqlDialect(db).isOneOf(sql.ref(column), values)
+  return getSqlDialect(db).isOneOf(sql.ref(column), values)
 }
 
 /** The same of the elements of a JSON array, for statements that are kept: the array is one parameter. */
 export function isElementOf<DB>(db: Kysely<DB>, column: string, json: string): Expression<SqlBool> {
-  return sqlDialect(db as unknown as Kysely<Database>).isElementOf(sql.ref(column), json)
+  return getSqlDialect(db as unknown as Kysely<Database>).isElementOf(sql.ref(column), json)
 }

@@ -1,13 +1,13 @@
 // Lists of distinct values, such as the role attributes that are in use: what they cost follows what they return.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { type Context, readerOf } from '../context.ts'
+import { type Context, toReader } from '../context.ts'
 import { FilterCompiler } from '../filter/compile.ts'
 import type { Predicate } from '../filter/tree.ts'
 import { toSetTableName } from '../model/columns.ts'
 import { type FilterSource, type FilterSymbol, toFilterSource } from '../model/filter-symbols.ts'
 import type { AnyResource } from '../resources/define.ts'
-import { sqlDialect } from './dialects/sql-dialect.ts'
+import { getSqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
 import { compileOrder, type Window } from './lists.ts'
 import type { Store } from './store.ts'
@@ -41,7 +41,7 @@ export async function listValues(
   plan: ListPlan,
 ): Promise<ValuePage> {
   const { db, caller } = context
-  const reader = readerOf(caller)
+  const reader = toReader(caller)
   const { limit, offset, predicate } = plan
   const table = toSetTableName(resource, field)
   const compiler = new FilterCompiler(db, valueSource, { isGuarded: true })
@@ -51,7 +51,7 @@ export async function listValues(
   const matching = (start?: string) => {
     const values =
       exact === undefined
-        ? sqlDialect(db).distinctValues(table, 'value', isDescending, start)
+        ? getSqlDialect(db).distinctValues(table, 'value', isDescending, start)
         : sql`(select value from ${sql.table(table)} where value = ${exact} limit 1)`
     return sql<{ value: string }>`${values} as found where ${condition}`
   }

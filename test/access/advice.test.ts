@@ -25,7 +25,7 @@ const known = {
 }
 const live: LiveState = {
   posture: { find: (id) => ({ evidence: known.posture.get(id) ?? 'unknown' }) },
-  network: { ...disconnectedNetwork, presenceOf: (id) => known.routers.get(id) ?? 'unknown' },
+  network: { ...disconnectedNetwork, getPresence: (id) => known.routers.get(id) ?? 'unknown' },
   terminators: { healthOf: (id) => known.terminators.get(id) ?? 'unknown' },
 }
 

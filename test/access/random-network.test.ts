@@ -174,10 +174,10 @@ async function buildAccess({ controller }: TestController): Promise<Access> {
 function answersOf({ index }: Access, plain: PlainNetwork) {
   return plain.identities.map((identity) => ({
     id: identity.id,
-    services: TYPES.map((type) => sorted(index.servicesGrantedBy(index.servicePoliciesOf(identity, type)))),
-    policies: sorted(index.servicePoliciesOf(identity).map(({ id }) => id)),
-    routers: sorted(index.routersOf(identity)),
-    common: plain.services.map(({ id }) => sorted(index.commonRouters(identity, id))),
+    services: TYPES.map((type) => sorted(index.listGrantedServices(index.findServicePolicies(identity, type)))),
+    policies: sorted(index.findServicePolicies(identity).map(({ id }) => id)),
+    routers: sorted(index.listRouters(identity)),
+    common: plain.services.map(({ id }) => sorted(index.listCommonRouters(identity, id))),
     may: plain.services.map(({ id }) => TYPES.map((type) => index.grants(identity, id, type))),
   }))
 }
@@ -303,7 +303,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       for (const { id, attributes } of plain.identities) {
         if (signedIn.has(id)) continue
         const identity = { id, name: id, isAdmin: chance.oneIn(3), authPolicyId: 'default', roleAttributes: attributes }
-        await auth.sessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
+        await auth.apiSessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
       }
     })
   }
@@ -406,7 +406,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       }
       for (const { id: apiSessionId, identityId } of rows) {
         const identity = plain.identities.find(({ id }) => id === identityId) as Plain
-        const token = auth.sessions.deriveToken(apiSessionId)
+        const token = auth.apiSessions.deriveToken(apiSessionId)
         const listed = (await get('/edge/client/v1/services?limit=500', token)) as ListedService[]
         const what = (await get(`${MANAGEMENT}/controller/policy/what/${identityId}?limit=500`)) as ListedService[]
         for (const { id: serviceId } of plain.services) {

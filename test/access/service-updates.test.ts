@@ -122,7 +122,7 @@ describe('without a change', () => {
   })
 
   it('is shared by the sign-ins of an identity', async () => {
-    const { sessions } = world.controller.auth
+    const { apiSessions } = world.controller.auth
     const again = await world.system.write(async (tx) => {
       const identity = {
         id: who.id,
@@ -131,10 +131,10 @@ describe('without a change', () => {
         authPolicyId: 'default',
         roleAttributes: [`staff-${tag}`],
       }
-      return sessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
+      return apiSessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
     })
     await patch(`/services/${service}`, { name: `shared ${tag}` })
 
-    expect(await lastChange({ id: who.id, token: sessions.deriveToken(again.id) })).toBe(await lastChange())
+    expect(await lastChange({ id: who.id, token: apiSessions.deriveToken(again.id) })).toBe(await lastChange())
   })
 })

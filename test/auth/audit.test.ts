@@ -127,9 +127,9 @@ describe('the audit', () => {
 
     const records = await recorded(async () => {
       await world.send({ method: 'GET', path: `${CLIENT}/current-identity`, token })
-      await world.controller.auth.sessions.flush(world.system)
+      await world.controller.auth.apiSessions.flush(world.system)
       world.clock.advance(31 * 60_000)
-      await world.controller.auth.sessions.sweep(world.system)
+      await world.controller.auth.apiSessions.sweep(world.system)
     })
 
     expect(records).toEqual([])

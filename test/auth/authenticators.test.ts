@@ -1,5 +1,4 @@
 // Authenticators: made and changed by administrators, changed by their owners, reverted, and asked to be extended.
-
 import { X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { computeFingerprint, toCertificatePem } from '../../src/pki/certificates.ts'

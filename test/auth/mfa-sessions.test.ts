@@ -37,7 +37,7 @@ const own = async (token: string, at = world) =>
 const isFull = async (token: string) =>
   (await world.send({ method: 'GET', path: `${CLIENT}/current-identity`, token })).status === 200
 
-const completeTotp = (id: string) => world.system.write((tx) => world.controller.auth.sessions.completeTotp(tx, id))
+const completeTotp = (id: string) => world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
 
 describe('a sign-in', () => {
   it('is partial if the identity has verified its second factor', async () => {
@@ -72,14 +72,14 @@ describe('a session that passes a code', () => {
     world.clock.advance(5_000)
     const passedAt = world.clock.now()
 
-    expect(world.controller.auth.sessions.get(id)?.mfaPassedAt).toBeNull()
-    await world.system.write((tx) => world.controller.auth.sessions.completeTotp(tx, id))
+    expect(world.controller.auth.apiSessions.get(id)?.mfaPassedAt).toBeNull()
+    await world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
 
-    expect(world.controller.auth.sessions.get(id)).toMatchObject({ isTotpComplete: true, mfaPassedAt: passedAt })
+    expect(world.controller.auth.apiSessions.get(id)).toMatchObject({ isTotpComplete: true, mfaPassedAt: passedAt })
     expect(await own(token, world)).toMatchObject({ isMfaRequired: true, isMfaComplete: true, authQueries: [] })
     await world.stop()
     const again = await testController({ directory: world.directory, clock: world.clock })
-    expect(again.controller.auth.sessions.get(id)).toMatchObject({ isTotpComplete: true, mfaPassedAt: passedAt })
+    expect(again.controller.auth.apiSessions.get(id)).toMatchObject({ isTotpComplete: true, mfaPassedAt: passedAt })
     expect(again.controller.auth.verifiedMfa.has(person.id)).toBe(true)
     await again.close()
   })
@@ -92,7 +92,7 @@ describe('a session that passes a code', () => {
     await completeTotp(one.id)
 
     expect([await isFull(one.token), await isFull(other.token)]).toEqual([true, false])
-    expect(world.controller.auth.sessions.get(other.id)?.mfaPassedAt).toBeNull()
+    expect(world.controller.auth.apiSessions.get(other.id)?.mfaPassedAt).toBeNull()
   })
 
   it('forgets when it passed if the factor is removed, and stays complete', async () => {
@@ -101,9 +101,9 @@ describe('a session that passes a code', () => {
     const { id, token } = await signIn(person)
     await completeTotp(id)
 
-    await world.system.write((tx) => world.controller.auth.sessions.clearMfaPassedAt(tx, person.id))
+    await world.system.write((tx) => world.controller.auth.apiSessions.clearMfaPassedAt(tx, person.id))
 
-    expect(world.controller.auth.sessions.get(id)?.mfaPassedAt).toBeNull()
+    expect(world.controller.auth.apiSessions.get(id)?.mfaPassedAt).toBeNull()
     expect(await isFull(token)).toBe(true)
   })
 })

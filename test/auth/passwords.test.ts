@@ -1,7 +1,7 @@
 // Passwords: how many are compared at once, what their hashes cost, what an auth policy demands, and when it locks.
 import * as argon2 from 'argon2'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { disable } from '../../src/auth/disabling.ts'
+import { disableIdentity } from '../../src/auth/disabling.ts'
 import { type PasswordContext, PasswordHasher } from '../../src/auth/password-hasher.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
@@ -122,7 +122,7 @@ describe('a sign-in', () => {
     const known = await people.person()
     const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
     const disabled = await people.person()
-    await world.system.write((tx) => disable(world.controller.entities, tx, disabled.id, 0))
+    await world.system.write((tx) => disableIdentity(world.controller.entities, tx, disabled.id, 0))
     const device = await people.device()
     const attempts = [
       { username: 'nobody at all', password: PASSWORD },

@@ -1,6 +1,6 @@
 // The life of a session: used, idle, ended by its owner, by administrators, and along with what it came from.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { disable, enable } from '../../src/auth/disabling.ts'
+import { disableIdentity, enableIdentity } from '../../src/auth/disabling.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 
@@ -71,7 +71,7 @@ describe('a session', () => {
     world.clock.advance(MINUTE)
 
     const used = (await own(token)).body.data
-    await world.controller.auth.sessions.flush(world.system)
+    await world.controller.auth.apiSessions.flush(world.system)
     const written = (await own(token)).body.data
 
     const now = new Date(world.clock.now()).toISOString()
@@ -146,7 +146,7 @@ describe('taking away idle sessions', () => {
     await own(used.token, world)
     world.clock.advance(20 * MINUTE)
 
-    const gone = await world.controller.auth.sessions.sweep(world.system)
+    const gone = await world.controller.auth.apiSessions.sweep(world.system)
 
     const rows = await world.controller.store.db.selectFrom('api_sessions').select('identityId').execute()
     expect(gone).toBe(1)
@@ -163,7 +163,7 @@ describe('taking away idle sessions', () => {
     for (const { token } of used) await own(token, world)
     world.clock.advance(1000)
 
-    const gone = await world.controller.auth.sessions.sweep(world.system)
+    const gone = await world.controller.auth.apiSessions.sweep(world.system)
 
     expect(gone).toBe(1)
     expect((await own(idle.token, world)).status).toBe(401)
@@ -177,7 +177,7 @@ it('taking away idle sessions gets through more of them than one transaction tak
   await Promise.all(Array.from({ length: 600 }, () => world.signIn()))
   world.clock.advance(30 * MINUTE)
 
-  const gone = await world.controller.auth.sessions.sweep(world.system)
+  const gone = await world.controller.auth.apiSessions.sweep(world.system)
 
   expect(gone).toBe(600)
   await world.close()
@@ -185,8 +185,9 @@ it('taking away idle sessions gets through more of them than one transaction tak
 
 describe('the sessions of an identity', () => {
   const ends: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
-    'is disabled': (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
-    'is disabled for a while': (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 5)),
+    'is disabled': (id) => world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 0)),
+    'is disabled for a while': (id) =>
+      world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 5)),
     'is deleted': (id) => people.manage('DELETE', `/identities/${id}`),
   }
 
@@ -213,9 +214,9 @@ describe('the sessions of an identity', () => {
   it('do not come back when it is enabled again', async () => {
     const person = await people.person()
     const token = await people.sessionOf(person)
-    await world.system.write((tx) => disable(world.controller.entities, tx, person.id, 0))
+    await world.system.write((tx) => disableIdentity(world.controller.entities, tx, person.id, 0))
 
-    await world.system.write((tx) => enable(world.controller.entities, tx, person.id))
+    await world.system.write((tx) => enableIdentity(world.controller.entities, tx, person.id))
 
     expect(await isAlive(token)).toBe(false)
     expect((await people.signIn(person)).status).toBe(200)

@@ -1,6 +1,6 @@
 // Who gets in: every method, under every flag of an auth policy, in every state of an identity.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { disable } from '../../src/auth/disabling.ts'
+import { disableIdentity } from '../../src/auth/disabling.ts'
 import { flow } from '../../src/auth/flow.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
@@ -32,14 +32,17 @@ const policies: Readonly<Record<string, PolicyWords>> = {
 
 const states: Readonly<Record<string, { apply(id: string): Promise<unknown>; isIn: boolean }>> = {
   enabled: { apply: async () => {}, isIn: true },
-  disabled: { apply: (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)), isIn: false },
+  disabled: {
+    apply: (id) => world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 0)),
+    isIn: false,
+  },
   'disabled for a while': {
-    apply: (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 5)),
+    apply: (id) => world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 5)),
     isIn: false,
   },
   'disabled until a while ago': {
     apply: async (id) => {
-      await world.system.write((tx) => disable(world.controller.entities, tx, id, 1))
+      await world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 1))
       world.clock.advance(MINUTE)
     },
     isIn: true,
@@ -157,7 +160,7 @@ describe('a refused sign-in', () => {
     const known = await people.person()
     const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
     const disabled = await people.person()
-    await world.system.write((tx) => disable(world.controller.entities, tx, disabled.id, 0))
+    await world.system.write((tx) => disableIdentity(world.controller.entities, tx, disabled.id, 0))
 
     const responses = await Promise.all([
       people.signIn({ username: 'nobody-at-all', password: PASSWORD }),

@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Manifest, type ManifestCommand, toExampleText } from '../../commands/manifest.ts'
+import { type Manifest, type ManifestCommand, renderExample } from '../../commands/manifest.ts'
 import { REPLACED_OPERATIONS, toCommandId } from '../../commands/naming.ts'
 import { describeApi } from '../../server/api-description.ts'
 import { newToken } from '../../src/ids.ts'
@@ -197,7 +197,7 @@ function needsFileOfItsOwn({ id, examples }: ManifestCommand): boolean {
 async function runExample(command: ManifestCommand, side: Side): Promise<Finished> {
   const wanting = SURROUNDINGS.find(({ commands }) => commands.includes(command.id))
   const fill = (words: readonly string[]) => filledIn(words, command, side)
-  const words = wordsOf(toExampleText(command.examples[0] ?? '', command.id)).slice(1)
+  const words = wordsOf(renderExample(command.examples[0] ?? '', command.id)).slice(1)
   if (wanting) await runOn(side, await fill(wanting.before))
   const finished = await runOn(side, await fill(words))
   if (wanting?.after) await runOn(side, await fill(wanting.after))

@@ -1,7 +1,7 @@
 // The OpenAPI documents as documents: valid, complete in themselves, and never contradicted by what is sent.
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
-import { buildOpenApiDocument, openApiBody } from '../../server/openapi.ts'
+import { buildOpenApiDocument, renderOpenApiDocument } from '../../server/openapi.ts'
 import { operations } from '../../server/operations.ts'
 import { dataResponse } from '../../server/responses.ts'
 import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
@@ -20,7 +20,7 @@ function partsOf(part: unknown, path = ''): (readonly [path: string, part: Part]
 }
 
 describe.each(APIS)('the document of the %s API', (api) => {
-  const document = JSON.parse(openApiBody(api, operations).toString())
+  const document = JSON.parse(renderOpenApiDocument(api, operations).toString())
   const parts = partsOf(document)
 
   it('is valid OpenAPI 3.0.3', async () => {
@@ -84,7 +84,7 @@ describe.each(APIS)('the document of the %s API', (api) => {
 })
 
 describe('the kinds of a posture check', () => {
-  const { components } = JSON.parse(openApiBody('management', operations).toString())
+  const { components } = JSON.parse(renderOpenApiDocument('management', operations).toString())
 
   it.each(['postureCheck', 'createPostureCheck'])('of the schema %s are told apart by one member', (name) => {
     const { oneOf, discriminator } = components.schemas[name]

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { hasUsableAdministrator } from '../../src/auth/administrators.ts'
 import { decodeBootstrap } from '../../src/auth/bootstrap-codec.ts'
-import { disable } from '../../src/auth/disabling.ts'
+import { disableIdentity } from '../../src/auth/disabling.ts'
 import { createBootstrapToken } from '../../src/initialize.ts'
 import { authenticators } from '../../src/resources/authenticators.ts'
 import { identities } from '../../src/resources/identities.ts'
@@ -35,7 +35,7 @@ async function signIn(credentials: { username: string; password: string }, at = 
 
 /** Ways in which no administrator can get in any more. Callers are refused those that no policy decides: the system is not. */
 const disasters: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
-  'is disabled': (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
+  'is disabled': (id) => world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 0)),
   'has lost its password': async (id) => {
     const { db } = world.controller.store
     const row = await db

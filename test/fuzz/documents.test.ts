@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openApiBody } from '../../server/openapi.ts'
+import { renderOpenApiDocument } from '../../server/openapi.ts'
 import { operations } from '../../server/operations.ts'
 import { permissivePolicy } from '../../src/resources/auth-policies.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
@@ -74,7 +74,7 @@ describe.skipIf(!isPossible)('a fuzzer with the document of', () => {
     ['management', MANAGEMENT],
     ['client', CLIENT],
   ] as const)('the %s API finds no fault of the server and no contradiction', async (api, base) => {
-    writeFileSync(file(`${api}.json`), openApiBody(api, operations))
+    writeFileSync(file(`${api}.json`), renderOpenApiDocument(api, operations))
     // An administrator that no request can disable, delete or sign out.
     const { id, token } = await world.signIn({ isAdmin: true, name: `the fuzzer of the ${api} API` })
     const authPolicyId = await manage.make('auth-policies', { name: `the fuzzer of ${api}`, ...permissivePolicy })

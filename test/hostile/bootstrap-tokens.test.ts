@@ -1,7 +1,7 @@
 // A bootstrap token that somebody finds later, in a terminal or a log, must not take over a controller that has administrators.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { decodeBootstrap } from '../../src/auth/bootstrap-codec.ts'
-import { disable, enable } from '../../src/auth/disabling.ts'
+import { disableIdentity, enableIdentity } from '../../src/auth/disabling.ts'
 import { findFirstAdministrator, recoverAdministrator } from '../../src/auth/recovery.ts'
 import { createBootstrapToken } from '../../src/initialize.ts'
 import { enrollments } from '../../src/resources/enrollments.ts'
@@ -25,7 +25,7 @@ let first: string
 beforeEach(async () => {
   world = await testController()
   first = await findFirstAdministrator(world.system)
-  await world.system.write((tx) => disable(world.controller.entities, tx, first, 0))
+  await world.system.write((tx) => disableIdentity(world.controller.entities, tx, first, 0))
 })
 afterEach(() => world.close())
 
@@ -64,7 +64,7 @@ describe('a bootstrap token', () => {
 
   it('is worth nothing as soon as an administrator is usable, even if nobody has signed in', async () => {
     const token = await newToken()
-    await world.system.write((tx) => enable(world.controller.entities, tx, first))
+    await world.system.write((tx) => enableIdentity(world.controller.entities, tx, first))
 
     await expectWorthless(token)
 
@@ -76,7 +76,7 @@ describe('a bootstrap token', () => {
     const back = { username: 'back again', password: PASSWORD }
     await recoverAdministrator(world.controller, world.system, back, first)
     const left = await countOfEnrollments()
-    await world.system.write((tx) => disable(world.controller.entities, tx, first, 0))
+    await world.system.write((tx) => disableIdentity(world.controller.entities, tx, first, 0))
 
     await expectWorthless(token)
 
@@ -85,9 +85,9 @@ describe('a bootstrap token', () => {
 
   it('ends when an administrator signs in', async () => {
     const token = await newToken()
-    await world.system.write((tx) => enable(world.controller.entities, tx, first))
+    await world.system.write((tx) => enableIdentity(world.controller.entities, tx, first))
     expect(await signIn(ADMIN)).toBe(200)
-    await world.system.write((tx) => disable(world.controller.entities, tx, first, 0))
+    await world.system.write((tx) => disableIdentity(world.controller.entities, tx, first, 0))
 
     await expectWorthless(token)
   })

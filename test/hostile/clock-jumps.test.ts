@@ -48,8 +48,8 @@ const jumps = async (at = world) => {
 }
 /** What the controller does in the background all the time. Returns how many sessions went. */
 const sweep = async () => {
-  await world.controller.auth.sessions.flush(world.system)
-  return world.controller.auth.sessions.sweep(world.system)
+  await world.controller.auth.apiSessions.flush(world.system)
+  return world.controller.auth.apiSessions.sweep(world.system)
 }
 const iso = (time: number) => new Date(time).toISOString()
 /** The same directory, opened again by a process that knows nothing of the one before. */
@@ -70,9 +70,9 @@ describe.each([
     await isAlive(used.token)
     world.clock.set(step)
 
-    const gone = await world.controller.auth.sessions.sweep(world.system)
+    const gone = await world.controller.auth.apiSessions.sweep(world.system)
     const alive = [await isAlive(used.token), await isAlive(unused.token)]
-    await world.controller.auth.sessions.flush(world.system)
+    await world.controller.auth.apiSessions.flush(world.system)
     await restart()
 
     expect([gone, ...alive]).toEqual([0, true, true])

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildApp } from '../../server/app.ts'
 import { hasUsableAdministrator } from '../../src/auth/administrators.ts'
-import { disable } from '../../src/auth/disabling.ts'
+import { disableIdentity } from '../../src/auth/disabling.ts'
 import { findFirstAdministrator } from '../../src/auth/recovery.ts'
 import type { Context, WriteContext } from '../../src/context.ts'
 import { authenticators } from '../../src/resources/authenticators.ts'
@@ -31,7 +31,7 @@ beforeEach(async () => {
   people = await People.in(world)
   last = await people.person({ isAdmin: true })
   const first = await findFirstAdministrator(world.system)
-  await world.system.write((tx) => disable(world.controller.entities, tx, first, 0))
+  await world.system.write((tx) => disableIdentity(world.controller.entities, tx, first, 0))
 })
 afterEach(() => world.close())
 
@@ -169,7 +169,7 @@ describe('of the last two usable administrators', () => {
   const changes: Readonly<Record<string, (tx: WriteContext, person: Person) => Promise<unknown>>> = {
     demoted: async (tx, { id }) =>
       world.controller.entities.update(tx, identities, await get(tx, identities, id), { isAdmin: false }),
-    disabled: (tx, { id }) => disable(world.controller.entities, tx, id, 0),
+    disabled: (tx, { id }) => disableIdentity(world.controller.entities, tx, id, 0),
     deleted: (tx, { id }) => world.controller.entities.removeInTransaction(tx, identities, id),
     'deprived of their credentials': (tx, { authenticatorId }) =>
       world.controller.entities.removeInTransaction(tx, authenticators, authenticatorId),

@@ -56,17 +56,17 @@ describe('a password reset', () => {
   it('ends sessions that began with a certificate of the identity as well', async () => {
     const { person } = await signedIn()
     const { token } = await world.signIn()
-    const sessionId = world.controller.auth.sessions.use(token, world.clock.now())?.id ?? ''
+    const sessionId = world.controller.auth.apiSessions.use(token, world.clock.now())?.id ?? ''
     const byCertificate = await world.system.write(async (tx) => {
-      const identity = world.controller.auth.sessions.get(sessionId)?.identity
+      const identity = world.controller.auth.apiSessions.get(sessionId)?.identity
       if (!identity) throw new Error('the session is not there')
       const common = { authenticatorId: 'a certificate', ipAddress: '127.0.0.1', configTypes: [] }
-      return world.controller.auth.sessions.insert(tx, { ...common, identity: { ...identity, id: person.id } })
+      return world.controller.auth.apiSessions.insert(tx, { ...common, identity: { ...identity, id: person.id } })
     })
 
     await people.manage('PATCH', `/authenticators/${person.authenticatorId}`, { password: 'another password' })
 
-    expect(await statusesOf(world.controller.auth.sessions.deriveToken(byCertificate.id))).toEqual([401])
+    expect(await statusesOf(world.controller.auth.apiSessions.deriveToken(byCertificate.id))).toEqual([401])
   })
 
   it('on the data directory ends the sessions of that administrator', async () => {

@@ -1,5 +1,4 @@
 // Many requests sent at once over one connection: they are served one after the other, and others get their turns between.
-
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 // A caller that loses its rights while its request is under way: what it began must not come about.
 import { request as httpsRequest } from 'node:https'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { disable } from '../../src/auth/disabling.ts'
+import { disableIdentity } from '../../src/auth/disabling.ts'
 import type { Context } from '../../src/context.ts'
 import type { ControllerError } from '../../src/errors.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
@@ -39,7 +39,7 @@ afterAll(() => world.close())
 beforeEach(async () => {
   victim = await people.person({ isAdmin: true })
   token = await people.sessionOf(victim)
-  sessionId = world.controller.auth.sessions.use(token, world.clock.now())?.id ?? ''
+  sessionId = world.controller.auth.apiSessions.use(token, world.clock.now())?.id ?? ''
 })
 
 /** Ways to lose a right, as administrators take it, and the reason that the caller is told. */
@@ -192,7 +192,7 @@ describe('a change that was admitted', () => {
       void (await world.controller.entities.update(tx, identities, await get(tx, identities, victim.id), {
         isAdmin: false,
       })),
-    'is disabled': (tx) => disable(world.controller.entities, tx, victim.id, 0),
+    'is disabled': (tx) => disableIdentity(world.controller.entities, tx, victim.id, 0),
     'is deleted': (tx) => world.controller.entities.removeInTransaction(tx, identities, victim.id),
     'is signed out': (tx) => world.controller.entities.removeInTransaction(tx, apiSessions, sessionId, 'event'),
     'gets a stricter auth policy': async (tx) =>
@@ -267,7 +267,7 @@ describe('a change that was admitted', () => {
     const name = newIdentity().name
 
     await settleInOneCommit(world, () => [
-      world.system.write((tx) => disable(world.controller.entities, tx, other.id, 0)),
+      world.system.write((tx) => disableIdentity(world.controller.entities, tx, other.id, 0)),
       createLate(admitted(), name),
     ])
 

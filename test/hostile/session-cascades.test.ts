@@ -1,6 +1,6 @@
 // Sessions end in great numbers along with something else: nothing secret stays behind, and nobody waits long for it.
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { disable } from '../../src/auth/disabling.ts'
+import { disableIdentity } from '../../src/auth/disabling.ts'
 import { newId, newToken } from '../../src/ids.ts'
 import { resources } from '../../src/resources/index.ts'
 import { sessions } from '../../src/resources/sessions.ts'
@@ -90,10 +90,10 @@ const ends: Readonly<Record<string, (victim: Dialer) => Promise<unknown>>> = {
     Promise.all(tokens.map((token) => world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token }))),
   'the end of idleness': async () => {
     world.clock.advance(31 * MINUTE)
-    await world.controller.auth.sessions.sweep(world.system)
+    await world.controller.auth.apiSessions.sweep(world.system)
     people = await People.in(world)
   },
-  disabling: ({ id }) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
+  disabling: ({ id }) => world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 0)),
   'deleting the identity': ({ id }) => people.manage('DELETE', `/identities/${id}`),
   'deleting the authenticator': ({ authenticatorId }) => people.manage('DELETE', `/authenticators/${authenticatorId}`),
   'an administrator who ends them': async ({ tokens }) => {
@@ -153,7 +153,9 @@ describe('sessions that are ended', () => {
   it('along with their identity are one audit record with their count', async () => {
     const { id } = await dialer(5)
 
-    const records = await audited(() => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)))
+    const records = await audited(() =>
+      world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 0)),
+    )
 
     expect(records.sort()).toEqual(['delete api-sessions 5', 'update identities 1'])
   })
@@ -170,7 +172,7 @@ describe('ending many sessions', () => {
   }
 
   const cascades: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
-    disabling: (id) => world.system.write((tx) => disable(world.controller.entities, tx, id, 0)),
+    disabling: (id) => world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 0)),
     'deleting the identity': (id) => people.manage('DELETE', `/identities/${id}`),
   }
 
@@ -246,7 +248,7 @@ describe('ending many sessions', () => {
     })
 
     world.clock.advance(31 * MINUTE)
-    await world.controller.auth.sessions.sweep(world.system)
+    await world.controller.auth.apiSessions.sweep(world.system)
 
     expect(ended).toEqual([2_000, 2_000, 1_001])
     await world.close()

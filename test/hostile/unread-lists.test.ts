@@ -1,5 +1,4 @@
 // Whoever asks for whole lists and never reads them locks out nobody else.
-
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { services } from '../../src/resources/services.ts'

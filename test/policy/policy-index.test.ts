@@ -226,18 +226,18 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
       const identity = { id: oneOf(IDENTITIES), attributes: some(ATTRIBUTES, 4) }
 
       for (const type of ['Dial', 'Bind'] as const) {
-        const policies = index.servicePoliciesOf(identity, type)
+        const policies = index.findServicePolicies(identity, type)
 
         expect(idsOf(policies)).toEqual(idsOf(plain.servicePoliciesOf(identity, type)))
-        expect(index.servicesGrantedBy(policies).sort()).toEqual(plain.servicesOf(identity, type))
+        expect(index.listGrantedServices(policies).sort()).toEqual(plain.servicesOf(identity, type))
       }
-      expect(index.routersOf(identity).sort()).toEqual(plain.routersOf(identity))
+      expect(index.listRouters(identity).sort()).toEqual(plain.routersOf(identity))
       for (const service of plain.services.values()) {
         const ofService = plain.routersOfService(service)
         const common = plain.routersOf(identity).filter((id) => ofService.includes(id))
 
-        expect(index.routersOfService(service.id).sort()).toEqual(ofService)
-        expect(index.commonRouters(identity, service.id).sort()).toEqual(common)
+        expect(index.listRoutersOfService(service.id).sort()).toEqual(ofService)
+        expect(index.listCommonRouters(identity, service.id).sort()).toEqual(common)
       }
     }
   })
@@ -254,23 +254,23 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
       const { servicePolicies, routerPolicies, serviceRouterPolicies } = plain
 
       for (const service of plain.services.values()) {
-        expect(idsOf(index.servicePoliciesOfService(service.id))).toEqual(
+        expect(idsOf(index.findServicePoliciesOfService(service.id))).toEqual(
           matching(servicePolicies, ({ serviceRoles }) => serviceRoles, service),
         )
-        expect(idsOf(index.serviceEdgeRouterPoliciesOf(service.id))).toEqual(
+        expect(idsOf(index.findServiceEdgeRouterPolicies(service.id))).toEqual(
           matching(serviceRouterPolicies, ({ serviceRoles }) => serviceRoles, service),
         )
       }
       for (const router of plain.routers.values()) {
-        expect(idsOf(index.edgeRouterPoliciesOfRouter(router.id))).toEqual(
+        expect(idsOf(index.findEdgeRouterPoliciesOfRouter(router.id))).toEqual(
           matching(routerPolicies, ({ edgeRouterRoles }) => edgeRouterRoles, router),
         )
-        expect(idsOf(index.serviceEdgeRouterPoliciesOfRouter(router.id))).toEqual(
+        expect(idsOf(index.findServiceEdgeRouterPoliciesOfRouter(router.id))).toEqual(
           matching(serviceRouterPolicies, ({ edgeRouterRoles }) => edgeRouterRoles, router),
         )
       }
       for (const check of plain.checks.values()) {
-        expect(idsOf(index.servicePoliciesOfPostureCheck(check.id))).toEqual(
+        expect(idsOf(index.findServicePoliciesOfPostureCheck(check.id))).toEqual(
           matching(servicePolicies, ({ postureCheckRoles }) => postureCheckRoles, check),
         )
       }
@@ -305,9 +305,9 @@ it('knows nothing of records that do not exist', () => {
     postureCheckRoles: ['#all'],
   })
 
-  expect(index.servicePoliciesOfService('nope')).toEqual([])
-  expect(index.servicePoliciesOfPostureCheck('nope')).toEqual([])
-  expect(index.serviceEdgeRouterPoliciesOf('nope')).toEqual([])
-  expect(index.edgeRouterPoliciesOfRouter('nope')).toEqual([])
-  expect(index.commonRouters({ id: 'i', attributes: [] }, 'nope')).toEqual([])
+  expect(index.findServicePoliciesOfService('nope')).toEqual([])
+  expect(index.findServicePoliciesOfPostureCheck('nope')).toEqual([])
+  expect(index.findServiceEdgeRouterPolicies('nope')).toEqual([])
+  expect(index.findEdgeRouterPoliciesOfRouter('nope')).toEqual([])
+  expect(index.listCommonRouters({ id: 'i', attributes: [] }, 'nope')).toEqual([])
 })

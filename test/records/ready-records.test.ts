@@ -36,14 +36,14 @@ describe('remembered records', () => {
     const { db: _, ...withoutDatabase } = context
     const isRemembered = async (resource: AnyResource, id: string) => {
       try {
-        return (await records.byId(withoutDatabase as typeof context, resource, id)) !== undefined
+        return (await records.findById(withoutDatabase as typeof context, resource, id)) !== undefined
       } catch {
         return false
       }
     }
 
-    for (const id of few) await records.byId(context, services, id)
-    for (const id of many) await records.byId(context, identities, id)
+    for (const id of few) await records.findById(context, services, id)
+    for (const id of many) await records.findById(context, identities, id)
 
     for (const id of few) expect(await isRemembered(services, id)).toBe(true)
     expect(await isRemembered(identities, many.at(-1) ?? '')).toBe(true)
@@ -64,11 +64,11 @@ describe('remembered records', () => {
     const keys = rows.map(({ n }) => n)
 
     const byIds = new RecordCache(world.controller.records, 20_000)
-    for (const id of ids.slice(0, SOME)) await byIds.byId(context, identities, id)
+    for (const id of ids.slice(0, SOME)) await byIds.findById(context, identities, id)
     const byKeys = new RecordCache(world.controller.records, 20_000)
-    await byKeys.byKeys(context, identities, keys.slice(0, SOME))
+    await byKeys.findByKeys(context, identities, keys.slice(0, SOME))
 
-    expect((await byIds.byIds(context, identities, ids)).map(({ id }) => id)).toEqual(ids)
-    expect((await byKeys.byKeys(context, identities, keys)).map(({ n }) => n)).toEqual(keys)
+    expect((await byIds.findByIds(context, identities, ids)).map(({ id }) => id)).toEqual(ids)
+    expect((await byKeys.findByKeys(context, identities, keys)).map(({ n }) => n)).toEqual(keys)
   })
 })

@@ -1,5 +1,4 @@
 // The tables that migrations make are those that the definitions describe.
-
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listSetTables } from '../../src/model/columns.ts'

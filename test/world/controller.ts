@@ -6,7 +6,7 @@ import { buildApp } from '../../server/app.ts'
 import { type Listening, listen } from '../../server/listen.ts'
 import type { AnyOperation } from '../../server/operation.ts'
 import type { LiveState } from '../../src/access/live-state.ts'
-import type { SessionIdentity } from '../../src/auth/live-sessions.ts'
+import type { ApiSessionIdentity } from '../../src/auth/live-api-sessions.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
 import type { Clock } from '../../src/clock.ts'
@@ -133,13 +133,13 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     return system.write(async (tx) => {
       const entity = newEntity(tx, identities, { typeId: 'Default', isAdmin: false, ...values, name })
       await controller.entities.insert(tx, identities, entity)
-      const session = await controller.auth.sessions.insert(tx, {
-        identity: entity as unknown as SessionIdentity,
+      const session = await controller.auth.apiSessions.insert(tx, {
+        identity: entity as unknown as ApiSessionIdentity,
         authenticatorId: 'none',
         ipAddress: '127.0.0.1',
         configTypes: [],
       })
-      return { id: entity.id, token: controller.auth.sessions.deriveToken(session.id) }
+      return { id: entity.id, token: controller.auth.apiSessions.deriveToken(session.id) }
     })
   }
 

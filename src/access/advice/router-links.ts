@@ -57,24 +57,24 @@ export function routerKinds({ access, identity, service }: AdviceQuestion): Rout
       resource: edgeRouterPolicies,
       policyKind: edgeRouterPolicyKind,
       subject: identity,
-      policies: [...index.allEdgeRouterPolicies()].filter(isChangeable),
-      matching: index.edgeRouterPoliciesOf(identity),
-      routerIds: index.routersOf(identity),
+      policies: [...index.listEdgeRouterPolicies()].filter(isChangeablePolicy),
+      matching: index.findEdgeRouterPolicies(identity),
+      routerIds: index.listRouters(identity),
     },
     ofService: {
       link: 'service-edge-router-policy',
       resource: serviceEdgeRouterPolicies,
       policyKind: serviceEdgeRouterPolicyKind,
       subject: service,
-      policies: [...index.allServiceEdgeRouterPolicies()],
-      matching: index.serviceEdgeRouterPoliciesOf(service.id),
-      routerIds: index.routersOfService(service.id),
+      policies: [...index.listServiceEdgeRouterPolicies()],
+      matching: index.findServiceEdgeRouterPolicies(service.id),
+      routerIds: index.listRoutersOfService(service.id),
     },
   }
 }
 
 /** Whether a policy can be changed: not the system policy that lets the identity of a router use that router. */
-function isChangeable({ id, name }: IndexedPolicy): boolean {
+function isChangeablePolicy({ id, name }: IndexedPolicy): boolean {
   return name !== `edge-router-${id}-system`
 }
 
@@ -105,7 +105,7 @@ function decidingPolicies(
 ): DecidingPolicy[] {
   const { index } = access
   return sortByName(matching).flatMap((policy) => {
-    const grantedIds = new Set(index.edgeRoutersMatching(policy.objects))
+    const grantedIds = new Set(index.listMatchingEdgeRouters(policy.objects))
     const edgeRouters = routers.flatMap(({ id, name }) => (grantedIds.has(id) ? [name] : []))
     if (edgeRouters.length === 0) return []
     const { id, name } = policy
@@ -203,7 +203,7 @@ function presence({ access }: AdviceQuestion, routers: readonly AdvisedRouter[])
   const edgeRouters = routers.map(({ id, name, isDisabled, isEnrolled }) => ({
     id,
     name,
-    presence: isDisabled ? 'disabled' : isEnrolled ? live.network.presenceOf(id) : 'not enrolled',
+    presence: isDisabled ? 'disabled' : isEnrolled ? live.network.getPresence(id) : 'not enrolled',
   }))
   const named = (wanted: string) => edgeRouters.flatMap((router) => (router.presence === wanted ? [router.name] : []))
   const link = { link: 'common-router', edgeRouters } as const
@@ -220,9 +220,9 @@ function presence({ access }: AdviceQuestion, routers: readonly AdvisedRouter[])
   }
   const message = `none of the common edge routers is online: ${toSentenceList(edgeRouters.map((router) => `${router.name} (${router.presence})`))}`
   const disabled = routers.find(({ isDisabled, isEnrolled }) => isDisabled && isEnrolled)
-  return { ...link, outcome: 'failed', message, ...(disabled ? { remedy: enable(disabled) } : {}) }
+  return { ...link, outcome: 'failed', message, ...(disabled ? { remedy: makeEnablingRemedy(disabled) } : {}) }
 }
 
-function enable({ id, name }: AdvisedRouter): Remedy {
+function makeEnablingRemedy({ id, name }: AdvisedRouter): Remedy {
   return { operation: 'update', resource: 'edge-routers', record: { id, name }, values: { disabled: false } }
 }

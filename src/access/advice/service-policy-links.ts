@@ -38,7 +38,7 @@ export async function servicePolicyLink(question: AdviceQuestion): Promise<Link>
     )
     return { link: 'service-policy', outcome: 'passed', message: toSentenceList(words), policies }
   }
-  const miss = findNearestMiss(access.index.allServicePolicies(type), identity, [service])
+  const miss = findNearestMiss(access.index.listServicePolicies(type), identity, [service])
   const remedy = (miss && closeMiss(servicePolicyKind, miss, identity, service)) ?? (await newPolicy(question))
   return {
     link: 'service-policy',

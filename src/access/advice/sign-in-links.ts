@@ -1,5 +1,6 @@
 // The links about who asks: the identity may sign in, and its auth policy can be met.
 import { X509Certificate } from 'node:crypto'
+import { listAuthenticatorIds } from '../../auth/credentials.ts'
 import { isDisabled } from '../../auth/disabling.ts'
 import { toIsoTime } from '../../clock.ts'
 import { isWithinDates } from '../../pki/certificates.ts'
@@ -122,12 +123,7 @@ async function newEnrollment({ context, authPolicies, identity }: AdviceQuestion
     return { operation: 'refresh', resource: 'enrollments', record: { id: expired.id }, values: { expiresAt } }
   }
   // One that has a certificate already would have to lose it first.
-  const { length } = await db
-    .selectFrom('authenticators')
-    .select('id')
-    .where('identityId', '=', identity.id)
-    .where('method', '=', 'cert')
-    .execute()
+  const { length } = await listAuthenticatorIds(db, identity.id, 'cert')
   if (length > 0) return undefined
   return {
     operation: 'create',

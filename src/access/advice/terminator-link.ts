@@ -43,7 +43,7 @@ export async function terminatorLink({ context, access, service }: AdviceQuestio
 
   /** Nothing is reached behind a router that is not there. */
   function healthOf(known: Evidence, routerId: string): Evidence {
-    const presence = live.network.presenceOf(routerId)
+    const presence = live.network.getPresence(routerId)
     if (presence === 'offline') return 'failing'
     return presence === 'unknown' ? 'unknown' : known
   }

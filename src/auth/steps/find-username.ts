@@ -1,5 +1,4 @@
 // Password: finds the authenticator of the username. An unknown username is not refused yet, so that timing is the same.
-
 import { findByUsername } from '../credentials.ts'
 import type { Step } from '../sign-in-attempt.ts'
 import { foldUsername } from '../usernames.ts'

@@ -1,5 +1,4 @@
 // Every method: requires that the auth policy of the identity allows the method.
-
 import type { AuthPolicy } from '../auth-policies.ts'
 import { AuthenticationError, type Method } from '../authentication-methods.ts'
 import type { Step } from '../sign-in-attempt.ts'

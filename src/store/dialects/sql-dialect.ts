@@ -41,6 +41,6 @@ export interface SqlDialectAdapter {
 
 /** The words of the database behind a handle. */
 // biome-ignore lint/suspicious/noExplicitAny: handles of any database type
-export function sqlDialect(db: Kysely<any>): SqlDialect {
+export function getSqlDialect(db: Kysely<any>): SqlDialect {
   return (db.getExecutor().adapter as unknown as SqlDialectAdapter).sqlDialect
 }

@@ -6,7 +6,7 @@ import type { SqliteDatabase } from './connection.ts'
 export class CostExceededError extends Error {
   constructor() {
     super('the statement cost more than it may')
-    this.name = 'CostExceeded'
+    this.name = 'CostExceededError'
   }
 }
 
@@ -23,7 +23,7 @@ export class CostGuard {
     })
   }
 
-  /** Runs statements that may cost so many units together. @throws CostExceeded */
+  /** Runs statements that may cost so many units together. @throws CostExceededError */
   withinUnits<T>(units: number, run: () => T): T {
     this.#unitsLeft = units
     try {
@@ -33,7 +33,7 @@ export class CostGuard {
     }
   }
 
-  /** Runs statements that may take so long together. @throws CostExceeded */
+  /** Runs statements that may take so long together. @throws CostExceededError */
   withinTime<T>(timeoutMs: number, run: () => T): T {
     this.#deadline = performance.now() + timeoutMs
     try {

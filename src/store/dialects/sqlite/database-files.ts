@@ -16,7 +16,7 @@ interface FileIdentity {
 export class DatabaseFileLostError extends Error {
   constructor(path: string) {
     super(`${path} was deleted or replaced while it was open: restore it, then restart the controller`)
-    this.name = 'DatabaseFileLost'
+    this.name = 'DatabaseFileLostError'
   }
 }
 
@@ -28,14 +28,14 @@ export class DatabaseFiles {
 
   /** @param file of a database that is open */
   constructor(file: string) {
-    this.#identities = ENDINGS.map((end) => identify(file + end))
+    this.#identities = ENDINGS.map((end) => identifyFile(file + end))
     const lock = join(dirname(file), LOCK_FILE)
-    this.#lock = existsSync(lock) ? identify(lock) : undefined
+    this.#lock = existsSync(lock) ? identifyFile(lock) : undefined
   }
 
   /**
    * A file that comes back does not help: what was committed meanwhile is in the other one.
-   * @throws DatabaseFileLost if a file was deleted or replaced, at any time since it was opened
+   * @throws DatabaseFileLostError if a file was deleted or replaced, at any time since it was opened
    */
   requirePresent(): void {
     if (this.#error === undefined) this.#require(this.#identities)
@@ -44,7 +44,7 @@ export class DatabaseFiles {
 
   /**
    * To be asked when another process has written: without the file of its lock, a directory can be locked twice.
-   * @throws DatabaseFileLost if that file was deleted or replaced
+   * @throws DatabaseFileLostError if that file was deleted or replaced
    */
   requireLock(): void {
     if (this.#lock) this.#require([this.#lock])
@@ -52,17 +52,17 @@ export class DatabaseFiles {
   }
 
   #require(files: readonly FileIdentity[]): void {
-    const missing = files.find((file) => !isPresent(file))
+    const missing = files.find((file) => !isSameFile(file))
     if (missing) this.#error = new DatabaseFileLostError(missing.path)
   }
 }
 
-function identify(path: string): FileIdentity {
+function identifyFile(path: string): FileIdentity {
   const { dev, ino } = statSync(path)
   return { path, dev, ino }
 }
 
-function isPresent({ path, dev, ino }: FileIdentity): boolean {
+function isSameFile({ path, dev, ino }: FileIdentity): boolean {
   try {
     const stats = statSync(path, { throwIfNoEntry: false })
     return stats?.ino === ino && stats.dev === dev

@@ -9,14 +9,14 @@ import { isBusy } from './sqlite-errors.ts'
 export class DirectoryLockedError extends Error {
   constructor(directory: string) {
     super(`another controller, or an offline command, works on ${directory}`)
-    this.name = 'DirectoryLocked'
+    this.name = 'DirectoryLockedError'
   }
 }
 
 /**
  * Takes the lock of a directory, and closes its files to other accounts. Returns what lets go of the lock.
  * @param onClosed is told of each path that other accounts had rights to
- * @throws DirectoryLocked if another process holds it, DataDirectoryError if it cannot be taken for any other reason
+ * @throws DirectoryLockedError if another process holds it, DataDirectoryError if it cannot be taken for any other reason
  */
 export function lockDirectory(directory: string, onClosed: (path: string) => void = () => {}): () => void {
   return runAsOwner(directory, () => {

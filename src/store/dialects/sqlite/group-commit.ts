@@ -246,7 +246,7 @@ export class GroupCommit {
   }
 
   /** Runs one body in its savepoint. */
-  async #runBody(job: Job, tables: Set<string>, earlier: readonly Change[]): Promise<Outcome> {
+  async #runBody(job: Job, tables: Set<string>, earlierChanges: readonly Change[]): Promise<Outcome> {
     const mark = this.#audit.mark()
     const changes: Change[] = []
     const handle = openQueryHandle(this.#statements)
@@ -256,7 +256,7 @@ export class GroupCommit {
       const value = await this.#rejectNonQueryAwait(async () => {
         const result = await job.body({
           db: handle.db,
-          groupChanges: earlier,
+          earlierChanges,
           record: (change) => changes.push(change),
         })
         await this.#audit.append(handle.db, changes, job.origin)

@@ -29,7 +29,7 @@ export interface CheckedFiles {
 
 /**
  * Reads the whole database: its pages, its references, and whether its audit is one unbroken chain.
- * @throws DirectoryLocked, DataDirectoryError
+ * @throws DirectoryLockedError, DataDirectoryError
  */
 export function checkDatabase(directory: string, files: CheckedFiles): CheckReport {
   const unlock = lockDirectory(directory)
@@ -84,7 +84,7 @@ function verifyAuditChain(connection: SqliteDatabase, sealer: AuditSealer): Chai
 /**
  * Runs what has not run yet, or with `isTrial` runs it on a copy that is thrown away.
  * @returns the names of the migrations
- * @throws DirectoryLocked, DataDirectoryError, and what a migration says that fails
+ * @throws DirectoryLockedError, DataDirectoryError, and what a migration says that fails
  */
 export async function migrateDatabase(
   directory: string,

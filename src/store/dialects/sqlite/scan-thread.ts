@@ -2,6 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { openExistingForReading, type SqliteDatabase } from './connection.ts'
 import { CostExceededError, CostGuard } from './cost-guard.ts'
+import { takeRows } from './take-rows.ts'
 
 /** What the thread is asked for. A cursor keeps one state of the database for all of its rows. */
 export type ScanRequest =
@@ -66,13 +67,7 @@ function readRows(cursor: number, count: number): readonly unknown[] {
   const { rows } = cursors.get(cursor) ?? {}
   // A thread that started after a failure does not have the cursors of the one that failed.
   if (!rows) throw Object.assign(new Error('the cursor is not open'), { code: 'SQLITE_IOERR' })
-  const batch: unknown[] = []
-  while (batch.length < count) {
-    const next = rows.next()
-    if (next.done) break
-    batch.push(next.value)
-  }
-  return batch
+  return takeRows(rows, count)
 }
 
 function closeCursor(cursor: number): void {

@@ -1,4 +1,4 @@
-// SQLite's way of saying what `dialect.ts` names.
+// SQLite's way of saying what `sql-dialect.ts` names.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { SqlDialect } from '../sql-dialect.ts'
 

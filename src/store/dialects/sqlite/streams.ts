@@ -8,6 +8,7 @@ import type { DatabaseFiles } from './database-files.ts'
 import { toBindable } from './executor.ts'
 import type { Cursor, Scans } from './scans.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
+import { takeRows } from './take-rows.ts'
 
 // While a stream is open the log of the database grows, and starts over only once it is closed. Administrators have places
 // of their own, which no other reader can take.
@@ -28,7 +29,7 @@ const MIN_IDLE_BEFORE_EVICTION_MS = 1_000
 export class StreamTimeoutError extends Error {
   constructor(reason: string) {
     super(`a stream was cut: ${reason}`)
-    this.name = 'StreamTimeout'
+    this.name = 'StreamTimeoutError'
   }
 }
 
@@ -70,7 +71,7 @@ export class Streams {
   /**
    * The rows of a query, on the state of the database at the first of them. The connection is given back at the end, when
    * the consumer leaves, when it does not ask for a row for too long, and when time is up.
-   * @throws SERVER_TOO_MANY_REQUESTS if the reader has too many streams open, or all readers together, StreamTimeout if this
+   * @throws SERVER_TOO_MANY_REQUESTS if the reader has too many streams open, or all readers together, StreamTimeoutError if this
    * one was cut, STORAGE_UNAVAILABLE if the database cannot be read, and as `Scans.rows` does
    */
   async *rows<Row>(query: CompiledQuery<Row>, options: StreamOptions): AsyncGenerator<Row> {
@@ -139,13 +140,7 @@ export class Streams {
     return {
       next(count) {
         rows ??= connection.prepare(sql).iterate(toBindable(parameters))
-        const batch: unknown[] = []
-        while (batch.length < count) {
-          const next = rows.next()
-          if (next.done) break
-          batch.push(next.value)
-        }
-        return batch
+        return takeRows(rows, count)
       },
       close: () => {
         rows?.return?.()

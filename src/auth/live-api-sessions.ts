@@ -2,7 +2,7 @@
 import type { Instant } from '../clock.ts'
 
 /** The fields of an identity that every request needs; all sessions of the identity share one object. */
-export interface SessionIdentity {
+export interface ApiSessionIdentity {
   readonly id: string
   name: string
   isAdmin: boolean
@@ -10,11 +10,11 @@ export interface SessionIdentity {
   roleAttributes: readonly string[]
 }
 
-export interface LiveSession {
+export interface LiveApiSession {
   readonly id: string
   /** SHA-256 of the token, base64url. */
   readonly tokenHash: string
-  readonly identity: SessionIdentity
+  readonly identity: ApiSessionIdentity
   readonly createdAt: Instant
   readonly configTypes: readonly string[]
   /** The second factor, as `second-factors.ts` reads it. */
@@ -26,10 +26,10 @@ export interface LiveSession {
 }
 
 /** The members of a session that change when it passes a second factor. */
-export type TotpProgress = Pick<LiveSession, 'owesTotp' | 'isTotpComplete' | 'mfaPassedAt'>
+export type TotpProgress = Pick<LiveApiSession, 'owesTotp' | 'isTotpComplete' | 'mfaPassedAt'>
 
 /** An identity with the number of its sessions; it is removed with the last one. */
-type CountedIdentity = SessionIdentity & { sessions: number }
+type CountedIdentity = ApiSessionIdentity & { sessions: number }
 
 // Most sessions request no config types, or all.
 const NO_TYPES: readonly string[] = []
@@ -41,16 +41,16 @@ export function internConfigTypes(configTypes: readonly string[]): readonly stri
   return configTypes.length === 1 && configTypes[0] === 'all' ? ALL_TYPES : configTypes
 }
 
-export class LiveSessions {
-  readonly #byHash = new Map<string, LiveSession>()
-  readonly #byId = new Map<string, LiveSession>()
+export class LiveApiSessions {
+  readonly #byHash = new Map<string, LiveApiSession>()
+  readonly #byId = new Map<string, LiveApiSession>()
   readonly #identities = new Map<string, CountedIdentity>()
 
-  findByTokenHash(tokenHash: string): LiveSession | undefined {
+  findByTokenHash(tokenHash: string): LiveApiSession | undefined {
     return this.#byHash.get(tokenHash)
   }
 
-  get(id: string): LiveSession | undefined {
+  get(id: string): LiveApiSession | undefined {
     return this.#byId.get(id)
   }
 
@@ -58,12 +58,12 @@ export class LiveSessions {
     return this.#byId.size
   }
 
-  all(): Iterable<LiveSession> {
+  all(): Iterable<LiveApiSession> {
     return this.#byId.values()
   }
 
   /** Adds a session. Returns the stored object. */
-  add(session: LiveSession): LiveSession {
+  add(session: LiveApiSession): LiveApiSession {
     const identity = this.#internIdentity(session.identity)
     identity.sessions += 1
     const shared = { ...session, identity }
@@ -72,7 +72,7 @@ export class LiveSessions {
     return shared
   }
 
-  #internIdentity({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): CountedIdentity {
+  #internIdentity({ id, name, isAdmin, authPolicyId, roleAttributes }: ApiSessionIdentity): CountedIdentity {
     let identity = this.#identities.get(id)
     if (!identity) {
       // Member by member, because an object made by spreading takes five times the memory.
@@ -100,7 +100,7 @@ export class LiveSessions {
   }
 
   /** Updates the shared identity of its sessions. */
-  update({ id, name, isAdmin, authPolicyId, roleAttributes }: SessionIdentity): void {
+  update({ id, name, isAdmin, authPolicyId, roleAttributes }: ApiSessionIdentity): void {
     const identity = this.#identities.get(id)
     if (identity) Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes })
   }

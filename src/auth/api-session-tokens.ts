@@ -5,7 +5,7 @@ import { loadOrCreateKey } from '../pki/files.ts'
 /** The length of the key, in bytes. */
 export const SESSION_TOKEN_KEY_BYTES = 32
 
-export class SessionTokens {
+export class ApiSessionTokens {
   readonly #key: Buffer
 
   constructor(key: Buffer) {
@@ -13,8 +13,8 @@ export class SessionTokens {
   }
 
   /** Loads the key of a data directory; creates it at the first start. */
-  static open(file: string): SessionTokens {
-    return new SessionTokens(loadOrCreateKey(file, SESSION_TOKEN_KEY_BYTES))
+  static open(file: string): ApiSessionTokens {
+    return new ApiSessionTokens(loadOrCreateKey(file, SESSION_TOKEN_KEY_BYTES))
   }
 
   /** The token of a session: a version 4 UUID whose random bits come from HMAC-SHA-256 of the session's id. */
