@@ -10,6 +10,7 @@ import { Enroll } from './enroll.ts'
 import { Init } from './init.ts'
 import { Login } from './login.ts'
 import { Logout } from './logout.ts'
+import { pkiRotate } from './pki-rotate.ts'
 import { policyAdvise } from './policy-advise.ts'
 import { policyImpact } from './policy-impact.ts'
 import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
@@ -26,6 +27,7 @@ const HAND_WRITTEN = {
   'profile:list': ProfileList,
   'profile:use': ProfileUse,
   'profile:delete': ProfileDelete,
+  'pki:rotate': pkiRotate,
   'policy:advise': policyAdvise,
   'policy:impact': policyImpact,
   api: apiRequest,

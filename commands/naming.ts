@@ -8,6 +8,9 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   listRoot: 'version',
   adviseOnPolicies: 'policy:advise',
   judgePolicyImpact: 'policy:impact',
+  rotateIntermediate: 'pki:rotate',
+  rotateRoot: 'pki:rotate',
+  finishRootRotation: 'pki:rotate',
   // The same operations at a second path.
   updateControllerSetting: 'controller-setting:replace',
   patchControllerSetting: 'controller-setting:update',

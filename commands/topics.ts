@@ -11,6 +11,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   db: 'The database in a data directory, while no controller runs on it.',
   mfa: 'Your own second factor.',
   'network-jwt': 'Tokens with which clients find and trust the network.',
+  pki: "The controller's own certificates: renewal and rotation.",
   policy: 'Who can reach what, and why.',
   profile: 'The controllers that you work with.',
   spec: 'The documents that describe the APIs.',

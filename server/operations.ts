@@ -23,6 +23,7 @@ import { sessionCertificateOperations } from './client-api/session-certificates.
 import { apiSessionOperations } from './management-api/api-sessions.ts'
 import { auditOperations } from './management-api/audit.ts'
 import { authenticatorOperations } from './management-api/authenticators.ts'
+import { certificateOperations } from './management-api/certificates.ts'
 import { controllerSettingOperations } from './management-api/controller-settings.ts'
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
@@ -80,6 +81,7 @@ export const operations: readonly AnyOperation[] = [
   ...apiSessionOperations,
   ...auditOperations,
   ...authenticatorOperations,
+  ...certificateOperations,
   ...enrollmentOperations,
   ...resources.flatMap((resource) => makeResourceOperations(resource, differences[resource.plural])),
 ]

@@ -5,6 +5,7 @@ import type { Auth } from './auth/auth.ts'
 import { AuthPolicyBehavior } from './auth/auth-policy-behavior.ts'
 import { AuthenticatorBehavior } from './auth/authenticator-behavior.ts'
 import type { Behaviors } from './behavior.ts'
+import type { CertificateBehavior } from './certificates/certificate-behavior.ts'
 import { ConfigBehavior } from './configs/config-behavior.ts'
 import { ConfigTypeBehavior } from './configs/config-type-behavior.ts'
 import { ControllerBehavior } from './controllers/controller-behavior.ts'
@@ -17,6 +18,7 @@ import type { ReferenceCache } from './records/reference-cache.ts'
 import { apiSessions as apiSessionRecords } from './resources/api-sessions.ts'
 import { authPolicies } from './resources/auth-policies.ts'
 import { authenticators } from './resources/authenticators.ts'
+import { certificates } from './resources/certificates.ts'
 import { configTypes } from './resources/config-types.ts'
 import { configs } from './resources/configs.ts'
 import { controllerSettings } from './resources/controller-settings.ts'
@@ -42,6 +44,7 @@ import { SessionBehavior } from './sessions/session-behavior.ts'
 export interface BehaviorCollaborators {
   readonly access: Access
   readonly auth: Pick<Auth, 'apiSessions' | 'clientTrust' | 'extensionRequests' | 'passwords' | 'policies'>
+  readonly certificateBehavior: CertificateBehavior
   readonly enrollments: EnrollmentIssuer
   readonly membership: ControllerMembership
   readonly references: ReferenceCache
@@ -54,7 +57,7 @@ export interface BehaviorCollaborators {
 
 /** @throws Error if a resource declares what no behavior provides */
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollaborators): void {
-  const { access, auth, enrollments, membership, references, routers } = parts
+  const { access, auth, certificateBehavior, enrollments, membership, references, routers } = parts
   const { apiSessions, clientTrust, extensionRequests, passwords, policies } = auth
   const { network, provisioner, usable: usableRouters } = routers
   const { scopes } = access
@@ -62,6 +65,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
   behaviors.register(apiSessionRecords, new ApiSessionBehavior(apiSessions, policies, extensionRequests))
   behaviors.register(authenticators, new AuthenticatorBehavior({ apiSessions, passwords, clientTrust }))
   behaviors.register(authPolicies, new AuthPolicyBehavior())
+  behaviors.register(certificates, certificateBehavior)
   behaviors.register(configTypes, new ConfigTypeBehavior(schemas))
   behaviors.register(configs, new ConfigBehavior(schemas))
   behaviors.register(controllers, new ControllerBehavior(membership))

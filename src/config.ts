@@ -55,6 +55,11 @@ const settings = {
   ),
   'enrollment.identity': durationSetting('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
   'enrollment.router': durationSetting('180m', 'How long the enrollment token of a new router can be used.', '5m'),
+  'certificates.warnBefore': durationSetting(
+    '30d',
+    'How long before its end a certificate is reported in the log, once a day: those of the controller, of identities, routers, authorities and signers.',
+    '1d',
+  ),
   'audit.retention': {
     explain:
       'How long audit records are kept: a duration such as 365d, or forever. Older ones are cut off the old end, which is audited too.',

@@ -8,7 +8,10 @@ import { type Auth, createAuth } from './auth/auth.ts'
 import { requireSameRights } from './auth/callers.ts'
 import { Behaviors } from './behavior.ts'
 import { registerBehaviors } from './behaviors.ts'
+import { CertificateBehavior } from './certificates/certificate-behavior.ts'
+import { updateInventory } from './certificates/inventory.ts'
 import { OwnCertificates } from './certificates/own-certificates.ts'
+import { RootReceipts } from './certificates/root-receipts.ts'
 import { CertificateUpkeep } from './certificates/upkeep.ts'
 import type { Clock, Instant } from './clock.ts'
 import { reportStartInPast } from './clock-jumps.ts'
@@ -68,6 +71,7 @@ export interface Records {
 /** The care for certificates. */
 export interface Certificates {
   readonly own: OwnCertificates
+  readonly receipts: RootReceipts
   readonly upkeep: CertificateUpkeep
 }
 
@@ -158,20 +162,26 @@ async function assemble(
   )
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
-  const own = new OwnCertificates({ authority, config, membership })
+  const receipts = new RootReceipts(authority)
+  const own = new OwnCertificates({ authority, config, entities, membership, receipts })
+  const certificateBehavior = new CertificateBehavior(references, membership)
   const routers: Routers = {
     provisioner: new RouterProvisioner(entities, config),
     usable: new UsableRouters(access, live.network),
     network: live.network,
     traces: new Traces(),
   }
-  registerBehaviors(behaviors, { access, auth, enrollments, membership, references, routers })
+  registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
   // In this order: whether the caller may at all comes first, and sessions end for what is certain to commit.
   const contexts = new Contexts(store, clock, [
     { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges) },
     { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },
     { after: (tx, earlierChanges, ownChanges) => revokeSessions(access, tx, earlierChanges, ownChanges) },
+    { after: (tx, _earlierChanges, ownChanges) => updateInventory(entities, tx, ownChanges) },
+    { after: (tx, _earlierChanges, ownChanges) => receipts.follow(tx, ownChanges) },
   ])
+  const warnBeforeMs = config['certificates.warnBefore']
+  const upkeep = new CertificateUpkeep({ authority, own, behavior: certificateBehavior, log, warnBeforeMs })
   return {
     config,
     clock,
@@ -182,7 +192,7 @@ async function assemble(
     entities,
     records,
     authority,
-    certificates: { own, upkeep: new CertificateUpkeep(own, log) },
+    certificates: { own, receipts, upkeep },
     auth,
     enrollments,
     access,

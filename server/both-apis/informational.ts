@@ -1,12 +1,16 @@
 // What anyone may know of this controller: its version, its documents, the authorities it is recognised by.
+import type { X509Certificate } from 'node:crypto'
+import { findByCertificate } from '../../src/auth/credentials.ts'
 import { toIsoTime } from '../../src/clock.ts'
 import { type Api, getAdvertisedAddress } from '../../src/config.ts'
+import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { notFoundError } from '../../src/errors.ts'
+import { computeFingerprint256 } from '../../src/pki/certificates.ts'
 import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { anyObject, links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { BASE_PATHS } from '../mount-points.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { dataResponse, document, rawResponse } from '../responses.ts'
 import { version } from '../version.ts'
 
@@ -62,6 +66,29 @@ function requireSpecId(id: string | undefined): (typeof SPECS)[number] {
   const document = SPECS.find((spec) => spec === id)
   if (!document) throw notFoundError('API document', id ?? '')
   return document
+}
+
+/** While the root is being replaced: stores who fetches the bundle, known by API session or by client certificate. */
+async function recordBundleFetch({ controller, context, certificates }: Call): Promise<void> {
+  const { authority, certificates: parts, contexts, log } = controller
+  if (!authority.previousRoot) return
+  try {
+    const holderId = await findBundleHolder(context, certificates[0])
+    if (holderId) await parts.receipts.record(contexts.create({ kind: 'system' }), holderId)
+  } catch (error) {
+    // The bundle is sent anyway. The client remains listed among those without the new root.
+    log.warn({ err: error }, 'it could not be stored who fetched the new root')
+  }
+}
+
+async function findBundleHolder(
+  { caller, db }: Context,
+  certificate: X509Certificate | undefined,
+): Promise<string | undefined> {
+  if (caller.kind === 'identity') return caller.identityId
+  if (!certificate) return undefined
+  const [authenticator] = await findByCertificate(db, computeFingerprint256(certificate))
+  return authenticator?.identityId
 }
 
 /** @param getDocument the OpenAPI document of an API, as JSON text */
@@ -137,9 +164,11 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     access: { public: 'an enrolling client must be able to trust the controller before anyone knows it' },
     returns: { kind: 'raw', contentType: 'application/pkcs7-mime' },
     hasOneForm: true,
-    run: ({ controller }) =>
-      rawResponse('application/pkcs7-mime', encodeCertificateStore(controller.authority.bundle), {
+    async run(call) {
+      await recordBundleFetch(call)
+      return rawResponse('application/pkcs7-mime', encodeCertificateStore(call.controller.authority.bundle), {
         'content-transfer-encoding': 'base64',
-      }),
+      })
+    },
   }),
 ]

@@ -1,5 +1,5 @@
 // Writes and reads DER (ITU-T X.690), as far as certificates need it.
-import { type Instant, toIsoTime } from '../clock.ts'
+import { type Instant, parseTime, toIsoTime } from '../clock.ts'
 
 const BOOLEAN = 0x01
 const INTEGER = 0x02
@@ -157,6 +157,20 @@ export class DerReader {
       value = 0
     }
     return parts.join('.')
+  }
+
+  /** The next element, which must be a UTCTime or a GeneralizedTime in the form of RFC 5280 §4.1.2.5. */
+  time(): Instant {
+    const { tag, content } = this.next()
+    const text = content.toString('latin1')
+    // RFC 5280 §4.1.2.5.1: two digits of a year are those of 1950 to 2049.
+    const digits = tag === UTC_TIME ? `${text < '50' ? '20' : '19'}${text}` : text
+    const [, ...parts] = /^(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})Z$/.exec(digits) ?? []
+    const [year, month, day, hour, minute, second] = parts
+    const instant = parseTime(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
+    if ((tag !== UTC_TIME && tag !== GENERALIZED_TIME) || instant === undefined)
+      throw new DerError('a time was expected')
+    return instant
   }
 
   /** The next element, which must be a BIT STRING of whole bytes. */

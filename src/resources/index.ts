@@ -2,6 +2,7 @@
 import { apiSessions } from './api-sessions.ts'
 import { authPolicies } from './auth-policies.ts'
 import { authenticators } from './authenticators.ts'
+import { certificates } from './certificates.ts'
 import { configTypes } from './config-types.ts'
 import { configs } from './configs.ts'
 import { controllerSettings } from './controller-settings.ts'
@@ -40,6 +41,7 @@ export const resources = [
   enrollments,
   apiSessions,
   sessionCertificates,
+  certificates,
   sessions,
   postureCheckTypes,
   postureChecks,

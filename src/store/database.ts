@@ -46,6 +46,15 @@ export interface AuditTable extends SealedFields {
   hash: string
 }
 
+/** Who has fetched the new root while it replaces another one; see `certificates/root-receipts.ts`. */
+interface RootReceiptTable {
+  holderId: string
+  /** SHA-256 of the root, lower-case hex. */
+  fingerprint: string
+  fetchedAt: number
+}
+
 export interface Database extends EntityTables, SetTables {
   audit_records: AuditTable
+  root_receipts: RootReceiptTable
 }

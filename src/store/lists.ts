@@ -21,6 +21,7 @@ export type Restriction =
   | Scope
   | { readonly field: string; readonly equals: string | number }
   | { readonly field: string; readonly contains: string }
+  | { readonly field: string; readonly atMost: number }
 
 /** The part of a list that a response shows, and the total. */
 export interface Window {
@@ -250,6 +251,8 @@ async function toConditions(
   if ('sides' in restriction) return selectorsCondition(store, context, resource, restriction.sides, tables, hint)
   if ('equals' in restriction)
     return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
+  if ('atMost' in restriction)
+    return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} <= ${restriction.atMost}`
   const table = toSetTableName(resource, restriction.field)
   tables.add(table)
   return sql<SqlBool>`${sql.ref(`${resource.table}.n`)} in (select n from ${sql.table(table)} where value = ${restriction.contains})`

@@ -230,6 +230,20 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     { references: { apiSessionId: 'api_sessions' } },
   )
   await records(
+    'certificates',
+    [
+      ['kind', 'text'],
+      ['subject', 'text'],
+      ['fingerprint', 'text'],
+      ['notBefore', 'integer'],
+      ['notAfter', 'integer'],
+      ['isCurrent', 'integer'],
+      ['holderId', 'text', 'null'],
+      ['sourceId', 'text'],
+    ],
+    { indexes: ['notAfter', 'sourceId'] },
+  )
+  await records(
     'sessions',
     [
       ['apiSessionId', 'text'],
@@ -318,6 +332,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     { unique: [['controllerId']], references: { controllerId: 'controllers' } },
   )
   await auditTable(db)
+  await receiptTable(db)
 }
 
 /** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
@@ -356,6 +371,17 @@ async function setTable(db: Kysely<unknown>, table: string, set: string): Promis
     .addColumn('value', 'text', (column) => column.notNull())
     .addColumn('n', 'integer', (column) => column.notNull())
     .addPrimaryKeyConstraint(`${table}_${set}_key`, ['value', 'n'])
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
+}
+
+/** One row for each holder that knows the new root. No foreign keys: holders are identities and routers. */
+async function receiptTable(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('root_receipts')
+    .addColumn('holderId', 'text', (column) => column.primaryKey())
+    .addColumn('fingerprint', 'text', (column) => column.notNull())
+    .addColumn('fetchedAt', 'integer', (column) => column.notNull())
     .modifyEnd(sql`strict, without rowid`)
     .execute()
 }
