@@ -9,7 +9,7 @@ import { f } from '../../src/schema/fields.ts'
 import { objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { respondWithList, respondWithRecord } from '../resource-operations.ts'
+import { respondWithList } from '../resource-operations.ts'
 import { dataResponse, emptyResponse } from '../responses.ts'
 
 const COMMON = { apis: ['management'], isOwn: true } as const
@@ -64,17 +64,6 @@ export const certificateOperations: readonly AnyOperation[] = [
       const restriction = { field: 'notAfter', atMost: call.context.clock.now() + readDuration(String(expiring)) }
       return respondWithList({ ...call, query: { sort: 'notAfter', ...query } }, certificates, [restriction])
     },
-  }),
-  defineOperation({
-    ...COMMON,
-    id: 'detailCertificate',
-    topic: certificates.plural,
-    method: 'GET',
-    path: '/controller/certificates/:id',
-    summary: 'Shows one certificate of the inventory.',
-    access: READ,
-    returns: { kind: 'record', resource: certificates.plural },
-    run: (call) => respondWithRecord(call, certificates, call.params.id),
   }),
   defineOperation({
     ...COMMON,

@@ -47,10 +47,10 @@ export class EnrollmentIssuer {
     this.#config = config
     this.#authority = authority
     // They name the certificate that the controller has no longer.
-    authority.onChange(() => this.#forgetJwts())
+    authority.onChange(() => this.#evictJwts())
   }
 
-  #forgetJwts(): void {
+  #evictJwts(): void {
     this.#jwts.clear()
     this.#networkJwt = undefined
   }

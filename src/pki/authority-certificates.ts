@@ -105,8 +105,7 @@ export function isServerCertificateDue(
 ): boolean {
   if (!server.checkIssued(intermediate) || !server.verify(intermediate.publicKey)) return true
   if (!hosts.every((host) => (isIP(host) ? server.checkIP(host) : server.checkHost(host)))) return true
-  // If it is not valid yet, the clock is behind: a new certificate would expire long before it should.
-  if (readNotBefore(server) > now) return false
+  if (readNotBefore(server) > now) return wasClockAhead(intermediate, now)
   // Only a clock that was ahead issues a certificate that ends so late.
   if (readNotAfter(server) > now + LIFETIME_MS.server + DAY_MS) return true
   return isEnding(server, intermediate, LIFETIME_MS.server, now)
@@ -115,7 +114,16 @@ export function isServerCertificateDue(
 /** Whether the intermediate must be replaced: it is in the last third of its life, or an earlier root issued it. */
 export function isIntermediateDue(intermediate: X509Certificate, root: X509Certificate, now: Instant): boolean {
   if (!intermediate.checkIssued(root) || !intermediate.verify(root.publicKey)) return true
-  return readNotBefore(intermediate) <= now && isEnding(intermediate, root, LIFETIME_MS.intermediate, now)
+  if (readNotBefore(intermediate) > now) return wasClockAhead(root, now)
+  return isEnding(intermediate, root, LIFETIME_MS.intermediate, now)
+}
+
+/**
+ * Why a certificate is not valid yet: if its issuer is valid, the clock was ahead when it was issued, and another one is
+ * required. Otherwise the clock is behind now, and a new one would expire long before it should.
+ */
+function wasClockAhead(issuer: X509Certificate, now: Instant): boolean {
+  return readNotBefore(issuer) <= now
 }
 
 /** Whether an operator should replace the root: it is in the last third of its life. */

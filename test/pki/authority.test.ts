@@ -85,6 +85,14 @@ describe('a renewal of the server certificate', () => {
     expect(readNotAfter(authority.server.certificate)).toBe(NOW + YEAR)
   })
 
+  it('is made again if a clock that was far ahead made one that is not valid yet', () => {
+    const { authority } = newAuthority()
+    authority.renewDue(HOSTS, NOW + 3 * YEAR)
+
+    expect(authority.renewDue(HOSTS, NOW)).toEqual(['server'])
+    expect(readNotBefore(authority.server.certificate)).toBeLessThan(NOW)
+  })
+
   it('does not happen while the clock is behind', () => {
     const { authority } = newAuthority()
 

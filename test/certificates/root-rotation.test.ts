@@ -1,0 +1,234 @@
+// The replacement of the root in a running controller: who trusts it, who has fetched the new root, and how it ends.
+import { X509Certificate } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { toCertificatePem } from '../../src/pki/certificates.ts'
+import { isSelfSigned } from '../../src/pki/chains.ts'
+import { parsePemBlocks } from '../../src/pki/pem.ts'
+import { decodeCertificates } from '../../src/pki/pkcs7.ts'
+import { callOverTls, clientKey } from '../world/certificates.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { People } from '../world/people.ts'
+
+const CACERTS = '/.well-known/est/cacerts'
+
+let world: TestController
+let people: People
+let url: string
+/** The bundle of clients that enrolled before the rotation. */
+let oldRootPem: string
+
+beforeEach(async () => {
+  world = await testController()
+  people = await People.in(world)
+  ;({ url, rootPem: oldRootPem } = await world.listen())
+})
+afterEach(() => world.close())
+
+const change = (path: string, body?: unknown) => people.ask('POST', `/controller/pki/${path}`, body)
+const status = () => people.manage('GET', '/controller/pki/status')
+
+async function missing(): Promise<string[]> {
+  const holders: { name: string }[] = await people.manage('GET', '/controller/pki/missing-root')
+  return holders.map(({ name }) => name)
+}
+
+/** The certificate store, as a client of these roots fetches it. */
+async function fetchBundle(rootPem: string, extra: Partial<Parameters<typeof callOverTls>[2]> = {}): Promise<string> {
+  const { status, text } = await callOverTls(url, rootPem, { method: 'GET', path: CACERTS, ...extra })
+  expect(status).toBe(200)
+  return decodeCertificates(text).map(toCertificatePem).join('')
+}
+
+const toRoots = (bundle: string) =>
+  parsePemBlocks(bundle)
+    .map(({ bytes }) => new X509Certificate(bytes))
+    .filter(isSelfSigned)
+    .map(toCertificatePem)
+    .join('')
+
+describe('while the root is being replaced', () => {
+  it('clients of the previous root connect, and fetch both roots', async () => {
+    await change('rotate-root')
+
+    const bundle = await fetchBundle(oldRootPem)
+
+    const newRootPem = toCertificatePem(world.controller.authority.root)
+    expect(newRootPem).not.toBe(oldRootPem)
+    expect(toRoots(bundle)).toBe(newRootPem + oldRootPem)
+    expect(toRoots(await fetchBundle(newRootPem))).toBe(toRoots(bundle))
+  })
+
+  it('devices of the previous root sign in, over connections of either root', async () => {
+    const device = await people.device()
+    await change('rotate-root')
+
+    for (const rootPem of [oldRootPem, toCertificatePem(world.controller.authority.root)]) {
+      const { status, body } = await people.signInBy({ url, rootPem }, device)
+      expect(status).toBe(200)
+      expect(body.data.improperClientCertChain ?? false).toBe(false)
+    }
+  })
+
+  it('a device that enrolls now is trusted by what trusts the previous root', async () => {
+    await change('rotate-root')
+
+    const device = await people.device()
+
+    const chain = parsePemBlocks(device.chain).map(({ bytes }) => new X509Certificate(bytes))
+    const previousRoot = new X509Certificate(oldRootPem)
+    expect(chain.some(isSelfSigned)).toBe(false)
+    expect(chain.at(-1)?.checkIssued(previousRoot)).toBe(true)
+    expect((await people.signInBy({ url, rootPem: oldRootPem }, device)).status).toBe(200)
+  })
+
+  it('lists who has not fetched the new root: known by client certificate, by session, or by its enrollment', async () => {
+    const byCertificate = await people.device({ name: 'by certificate' })
+    const byName = await people.person({ name: 'by session' })
+    await people.device({ name: 'never' })
+    await people.identity({ name: 'not enrolled' })
+    await change('rotate-root')
+    await people.device({ name: 'enrolled later' })
+
+    expect(await missing()).toEqual(expect.arrayContaining(['by certificate', 'by session', 'never']))
+    await fetchBundle(oldRootPem, { cert: byCertificate.chain, key: byCertificate.key.keyPem })
+    const token = await people.sessionOf(byName)
+    await fetchBundle(oldRootPem, { path: CLIENT + CACERTS, headers: { 'zt-session': token } })
+
+    const left = await missing()
+    expect(left).toContain('never')
+    for (const name of ['by certificate', 'by session', 'enrolled later', 'not enrolled']) {
+      expect(left).not.toContain(name)
+    }
+    expect((await status()).totalMissing).toBe(left.length)
+  })
+
+  it('stores nothing for clients that cannot be told apart', async () => {
+    await people.device({ name: 'silent' })
+    await change('rotate-root')
+    const stranger = await clientKey('stranger')
+
+    await fetchBundle(oldRootPem)
+    await fetchBundle(oldRootPem, {
+      path: CLIENT + CACERTS,
+      headers: { 'zt-session': 'f3c1b9de-0000-4000-8000-000000000000' },
+    })
+
+    expect(stranger.csr).toContain('CERTIFICATE REQUEST')
+    expect(await missing()).toContain('silent')
+    const rows = await world.controller.store.db.selectFrom('root_receipts').select('holderId').execute()
+    expect(rows).toEqual([])
+  })
+
+  it('another replacement is rejected', async () => {
+    await change('rotate-root')
+
+    const { status, body } = await change('rotate-root')
+
+    expect([status, body.error.code]).toEqual([409, 'ROOT_ROTATION_UNDER_WAY'])
+  })
+
+  it('is shown by the status, which survives a restart', async () => {
+    const before = await status()
+    await change('rotate-root')
+    const during = await status()
+    await world.stop()
+    world = await testController({ directory: world.directory })
+    people = await People.in(world, 'administrator after the restart')
+
+    expect(before).toMatchObject({ previousRoot: null, totalMissing: 0 })
+    expect(during.previousRoot.fingerprint).toBe(before.root.fingerprint)
+    expect(await status()).toMatchObject({
+      root: during.root,
+      previousRoot: during.previousRoot,
+      server: during.server,
+    })
+    expect(during.trustDomain).toBe(before.trustDomain)
+  })
+})
+
+describe('the end of the replacement', () => {
+  it('is rejected while some have not fetched the new root, unless it is forced', async () => {
+    await people.device({ name: 'never' })
+    await change('rotate-root')
+
+    const refused = await change('finish-root-rotation')
+    const forced = await change('finish-root-rotation', { force: true })
+
+    expect([refused.status, refused.body.error.code]).toEqual([409, 'ROOT_BUNDLE_NOT_FETCHED'])
+    expect(forced.status).toBe(200)
+    expect(await status()).toMatchObject({ previousRoot: null, totalMissing: 0 })
+  })
+
+  it('turns away only clients that know no other root than the previous one', async () => {
+    const device = await people.device()
+    await change('rotate-root')
+    const bundle = toRoots(await fetchBundle(oldRootPem, { cert: device.chain, key: device.key.keyPem }))
+
+    await change('finish-root-rotation', { force: true })
+
+    await expect(callOverTls(url, oldRootPem, { method: 'GET', path: '/version' })).rejects.toThrow()
+    const { status } = await people.signInBy({ url, rootPem: bundle }, device)
+    expect(status).toBe(200)
+    expect(toRoots(await fetchBundle(bundle))).toBe(toCertificatePem(world.controller.authority.root))
+  })
+
+  it('is rejected if the root is not being replaced', async () => {
+    const { status, body } = await change('finish-root-rotation')
+
+    expect([status, body.error.code]).toEqual([409, 'NO_ROOT_ROTATION'])
+  })
+
+  it('keeps the previous root in the inventory, as one that no longer issues', async () => {
+    await change('rotate-root')
+    await change('finish-root-rotation', { force: true })
+
+    const filter = encodeURIComponent('kind = "root"')
+    const roots: { isCurrent: boolean }[] = await people.manage('GET', `/controller/certificates?filter=${filter}`)
+
+    expect(roots.map(({ isCurrent }) => isCurrent).sort()).toEqual([false, true])
+  })
+})
+
+describe('a rotation', () => {
+  it.each(['renew', 'rotate-intermediate', 'rotate-root'])(
+    'by %s is audited with old and new certificates',
+    async (path) => {
+      await world.controller.certificates.own.publish(world.system)
+      await change(path)
+
+      const filter = encodeURIComponent('resource = "certificates" sort by id desc')
+      const records: { operation: string; actorKind: string; after: { kind: string } | null }[] = await people.manage(
+        'GET',
+        `/controller/audit?limit=10&filter=${filter}`,
+      )
+
+      const [last] = records
+      expect(last).toMatchObject({ operation: 'create', actorKind: 'identity' })
+      const kinds = records.filter(({ actorKind }) => actorKind === 'identity').map(({ after }) => after?.kind)
+      expect(kinds).toContain('server')
+    },
+  )
+
+  it('without the key of the root says what is missing, and changes nothing', async () => {
+    const { rmSync } = await import('node:fs')
+    const { join } = await import('node:path')
+    rmSync(join(world.directory, 'pki', 'root.key'))
+    const before = await status()
+
+    for (const path of ['rotate-intermediate', 'rotate-root']) {
+      const { status, body } = await change(path)
+      expect([status, body.error.code]).toEqual([409, 'ROOT_KEY_MISSING'])
+    }
+    expect(await status()).toEqual(before)
+  })
+
+  it('is for administrators', async () => {
+    const { token } = await world.signIn()
+
+    for (const path of ['renew', 'rotate-intermediate', 'rotate-root', 'finish-root-rotation']) {
+      const response = await world.send({ method: 'POST', path: `/edge/management/v1/controller/pki/${path}`, token })
+      expect(response.status).toBe(401)
+    }
+    expect((await status()).previousRoot).toBeNull()
+  })
+})
