@@ -1,4 +1,4 @@
-// The daily care for certificates: what the controller can renew is renewed, and what ends soon is reportable.
+// The daily care for certificates: what the controller can renew is renewed, and what ends soon is reported.
 import { type Instant, toIsoTime } from '../clock.ts'
 import type { Context } from '../context.ts'
 import type { Log } from '../log.ts'
@@ -28,7 +28,7 @@ interface Parts {
   readonly own: OwnCertificates
   readonly behavior: CertificateBehavior
   readonly log: Log
-  /** How long before its end a certificate is reportable. */
+  /** How long before its end a certificate is reported. */
   readonly warnBeforeMs: number
 }
 
@@ -68,9 +68,9 @@ export class CertificateUpkeep {
       log.warn({ notAfter }, 'the root certificate is in the last third of its life: controller pki rotate root')
     }
     const rows = await findEnding(context, now - DAY_MS, now + warnBeforeMs)
-    const reportable = rows.slice(0, MAX_WARNINGS)
-    const computed = await behavior.computeFields(context, reportable)
-    reportable.forEach(({ kind, subject, fingerprint, notAfter }, at) => {
+    const endingRows = rows.slice(0, MAX_WARNINGS)
+    const computed = await behavior.computeFields(context, endingRows)
+    endingRows.forEach(({ kind, subject, fingerprint, notAfter }, at) => {
       const holder = computed[at]?.holderName ?? undefined
       const message = notAfter <= now ? 'a certificate has expired' : 'a certificate expires soon'
       log.warn({ kind, holder, subject, fingerprint, notAfter: toIsoTime(notAfter) }, message)
