@@ -9,13 +9,13 @@ import type { Fields } from '../src/schema/fields.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import type { Response } from './responses.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
  * Who may call an operation. `administrator`: identities that administer. `authenticated`: every full session.
  * `partial`: also a session that still owes a second factor.
  */
-export type Access =
+type Access =
   | {
       readonly permission: string
       readonly grantedTo: 'administrator' | 'authenticated' | 'partial'

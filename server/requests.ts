@@ -8,7 +8,7 @@ import { MAX_PRESENTED_CERTIFICATES } from '../src/pki/chains.ts'
 import type { AnyOperation } from './operation.ts'
 
 /** Filled by the hooks, in their order. */
-export interface RequestState {
+interface RequestState {
   dialect: Dialect
   caller: Caller
   query: Readonly<Record<string, unknown>>

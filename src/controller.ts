@@ -62,21 +62,21 @@ export interface Controller {
 }
 
 /** What renders records. */
-export interface Records {
+interface Records {
   readonly behaviors: Behaviors
   readonly references: ReferenceCache
   readonly cache: RecordCache
 }
 
 /** The care for certificates. */
-export interface Certificates {
+interface Certificates {
   readonly own: OwnCertificates
   readonly receipts: RootReceipts
   readonly upkeep: CertificateUpkeep
 }
 
 /** What concerns routers beside their records. */
-export interface Routers {
+interface Routers {
   readonly provisioner: RouterProvisioner
   readonly usable: UsableRouters
   readonly network: LiveNetwork

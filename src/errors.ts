@@ -8,7 +8,7 @@ export interface FieldCause {
 }
 
 /** A reason that is not about one member; `data` is machine-readable detail. */
-export interface CodeCause {
+interface CodeCause {
   readonly code?: string
   readonly message?: string
   readonly data?: unknown

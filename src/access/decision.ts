@@ -10,7 +10,7 @@ export interface PostureSubject {
   readonly apiSessionId?: string | undefined
 }
 
-export interface CheckFinding extends PostureFinding {
+interface CheckFinding extends PostureFinding {
   readonly postureCheckId: string
 }
 

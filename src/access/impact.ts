@@ -20,14 +20,14 @@ import type { RecordChange } from './index-updates.ts'
 import { findRevokedSessions } from './session-revocation.ts'
 
 /** How many identities and services an effect is about, how many pairs of them, and a few of these. */
-export interface Effect {
+interface Effect {
   readonly identities: number
   readonly services: number
   readonly pairs: number
   readonly examples: readonly Pair[]
 }
 
-export interface Pair {
+interface Pair {
   readonly identity: { readonly id: string; readonly name: string }
   readonly serviceId: string
   readonly type: PolicyType

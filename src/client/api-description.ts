@@ -2,20 +2,20 @@
 import type { JsonSchema } from '../schema/json-schema.ts'
 
 /** A parameter of the query string. */
-export interface ParameterDescription {
+interface ParameterDescription {
   readonly schema: JsonSchema
   readonly isRequired?: boolean
   readonly isMultiple?: boolean
 }
 
-export interface BodyDescription {
+interface BodyDescription {
   readonly schema: JsonSchema
   readonly isRequired: boolean
   readonly contentTypes: readonly string[]
 }
 
 /** The content of a response; `resource` is a plural name. */
-export type ReturnsDescription =
+type ReturnsDescription =
   | { readonly kind: 'record' | 'list' | 'created'; readonly resource: string }
   | { readonly kind: 'data'; readonly schema: JsonSchema }
   | { readonly kind: 'empty' }

@@ -24,7 +24,7 @@ export interface FilterSymbol {
 }
 
 /** Where the elements of a set are found, and the resource (plural) whose records they name, if any. */
-export type SymbolSet =
+type SymbolSet =
   /** In a JSON column, and in a table of their own that is ordered by value. */
   | { readonly kind: 'members'; readonly table: string; readonly linked?: string }
   /** Ids of the records that match the roles of a policy; nothing stores them. */

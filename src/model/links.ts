@@ -2,7 +2,7 @@
 import type { AnyResource } from '../resources/define.ts'
 
 /** What the links of a record depend on: its id, and the fields that name other records. */
-export type LinkedRow = { readonly id: string } & Readonly<Record<string, unknown>>
+type LinkedRow = { readonly id: string } & Readonly<Record<string, unknown>>
 
 export type LinkWriter = (row: LinkedRow) => string
 

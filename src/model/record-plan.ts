@@ -26,7 +26,7 @@ export interface RecordPlan {
 type MemberWriter = (row: AnyRow, named: ReferencesById) => string
 
 /** A field whose values name records of another resource. */
-export interface ReferencedResource {
+interface ReferencedResource {
   readonly resource: string
   idsOf(row: AnyRow): readonly string[]
 }

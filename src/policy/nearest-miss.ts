@@ -3,7 +3,7 @@ import type { IndexedPolicy } from './policy-table.ts'
 import { findLackingAttributes, matchesSelector, type RoleBearer } from './role-selector.ts'
 
 /** Attributes that a record lacks for a selector; undefined if the selector names none, so that only an id can match. */
-export type MissingAttributes = readonly string[] | undefined
+type MissingAttributes = readonly string[] | undefined
 
 export interface Miss {
   readonly policy: IndexedPolicy

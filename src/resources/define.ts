@@ -19,7 +19,7 @@ export const baseFields = {
 type BaseFields = typeof baseFields
 
 /** A record as the code sees it. */
-export type EntityOf<F extends Fields> = Values<BaseFields> & Values<F>
+type EntityOf<F extends Fields> = Values<BaseFields> & Values<F>
 /** A record as its table holds it. */
 export type RowOf<F extends Fields> = { n: number } & StoredValues<BaseFields> & StoredValues<F>
 /** A record as its table holds it, of a resource that is only known at run time. */
@@ -36,7 +36,7 @@ export type ResourceOperation = 'list' | 'create' | 'detail' | 'replace' | 'patc
 const allVerbs: readonly ResourceOperation[] = ['list', 'create', 'detail', 'replace', 'patch', 'delete']
 
 /** A key of `_links` beside `self`: a sub-path of the record, or another record that a field names. */
-export type Link = string | { readonly key: string; readonly to: { readonly resource: string; readonly field: string } }
+type Link = string | { readonly key: string; readonly to: { readonly resource: string; readonly field: string } }
 
 /** A sub-list of a record: `GET /{plural}/{id}/{name}`. */
 export type Relation = {
@@ -59,7 +59,7 @@ export type Relation = {
 )
 
 /** That records of a resource are records of another one too. */
-export interface SubtypeOf {
+interface SubtypeOf {
   /** The other resource, by its plural name: in its table they lie, and its fields, by name, are those of both. */
   readonly resource: string
   /** The boolean field that is true of records of this kind, and false of others. */
@@ -132,13 +132,13 @@ export interface Definition<
 }
 
 /** A filter symbol whose literals are translated before they meet the column. */
-export interface SymbolAlias {
+interface SymbolAlias {
   readonly field: string
   /** Literal → the values of the column that it stands for; a literal that is not listed stands for itself. */
   readonly values: Readonly<Record<string | number, readonly string[]>>
 }
 
-export type BuiltIn<F extends Fields> = { readonly id: string } & CreateInput<F> & Partial<Values<F>>
+type BuiltIn<F extends Fields> = { readonly id: string } & CreateInput<F> & Partial<Values<F>>
 
 export interface Resource<
   Name extends string = string,
@@ -175,7 +175,7 @@ export interface Resource<
 export type AnyResource = Resource
 
 export type Entity<R> = R extends Resource<string, string, infer F, Fields> ? EntityOf<F> : never
-export type Row<R> = R extends Resource<string, string, infer F, Fields> ? RowOf<F> : never
+
 /** What makes a record: its fields by their own names, and what the definition's `inputs` take. */
 export type Create<R> =
   R extends Resource<string, string, infer F, infer I> ? Partial<EntityOf<F>> & Partial<Values<I>> : never

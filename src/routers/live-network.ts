@@ -11,7 +11,7 @@ export interface LiveRouter {
   readonly interfaces: readonly unknown[] | null
 }
 
-export interface VersionInfo {
+interface VersionInfo {
   readonly arch: string
   readonly buildDate: string
   readonly os: string
@@ -19,7 +19,7 @@ export interface VersionInfo {
   readonly version: string
 }
 
-export type ConnectionStatus = 'online' | 'offline' | 'unknown'
+type ConnectionStatus = 'online' | 'offline' | 'unknown'
 
 export interface LiveNetwork {
   /** A connected router; undefined while it is not. */

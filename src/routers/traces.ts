@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts'
 
 /** The steps of a connection that can be logged. */
 export const traceChannels = ['selectPath', 'establishPath'] as const
-export type TraceChannel = (typeof traceChannels)[number]
+type TraceChannel = (typeof traceChannels)[number]
 
 export interface Trace {
   readonly traceId: string

@@ -1,8 +1,8 @@
 // The types that follow from fields: values in the code, values in columns, and what clients may send.
 import type { Field, Fields } from './field.ts'
 
-export type ValueOf<F> = F extends Field<infer V, infer _S, infer _O> ? V : never
-export type StoredOf<F> = F extends Field<infer _V, infer S, infer _O> ? S : never
+type ValueOf<F> = F extends Field<infer V, infer _S, infer _O> ? V : never
+type StoredOf<F> = F extends Field<infer _V, infer S, infer _O> ? S : never
 type OptionsOf<F> = F extends Field<infer _V, infer _S, infer O> ? O : never
 
 /** The values of fields, as the code sees them. */

@@ -5,14 +5,14 @@ import type { JsonSchema } from './json-schema.ts'
 export type Stored = string | number | null
 
 /** How a literal of the filter language compares with a field. */
-export type FilterType = 'string' | 'integer' | 'boolean' | 'date' | 'tags'
+type FilterType = 'string' | 'integer' | 'boolean' | 'date' | 'tags'
 
 /**
  * Who sets a field, and who sees it.
  * `write`: clients set it, on create, replace and patch. `create`: clients set it on create; updates accept and ignore it.
  * `read`: the controller sets it and shows it. `internal`: the controller sets it and never shows it.
  */
-export type Access = 'write' | 'create' | 'read' | 'internal'
+type Access = 'write' | 'create' | 'read' | 'internal'
 
 export interface FieldOptions<V = unknown> {
   /** One sentence for documents and help. */

@@ -40,7 +40,7 @@ export { toSortedSet } from './set-fields.ts'
 export const MAX_TAGS_BYTES = 16_384
 
 /** A value of tags and app data; nothing nested. */
-export type TagValue = string | number | boolean | null
+type TagValue = string | number | boolean | null
 export type Tags = Record<string, TagValue>
 
 export interface TextOptions extends FieldOptions<string> {

@@ -34,13 +34,13 @@ type SetTables = {
 }
 
 /** One row a member: `n` is the record's key, `value` the member. */
-export interface SetTable {
+interface SetTable {
   n: number
   value: string
 }
 
 /** One sealed record a change; see `audit.ts`. */
-export interface AuditTable extends SealedFields {
+interface AuditTable extends SealedFields {
   n: Generated<number>
   previousHash: string
   hash: string

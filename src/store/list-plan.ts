@@ -29,7 +29,7 @@ export interface ListPlan {
 }
 
 /** What to sort by; `isParameter` where it stood beside the filter instead of in it, which decides how it is refused. */
-export interface RequestedOrder {
+interface RequestedOrder {
   readonly keys: readonly SortKey[]
   readonly isParameter: boolean
 }

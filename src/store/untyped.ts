@@ -1,11 +1,10 @@
 // Kysely without table types, for code that works on whichever resource it is given.
-import { type Expression, type ExpressionBuilder, type Kysely, type SqlBool, sql } from 'kysely'
+import { type Expression, type Kysely, type SqlBool, sql } from 'kysely'
 import type { Database } from './database.ts'
 import { getSqlDialect } from './dialects/sql-dialect.ts'
 
 export type UntypedRow = Record<string, string | number | null>
 export type UntypedDatabase = Record<string, UntypedRow>
-export type UntypedBuilder = ExpressionBuilder<UntypedDatabase, string>
 
 /** The same handle for tables that are only known at run time. */
 export function untyped(db: Kysely<Database>): Kysely<UntypedDatabase> {

@@ -20,7 +20,7 @@ export type LinkName =
   | 'terminator'
 
 /** `unknown`: no subsystem can tell; never taken for passed. */
-export type Outcome = 'passed' | 'failed' | 'unknown'
+type Outcome = 'passed' | 'failed' | 'unknown'
 
 /** A policy that makes a link, and the roles by which it does. */
 export interface DecidingPolicy extends NamedRecord {

@@ -11,7 +11,7 @@ import type { Access } from '../access.ts'
 import type { NamedRoleBearer } from './chain.ts'
 
 /** The identity as far as the links look at it. */
-export interface AdvisedIdentity extends NamedRoleBearer {
+interface AdvisedIdentity extends NamedRoleBearer {
   readonly disabledAt: number | null
   readonly disabledUntil: number | null
   readonly authPolicyId: string
