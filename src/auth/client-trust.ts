@@ -16,9 +16,6 @@ export interface ClientAuthority {
   readonly roots: readonly X509Certificate[]
 }
 
-// RFC 5280 §4.2.1.12.
-const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
-
 export class ClientTrustStore {
   readonly #authority: Pick<Authority, 'trust'>
 
@@ -49,8 +46,9 @@ export class ClientTrustStore {
     leaf: X509Certificate,
     others: readonly X509Certificate[],
     now: Instant,
+    purpose?: 'client',
   ): ChainTrust | undefined {
-    const options = { now, ignoreLeafDates: true, checks: new SignatureBudget() }
+    const options = { now, ignoreLeafDates: true, checks: new SignatureBudget(), ...(purpose ? { purpose } : {}) }
     for (const { anchors, roots } of authorities) {
       const bag = others.map((certificate) => toAnchor(certificate, anchors))
       if (buildChain(leaf, bag, roots, options)) return 'proper'
@@ -61,8 +59,7 @@ export class ClientTrustStore {
 
   /** Whether the controller issued the certificate to a TLS client, by a chain that is valid at `now`. */
   isOwnClient(leaf: X509Certificate, now: Instant): boolean {
-    const allowsClients = leaf.keyUsage?.includes(CLIENT_AUTHENTICATION) ?? true
-    return allowsClients && this.isOwn(leaf, now)
+    return this.judge([this.#own], leaf, [], now, 'client') !== undefined
   }
 
   /** Whether the controller issued the certificate, by a chain that was valid at `now`. */

@@ -1,6 +1,6 @@
 // The keys and signature algorithms that the controller accepts and uses, by their object identifiers.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
-import { der } from './der.ts'
+import { DerReader, der } from './der.ts'
 
 interface SignatureAlgorithm {
   readonly keyType: 'ec' | 'rsa' | 'ed25519'
@@ -59,6 +59,26 @@ export function publicKeyFromSpki(spki: Buffer): KeyObject {
   const coordinate = (at: number) => spki.subarray(at, at + P256_COORDINATE).toString('base64url')
   const [x, y] = [coordinate(P256_BEGIN.length), coordinate(P256_BEGIN.length + P256_COORDINATE)]
   return createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' })
+}
+
+// RFC 4055 §3.1: RSASSA-PSS, whose parameters name the digest (RFC 5754: SHA-256, SHA-384, SHA-512).
+const RSA_PSS = '1.2.840.113549.1.1.10'
+const PSS_DIGESTS: readonly string[] = ['2.16.840.1.101.3.4.2.1', '2.16.840.1.101.3.4.2.2', '2.16.840.1.101.3.4.2.3']
+const PSS_DIGEST_TAG = 0xa0
+
+/**
+ * Whether the signature of a certificate is accepted by its algorithm. SHA-1 and older digests are not.
+ * @param identifier DER of the AlgorithmIdentifier
+ * @throws DerError
+ */
+export function isAcceptedSignatureAlgorithm(identifier: Buffer): boolean {
+  const members = new DerReader(identifier).sequence()
+  const oid = members.oid()
+  if (oid !== RSA_PSS) return Object.hasOwn(SIGNATURES, oid)
+  const parameters = members.sequence()
+  // The default digest is SHA-1.
+  if (parameters.peekTag() !== PSS_DIGEST_TAG) return false
+  return PSS_DIGESTS.includes(new DerReader(parameters.next().content).sequence().oid())
 }
 
 /** Whether `signature` is valid for `data`, with this key and algorithm. */

@@ -222,6 +222,21 @@ export function readNotAfter(certificate: X509Certificate): Instant {
   return Date.parse(certificate.validTo)
 }
 
+/** Returns the DER of the AlgorithmIdentifier of a certificate's signature. @throws DerError */
+export function readSignatureAlgorithm(certificate: EncodedCertificate): Buffer {
+  const members = new DerReader(certificate.raw).sequence()
+  members.next() // body
+  return members.next().bytes
+}
+
+// RFC 5280 §4.2.1.12: clientAuth and anyExtendedKeyUsage.
+const CLIENT_PURPOSES: readonly string[] = [EXTENDED_KEY_USAGE.client, '2.5.29.37.0']
+
+/** Whether the certificate may identify a TLS client. One that does not restrict its purposes may. */
+export function allowsClientAuthentication({ keyUsage }: X509Certificate): boolean {
+  return !keyUsage || keyUsage.some((purpose) => CLIENT_PURPOSES.includes(purpose))
+}
+
 export function isWithinDates(certificate: X509Certificate, now: Instant): boolean {
   return readNotBefore(certificate) <= now && now <= readNotAfter(certificate)
 }

@@ -1,13 +1,23 @@
-// Builds certificate chains from a leaf, over other presented certificates, to a trust anchor.
+// Builds certificate chains from a leaf, over other presented certificates, to a trust anchor (RFC 5280 §6).
 import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { Instant } from '../clock.ts'
-import { findKeyObjection } from './algorithms.ts'
-import { readNotAfter, readNotBefore } from './certificates.ts'
+import { findKeyObjection, isAcceptedSignatureAlgorithm } from './algorithms.ts'
+import {
+  allowsClientAuthentication,
+  type EncodedCertificate,
+  readNotAfter,
+  readNotBefore,
+  readSignatureAlgorithm,
+} from './certificates.ts'
+import { DerError } from './der.ts'
+import { findExtensionObjection, readExtensions, readPathLength } from './extensions.ts'
 
 export interface ChainOptions {
   readonly now: Instant
   /** Whether the leaf may be expired or not valid yet: the auth policy decides that, not the chain. */
   readonly ignoreLeafDates?: boolean
+  /** `client`: every certificate of the chain must allow the authentication of TLS clients, if it restricts its purposes. */
+  readonly purpose?: 'client'
   /** The budget of signature checks; defaults to a new one. */
   readonly checks?: SignatureBudget
 }
@@ -33,41 +43,93 @@ export class SignatureBudget {
   }
 }
 
+/** A path from the leaf upwards. */
+interface Path {
+  readonly certificates: readonly X509Certificate[]
+  /** How many authorities it has that path lengths count: those that are not self-issued (RFC 5280 §6.1.4). */
+  readonly authorities: number
+}
+
 /**
  * Returns the path from `leaf` to one of `anchors`, both included, over `others` in any order; undefined if there is none, or
- * if finding one needs too many signature checks. Every certificate above the leaf must be a valid authority with an
- * acceptable key.
+ * if finding one needs too many signature checks.
+ *
+ * Each certificate above the leaf, the anchor included, must be an authority within its dates, whose path length allows the
+ * authorities below it. Each certificate must have an accepted key, no name constraints and no unknown critical extension,
+ * and each below the anchor an accepted signature algorithm. The key usage of the leaf is not examined.
  */
 export function buildChain(
   leaf: X509Certificate,
   others: readonly X509Certificate[],
   anchors: readonly X509Certificate[],
-  { now, ignoreLeafDates = false, checks = new SignatureBudget() }: ChainOptions,
+  { now, ignoreLeafDates = false, purpose, checks = new SignatureBudget() }: ChainOptions,
 ): X509Certificate[] | undefined {
   if (!ignoreLeafDates && !(readNotBefore(leaf) <= now && now <= readNotAfter(leaf))) return undefined
-  const isUsable = (certificate: X509Certificate, maxRsaBits?: number) => {
-    const fields = getAuthorityFields(certificate)
+  if (findLeafObjection(leaf, purpose)) return undefined
+  const isUsable = (fields: AuthorityFields | undefined, maxRsaBits?: number) => {
     if (!fields || now < fields.notBefore || fields.notAfter < now) return false
+    if (purpose === 'client' && !fields.allowsClients) return false
     return findKeyObjection(fields.publicKey, maxRsaBits) === undefined
   }
-  const trusted = anchors.filter((certificate) => isUsable(certificate, MAX_ANCHOR_RSA_BITS))
-  const bag = others.filter((certificate) => isUsable(certificate))
-  // Each certificate is tried once, because the chain above it does not depend on the path to it.
-  const tried = new Set<X509Certificate>()
-  const extend = (path: readonly X509Certificate[]): X509Certificate[] | undefined => {
-    const last = path.at(-1) as X509Certificate
-    const anchor = trusted.find((candidate) => isIssuedBy(last, candidate, checks))
-    if (anchor) return [...path, anchor]
-    if (path.length >= MAX_CHAIN_LENGTH) return undefined
+  const trusted = anchors.filter((certificate) => isUsable(getAuthorityFields(certificate), MAX_ANCHOR_RSA_BITS))
+  const bag = others.filter(
+    (certificate) => isUsable(getAuthorityFields(certificate)) && isAcceptablySigned(certificate),
+  )
+  // The paths with the fewest authorities come first: no longer path to a certificate leads further than the first one.
+  const paths: Path[] = [{ certificates: [leaf], authorities: 0 }]
+  const reached = new Set<X509Certificate>()
+  for (let path = paths.shift(); path; path = paths.shift()) {
+    const { certificates, authorities } = path
+    const last = certificates.at(-1) as X509Certificate
+    const canIssue = (candidate: X509Certificate) =>
+      authorities <= (getAuthorityFields(candidate)?.pathLength ?? -1) && isIssuedBy(last, candidate, checks)
+    const anchor = trusted.find(canIssue)
+    if (anchor) return [...certificates, anchor]
+    if (certificates.length >= MAX_CHAIN_LENGTH) continue
     for (const candidate of bag) {
-      if (tried.has(candidate) || !isIssuedBy(last, candidate, checks)) continue
-      tried.add(candidate)
-      const chain = extend([...path, candidate])
-      if (chain) return chain
+      if (reached.has(candidate) || !canIssue(candidate)) continue
+      reached.add(candidate)
+      const isCounted = !isSelfIssued(candidate)
+      const next = { certificates: [...certificates, candidate], authorities: authorities + (isCounted ? 1 : 0) }
+      if (isCounted) paths.push(next)
+      else paths.unshift(next)
     }
-    return undefined
   }
-  return extend([leaf])
+  return undefined
+}
+
+/** Returns why a certificate cannot be an authority of a chain, whatever its key; undefined if it can. */
+export function findAuthorityObjection(certificate: X509Certificate): string | undefined {
+  if (!certificate.ca) return 'it is not an authority: its basic constraints or its key usage do not allow that'
+  return withReadErrors(() => {
+    const extensions = readExtensions(certificate)
+    readPathLength(extensions)
+    return findExtensionObjection(extensions)
+  })
+}
+
+function findLeafObjection(leaf: X509Certificate, purpose: ChainOptions['purpose']): string | undefined {
+  if (purpose === 'client' && !allowsClientAuthentication(leaf)) return 'it does not allow client authentication'
+  if (!isAcceptablySigned(leaf)) return 'its signature algorithm is not accepted'
+  return withReadErrors(() => findExtensionObjection(readExtensions(leaf))) ?? findKeyObjection(leaf.publicKey)
+}
+
+function isAcceptablySigned(certificate: EncodedCertificate): boolean {
+  try {
+    return isAcceptedSignatureAlgorithm(readSignatureAlgorithm(certificate))
+  } catch (error) {
+    if (error instanceof DerError) return false
+    throw error
+  }
+}
+
+function withReadErrors(findObjection: () => string | undefined): string | undefined {
+  try {
+    return findObjection()
+  } catch (error) {
+    if (error instanceof DerError) return 'its extensions cannot be read'
+    throw error
+  }
 }
 
 /** The fields of an authority that every check needs, cached because reading them is expensive. */
@@ -75,6 +137,8 @@ interface AuthorityFields {
   readonly notBefore: Instant
   readonly notAfter: Instant
   readonly publicKey: KeyObject
+  readonly pathLength: number
+  readonly allowsClients: boolean
   /** Whether it issued other authorities, as far as that was checked. */
   readonly issued: WeakMap<X509Certificate, boolean>
 }
@@ -82,15 +146,17 @@ interface AuthorityFields {
 // A certificate never changes, and one authority is in the chain of many requests: its fields live as long as it does.
 const authorityFieldsCache = new WeakMap<X509Certificate, AuthorityFields>()
 
-/** Returns undefined if the certificate is not an authority. */
+/** Returns undefined if the certificate cannot be an authority. */
 function getAuthorityFields(certificate: X509Certificate): AuthorityFields | undefined {
   let fields = authorityFieldsCache.get(certificate)
-  if (!fields && certificate.ca) {
+  if (!fields && findAuthorityObjection(certificate) === undefined) {
     const { publicKey } = certificate
     fields = {
       notBefore: readNotBefore(certificate),
       notAfter: readNotAfter(certificate),
       publicKey,
+      pathLength: readPathLength(readExtensions(certificate)),
+      allowsClients: allowsClientAuthentication(certificate),
       issued: new WeakMap(),
     }
     authorityFieldsCache.set(certificate, fields)
@@ -107,6 +173,11 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate, check
   const isIssued = certificate.verify(fields?.publicKey ?? issuer.publicKey)
   fields?.issued.set(certificate, isIssued)
   return isIssued
+}
+
+/** Whether the certificate names itself as its issuer. */
+function isSelfIssued({ subject, issuer }: X509Certificate): boolean {
+  return subject === issuer
 }
 
 /** Whether the certificate is signed by its own key. */

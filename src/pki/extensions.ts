@@ -1,10 +1,24 @@
-// Reads the extensions of certificates (RFC 5280 §4.2).
+// Reads the extensions of certificates (RFC 5280 §4.2), and tells which of them forbid the use of a certificate.
 import type { EncodedCertificate } from './certificates.ts'
 import { DerError, DerReader } from './der.ts'
 
 export const EXTENSION_OIDS = {
+  keyUsage: '2.5.29.15',
   subjectAlternativeName: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  nameConstraints: '2.5.29.30',
+  certificatePolicies: '2.5.29.32',
+  extendedKeyUsage: '2.5.29.37',
 } as const
+
+// RFC 5280 §4.2: a certificate with another critical extension must be rejected. Policies only describe: none is required.
+const PROCESSED_EXTENSIONS: readonly string[] = [
+  EXTENSION_OIDS.keyUsage,
+  EXTENSION_OIDS.subjectAlternativeName,
+  EXTENSION_OIDS.basicConstraints,
+  EXTENSION_OIDS.certificatePolicies,
+  EXTENSION_OIDS.extendedKeyUsage,
+]
 
 export interface CertificateExtension {
   readonly isCritical: boolean
@@ -12,12 +26,16 @@ export interface CertificateExtension {
   readonly value: Buffer
 }
 
+/** By OID. */
+export type CertificateExtensions = ReadonlyMap<string, CertificateExtension>
+
 const BOOLEAN = 0x01
+const INTEGER = 0x02
 const OCTET_STRING = 0x04
 const EXTENSIONS = 0xa3
 
-/** Returns the extensions of a certificate by OID. @throws DerError if they cannot be read, or one occurs twice */
-export function readExtensions(certificate: EncodedCertificate): ReadonlyMap<string, CertificateExtension> {
+/** Returns the extensions of a certificate. @throws DerError if they cannot be read, or one occurs twice */
+export function readExtensions(certificate: EncodedCertificate): CertificateExtensions {
   const extensions = new Map<string, CertificateExtension>()
   const body = new DerReader(certificate.raw).sequence().sequence()
   while (!body.isAtEnd) {
@@ -39,4 +57,29 @@ function readExtension(item: DerReader): [oid: string, extension: CertificateExt
   const { tag, content } = item.next()
   if (tag !== OCTET_STRING) throw new DerError('the value of an extension is not an OCTET STRING')
   return [oid, { isCritical, value: content }]
+}
+
+/** Returns why extensions forbid the use of a certificate, whatever it is used for; undefined if they do not. */
+export function findExtensionObjection(extensions: CertificateExtensions): string | undefined {
+  for (const [oid, { isCritical }] of extensions) {
+    // Without judging the names below it, an authority would vouch for names that it may not vouch for.
+    if (oid === EXTENSION_OIDS.nameConstraints)
+      return 'it has name constraints, which this controller does not evaluate'
+    if (isCritical && !PROCESSED_EXTENSIONS.includes(oid))
+      return `it has the critical extension ${oid}, which this controller does not evaluate`
+  }
+  return undefined
+}
+
+/** Returns how many authorities may follow below an authority; infinite if it is not limited. @throws DerError */
+export function readPathLength(extensions: CertificateExtensions): number {
+  const constraints = extensions.get(EXTENSION_OIDS.basicConstraints)
+  if (!constraints) return Number.POSITIVE_INFINITY
+  const members = new DerReader(constraints.value).sequence()
+  if (members.peekTag() === BOOLEAN) members.next()
+  if (members.isAtEnd) return Number.POSITIVE_INFINITY
+  const { tag, content } = members.next()
+  if (tag !== INTEGER || ((content[0] ?? 0x80) & 0x80) !== 0)
+    throw new DerError('a path length is not a natural number')
+  return content.reduce((value, byte) => value * 256 + byte, 0)
 }
