@@ -4,7 +4,8 @@ import { Flags, type Interfaces } from '@oclif/core'
 import { createHttpTransport } from '../src/client/http-transport.ts'
 import type { Transport } from '../src/client/transport.ts'
 import { type BasePath, Client } from './client/client.ts'
-import { type Profile, Profiles } from './client/profiles.ts'
+import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
+import { findSecondFactorFile, type Profile, Profiles } from './client/profiles.ts'
 import { dataDirectoryFlag, openOffline, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { withRequestOutput } from './show-request.ts'
@@ -72,7 +73,11 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
     })
   }
   const { url, rootPem, token } = profile
-  const headers = { 'user-agent': `controller/${version} (${hostname()})` }
+  const secondFile = findSecondFactorFile(profile)
+  const headers = {
+    'user-agent': `controller/${version} (${hostname()})`,
+    ...(secondFile === undefined ? {} : toBearerHeaders(await readExternalJwt(secondFile))),
+  }
   return new Client(wrap(createHttpTransport({ url, rootPem, headers })), { base, token })
 }
 

@@ -86,7 +86,7 @@ export class Enroll extends PrintingCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(Enroll)
-    const token = await readEnrollmentToken(args.file === '-' ? 'the token' : args.file, await readToken(args.file))
+    const token = await readEnrollmentToken(args.file === '-' ? 'the token' : args.file, await readTokenText(args.file))
     assertFlagsFit(token, args.file, flags)
     try {
       await (token.method === 'updb'
@@ -171,7 +171,7 @@ export class Enroll extends PrintingCommand {
   }
 }
 
-async function readToken(file: string): Promise<string> {
+async function readTokenText(file: string): Promise<string> {
   if (file === '-') return readStdin('the enrollment token')
   try {
     return readFileSync(file, 'utf8')

@@ -1,41 +1,69 @@
 // `controller login`: signs in, pins the controller's root certificate, and stores both in a profile.
-import { readFileSync } from 'node:fs'
 import { Flags } from '@oclif/core'
 import { type Bootstrap, decodeBootstrap } from '../src/auth/bootstrap-codec.ts'
 import { createHttpTransport } from '../src/client/http-transport.ts'
 import { optionalArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
-import { describeChangedRoot } from './changed-root.ts'
 import { CLIENT_PATH, Client } from './client/client.ts'
-import { Profiles, toProfileName } from './client/profiles.ts'
-import { fetchRoot, type RootCertificate, rootFromPem } from './client/trust.ts'
-import { normalizeUrl, profileFlag } from './connection.ts'
+import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
+import { readIdentityFile } from './client/identity-files.ts'
+import { findSecondFactorFile, Profiles } from './client/profiles.ts'
+import { type PrimaryFactor, requestApiSession } from './client/sign-in.ts'
+import { type RootCertificate, rootFromPem } from './client/trust.ts'
+import { profileFlag } from './connection.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
-import { canPrompt, confirm, promptPassword, promptText } from './prompts.ts'
+import { explainFailedSignIn } from './login-failures.ts'
+import { chooseMethod, chooseTarget, type LoginFlags, type LoginMethod, toStoredMethod } from './login-method.ts'
+import { promptPassword, promptText } from './prompts.ts'
+import { resolveTrustedRoot } from './root-trust.ts'
+import { type FactorResult, presentSecondFactors } from './second-factors.ts'
+import { toCommandLine } from './shell-words.ts'
 import { toTimeText } from './times.ts'
-
-interface LoginFlags {
-  readonly 'ca-file'?: string | undefined
-  readonly fingerprint?: string | undefined
-  readonly yes?: boolean
-}
 
 export class Login extends PrintingCommand {
   static override summary = 'Signs in to a controller, and makes its profile the current one.'
+  static override description = [
+    'Signs in with a username and a password, with the certificate of an identity file, or with a JWT of an external signer.',
+    'If a second factor is required, prompts for its code. A login with an existing profile signs in as that profile did, and',
+    'renews its session.',
+  ].join('\n')
   static override args = {
-    url: optionalArgument({ description: 'URL of the controller. Default: the current one.' }),
+    url: optionalArgument({
+      description: 'URL of the controller. Default: that of the identity file, else of the current profile.',
+    }),
   }
   static override flags = {
     bootstrap: Flags.string({
       description: 'The bootstrap token that a new controller printed; creates the first administrator.',
       helpValue: 'TOKEN',
+      exclusive: ['identity', 'ext-jwt-file'],
     }),
     controller: Flags.string({ description: 'The same as the argument URL.' }),
-    profile: { ...profileFlag, description: 'Name of the profile. Default: host and port.' },
-    username: Flags.string({ char: 'u', description: 'Username.' }),
-    'password-file': Flags.string({ description: 'File with the password; - is stdin.', helpValue: 'FILE' }),
-    'mfa-code': Flags.string({ description: 'Code of the second factor, if one is required.', helpValue: 'CODE' }),
+    profile: {
+      ...profileFlag,
+      description: 'Name of the profile. Default: the name of the identity file, else host and port.',
+    },
+    username: Flags.string({ char: 'u', description: 'Username.', exclusive: ['identity'] }),
+    'password-file': Flags.string({
+      description: 'File with the password; - is stdin.',
+      helpValue: 'FILE',
+      exclusive: ['identity'],
+    }),
+    identity: Flags.string({ description: 'Identity file with the certificate to sign in with.', helpValue: 'FILE' }),
+    'ext-jwt-file': Flags.string({
+      description: 'File with a JWT of an external signer. With --username or --identity it is the second factor.',
+      helpValue: 'FILE',
+    }),
+    'mfa-code': Flags.string({
+      description: 'Code of the second factor, if one is required.',
+      helpValue: 'CODE',
+      exclusive: ['recovery-code'],
+    }),
+    'recovery-code': Flags.string({
+      description: 'A recovery code, instead of a code of the second factor. It can be used once.',
+      helpValue: 'CODE',
+    }),
     'ca-file': Flags.string({
       description: 'File with the root certificate of the controller, as PEM.',
       helpValue: 'FILE',
@@ -49,26 +77,34 @@ export class Login extends PrintingCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> https://127.0.0.1:1280 --username admin',
     '<%= config.bin %> <%= command.id %> --bootstrap TOKEN --username admin --password-file password.txt',
+    '<%= config.bin %> <%= command.id %> --identity laptop.json',
   ]
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(Login)
     const bootstrap = flags.bootstrap === undefined ? undefined : parseBootstrap(flags.bootstrap)
     const profiles = Profiles.open(process.env)
-    const url = normalizeUrl(bootstrap?.url ?? args.url ?? flags.controller ?? getProfileUrl(profiles, flags.profile))
-    const root = await this.#resolveTrustedRoot(url, flags, bootstrap?.fingerprint)
-    const profileUsername = flags.profile === undefined ? undefined : profiles.get(flags.profile)?.username
-    const username =
-      flags.username ??
-      profileUsername ??
-      (await promptText(bootstrap ? 'Username of the new administrator' : 'Username', '--username'))
-    const password = await promptPassword('Password', flags['password-file'])
-    assertCredentials({ username, password })
-    if (bootstrap) await redeemBootstrapToken(url, root, bootstrap, username, password)
-    const session = await signInWithPassword(url, root, username, password, flags['mfa-code'])
-    const name = flags.profile ?? toProfileName(url)
-    const signedInAt = new Date().toISOString()
-    profiles.save(name, { url, rootPem: root.pem, username, token: session.token, signedInAt })
+    const flagFile = flags.identity === undefined ? undefined : readIdentityFile(flags.identity)
+    const target = chooseTarget(profiles, flags, bootstrap?.url ?? args.url ?? flags.controller ?? flagFile?.url)
+    const { url, name, profile } = target
+    const method = chooseMethod(flags, profile, bootstrap !== undefined)
+    const root =
+      findOwnRoot(flags, method) ??
+      (await resolveTrustedRoot(url, flags, bootstrap?.fingerprint, (text) => this.notice(text)))
+    const factor = await readPrimaryFactor(flags, method, bootstrap !== undefined)
+    if (bootstrap && factor.method === 'password') await redeemBootstrapToken(url, root, bootstrap, factor)
+    const { session, mustEnrollMfa } = await signInWithFactors(url, root, factor, method, flags)
+    profiles.save(name, {
+      url,
+      rootPem: root.pem,
+      ...toStoredMethod(method, factor),
+      token: session.token,
+      signedInAt: new Date().toISOString(),
+    })
+    if (mustEnrollMfa) throw mustEnrollError(url)
+    if (session.isCertExtendRequested && method.identityFile !== undefined) {
+      this.notice(`The controller requests a new certificate: ${toCommandLine('renew', [method.identityFile])}`)
+    }
     const { identity, expiresAt } = session
     const facts = {
       profile: name,
@@ -81,53 +117,6 @@ export class Login extends PrintingCommand {
     const sentence = `Signed in to ${url} as ${identity.name} (profile ${name}). If it is not used, the session expires ${toTimeText(expiresAt)}, at ${expiresAt}.`
     await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
-
-  /** The root certificate to pin for this controller. */
-  async #resolveTrustedRoot(url: string, flags: LoginFlags, expected: string | undefined): Promise<RootCertificate> {
-    if (flags['ca-file'] !== undefined) return readRootFile(flags['ca-file'])
-    const offeredRoot = await fetchRoot(url)
-    if (!offeredRoot) {
-      throw new CommandError(
-        EXIT.failed,
-        'NO_CONTROLLER',
-        `${url} is not a controller: it does not offer a root certificate`,
-        {
-          hint: 'check the URL',
-        },
-      )
-    }
-    const expectedFingerprint = (expected ?? flags.fingerprint)?.replaceAll(':', '').toLowerCase()
-    if (expectedFingerprint !== undefined) return assertFingerprint(url, offeredRoot, expectedFingerprint)
-    const pinnedFingerprints = listPinnedFingerprints(url)
-    if (pinnedFingerprints.includes(offeredRoot.fingerprint)) return offeredRoot
-    if (pinnedFingerprints.length > 0) throw rootChangedError(url, offeredRoot, pinnedFingerprints)
-    this.notice(`The root certificate of ${url} has the SHA-256 ${offeredRoot.fingerprint}`)
-    if (flags.yes === true) return offeredRoot
-    if (!canPrompt()) {
-      throw makeUsageError(`the root certificate of ${url} is not trusted yet`, {
-        hint: '--fingerprint SHA-256, --ca-file FILE, or --yes',
-      })
-    }
-    if (await confirm('Is this the fingerprint that you expect?', '--yes')) return offeredRoot
-    throw new CommandError(EXIT.interrupted, 'INTERRUPTED', 'the root certificate was not accepted')
-  }
-}
-
-/**
- * A root certificate that differs from the pinned one belongs to a controller that was created again, or to an attacker.
- * Only a fingerprint from a trusted place can tell which, so neither a prompt nor `--yes` is enough.
- */
-function rootChangedError(url: string, offeredRoot: RootCertificate, pinned: readonly string[]): CommandError {
-  const { code, message, hint } = describeChangedRoot(url, offeredRoot.fingerprint, pinned)
-  return new CommandError(EXIT.failed, code, message, { hint })
-}
-
-function assertFingerprint(url: string, offeredRoot: RootCertificate, expected: string): RootCertificate {
-  if (offeredRoot.fingerprint === expected) return offeredRoot
-  const message = `unexpected root certificate of ${url}: its SHA-256 is ${offeredRoot.fingerprint}, expected ${expected}`
-  throw new CommandError(EXIT.failed, 'UNTRUSTED', message, {
-    hint: 'compare it with the fingerprint that "controller serve" prints',
-  })
 }
 
 function parseBootstrap(text: string): Bootstrap {
@@ -136,42 +125,60 @@ function parseBootstrap(text: string): Bootstrap {
   return bootstrap
 }
 
-function getProfileUrl(profiles: Profiles, profile: string | undefined): string {
-  const name = profile ?? profiles.currentName
-  const url = name === undefined ? undefined : profiles.get(name)?.url
-  if (url) return url
-  throw makeUsageError('missing argument: URL', { hint: 'controller login https://HOST:PORT' })
+/** The root certificates in the identity file, unless a flag names another root. */
+function findOwnRoot(flags: LoginFlags, { identityFile }: LoginMethod): RootCertificate | undefined {
+  if (identityFile === undefined || flags['ca-file'] !== undefined || flags.fingerprint !== undefined) return undefined
+  const { authoritiesPem } = readIdentityFile(identityFile)
+  return authoritiesPem === undefined ? undefined : rootFromPem(authoritiesPem)
 }
 
-function readRootFile(file: string): RootCertificate {
-  const root = rootFromPem(readCaFile(file))
-  if (!root) throw makeUsageError(`${file} does not contain a root certificate`, { field: 'ca-file' })
-  return root
-}
-
-function readCaFile(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw makeUsageError(`${file} cannot be read: ${(error as Error).message}`, { field: 'ca-file' })
+async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod, isBootstrap: boolean): Promise<PrimaryFactor> {
+  const { primary, identityFile, extJwtFile } = method
+  if (primary === 'cert' && identityFile !== undefined) {
+    return { method: 'cert', identityFile, clientCertificate: readIdentityFile(identityFile).clientCertificate }
   }
+  if (primary === 'ext-jwt' && extJwtFile !== undefined) {
+    return { method: 'ext-jwt', jwt: await readExternalJwt(extJwtFile) }
+  }
+  const question = isBootstrap ? 'Username of the new administrator' : 'Username'
+  const username = method.username ?? (await promptText(question, '--username'))
+  const password = await promptPassword('Password', flags['password-file'])
+  assertCredentials({ username, password })
+  return { method: 'password', username, password }
 }
 
-/** The fingerprints that profiles pin for this URL. */
-function listPinnedFingerprints(url: string): string[] {
-  const profiles = Profiles.open(process.env)
-  return profiles.names.flatMap((name) => {
-    const profile = profiles.get(name)
-    return profile?.url === url ? (rootFromPem(profile.rootPem)?.fingerprint ?? []) : []
+async function signInWithFactors(
+  url: string,
+  root: RootCertificate,
+  factor: PrimaryFactor,
+  method: LoginMethod,
+  flags: LoginFlags,
+): Promise<FactorResult> {
+  const secondFile = findSecondFactorFile(toStoredMethod(method, factor))
+  if (factor.method !== 'ext-jwt' && method.extJwtFile === '-') {
+    throw makeUsageError('--ext-jwt-file must be a file, because every request reads it', { field: 'ext-jwt-file' })
+  }
+  const secondJwt = secondFile === undefined ? undefined : await readExternalJwt(secondFile)
+  const transport = createHttpTransport({
+    url,
+    rootPem: root.pem,
+    headers: toBearerHeaders(factor.method === 'ext-jwt' ? factor.jwt : secondJwt),
+    ...(factor.method === 'cert' ? { clientCertificate: factor.clientCertificate } : {}),
   })
+  try {
+    return await presentSecondFactors(transport, await requestApiSession(transport, factor), flags)
+  } catch (error) {
+    throw await explainFailedSignIn(error, factor, url)
+  } finally {
+    await transport.close()
+  }
 }
 
 async function redeemBootstrapToken(
   url: string,
   root: RootCertificate,
   { token }: Bootstrap,
-  username: string,
-  password: string,
+  { username, password }: { readonly username: string; readonly password: string },
 ): Promise<void> {
   const client = new Client(createHttpTransport({ url, rootPem: root.pem }), { base: CLIENT_PATH })
   try {
@@ -181,37 +188,8 @@ async function redeemBootstrapToken(
   }
 }
 
-interface Session {
-  readonly token: string
-  readonly expiresAt: string
-  readonly identity: { readonly id: string; readonly name: string }
-  readonly authQueries?: readonly { readonly typeId?: string }[]
-}
-
-async function signInWithPassword(
-  url: string,
-  root: RootCertificate,
-  username: string,
-  password: string,
-  code: string | undefined,
-): Promise<Session> {
-  const transport = createHttpTransport({ url, rootPem: root.pem })
-  try {
-    const { data } = await new Client(transport).call('POST', '/authenticate?method=password', {
-      username,
-      password,
-    })
-    const session = data as Session
-    if (!requiresCode(session)) return session
-    const factorCode = code ?? (await promptText('Code of the second factor', '--mfa-code'))
-    const client = new Client(transport, { token: session.token })
-    await client.call('POST', '/authenticate/mfa', { code: factorCode.trim() })
-    return (await client.call('GET', '/current-api-session')).data as Session
-  } finally {
-    await transport.close()
-  }
-}
-
-function requiresCode({ authQueries = [] }: Session): boolean {
-  return authQueries.some(({ typeId }) => typeId === 'MFA' || typeId === 'TOTP')
+/** The profile is stored before this error, because the session may set up the factor. */
+function mustEnrollError(url: string): CommandError {
+  const message = `${url}: your auth policy requires a second factor, which you have not set up yet`
+  return new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: 'controller mfa enroll' })
 }

@@ -1,7 +1,7 @@
 // `controller logout`: ends the session, and removes it from the profile.
 import { createHttpTransport, UnreachableError } from '../src/client/http-transport.ts'
 import { PrintingCommand } from './base.ts'
-import { Client, RequestError } from './client/client.ts'
+import { Client, EITHER_PATH, RequestError } from './client/client.ts'
 import { Profiles } from './client/profiles.ts'
 import { chooseProfile, controllerFlag, profileFlag } from './connection.ts'
 
@@ -18,7 +18,7 @@ export class Logout extends PrintingCommand {
     const { name, profile } = chooseProfile(flags)
     const { url, rootPem, token } = profile
     if (token !== undefined) {
-      const client = new Client(createHttpTransport({ url, rootPem }), { token })
+      const client = new Client(createHttpTransport({ url, rootPem }), { base: EITHER_PATH, token })
       try {
         await client.call('DELETE', '/current-api-session')
       } catch (error) {

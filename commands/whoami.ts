@@ -1,4 +1,5 @@
 // `controller whoami`: shows the identity, the controller and the expiry of the current session.
+import { EITHER_PATH } from './client/client.ts'
 import { defineConnectedCommand } from './connected.ts'
 import { chooseProfile } from './connection.ts'
 import { toTimeText } from './times.ts'
@@ -12,6 +13,7 @@ interface CurrentSession {
 export const whoami = defineConnectedCommand({
   summary: 'Shows the identity, the controller and the expiry of your session.',
   example: '-o json',
+  base: EITHER_PATH,
   async run({ client, flags, print }) {
     const { data } = await client.call('GET', '/current-api-session')
     const { id, identity, expiresAt } = data as CurrentSession

@@ -4,11 +4,22 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { writePrivateFile } from '../../src/pki/files.ts'
 
-export interface Profile {
+/** How a profile signs in, so that a later login needs no flags. */
+export interface SignInMethod {
+  readonly username?: string | undefined
+  /** The path of an identity file, whose certificate signs in. */
+  readonly identityFile?: string | undefined
+  /**
+   * The path of a file with an external JWT. Beside a username or an identity file it is the second factor, which comes with
+   * every request.
+   */
+  readonly extJwtFile?: string | undefined
+}
+
+export interface Profile extends SignInMethod {
   readonly url: string
   /** The pinned root certificate, as PEM. */
   readonly rootPem: string
-  readonly username?: string
   /** The token of the API session, which expires if it is not used. */
   readonly token?: string
   /** The start of the session, RFC 3339. */
@@ -105,6 +116,11 @@ function readProfiles(path: string): ProfilesFile {
   } catch (error) {
     throw new ProfilesUnreadableError(path, error)
   }
+}
+
+/** The file with the external JWT that comes with every request of a profile, if there is one. */
+export function findSecondFactorFile({ username, identityFile, extJwtFile }: SignInMethod): string | undefined {
+  return username === undefined && identityFile === undefined ? undefined : extJwtFile
 }
 
 /** The default name of a profile: host and port. */

@@ -16,6 +16,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { syncDirectory } from '../../src/pki/files.ts'
 import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
 
 const PRIVATE = 0o600
@@ -41,7 +42,7 @@ export function findFileTarget(path: string): FileTarget {
   try {
     return { path: status ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path)), status }
   } catch (error) {
-    throw makeUsageError(`${path} cannot be written: ${toReason(error)}`)
+    throw makeUsageError(`${path} cannot be written: ${toWriteReason(error)}`)
   }
 }
 
@@ -121,15 +122,6 @@ function keepOwnerAndMode(descriptor: number, { uid, gid, mode }: Stats): void {
   fchmodSync(descriptor, mode & PERMISSIONS)
 }
 
-function syncDirectory(path: string): void {
-  const descriptor = openSync(path, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
 const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
@@ -141,10 +133,10 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: 'its directory does not exist',
 }
 
-function toReason(error: unknown): string {
+function toWriteReason(error: unknown): string {
   return REASONS[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message
 }
 
 function notWritableError(path: string, error: unknown): CommandError {
-  return new CommandError(EXIT.failed, 'NOT_WRITABLE', `${path} cannot be written: ${toReason(error)}`)
+  return new CommandError(EXIT.failed, 'NOT_WRITABLE', `${path} cannot be written: ${toWriteReason(error)}`)
 }

@@ -8,6 +8,7 @@ import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { decodeCertificates } from '../../src/pki/pkcs7.ts'
 
 export interface RootCertificate {
+  /** With other roots of the same controller behind it, if it replaces its root. */
   readonly pem: string
   /** SHA-256, lower-case hex. */
   readonly fingerprint: string
@@ -50,11 +51,13 @@ export async function fetchRoot(url: string): Promise<RootCertificate | undefine
   return root && toRootCertificate(root)
 }
 
-/** The root certificate in a PEM file; undefined if it contains none. */
+/** The root certificate in a PEM file, with all other roots in it; undefined if it contains none. */
 export function rootFromPem(text: string): RootCertificate | undefined {
   const certificates = parsePemBlocks(text).map(({ bytes }) => new X509Certificate(bytes))
-  const root = certificates.find(isSelfSigned)
-  return root && toRootCertificate(root)
+  const [root, ...others] = certificates.filter(isSelfSigned)
+  if (!root) return undefined
+  const { pem, fingerprint } = toRootCertificate(root)
+  return { pem: pem + others.map(toCertificatePem).join(''), fingerprint }
 }
 
 function toRootCertificate(root: X509Certificate): RootCertificate {

@@ -91,7 +91,8 @@ function createFile(path: string, content: string | Uint8Array): void {
   }
 }
 
-function syncDirectory(path: string): void {
+/** Makes the names of files in a directory durable. */
+export function syncDirectory(path: string): void {
   const directory = openSync(path, 'r')
   try {
     fsyncSync(directory)

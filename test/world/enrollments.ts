@@ -15,10 +15,13 @@ export interface ReachableController {
   stop(): Promise<void>
 }
 
-/** A controller that listens on the address that it advertises. */
-export async function reachableController(settings: Overrides = {}): Promise<ReachableController> {
+/** A controller that listens on the address that it advertises, with these APIs. */
+export async function reachableController(
+  settings: Overrides = {},
+  apis: readonly string[] = ['client', 'management'],
+): Promise<ReachableController> {
   const address = `127.0.0.1:${await freePort()}`
-  const listeners = [{ address, apis: ['client', 'management'], dialect: 'native' }]
+  const listeners = [{ address, apis: [...apis], dialect: 'native' }]
   const world = await testController({ settings: { listeners, advertise: [address], ...settings } })
   const { url, rootPem } = await world.listen()
   return { world, url, rootPem, people: await People.in(world), stop: () => world.close() }

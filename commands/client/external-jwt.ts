@@ -1,0 +1,26 @@
+// Reads JWTs of external signers from files, which other programs renew.
+import { makeUsageError } from '../exit-codes.ts'
+import { readSecret } from '../input.ts'
+
+/** The JWT in a file, or on stdin by `-`. @throws CommandError with exit code 2 if there is none */
+export async function readExternalJwt(file: string): Promise<string> {
+  const jwt = (await readSecret('ext-jwt-file', file)).trim()
+  if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(jwt)) return jwt
+  throw makeUsageError(`${file === '-' ? 'stdin' : file} does not contain a JWT`, { field: 'ext-jwt-file' })
+}
+
+/** The headers of requests that carry a JWT. */
+export function toBearerHeaders(jwt: string | undefined): Readonly<Record<string, string>> {
+  return jwt === undefined ? {} : { authorization: `Bearer ${jwt}` }
+}
+
+/** When the JWT expires, RFC 3339; undefined if it does not state that. */
+export async function readExpiry(jwt: string): Promise<string | undefined> {
+  const { decodeJwt } = await import('jose')
+  try {
+    const { exp } = decodeJwt(jwt)
+    return exp === undefined ? undefined : new Date(exp * 1000).toISOString()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,56 @@
+// Explains why a sign-in failed. The controller does not, because its response must not reveal which identities exist.
+import { X509Certificate } from 'node:crypto'
+import { UnreachableError } from '../src/client/http-transport.ts'
+import { RequestError } from './client/client.ts'
+import { readExpiry } from './client/external-jwt.ts'
+import type { PrimaryFactor } from './client/sign-in.ts'
+import { CommandError, EXIT } from './exit-codes.ts'
+import { toTimeText } from './times.ts'
+
+/** The error with the reason that this machine can tell, and what the user can do. */
+export async function explainFailedSignIn(error: unknown, factor: PrimaryFactor, url: string): Promise<unknown> {
+  if (error instanceof UnreachableError) return explainUnreachable(error, factor)
+  if (!(error instanceof RequestError && error.code === 'INVALID_AUTH')) return error
+  switch (factor.method) {
+    case 'password':
+      return error
+    case 'cert':
+      return explainCertificate(factor, url)
+    case 'ext-jwt':
+      return explainToken(factor.jwt, url)
+  }
+}
+
+/** An identity file names the authorities of its controller: a login with a confirmed fingerprint does not help. */
+function explainUnreachable(error: UnreachableError, factor: PrimaryFactor): unknown {
+  if (factor.method !== 'cert' || !error.isUntrusted) return error
+  const hint = 'if the controller was created again, enroll again; otherwise --ca-file with its root certificate'
+  return new CommandError(EXIT.failed, 'UNTRUSTED', `${error.message} that ${factor.identityFile} names`, { hint })
+}
+
+function explainCertificate(
+  { identityFile, clientCertificate }: Extract<PrimaryFactor, { method: 'cert' }>,
+  url: string,
+): CommandError {
+  const expiresAt = new Date(new X509Certificate(clientCertificate.certificatePem).validTo).toISOString()
+  const isExpired = Date.parse(expiresAt) <= Date.now()
+  const message = isExpired
+    ? `${url}: the certificate in ${identityFile} expired ${toTimeText(expiresAt)}`
+    : `${url}: the certificate in ${identityFile} is not accepted`
+  const hint = isExpired
+    ? 'ask an administrator for a new enrollment token: controller authenticator re-enroll'
+    : 'ask an administrator whether the identity is enabled, or for a new enrollment token'
+  return new CommandError(EXIT.signInFirst, 'INVALID_AUTH', message, { hint })
+}
+
+async function explainToken(jwt: string, url: string): Promise<CommandError> {
+  const expiresAt = await readExpiry(jwt)
+  const isExpired = expiresAt !== undefined && Date.parse(expiresAt) <= Date.now()
+  const message = isExpired
+    ? `${url}: the JWT expired ${toTimeText(expiresAt)}, at ${expiresAt}`
+    : `${url}: the JWT is not accepted`
+  const hint = isExpired
+    ? 'obtain a new one from its issuer'
+    : 'an administrator finds out why: controller external-jwt-signer test SIGNER --token-file FILE'
+  return new CommandError(EXIT.signInFirst, 'INVALID_AUTH', message, { hint })
+}

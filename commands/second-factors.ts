@@ -1,0 +1,67 @@
+// Presents the second factors that a session owes after a sign-in.
+import type { Transport } from '../src/client/transport.ts'
+import { type ApiSession, findOwedToken, owesCode, PartialSession } from './client/sign-in.ts'
+import { CommandError, EXIT } from './exit-codes.ts'
+import { canPrompt, promptText } from './prompts.ts'
+
+export interface SecondFactorFlags {
+  readonly 'mfa-code'?: string | undefined
+  readonly 'recovery-code'?: string | undefined
+}
+
+/** The session after its second factors. */
+export interface FactorResult {
+  readonly session: ApiSession
+  /** Whether it owes a factor that the identity has not set up. The session may set it up, and nothing else. */
+  readonly mustEnrollMfa: boolean
+}
+
+/**
+ * Presents the second factors that the session owes, and ends the session if that fails.
+ * @throws CommandError with exit code 4 if a code is not accepted, or a token is missing
+ */
+export async function presentSecondFactors(
+  transport: Transport,
+  session: ApiSession,
+  flags: SecondFactorFlags,
+): Promise<FactorResult> {
+  const partial = new PartialSession(transport, session)
+  try {
+    if (!owesCode(session)) return { session: requireToken(session, transport.target), mustEnrollMfa: false }
+    if (!(await partial.hasVerifiedMfa())) return { session, mustEnrollMfa: true }
+    await presentCode(partial, flags, transport.target)
+    return { session: requireToken(await partial.read(), transport.target), mustEnrollMfa: false }
+  } catch (error) {
+    await partial.end()
+    throw error
+  }
+}
+
+const MAX_PROMPTS = 3
+
+async function presentCode(partial: PartialSession, flags: SecondFactorFlags, url: string): Promise<void> {
+  const flagCode = flags['mfa-code'] ?? flags['recovery-code']
+  for (let at = 1; at <= MAX_PROMPTS; at++) {
+    const code = flagCode ?? (await promptText('Code of the second factor, or a recovery code', '--mfa-code'))
+    if (await partial.presentCode(code)) return
+    if (flagCode !== undefined || !canPrompt()) break
+    if (at < MAX_PROMPTS) process.stderr.write('the code is not accepted: enter the next one\n')
+  }
+  throw new CommandError(
+    EXIT.signInFirst,
+    'MFA_INVALID_TOKEN',
+    `${url}: the code of the second factor is not accepted`,
+    {
+      hint: 'each code can be used once, for half a minute: use the next one, or --recovery-code',
+    },
+  )
+}
+
+/** @throws CommandError with exit code 4 if the session owes an external JWT */
+function requireToken(session: ApiSession, url: string): ApiSession {
+  const query = findOwedToken(session)
+  if (!query) return session
+  const source = query.httpUrl ? `, issued by ${query.httpUrl}` : ''
+  const message = `${url}: your auth policy requires a JWT of an external signer as second factor${source}`
+  throw new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: '--ext-jwt-file FILE' })
+}

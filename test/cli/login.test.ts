@@ -1,0 +1,236 @@
+// `controller login` in all its forms, as people use it: by identity file, password and external JWT, with second factors.
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Profile } from '../../commands/client/profiles.ts'
+import { cleanEnvironment, type Finished } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { enrollmentToken, type ReachableController, reachableController } from '../world/enrollments.ts'
+import { PASSWORD, type Person } from '../world/people.ts'
+
+let network: ReachableController
+let passwordFile: string
+
+beforeAll(async () => {
+  network = await reachableController()
+  passwordFile = join(mkdtempSync(join(tmpdir(), 'login-')), 'password')
+  writeFileSync(passwordFile, `${PASSWORD}\n`)
+})
+afterAll(() => network?.stop())
+
+/** A user of the command line, on a machine of their own. */
+class User {
+  readonly env = cleanEnvironment()
+
+  run(...args: string[]): Promise<Finished> {
+    return commandLine(args, this.env)
+  }
+
+  login(...args: string[]): Promise<Finished> {
+    return this.run('login', ...args)
+  }
+
+  async whoami(...args: string[]): Promise<Record<string, unknown>> {
+    const { stdout, stderr } = await this.run('whoami', '-o', 'json', ...args)
+    expect(stderr).toBe('')
+    return JSON.parse(stdout)
+  }
+
+  get profiles(): { current?: string; profiles: Record<string, Profile> } {
+    return JSON.parse(readFileSync(join(this.env.XDG_CONFIG_HOME ?? '', 'controller/profiles.json'), 'utf8'))
+  }
+
+  get session(): string {
+    const { current = '', profiles } = this.profiles
+    return profiles[current]?.token ?? ''
+  }
+}
+
+/** The identity file of a new identity. */
+async function enrolledFile(from = network): Promise<{ identityId: string; file: string; folder: string }> {
+  const { identityId, file, folder } = await enrollmentToken(from.people)
+  const { stderr } = await commandLine(['enroll', file], cleanEnvironment())
+  expect(stderr).toBe('')
+  return { identityId, file: join(folder, 'laptop.json'), folder }
+}
+
+function expectRefused({ code, stdout, stderr }: Finished, exitCode: number, reason: RegExp) {
+  expect(stderr).toMatch(reason)
+  expect(code).toBe(exitCode)
+  expect(stdout).toBe('')
+}
+
+describe('with an identity file', () => {
+  it('an ordinary identity signs in, without a URL and without a fingerprint', async () => {
+    const user = new User()
+    const { identityId, file } = await enrolledFile()
+
+    const { code, stdout } = await user.login('--identity', file)
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(new RegExp(`^Signed in to ${network.url} as .* \\(profile laptop\\)`))
+    expect(await user.whoami()).toMatchObject({ identityId, isAdmin: false, url: network.url, profile: 'laptop' })
+  })
+
+  it('a later login needs no flags, and renews the session', async () => {
+    const user = new User()
+    const { identityId, file } = await enrolledFile()
+    await user.login('--identity', file)
+    const before = user.session
+
+    const { code } = await user.login()
+
+    expect(code).toBe(0)
+    expect(user.session).not.toBe(before)
+    expect(Object.keys(user.profiles.profiles)).toEqual(['laptop'])
+    expect(await user.whoami()).toMatchObject({ identityId })
+  })
+
+  it('the profile of another person at the same controller stays', async () => {
+    const user = new User()
+    const person = await network.people.person()
+    const { file } = await enrolledFile()
+    await user.login(network.url, '-u', person.username, '--password-file', passwordFile, '--yes')
+
+    await user.login('--identity', file)
+
+    const { current, profiles } = user.profiles
+    expect(current).toBe('laptop')
+    expect(profiles[new URL(network.url).host]).toMatchObject({ username: person.username, token: expect.any(String) })
+  })
+
+  it('an SDK may have written it: the address of the server, and the locations of certificate and key', async () => {
+    const user = new User()
+    const { identityId, file, folder } = await enrolledFile()
+    const { id } = JSON.parse(readFileSync(file, 'utf8'))
+    for (const member of ['key', 'cert']) writeFileSync(join(folder, member), id[member].slice(4))
+    const written = {
+      ztAPI: network.url,
+      id: { key: `file://${join(folder, 'key')}`, cert: join(folder, 'cert'), ca: id.ca },
+    }
+    writeFileSync(file, JSON.stringify(written))
+
+    await user.login('--identity', file)
+
+    expect(await user.whoami()).toMatchObject({ identityId })
+  })
+
+  it.each<[what: string, change: (content: ReturnType<typeof JSON.parse>) => unknown, reason: RegExp]>([
+    ['text', () => 'hello', /is not an identity file: it does not contain a JSON object/],
+    ['an empty object', () => ({}), /is not an identity file: id.cert is missing/],
+    ['without a key', ({ id, ...rest }) => ({ ...rest, id: { ...id, key: '' } }), /id.key is missing/],
+    ['with a damaged certificate', ({ id, ...rest }) => ({ ...rest, id: { ...id, cert: 'pem:x' } }), /unreadable cert/],
+    ['with a damaged key', ({ id, ...rest }) => ({ ...rest, id: { ...id, key: 'pem:x' } }), /unreadable private key/],
+    ['with a key in hardware', ({ id, ...rest }) => ({ ...rest, id: { ...id, key: 'pkcs11://x' } }), /a pkcs11 store/],
+    ['without an address', (content) => ({ ...content, ztAPI: 'ftp://x' }), /ztAPI must be the URL of a controller/],
+    ['that refers to a lost key', ({ id, ...rest }) => ({ ...rest, id: { ...id, key: '/nowhere' } }), /cannot be read/],
+  ])('what is %s is refused', async (_what, change, reason) => {
+    const { file } = await enrolledFile()
+    const changed = change(JSON.parse(readFileSync(file, 'utf8')))
+    writeFileSync(file, typeof changed === 'string' ? changed : JSON.stringify(changed))
+
+    expectRefused(await new User().login('--identity', file), 2, reason)
+  })
+
+  it('a key of another certificate is refused', async () => {
+    const [first, second] = [await enrolledFile(), await enrolledFile()]
+    const content = JSON.parse(readFileSync(first.file, 'utf8'))
+    content.id.key = JSON.parse(readFileSync(second.file, 'utf8')).id.key
+    writeFileSync(first.file, JSON.stringify(content))
+
+    expectRefused(await new User().login('--identity', first.file), 2, /the key does not belong to the certificate/)
+  })
+
+  it('a controller that none of its authorities identifies is refused', async () => {
+    const { file } = await enrolledFile()
+    const content = JSON.parse(readFileSync(file, 'utf8'))
+    const { x509 } = await import('../world/certificates.ts')
+    const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify'])
+    const other = await x509.X509CertificateGenerator.createSelfSigned({ name: 'CN=other', keys: keys as never })
+    content.id.ca = `pem:${other.toString('pem')}`
+    writeFileSync(file, JSON.stringify(content))
+
+    expectRefused(
+      await new User().login('--identity', file),
+      1,
+      /not issued by the expected root.*names\nTry: .*enroll/,
+    )
+  })
+
+  it('an identity that was disabled is told whom to ask', async () => {
+    const { identityId, file } = await enrolledFile()
+    await network.people.manage('POST', `/identities/${identityId}/disable`, { durationMinutes: 5 })
+
+    const refused = await new User().login('--identity', file)
+
+    expectRefused(refused, 4, /the certificate in .*laptop\.json is not accepted\nTry: ask an administrator/)
+  })
+
+  it('other ways to sign in are refused beside it', async () => {
+    const { file } = await enrolledFile()
+
+    expectRefused(await new User().login('--identity', file, '--username', 'x'), 2, /cannot also be provided/)
+  })
+})
+
+describe('an existing profile', () => {
+  let person: Person
+  const password = () => ['--password-file', passwordFile]
+
+  beforeAll(async () => {
+    person = await network.people.person()
+  })
+
+  it('is renewed with its URL and its username, if the login names it', async () => {
+    const user = new User()
+    await user.login(network.url, '--profile', 'work', '-u', person.username, ...password(), '--yes')
+    const before = user.session
+
+    const { code } = await user.login('--profile', 'work', ...password())
+
+    expect(code).toBe(0)
+    expect(user.session).not.toBe(before)
+    expect(user.profiles.profiles).toMatchObject({ work: { username: person.username, url: network.url } })
+  })
+
+  it('is renewed, if it is the current one and the login names nothing, or its URL', async () => {
+    const user = new User()
+    await user.login(network.url, '--profile', 'work', '-u', person.username, ...password(), '--yes')
+
+    await user.login(...password())
+    await user.login(network.url, ...password())
+
+    expect(Object.keys(user.profiles.profiles)).toEqual(['work'])
+  })
+
+  it('is kept for its username: another one gets the profile of host and port', async () => {
+    const user = new User()
+    const other = await network.people.person()
+    await user.login(network.url, '--profile', 'work', '-u', person.username, ...password(), '--yes')
+
+    await user.login(network.url, '-u', other.username, ...password())
+
+    expect(user.profiles).toMatchObject({
+      current: new URL(network.url).host,
+      profiles: { work: { username: person.username }, [new URL(network.url).host]: { username: other.username } },
+    })
+  })
+})
+
+describe('a controller that serves one API on an address', () => {
+  it.each(['client', 'management'])('is signed in to, described and signed out of over its %s API', async (api) => {
+    const user = new User()
+    const one = await reachableController({}, [api])
+    const person = await one.people.person()
+
+    const signedIn = await user.login(one.url, '-u', person.username, '--password-file', passwordFile, '--yes')
+    const shown = await user.whoami()
+    const signedOut = await user.run('logout')
+    await one.stop()
+
+    expect([signedIn.code, signedOut.code]).toEqual([0, 0])
+    expect(shown).toMatchObject({ identityId: person.id })
+    expect(signedOut.stderr).toBe('')
+  })
+})
