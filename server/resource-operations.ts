@@ -4,6 +4,7 @@ import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { notFoundError } from '../src/errors.ts'
+import { listReferenceFields } from '../src/model/columns.ts'
 import type { FilterSource } from '../src/model/filter-symbols.ts'
 import { inputSchema, readInput } from '../src/model/input.ts'
 import { toLinkedPlural } from '../src/model/links.ts'
@@ -364,8 +365,8 @@ export async function respondWithRows(
 }
 
 /** The statuses by which references to unknown records are refused, beside 400. */
-function listUnknownStatuses({ fields }: AnyResource): number[] {
-  return Object.values(fields).flatMap(({ kind }) => kind.reference?.unknownStatus ?? [])
+function listUnknownStatuses(resource: AnyResource): number[] {
+  return listReferenceFields(resource).flatMap(({ field }) => field.kind.reference?.unknownStatus ?? [])
 }
 
 function describeListQuery(resource: AnyResource): Record<string, QueryParameter> {

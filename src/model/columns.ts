@@ -14,13 +14,20 @@ export interface SetTableInfo {
   readonly table: string
 }
 
-/** A field through which records of a resource name records of another one, whose plural name is `target`. */
+/**
+ * A field, or a member at any depth of a structured field, through which records of a resource name records of another one,
+ * whose plural name is `target`.
+ */
 export interface ReferenceField extends NamedField {
+  /** The column that holds it. */
+  readonly column: string
+  /** Its path inside the value of the column; empty unless the column is structured. */
+  readonly path: readonly string[]
   readonly target: string
 }
 
 /** A field through which records of the resource `from` mention records of another resource. */
-export interface Mention extends NamedField {
+export interface Mention extends ReferenceField {
   readonly from: AnyResource
 }
 
@@ -41,11 +48,29 @@ export function listSetTables(resource: AnyResource): SetTableInfo[] {
     .map(({ name }) => ({ field: name, table: toSetTableName(resource, name) }))
 }
 
-/** The fields of a resource that name records of other resources. */
-export function listReferenceFields(resource: AnyResource): ReferenceField[] {
-  return listFields(resource).flatMap(({ name, field }) =>
-    field.kind.target ? [{ name, field, target: field.kind.target }] : [],
-  )
+/** The fields of a resource that name records of other resources, and the members that do. */
+export function listReferenceFields({ fields }: Pick<AnyResource, 'fields'>): ReferenceField[] {
+  return Object.entries(fields).flatMap(([column, field]) => listReferencesIn(column, [], field))
+}
+
+/** The references of one field; the name of a member is its path in a request body. */
+function listReferencesIn(column: string, path: readonly string[], field: AnyField): ReferenceField[] {
+  const { target, members, reference } = field.kind
+  if (target && path.length > 0 && (reference?.onDelete ?? 'restrict') !== 'restrict') {
+    throw new Error(
+      `${column}.${path.join('.')} is inside of a structured field: only fields can be cleared, or cascade`,
+    )
+  }
+  if (target) return [{ name: [column, ...path].join('.'), column, path, field, target }]
+  return Object.entries(members ?? {}).flatMap(([member, inner]) => listReferencesIn(column, [...path, member], inner))
+}
+
+/** The value of a reference in a record. */
+export function readReference(
+  { column, path }: Pick<ReferenceField, 'column' | 'path'>,
+  entity: Readonly<Record<string, unknown>>,
+): unknown {
+  return path.reduce<unknown>((value, member) => (value as Record<string, unknown>)[member], entity[column])
 }
 
 /** The fields of all `resources` that mention records of `plural`. */
@@ -53,6 +78,6 @@ export function listMentions(plural: string, resources: readonly AnyResource[]):
   return resources.flatMap((from) =>
     listReferenceFields(from)
       .filter(({ target }) => target === plural)
-      .map(({ name, field }) => ({ from, name, field })),
+      .map((reference) => ({ from, ...reference })),
   )
 }

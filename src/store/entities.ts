@@ -1,9 +1,10 @@
 // Create, read, change and delete records of any resource: the one place that knows references, sets and their rules.
+import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Behaviors } from '../behavior.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalidError, notFoundError } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { type Mention, toSetTableName } from '../model/columns.ts'
+import { type Mention, type ReferenceField, readReference, toSetTableName } from '../model/columns.ts'
 import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow, AuditDetail, Create, Entity } from '../resources/define.ts'
 import { getResource } from '../resources/index.ts'
@@ -11,6 +12,7 @@ import { applyFallbacks, applyPatch } from '../schema/bodies.ts'
 import { type AnyField, toMemberName } from '../schema/fields.ts'
 import type { Change } from './changes.ts'
 import { omitInputs, requireDeclaredFields } from './declared-fields.ts'
+import { sqlDialect } from './dialects/sql-dialect.ts'
 import { getRecordTable } from './record-tables.ts'
 import { entityFromRow, toChangedColumns, toRow } from './rows.ts'
 import { UniqueViolationError } from './store.ts'
@@ -271,7 +273,7 @@ export class EntityStore {
 
   /** Does to the mentions of a record what their definitions say, before the record goes. */
   async #releaseReference(tx: WriteContext, mention: Mention, resource: AnyResource, id: string): Promise<void> {
-    const { from, name, field } = mention
+    const { from, name, column, field } = mention
     const onDelete = field.kind.roles ? 'clear' : (field.kind.reference?.onDelete ?? 'restrict')
     const ids = await findMentioning(tx, mention, id, onDelete === 'restrict' ? MAX_NAMED_RECORDS : undefined)
     if (ids.length === 0) return
@@ -280,7 +282,7 @@ export class EntityStore {
       throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: toMemberName(name, field), reason, value: ids })
     }
     if (onDelete === 'cascade') await this.removeAllIn(tx, from, ids)
-    else for (const mentioningId of ids) await this.#clearReference(tx, from, mentioningId, name, field, id)
+    else for (const mentioningId of ids) await this.#clearReference(tx, from, mentioningId, column, field, id)
   }
 
   async #clearReference(
@@ -357,12 +359,13 @@ async function checkTargets(
   next: AnyEntity,
   previous: AnyEntity | undefined,
 ): Promise<void> {
-  for (const { name, field, target } of getCompiledResource(resource.plural).references) {
-    const value = next[name]
-    if (value === null || value === undefined || value === previous?.[name]) continue
-    const ids = collectTargetIds(field, value)
-    const missingIds = await findMissingIds(tx, target, ids)
-    if (missingIds.length > 0) throw unknownTargetError(name, field, target, missingIds)
+  for (const reference of getCompiledResource(resource.plural).references) {
+    const value = readReference(reference, next)
+    if (value === null || value === undefined) continue
+    if (previous && value === readReference(reference, previous)) continue
+    const ids = collectTargetIds(reference.field, value)
+    const missingIds = await findMissingIds(tx, reference.target, ids)
+    if (missingIds.length > 0) throw unknownTargetError(reference, missingIds)
   }
 }
 
@@ -385,12 +388,7 @@ async function findMissingIds(tx: WriteContext, plural: string, ids: readonly st
   return ids.filter((id) => !existingIds.has(id))
 }
 
-function unknownTargetError(
-  name: string,
-  field: AnyField,
-  target: string,
-  missingIds: readonly string[],
-): ControllerError {
+function unknownTargetError({ name, field, target }: ReferenceField, missingIds: readonly string[]): ControllerError {
   const { kind } = field
   if (kind.roles) return invalidError(name, `names ${target.replaceAll('-', ' ')} that do not exist`, missingIds)
   const { unknown: member = toMemberName(name, field), unknownStatus } = kind.reference ?? {}
@@ -408,9 +406,13 @@ async function findMentioning(
   id: string,
   limit: number | undefined,
 ): Promise<string[]> {
-  const { from, name, field } = mention
+  const { from, name, column, path, field } = mention
   const all = untyped(tx.db).selectFrom(from.table).select('id').orderBy('id')
   const query = limit === undefined ? all : all.limit(limit)
+  if (path.length > 0) {
+    const rows = await query.where((eb) => mentionsInside(tx, eb.ref(column), path, field, id)).execute()
+    return rows.map((row) => row.id as string)
+  }
   const isIndexed = field.kind.name === 'set' && field.options.filter
   const value = field.kind.roles ? `@${id}` : id
   const rows = await (isIndexed
@@ -418,6 +420,20 @@ async function findMentioning(
     : query.where(name, '=', value)
   ).execute()
   return rows.map((row) => row.id as string)
+}
+
+/** Whether a member of a structured column is `id`, or a set that contains it. No index helps: few resources have such members. */
+function mentionsInside(
+  tx: WriteContext,
+  column: Expression<unknown>,
+  path: readonly string[],
+  field: AnyField,
+  id: string,
+): Expression<SqlBool> {
+  const dialect = sqlDialect(tx.db)
+  const member = dialect.member(column, path)
+  if (field.kind.name !== 'set') return sql<SqlBool>`${member} = ${id}`
+  return sql<SqlBool>`${id} in (select value from ${dialect.elements(member)})`
 }
 
 // ---- failures --------------------------------------------------------------------------------------------------------
