@@ -30,7 +30,7 @@ import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
 import { PathTable } from './path-table.ts'
 import { withTimeout } from './request-timeout.ts'
-import { readPeerCertificates } from './requests.ts'
+import { readBearerTokens, readPeerCertificates } from './requests.ts'
 import type { Response } from './responses.ts'
 import { holdBody } from './slow-readers.ts'
 
@@ -142,6 +142,9 @@ function createHandler(controller: Controller, operation: AnyOperation) {
       headers: request.headers,
       get certificates() {
         return readPeerCertificates(request.raw)
+      },
+      get bearerTokens() {
+        return readBearerTokens(request.raw)
       },
     })
     const hasNoTimeout = operation.hasNoTimeout || caller.kind === 'local-operator'

@@ -57,6 +57,8 @@ export interface Call<B = unknown> {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** What the TLS peer presented, as it was sent, the proven leaf first. */
   readonly certificates: readonly X509Certificate[]
+  /** The bearer tokens of the request, in the order sent; nothing about them is verified. */
+  readonly bearerTokens: readonly string[]
 }
 
 /** The shape of a response's `data`, for documents. */

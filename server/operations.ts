@@ -1,6 +1,5 @@
 // The registry: every operation of both APIs. What loops over operations loops over this.
 import { apiSessions } from '../src/resources/api-sessions.ts'
-import { authPolicies } from '../src/resources/auth-policies.ts'
 import { controllerSettings } from '../src/resources/controller-settings.ts'
 import { controllers } from '../src/resources/controllers.ts'
 import { identities } from '../src/resources/identities.ts'
@@ -18,6 +17,7 @@ import { networkTrustOperations } from './both-apis/network-trust.ts'
 import { ownAuthenticatorOperations } from './both-apis/own-authenticators.ts'
 import { sessionOperations } from './both-apis/sessions.ts'
 import { enrollOperations } from './client-api/enroll.ts'
+import { clientSignerOperations } from './client-api/external-jwt-signers.ts'
 import { clientServiceOperations } from './client-api/services.ts'
 import { sessionCertificateOperations } from './client-api/session-certificates.ts'
 import { apiSessionOperations } from './management-api/api-sessions.ts'
@@ -41,8 +41,7 @@ import { makeResourceOperations, type OperationOverrides } from './resource-oper
 /** Where the operations of a resource are not just what follows from it. */
 const differences: Readonly<Record<string, OperationOverrides>> = {
   [services.plural]: serviceOverrides,
-  // Signers, and the authority of an enrollment, that are unknown.
-  [authPolicies.plural]: { errorStatuses: { create: [404] } },
+  // The authority of an enrollment that is unknown.
   [identities.plural]: { errorStatuses: { create: [404] } },
   [postureChecks.plural]: { forbidden: ['delete'] },
   // Listed on both APIs: `both-apis/controllers.ts`.
@@ -67,6 +66,7 @@ export const operations: readonly AnyOperation[] = [
   ...enrollOperations,
   ...clientServiceOperations,
   ...sessionCertificateOperations,
+  ...clientSignerOperations,
   ...sessionOperations,
   ...controllerOperations,
   ...controllerSettingOperations,

@@ -42,6 +42,26 @@ export function isServed(message: IncomingMessage, api: Api | undefined): boolea
   return api === undefined || (getListener(message)?.apis.includes(api) ?? true)
 }
 
+const BEARER = 'Bearer '
+// Clients send at most one token for the first factor, and one for the second.
+const MAX_BEARER_TOKENS = 2
+
+/**
+ * The bearer tokens of a request, in the order sent. Read from the raw headers, because Node.js keeps only the first of several
+ * `Authorization` headers.
+ */
+export function readBearerTokens({ headers, rawHeaders }: IncomingMessage): string[] {
+  if (headers.authorization === undefined) return []
+  const tokens: string[] = []
+  for (let at = 0; at < rawHeaders.length && tokens.length < MAX_BEARER_TOKENS; at += 2) {
+    const value = rawHeaders[at + 1] ?? ''
+    if (rawHeaders[at]?.toLowerCase() === 'authorization' && value.startsWith(BEARER)) {
+      tokens.push(value.slice(BEARER.length))
+    }
+  }
+  return tokens
+}
+
 /**
  * The certificate of the TLS peer, and above it the path through the others that the peer sent, in whatever order, as far as
  * their names lead. Nothing is verified.

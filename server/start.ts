@@ -121,6 +121,9 @@ const SIGN_INS_INTERVAL_MS = 60_000
 // How often the time is compared with that of the last daily check of certificates.
 const UPKEEP_INTERVAL_MS = 10 * 60_000
 
+// How often signers whose keys are due are looked for.
+const KEY_REFRESH_INTERVAL_MS = 5_000
+
 // How often audit records that are kept for long enough are cut off.
 const PRUNE_INTERVAL_MS = 60 * 60_000
 const CUTTING = 'cutting off old audit records'
@@ -149,6 +152,9 @@ function startBackground(controller: Controller): () => void {
     every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),
     every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(controller.contexts)),
     every(UPKEEP_INTERVAL_MS, 'checking certificates', () => controller.certificates.upkeep.runIfDue(context)),
+    every(KEY_REFRESH_INTERVAL_MS, 'refreshing the keys of external JWT signers', () =>
+      auth.signers.keyRefresher.refreshDue(controller.contexts),
+    ),
     every(config['session.activityFlush'], 'writing session activity', () => apiSessions.flush(context)),
   ]
   const retention = config['audit.retention']

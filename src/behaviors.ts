@@ -4,6 +4,7 @@ import { ApiSessionBehavior } from './auth/api-session-behavior.ts'
 import type { Auth } from './auth/auth.ts'
 import { AuthPolicyBehavior } from './auth/auth-policy-behavior.ts'
 import { AuthenticatorBehavior } from './auth/authenticator-behavior.ts'
+import { SignerBehavior } from './auth/signer-behavior.ts'
 import type { Behaviors } from './behavior.ts'
 import type { CertificateBehavior } from './certificates/certificate-behavior.ts'
 import { ConfigBehavior } from './configs/config-behavior.ts'
@@ -25,6 +26,7 @@ import { controllerSettings } from './resources/controller-settings.ts'
 import { controllers } from './resources/controllers.ts'
 import { edgeRouters } from './resources/edge-routers.ts'
 import { enrollments as enrollmentRecords } from './resources/enrollments.ts'
+import { externalJwtSigners } from './resources/external-jwt-signers.ts'
 import { identities } from './resources/identities.ts'
 import { resources } from './resources/index.ts'
 import { routers as allRouters } from './resources/routers.ts'
@@ -43,7 +45,7 @@ import { SessionBehavior } from './sessions/session-behavior.ts'
 /** What behaviors work with. */
 export interface BehaviorCollaborators {
   readonly access: Access
-  readonly auth: Pick<Auth, 'apiSessions' | 'clientTrust' | 'extensionRequests' | 'passwords' | 'policies'>
+  readonly auth: Pick<Auth, 'apiSessions' | 'clientTrust' | 'extensionRequests' | 'passwords' | 'policies' | 'signers'>
   readonly certificateBehavior: CertificateBehavior
   readonly enrollments: EnrollmentIssuer
   readonly membership: ControllerMembership
@@ -58,11 +60,14 @@ export interface BehaviorCollaborators {
 /** @throws Error if a resource declares what no behavior provides */
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollaborators): void {
   const { access, auth, certificateBehavior, enrollments, membership, references, routers } = parts
-  const { apiSessions, clientTrust, extensionRequests, passwords, policies } = auth
+  const { apiSessions, clientTrust, extensionRequests, passwords, policies, signers } = auth
   const { network, provisioner, usable: usableRouters } = routers
   const { scopes } = access
   const schemas = new ConfigSchemas()
-  behaviors.register(apiSessionRecords, new ApiSessionBehavior(apiSessions, policies, extensionRequests))
+  behaviors.register(
+    apiSessionRecords,
+    new ApiSessionBehavior(apiSessions, policies, signers.directory, extensionRequests),
+  )
   behaviors.register(authenticators, new AuthenticatorBehavior({ apiSessions, passwords, clientTrust }))
   behaviors.register(authPolicies, new AuthPolicyBehavior())
   behaviors.register(certificates, certificateBehavior)
@@ -72,6 +77,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
   behaviors.register(controllerSettings, new ControllerSettingBehavior())
   behaviors.register(edgeRouters, new EdgeRouterBehavior({ provisioner, enrollments, network, scopes }))
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))
+  behaviors.register(externalJwtSigners, new SignerBehavior({ ...signers, apiSessions }))
   behaviors.register(identities, new IdentityBehavior({ apiSessions, enrollments, provisioner, network, scopes }))
   behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network }))
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))

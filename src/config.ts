@@ -12,6 +12,8 @@ import {
   readDuration,
   readHostAndPort,
   readList,
+  readOptionalPath,
+  readSwitch,
   splitAddress,
 } from './setting-types.ts'
 
@@ -128,6 +130,23 @@ const settings = {
   'limits.passwordQueue': countSetting(
     100,
     'How many password sign-ins may wait for their turn; more are refused with 429. Sources (an address, or a /64 of IPv6) take turns, and one that has many waiting gives up places to others. Everyone behind one proxy is one source.',
+  ),
+  'signers.allowHttp': {
+    explain:
+      'Whether the key sets of external JWT signers may be fetched over http. An attacker in the network between can then sign in as any identity.',
+    default: false,
+    read: readSwitch,
+  },
+  'signers.caFile': {
+    explain:
+      'A file with the certificates (PEM) of private authorities that the endpoints of external JWT signers have their certificates from; trusted beside the public ones.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'signers.timeout': durationSetting(
+    '5s',
+    'How long the endpoint of an external JWT signer may take to respond.',
+    '10ms',
   ),
   'log.level': {
     explain: 'How much is logged: debug, info, warn, error or silent.',

@@ -1,6 +1,7 @@
 // Who asks, on whose behalf code runs, and what it may reach: the first argument of everything that touches the store.
 import type { Kysely } from 'kysely'
 import type { Clock } from './clock.ts'
+import type { VerifiedToken } from './signers/external-tokens.ts'
 import type { Change } from './store/changes.ts'
 import type { Database } from './store/database.ts'
 import type { Reader } from './store/store.ts'
@@ -16,6 +17,8 @@ export type Caller =
       readonly apiSessionId: string
       /** A second factor is still owed: only what such a session may call is open to it. */
       readonly isPartial: boolean
+      /** The tokens of external signers that its request carries, if a second factor needs them. */
+      readonly externalTokens?: readonly VerifiedToken[]
       /** Only the audit names it: the controller itself decided to write, so no right of the caller is required. */
       readonly isActorOnly?: true
     }

@@ -148,18 +148,11 @@ async function assemble(
   const records = createRecords()
   const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
-  const auth = createAuth({ config, clock, authority, tokens, entities })
-  const { apiSessions, policies, extensionRequests, verifiedMfa } = auth
+  const auth = createAuth({ config, clock, log, authority, tokens, entities })
+  const { apiSessions, policies, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
-  await store.projections.start(
-    access,
-    apiSessions,
-    policies,
-    extensionRequests,
-    verifiedMfa,
-    references,
-    records.cache,
-  )
+  const rights = [access, apiSessions, policies, signers.directory, verifiedMfa, extensionRequests]
+  await store.projections.start(...rights, references, records.cache)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
   const receipts = new RootReceipts(authority)
@@ -174,7 +167,7 @@ async function assemble(
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
   // In this order: whether the caller may at all comes first, and sessions end for what is certain to commit.
   const contexts = new Contexts(store, clock, [
-    { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges) },
+    { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges, clock.now()) },
     { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },
     { after: (tx, earlierChanges, ownChanges) => revokeSessions(access, tx, earlierChanges, ownChanges) },
     { after: (tx, _earlierChanges, ownChanges) => updateInventory(entities, tx, ownChanges) },
@@ -206,6 +199,7 @@ async function assemble(
         resources.add(() => recorder.flush(contexts, { isFinal: true }))
       }
       resources.add(() => apiSessions.flush(system))
+      resources.add(() => signers.outbound.close())
       const [failure] = await resources.close()
       if (failure !== undefined) throw failure
     },

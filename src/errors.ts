@@ -88,6 +88,7 @@ const CATALOGUE = {
   ENROLLMENT_NO_VALID_CAS: [400, 'No certificate authority is registered whose certificates can enroll.'],
   COULD_NOT_PROCESS_CSR: [400, 'The certificate signing request could not be accepted.'],
   MISSING_OR_INVALID_CSR: [400, 'A certificate signing request is missing or cannot be read.'],
+  INVALID_CERT_PEM: [400, 'The certificate cannot be read, or there is more than one.'],
   COULD_NOT_PARSE_PEM_BLOCK: [400, 'The certificate is not PEM, or not just one.'],
   CERTIFICATE_FAILED_VALIDATION: [400, 'The certificate does not lead to an authority that is trusted here.'],
   INVALID_CLIENT_CERT: [400, 'This is not the certificate that the extension issued.'],

@@ -1,5 +1,6 @@
 // The forms that values of settings have: durations, sizes, counts, addresses, and what is said of others.
 import { isIP } from 'node:net'
+import { isAbsolute } from 'node:path'
 
 /** A setting is not of the form it needs. */
 export class ConfigError extends Error {
@@ -63,6 +64,18 @@ export function countSetting(standard: number, explain: string) {
 
 export function readList(value: unknown, key: string): unknown[] {
   if (!Array.isArray(value)) throw new ConfigError(key, 'must be a list')
+  return value
+}
+
+export function readSwitch(value: unknown, key: string): boolean {
+  if (typeof value !== 'boolean') throw new ConfigError(key, 'must be true or false')
+  return value
+}
+
+/** The path of a file; undefined for empty text. */
+export function readOptionalPath(value: unknown, key: string): string | undefined {
+  if (value === '') return undefined
+  if (typeof value !== 'string' || !isAbsolute(value)) throw new ConfigError(key, 'must be an absolute path')
   return value
 }
 

@@ -39,7 +39,10 @@ function toOclifFlag(member: BodyFlag): Interfaces.Flag<unknown> {
       case 'pairs':
         return Flags.string({ ...common, multiple: true, multipleNonGreedy: true })
       default:
-        return Flags.string({ ...common, ...(schema.enum ? { options: schema.enum.map(String) } : {}) })
+        return Flags.string({
+          ...common,
+          ...(schema.enum ? { options: schema.enum.filter((value) => value !== null).map(String) } : {}),
+        })
     }
   }
   return make() as Interfaces.Flag<unknown>

@@ -54,10 +54,15 @@ export const authenticationOperations: readonly AnyOperation[] = [
     body: readFieldsBody<AuthenticateBody>(authenticateFields, { isRequired: false }),
     returns: { kind: 'record', resource: 'api-sessions' },
     responseHeaders: sessionHeaderSchemas,
-    async run({ controller, context, query, body, certificates, headers, dialect }): Promise<Response> {
+    async run({ controller, context, query, body, certificates, bearerTokens, headers, dialect }): Promise<Response> {
       const { username, password, ...reported } = body
-      const presented = { certificates, ...(username ? { username } : {}), ...(password ? { password } : {}) }
-      const { apiSessionId, isExtendRequested } = await signIn(
+      const presented = {
+        certificates,
+        bearerTokens,
+        ...(username ? { username } : {}),
+        ...(password ? { password } : {}),
+      }
+      const { apiSessionId, isExtendRequested, externalTokens } = await signIn(
         controller,
         context,
         query.method as Method,
@@ -66,9 +71,12 @@ export const authenticationOperations: readonly AnyOperation[] = [
       )
       const sessionDialect = detectSignInDialect(headers, reported.sdkInfo, dialect)
       const token = controller.auth.apiSessions.deriveToken(apiSessionId)
-      return dataResponse(await renderOwnApiSession(controller, context, apiSessionId, sessionDialect), {
-        headers: { ...makeSessionHeaders(token), ...makeExtensionHeaders(sessionDialect, isExtendRequested) },
-      })
+      return dataResponse(
+        await renderOwnApiSession(controller, context, apiSessionId, sessionDialect, externalTokens),
+        {
+          headers: { ...makeSessionHeaders(token), ...makeExtensionHeaders(sessionDialect, isExtendRequested) },
+        },
+      )
     },
   }),
 ]

@@ -5,6 +5,7 @@ import type { Controller } from '../../src/controller.ts'
 import { errors } from '../../src/errors.ts'
 import type { RawJson } from '../../src/records/raw-json.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
+import type { VerifiedToken } from '../../src/signers/external-tokens.ts'
 import { TOTP_QUERY_WORDS } from '../dialects.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { renderRecord } from '../resource-operations.ts'
@@ -17,14 +18,19 @@ export function requireApiSessionId({ caller }: Pick<Context, 'caller'>): string
   return caller.apiSessionId
 }
 
-/** A session as it is shown to itself, in the words of its dialect. */
+function getExternalTokens({ caller }: Context): readonly VerifiedToken[] {
+  return (caller.kind === 'identity' && caller.externalTokens) || []
+}
+
+/** A session as it is shown to itself, in the words of its dialect, with the verified tokens of the request. */
 export function renderOwnApiSession(
   controller: Controller,
   context: Context,
   id: string,
   dialect: Call['dialect'],
+  externalTokens: readonly VerifiedToken[] = [],
 ): Promise<RawJson> {
-  const view: OwnApiSessionView = { totpWords: TOTP_QUERY_WORDS[dialect] }
+  const view: OwnApiSessionView = { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens }
   return renderRecord(controller, context, apiSessions, id, { view })
 }
 
@@ -41,7 +47,15 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     access: { permission: 'current-api-session.read', grantedTo: 'partial' },
     returns: { kind: 'record', resource: 'api-sessions' },
     run: async ({ controller, context, dialect }) =>
-      dataResponse(await renderOwnApiSession(controller, context, requireApiSessionId(context), dialect)),
+      dataResponse(
+        await renderOwnApiSession(
+          controller,
+          context,
+          requireApiSessionId(context),
+          dialect,
+          getExternalTokens(context),
+        ),
+      ),
   }),
   defineOperation({
     id: 'deleteCurrentApiSession',

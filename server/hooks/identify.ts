@@ -1,23 +1,50 @@
 // Determines the caller and the dialect of a request, before any other hook.
 import type { FastifyRequest } from 'fastify'
 import { callerFromApiSession } from '../../src/auth/callers.ts'
-import type { Dialect } from '../../src/config.ts'
+import type { LiveApiSession } from '../../src/auth/live-api-sessions.ts'
 import type { Caller } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
+import type { VerifiedToken } from '../../src/signers/external-tokens.ts'
 import { readSessionHeader } from '../dialects.ts'
-import { getListener } from '../requests.ts'
+import { getListener, readBearerTokens } from '../requests.ts'
 
 /** @param trusted the caller of an in-process transport, which no header can claim to be */
 export function identify(controller: Controller, trusted: Caller | undefined) {
   const { auth, clock } = controller
 
-  // Synchronous, because everything it needs is in memory and every request passes through it.
-  return (request: FastifyRequest, _reply: unknown, done: () => void): void => {
-    const { dialect, token } = readSessionHeader(request.headers)
-    const fallback: Dialect = getListener(request.raw)?.dialect ?? 'native'
+  // Synchronous unless a token is to be verified: the rest is in memory, and every request passes through it.
+  return (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void): void => {
+    const { dialect = getListener(request.raw)?.dialect ?? 'native', token } = readSessionHeader(request.headers)
     const session = trusted || token === undefined ? undefined : auth.apiSessions.use(token, clock.now())
-    const caller = trusted ?? callerFromApiSession(auth, session)
-    request.state = { dialect: dialect ?? fallback, caller, query: {} }
-    done()
+    const setState = (externalTokens: readonly VerifiedToken[]) => {
+      const caller = trusted ?? callerFromApiSession(auth, session, externalTokens, clock.now())
+      request.state = { dialect, caller, query: {} }
+    }
+    setState(NO_TOKENS)
+    const bearerTokens = session && requiresToken(controller, session) ? readBearerTokens(request.raw) : []
+    if (bearerTokens.length === 0) done()
+    else
+      verifyTokens(controller, request, bearerTokens)
+        .then(setState)
+        .then(() => done(), done)
   }
+}
+
+const NO_TOKENS: readonly VerifiedToken[] = []
+
+/** Whether the auth policy of the session requires a token of an external signer with every request. */
+function requiresToken({ auth }: Controller, { identity }: LiveApiSession): boolean {
+  return auth.policies.get(identity.authPolicyId).secondary.requireExtJwtSigner !== null
+}
+
+async function verifyTokens(
+  { auth, contexts, log }: Controller,
+  request: FastifyRequest,
+  bearerTokens: readonly string[],
+): Promise<readonly VerifiedToken[]> {
+  const { verified, rejected } = await auth.signers.verifier.verifyAll(contexts, bearerTokens)
+  for (const { message } of rejected) {
+    log.debug({ requestId: request.id, reason: message }, 'an external token was rejected')
+  }
+  return verified
 }

@@ -8,11 +8,12 @@ import { findDenial } from './authorize.ts'
 /** Returns why a request is refused now, or undefined. Also updates the caller of the request. */
 export type Reauthorize = (request: FastifyRequest) => ControllerError | undefined
 
-export function reauthorize({ auth }: Controller): Reauthorize {
+export function reauthorize({ auth, clock }: Controller): Reauthorize {
   return (request) => {
     const { caller } = request.state
     if (caller.kind !== 'identity') return undefined
-    request.state.caller = callerFromApiSession(auth, auth.apiSessions.get(caller.apiSessionId))
+    const { apiSessionId, externalTokens = [] } = caller
+    request.state.caller = callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, clock.now())
     return findDenial(request)
   }
 }

@@ -51,7 +51,7 @@ function allowsCertificateAlone(policy: AuthPolicy, certPem: string | null, now:
 }
 
 function requiresSecondFactor(policy: AuthPolicy): boolean {
-  return isPartial({ owesTotp: false, isTotpComplete: false }, policy)
+  return isPartial({ owesTotp: false, isTotpComplete: false }, policy, [])
 }
 
 /**

@@ -1,13 +1,16 @@
 // The members of an API session that are not in its row: its token for its owner, what it still owes, how long it lives.
 import type { Behavior } from '../behavior.ts'
-import { toIsoTime } from '../clock.ts'
+import { type Instant, toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import type { apiSessions } from '../resources/api-sessions.ts'
 import type { ComputedInput } from '../resources/define.ts'
+import type { VerifiedToken } from '../signers/external-tokens.ts'
+import type { Signer, Signers } from '../signers/signers.ts'
 import type { ApiSessions } from './api-sessions.ts'
-import type { AuthPolicyCache } from './auth-policies.ts'
+import type { AuthPolicy, AuthPolicyCache } from './auth-policies.ts'
 import type { ExtensionRequests } from './extension-requests.ts'
-import { findOutstandingFactors, type OutstandingFactors } from './second-factors.ts'
+import type { LiveApiSession } from './live-api-sessions.ts'
+import { findOutstandingFactors, findProvenSigners } from './second-factors.ts'
 
 /** How callers of a dialect call the second factor of this controller's own, and its codes. */
 export interface TotpWords {
@@ -18,16 +21,20 @@ export interface TotpWords {
 /** The session is shown to itself: with its token, what it still owes, and when it ends. */
 export interface OwnApiSessionView {
   readonly totpWords: TotpWords
+  /** The verified tokens of the request. */
+  readonly externalTokens: readonly VerifiedToken[]
 }
 
 export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
   readonly #apiSessions: ApiSessions
   readonly #policies: AuthPolicyCache
+  readonly #signers: Signers
   readonly #extensions: ExtensionRequests
 
-  constructor(apiSessions: ApiSessions, policies: AuthPolicyCache, extensions: ExtensionRequests) {
+  constructor(apiSessions: ApiSessions, policies: AuthPolicyCache, signers: Signers, extensions: ExtensionRequests) {
     this.#apiSessions = apiSessions
     this.#policies = policies
+    this.#signers = signers
     this.#extensions = extensions
   }
 
@@ -36,15 +43,16 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     rows: readonly ComputedInput[],
     view: unknown,
   ): Promise<Record<string, unknown>[]> {
-    const own = (view as OwnApiSessionView | undefined)?.totpWords
+    const own = view as OwnApiSessionView | undefined
+    const now = context.clock.now()
     return rows.map((row) => ({
-      ...this.#members(row, own),
+      ...this.#members(row, own, now),
       ...this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : ''),
       token: own || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : null,
     }))
   }
 
-  #members(row: ComputedInput, own: TotpWords | undefined): Record<string, unknown> {
+  #members(row: ComputedInput, own: OwnApiSessionView | undefined, now: Instant): Record<string, unknown> {
     const storedActivityAt = row.lastActivityAt as number
     const session = this.#apiSessions.get(row.id)
     const policy = session && this.#policies.get(session.identity.authPolicyId)
@@ -57,13 +65,26 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
       cachedLastActivityAt: toIsoTime(lastActivityAt),
     }
     if (!own) return common
-    const outstanding = policy && findOutstandingFactors({ owesTotp, isTotpComplete: row.isMfaComplete === 1 }, policy)
     return {
       ...common,
-      authQueries: outstanding ? authQueries(outstanding, own) : [],
+      authQueries: session && policy ? this.#listAuthQueries(session, policy, own, now) : [],
       expirationSeconds: Math.floor(this.#apiSessions.timeout / 1000),
       expiresAt: toIsoTime(lastActivityAt + this.#apiSessions.timeout),
     }
+  }
+
+  #listAuthQueries(
+    session: LiveApiSession,
+    policy: AuthPolicy,
+    { totpWords, externalTokens }: OwnApiSessionView,
+    now: Instant,
+  ): object[] {
+    const provenSigners = findProvenSigners(externalTokens, session.identity, this.#signers, now)
+    const { totp, signer } = findOutstandingFactors(session, policy, provenSigners)
+    return [
+      ...(totp ? [totpQuery(totpWords)] : []),
+      ...(signer === undefined ? [] : [signerQuery(signer, this.#signers.get(signer))]),
+    ]
   }
 }
 
@@ -72,13 +93,21 @@ function isCallersOwn({ caller }: ReadContext, { id }: ComputedInput): boolean {
   return caller.kind === 'identity' && caller.apiSessionId === id
 }
 
-/** What is outstanding, in the form in which clients look for it. */
-function authQueries({ totp, signer }: OutstandingFactors, { provider, format }: TotpWords): object[] {
-  const queries: object[] = []
-  if (totp) {
-    const request = { httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }
-    queries.push({ typeId: 'MFA', provider, format, ...request, scopes: [] })
+/** The query for a code of the controller's own second factor, in the form in which clients look for it. */
+function totpQuery({ provider, format }: TotpWords): object {
+  const request = { httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }
+  return { typeId: 'MFA', provider, format, ...request, scopes: [] }
+}
+
+/** The query for a token of an external signer; what the signer does not tell clients is absent. */
+function signerQuery(id: string, signer: Signer | undefined): object {
+  const { externalAuthUrl, clientId, scopes } = signer ?? {}
+  return {
+    typeId: 'EXT-JWT',
+    provider: 'url',
+    id,
+    ...(externalAuthUrl ? { httpUrl: externalAuthUrl } : {}),
+    ...(clientId ? { clientId } : {}),
+    scopes: scopes ?? [],
   }
-  if (signer !== undefined) queries.push({ typeId: 'EXT-JWT', provider: 'url', id: signer, scopes: [] })
-  return queries
 }

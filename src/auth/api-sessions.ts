@@ -379,6 +379,7 @@ function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
       'isAdmin',
       'authPolicyId',
       'roleAttributes',
+      'externalId',
     ])
     .where('lastActivityAt', '>', cutoff)
     .where('session.n', '>', after)
@@ -400,6 +401,7 @@ function liveSessionFromRow(row: LiveRow): LiveApiSession {
       isAdmin: row.isAdmin === 1,
       authPolicyId,
       roleAttributes: JSON.parse(row.roleAttributes) as string[],
+      externalId: row.externalId,
     },
     createdAt,
     configTypes: internConfigTypes(JSON.parse(row.configTypes) as string[]),

@@ -8,15 +8,10 @@ import type { AuthPolicy } from './auth-policies.ts'
 
 export class AuthPolicyBehavior implements Behavior<typeof authPolicies> {
   async check(_tx: WriteContext, next: AuthPolicy): Promise<void> {
-    const { updb, extJwt } = next.primary
+    const { updb } = next.primary
     updb.minPasswordLength = Math.max(updb.minPasswordLength, passwordLength.minLength)
     updb.maxAttempts = Math.max(updb.maxAttempts, 0)
     updb.lockoutDurationMinutes = Math.max(updb.lockoutDurationMinutes, 0)
-    // External signers have no records yet, so no id names one.
-    const [allowed] = extJwt.allowedSigners
-    if (allowed !== undefined) throw unknownSignerError('primary.extJwt.allowedSigners', allowed)
-    const { requireExtJwtSigner } = next.secondary
-    if (requireExtJwtSigner !== null) throw unknownSignerError('secondary.requireExtJwtSigner', requireExtJwtSigner)
   }
 
   /** Refuses it even if no identity has the policy now, because new identities will. */
@@ -24,8 +19,4 @@ export class AuthPolicyBehavior implements Behavior<typeof authPolicies> {
     if (id !== DEFAULT_POLICY) return
     throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ message: 'identities that name no auth policy have this one' })
   }
-}
-
-function unknownSignerError(field: string, id: string) {
-  return errors.NOT_FOUND({ field, reason: 'names an external signer that does not exist', value: id })
 }

@@ -1,6 +1,8 @@
 // What signs identities in and holds their sessions, composed.
 import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
 import type { Authority } from '../pki/authority.ts'
+import { createExternalSigners, type ExternalSigners } from '../signers/external-signers.ts'
 import type { EntityStore } from '../store/entities.ts'
 import type { WatchedClock } from '../watched-clock.ts'
 import type { ApiSessionTokens } from './api-session-tokens.ts'
@@ -26,18 +28,23 @@ export interface Auth {
   readonly signIns: SignInRecorder
   readonly failedSignIns: FailedSignInRecorder
   readonly writeLimits: WriteLimits
+  readonly signers: ExternalSigners
 }
 
 interface Collaborators {
   readonly config: Config
   readonly clock: WatchedClock
+  readonly log: Log
   readonly authority: Authority
   readonly tokens: ApiSessionTokens
   readonly entities: EntityStore
 }
 
-/** Its projections (`sessions`, `policies`, `extensionRequests`, `verifiedMfa`) are empty until the store starts them. */
-export function createAuth({ config, clock, authority, tokens, entities }: Collaborators): Auth {
+/**
+ * Its projections (`sessions`, `policies`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty until the store
+ * starts them. @throws ConfigError
+ */
+export function createAuth({ config, clock, log, authority, tokens, entities }: Collaborators): Auth {
   const policies = new AuthPolicyCache()
   const apiSessions = new ApiSessions({
     entities,
@@ -59,5 +66,6 @@ export function createAuth({ config, clock, authority, tokens, entities }: Colla
     signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
     failedSignIns: new FailedSignInRecorder(),
     writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
+    signers: createExternalSigners({ config, clock, log }),
   }
 }

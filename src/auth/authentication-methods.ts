@@ -14,6 +14,11 @@ export interface AuthenticatorMatch {
   readonly lastAuthResolvedToRoot: boolean
 }
 
+/** The authenticator id of sessions that began with a token of a signer; it is not the id of an authenticator record. */
+export function toSignerAuthenticatorId(signerId: string): string {
+  return `extJwtId:${signerId}`
+}
+
 /** Why a sign-in is refused, in the audit; refusals of one source with one reason are counted together. */
 export type RefusalReason =
   | 'UNKNOWN_CREDENTIAL'
@@ -24,8 +29,17 @@ export type RefusalReason =
   | 'TOO_MANY_CERTIFICATES'
   | 'UNTRUSTED_CERTIFICATE'
   | 'EXPIRED_CERTIFICATE'
+  | 'NO_TOKEN'
+  | 'MALFORMED_TOKEN'
   | 'UNKNOWN_SIGNER'
-  | 'UNSATISFIABLE_POLICY'
+  | 'SIGNER_DISABLED'
+  | 'UNKNOWN_KEY'
+  | 'WRONG_SIGNATURE'
+  | 'WRONG_AUDIENCE'
+  | 'TOKEN_NOT_YET_VALID'
+  | 'EXPIRED_TOKEN'
+  | 'MISSING_CLAIM'
+  | 'SIGNER_NOT_ALLOWED'
   | 'CREDENTIAL_CHANGED'
 
 /**

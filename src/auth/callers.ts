@@ -1,35 +1,45 @@
 // The caller behind an API session, and the check that its rights are the same when its transaction runs.
+import type { Instant } from '../clock.ts'
 import { ANONYMOUS, type Caller } from '../context.ts'
 import { type ControllerError, errors } from '../errors.ts'
+import type { ExternalSigners } from '../signers/external-signers.ts'
+import type { VerifiedToken } from '../signers/external-tokens.ts'
+import type { Signer } from '../signers/signers.ts'
 import type { Change } from '../store/changes.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { AuthPolicy, AuthPolicyCache } from './auth-policies.ts'
 import type { ApiSessionIdentity, LiveApiSession } from './live-api-sessions.ts'
-import { isPartial } from './second-factors.ts'
+import { findProvenSigners, isPartial } from './second-factors.ts'
 
 /** The projections that determine the rights of a caller. */
 interface SessionState {
   readonly apiSessions: ApiSessions
   readonly policies: AuthPolicyCache
+  readonly signers: Pick<ExternalSigners, 'directory'>
 }
 
 /**
  * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
  * whether the session still owes a second factor.
+ * @param externalTokens the verified tokens of the request
  */
 export function callerFromApiSession(
-  { policies }: Pick<SessionState, 'policies'>,
+  { policies, signers }: Pick<SessionState, 'policies' | 'signers'>,
   session: LiveApiSession | undefined,
+  externalTokens: readonly VerifiedToken[],
+  now: Instant,
 ): Caller {
   if (!session) return ANONYMOUS
   const { identity } = session
+  const provenSigners = findProvenSigners(externalTokens, identity, signers.directory, now)
   return {
     kind: 'identity',
     identityId: identity.id,
     identityName: identity.name,
     isAdmin: identity.isAdmin,
     apiSessionId: session.id,
-    isPartial: isPartial(session, policies.get(identity.authPolicyId)),
+    isPartial: isPartial(session, policies.get(identity.authPolicyId), provenSigners),
+    ...(externalTokens.length > 0 ? { externalTokens } : {}),
   }
 }
 
@@ -40,9 +50,10 @@ export function callerFromApiSession(
  * @throws UNAUTHORIZED if its session ended, its identity is not an administrator any more, or a second factor is owed now
  */
 export function requireSameRights(
-  { apiSessions, policies }: SessionState,
+  { apiSessions, policies, signers }: SessionState,
   caller: Caller,
   earlierChanges: readonly Change[],
+  now: Instant,
 ): void {
   if (caller.kind !== 'identity' || caller.isActorOnly) return
   const session = apiSessions.get(caller.apiSessionId)
@@ -54,7 +65,11 @@ export function requireSameRights(
   if (caller.isPartial) return
   const { authPolicyId } = identity
   const policy = findNewest<AuthPolicy>(earlierChanges, 'auth-policies', authPolicyId) ?? policies.get(authPolicyId)
-  if (isPartial(session, policy)) throw secondFactorRequiredError()
+  const newestSigners = {
+    get: (id: string) => findNewest<Signer>(earlierChanges, 'external-jwt-signers', id) ?? signers.directory.get(id),
+  }
+  const provenSigners = findProvenSigners(caller.externalTokens ?? [], identity, newestSigners, now)
+  if (isPartial(session, policy, provenSigners)) throw secondFactorRequiredError()
 }
 
 /** Returns the record after the last change of it; undefined if no change concerns it. */

@@ -3,14 +3,16 @@ import type { Context, WriteContext } from '../context.ts'
 import { newId } from '../ids.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
+import { externalJwtSigners } from '../resources/external-jwt-signers.ts'
 import { identities } from '../resources/identities.ts'
+import { isStillValid, namesIdentity, type TokenSubject, type VerifiedToken } from '../signers/external-tokens.ts'
 import { find } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { AuthenticationError, type AuthenticatorMatch } from './authentication-methods.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
 import { findVerifiedMfa, readCredential } from './credentials.ts'
 import { isDisabled } from './disabling.ts'
-import { isPartial } from './second-factors.ts'
+import { findProvenSigners, isPartial } from './second-factors.ts'
 import type { SignInAttempt } from './sign-in-attempt.ts'
 import { requireAllowedMethod } from './steps/require-allowed-method.ts'
 
@@ -51,7 +53,8 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
       method,
       audit: admission === 'counted' ? 'none' : 'event',
     })
-    if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy))
+    const provenSigners = findProvenSigners(attempt.externalTokens, now, parts.auth.signers.directory, clock.now())
+    if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy, provenSigners))
       await endBootstrapTokens(parts.entities, tx)
   })
   try {
@@ -74,24 +77,40 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
 
 /**
  * Returns the current identity after checking again that it may sign in. While the password was compared, another request
- * may have disabled or deleted the identity, changed its auth policy, or removed or changed its authenticator.
+ * may have disabled or deleted the identity, changed its auth policy, or removed or changed its authenticator or signer.
  */
 async function recheckAdmission(
   tx: WriteContext,
   attempt: SignInAttempt,
-  { id, passwordHash, fingerprint256 }: AuthenticatorMatch,
+  match: AuthenticatorMatch,
 ): Promise<Entity<typeof identities>> {
   const { id: identityId } = attempt.identity
   const now = await find(tx, identities, identityId)
   if (!now || isDisabled(now, tx.clock.now()))
     throw new AuthenticationError('IDENTITY_DISABLED', `identity ${identityId} was disabled meanwhile`)
+  if (attempt.primaryToken) await recheckToken(tx, attempt.primaryToken, now)
+  else await recheckAuthenticator(tx, match)
+  attempt.identity = now
+  requireAllowedMethod(attempt)
+  return now
+}
+
+async function recheckAuthenticator(
+  tx: WriteContext,
+  { id, passwordHash, fingerprint256 }: AuthenticatorMatch,
+): Promise<void> {
   const [row] = await readCredential(tx.db, id)
   if (!row || row.passwordHash !== passwordHash || row.fingerprint256 !== fingerprint256) {
     throw new AuthenticationError('CREDENTIAL_CHANGED', 'the authenticator has changed meanwhile')
   }
-  attempt.identity = now
-  requireAllowedMethod(attempt)
-  return now
+}
+
+/** The signer may have been changed, disabled or deleted meanwhile, and the identity may have another external id. */
+async function recheckToken(tx: WriteContext, token: VerifiedToken, identity: TokenSubject): Promise<void> {
+  const signer = await find(tx, externalJwtSigners, token.signerId)
+  if (!isStillValid(token, signer, tx.clock.now()) || !namesIdentity(token, identity)) {
+    throw new AuthenticationError('CREDENTIAL_CHANGED', 'the signer or the external id has changed meanwhile')
+  }
 }
 
 /** Updates the authenticator after a sign-in: resets failures, stores a stronger hash, records how its chain resolved. */

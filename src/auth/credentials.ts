@@ -36,3 +36,13 @@ export const findVerifiedMfa = prepareTypedQuery((db, identityId: string) =>
     .where('identityId', '=', identityId)
     .where('isVerified', '=', sql.lit(1)),
 )
+
+/** Finds the identity of an external id. */
+export const findByExternalId = prepareTypedQuery((db, externalId: string) =>
+  db.selectFrom('identities').select(['id', 'authPolicyId']).where('externalId', '=', externalId),
+)
+
+/** Reads the auth policy of an identity. */
+export const readAuthPolicyId = prepareTypedQuery((db, id: string) =>
+  db.selectFrom('identities').select(['id', 'authPolicyId']).where('id', '=', id),
+)

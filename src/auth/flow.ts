@@ -1,6 +1,7 @@
 // The sign-in flow as a table: which steps run for which method, in order.
 import type { Context } from '../context.ts'
 import { errors } from '../errors.ts'
+import type { VerifiedToken } from '../signers/external-tokens.ts'
 import { AuthenticationError, type Method, methods } from './authentication-methods.ts'
 import { type ClientInfo, createApiSession } from './create-api-session.ts'
 import { recordFailedSignIn } from './failed-sign-ins.ts'
@@ -19,6 +20,7 @@ import { requireUnexpiredCertificate } from './steps/require-unexpired-certifica
 import { verifyChain } from './steps/verify-chain.ts'
 import { verifyExternalToken } from './steps/verify-external-token.ts'
 import { verifyPassword } from './steps/verify-password.ts'
+import { verifySecondFactorTokens } from './steps/verify-second-factor-tokens.ts'
 
 // biome-ignore format: it is a table
 const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] = [
@@ -38,6 +40,7 @@ const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] =
   [requireUnexpiredCertificate,                     'cert'],
   [verifyPassword,         'password'],
   // Second factors. Every request checks what is still owed: second-factors.ts.
+  [verifySecondFactorTokens, 'password', 'cert'],
   [requirePossibleSecondFactors, 'password', 'cert', 'ext-jwt'],
   [limitSignInRate,           'password', 'cert', 'ext-jwt'],
   [rehashPassword,      'password'],
@@ -53,6 +56,8 @@ export interface SignInResult {
   readonly apiSessionId: string
   /** An extension of the certificate is requested. */
   readonly isExtendRequested: boolean
+  /** The tokens of external signers that the request carries, and that its second factors may need. */
+  readonly externalTokens: readonly VerifiedToken[]
 }
 
 /**
@@ -74,7 +79,8 @@ export async function signIn(
       if (pending) await pending
     }
     const apiSessionId = await createApiSession(attempt, clientInfo)
-    return { apiSessionId, isExtendRequested: attempt.authenticator?.isExtendRequested === true }
+    const { authenticator, externalTokens } = attempt
+    return { apiSessionId, isExtendRequested: authenticator?.isExtendRequested === true, externalTokens }
   } catch (error) {
     if (!(error instanceof AuthenticationError)) throw error
     await recordFailedSignIn(parts, attempt, error)

@@ -8,6 +8,7 @@ export interface ApiSessionIdentity {
   isAdmin: boolean
   authPolicyId: string
   roleAttributes: readonly string[]
+  externalId: string | null
 }
 
 export interface LiveApiSession {
@@ -72,11 +73,18 @@ export class LiveApiSessions {
     return shared
   }
 
-  #internIdentity({ id, name, isAdmin, authPolicyId, roleAttributes }: ApiSessionIdentity): CountedIdentity {
+  #internIdentity({
+    id,
+    name,
+    isAdmin,
+    authPolicyId,
+    roleAttributes,
+    externalId,
+  }: ApiSessionIdentity): CountedIdentity {
     let identity = this.#identities.get(id)
     if (!identity) {
       // Member by member, because an object made by spreading takes five times the memory.
-      identity = { id, name, isAdmin, authPolicyId, roleAttributes, sessions: 0 }
+      identity = { id, name, isAdmin, authPolicyId, roleAttributes, externalId, sessions: 0 }
       this.#identities.set(id, identity)
     }
     return identity
@@ -100,8 +108,8 @@ export class LiveApiSessions {
   }
 
   /** Updates the shared identity of its sessions. */
-  update({ id, name, isAdmin, authPolicyId, roleAttributes }: ApiSessionIdentity): void {
+  update({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity): void {
     const identity = this.#identities.get(id)
-    if (identity) Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes })
+    if (identity) Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes, externalId })
   }
 }

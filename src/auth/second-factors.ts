@@ -1,4 +1,7 @@
 // The second factors that a session still owes. Computed for every request and never cached.
+import type { Instant } from '../clock.ts'
+import { isStillValid, namesIdentity, type TokenSubject, type VerifiedToken } from '../signers/external-tokens.ts'
+import type { Signers } from '../signers/signers.ts'
 import type { AuthPolicy } from './auth-policies.ts'
 
 /** The TOTP state of a session. */
@@ -16,26 +19,42 @@ export interface OutstandingFactors {
   readonly signer: string | undefined
 }
 
-export function findOutstandingFactors(session: TotpState, { secondary }: AuthPolicy): OutstandingFactors {
+/** @param provenSigners the ids of the signers whose tokens the request carries, with the identity of the session in them */
+export function findOutstandingFactors(
+  session: TotpState,
+  { secondary }: AuthPolicy,
+  provenSigners: readonly string[],
+): OutstandingFactors {
+  const { requireExtJwtSigner: signer } = secondary
   return {
     totp: owesTotp(session, secondary),
-    signer: hasTokenOf(secondary.requireExtJwtSigner) ? undefined : (secondary.requireExtJwtSigner ?? undefined),
+    signer: signer === null || provenSigners.includes(signer) ? undefined : signer,
   }
 }
 
-/** Whether a session still owes a factor. */
-export function isPartial(session: TotpState, { secondary }: AuthPolicy): boolean {
-  return owesTotp(session, secondary) || !hasTokenOf(secondary.requireExtJwtSigner)
+/** Whether a session still owes a factor in a request; see `findOutstandingFactors`. */
+export function isPartial(session: TotpState, policy: AuthPolicy, provenSigners: readonly string[]): boolean {
+  const { secondary } = policy
+  const { requireExtJwtSigner: signer } = secondary
+  return owesTotp(session, secondary) || (signer !== null && !provenSigners.includes(signer))
 }
 
 function owesTotp(session: TotpState, secondary: AuthPolicy['secondary']): boolean {
   return (session.owesTotp || secondary.requireTotp) && !session.isTotpComplete
 }
 
-/**
- * Whether the request carries a token of the required signer. External signers come with a later release: until then no
- * request does, and no session satisfies a policy that requires one.
- */
-function hasTokenOf(signer: string | null): boolean {
-  return signer === null
+const NO_SIGNERS: readonly string[] = []
+
+/** Returns the ids of the signers whose tokens name the identity and are still valid. */
+export function findProvenSigners(
+  tokens: readonly VerifiedToken[],
+  identity: TokenSubject,
+  signers: Pick<Signers, 'get'>,
+  now: Instant,
+): readonly string[] {
+  if (tokens.length === 0) return NO_SIGNERS
+  return tokens.flatMap((token) => {
+    const isProven = namesIdentity(token, identity) && isStillValid(token, signers.get(token.signerId), now)
+    return isProven ? [token.signerId] : []
+  })
 }

@@ -3,6 +3,8 @@ import type { X509Certificate } from 'node:crypto'
 import type { Context } from '../context.ts'
 import type { Entity } from '../resources/define.ts'
 import type { identities } from '../resources/identities.ts'
+import type { ExternalSigners } from '../signers/external-signers.ts'
+import type { VerifiedToken } from '../signers/external-tokens.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { AuthPolicy } from './auth-policies.ts'
 import type { AuthenticatorMatch, Method } from './authentication-methods.ts'
@@ -17,6 +19,8 @@ export interface Credentials {
   readonly password?: string
   /** The certificates of the TLS connection in the order sent; the handshake has proven the first. */
   readonly certificates: readonly X509Certificate[]
+  /** The bearer tokens of the request, in the order sent; nothing about them is verified. */
+  readonly bearerTokens: readonly string[]
 }
 
 /** A step of the flow. It stores what it found, or throws: an `AuthenticationError`, or an error that the client caused. */
@@ -29,6 +33,7 @@ export interface SignInParts extends FailedSignInParts {
     readonly passwordHasher: PasswordHasher
     readonly clientTrust: ClientTrustStore
     readonly signIns: SignInRecorder
+    readonly signers: ExternalSigners
   }
 }
 
@@ -42,6 +47,10 @@ export class SignInAttempt {
   isPasswordCorrect = false
   /** A new hash of the password, if the stored hash has a lower cost. */
   strongerHash: string | undefined
+  /** The bearer tokens that were verified, if the method or the auth policy uses them. */
+  externalTokens: readonly VerifiedToken[] = []
+  /** The one of them by which the identity signs in. */
+  primaryToken: VerifiedToken | undefined
   /** The presented certificates alone lead to a root. */
   isChainProper = true
   #identity: Entity<typeof identities> | undefined

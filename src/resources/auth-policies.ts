@@ -40,7 +40,14 @@ export const authPolicies = defineResource({
           demanded,
         ),
         extJwt: f.object(
-          { allowed: f.bool({ ...demanded, filter: true }), allowedSigners: f.strings(demanded) },
+          {
+            allowed: f.bool({ ...demanded, filter: true }),
+            allowedSigners: f.references('external-jwt-signers', {
+              ...demanded,
+              unknownStatus: 404,
+              summary: 'The signers whose tokens are accepted; all of them if the list is empty.',
+            }),
+          },
           demanded,
         ),
         updb: f.object(
@@ -61,12 +68,14 @@ export const authPolicies = defineResource({
     secondary: f.object(
       {
         requireTotp: f.bool({ ...demanded, filter: true }),
-        requireExtJwtSigner: f.text({
+        requireExtJwtSigner: f.reference('external-jwt-signers', {
           nullable: true,
           acceptsNull: true,
           blank: null,
           omitNull: true,
           filter: true,
+          unknownStatus: 404,
+          summary: 'The signer whose token every request must carry.',
         }),
       },
       { ...demanded, commandDefault: permissivePolicy.secondary, summary: 'The second factor, if any.' },

@@ -11,6 +11,7 @@ import type { AnyResource } from './define.ts'
 import { edgeRouterPolicies } from './edge-router-policies.ts'
 import { edgeRouters } from './edge-routers.ts'
 import { enrollments } from './enrollments.ts'
+import { externalJwtSigners } from './external-jwt-signers.ts'
 import { identities } from './identities.ts'
 import { identityTypes } from './identity-types.ts'
 import { mfaEnrollments } from './mfa-enrollments.ts'
@@ -32,6 +33,7 @@ export const resources = [
   routers,
   edgeRouters,
   terminators,
+  externalJwtSigners,
   authPolicies,
   identityTypes,
   identities,

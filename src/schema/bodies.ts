@@ -87,9 +87,14 @@ function toValueSchema(field: AnyField, purpose: Purpose): JsonSchema {
   const { members, schema } = field.kind
   return {
     ...(members ? toObjectSchema(members, purpose) : compact(schema)),
-    ...(acceptsNull(field, purpose) ? { nullable: true } : {}),
+    ...(acceptsNull(field, purpose) ? withNull(schema) : {}),
     ...describeMember(field, purpose),
   }
+}
+
+/** What lets a schema accept null; an `enum` lists every value, so null is one of them. */
+function withNull({ enum: values }: JsonSchema): JsonSchema {
+  return { nullable: true, ...(values ? { enum: [...values, null] } : {}) }
 }
 
 /** The annotations of a member: documents show them, and commands are generated from them. */

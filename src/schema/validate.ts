@@ -21,6 +21,8 @@ export function createSchemaCompiler(): Ajv {
   ajv.addFormat('date-time', (text: string) => parseTime(text) !== undefined)
   ajv.addFormat('uuid', isUuid)
   ajv.addFormat('byte', isBase64)
+  // An annotation: a blank URL stands for none, and behaviors check the others.
+  ajv.addFormat('url', true)
   ajv.addFormat('uri', (text: string) => URL.canParse(text))
   return ajv
 }
@@ -70,7 +72,10 @@ export function describeProblem(error: ErrorObject | undefined): Problem {
     case 'type':
       return at(path, `must be ${toTypePhrase(params.type)}`, true)
     case 'enum':
-      return at(path, `must be one of ${(params.allowedValues as unknown[]).join(', ')}`)
+      return at(
+        path,
+        `must be one of ${(params.allowedValues as unknown[]).filter((value) => value !== null).join(', ')}`,
+      )
     case 'minLength':
       return at(path, params.limit === 1 ? 'must not be empty' : `must be at least ${params.limit} characters long`)
     case 'maxLength':

@@ -12,7 +12,7 @@ import { applyFallbacks, applyPatch } from '../schema/bodies.ts'
 import { type AnyField, toMemberName } from '../schema/fields.ts'
 import type { Change } from './changes.ts'
 import { omitInputs, requireDeclaredFields } from './declared-fields.ts'
-import { sqlDialect } from './dialects/sql-dialect.ts'
+import { getSqlDialect } from './dialects/sql-dialect.ts'
 import { getRecordTable } from './record-tables.ts'
 import { entityFromRow, toChangedColumns, toRow } from './rows.ts'
 import { UniqueViolationError } from './store.ts'
@@ -430,7 +430,7 @@ function mentionsInside(
   field: AnyField,
   id: string,
 ): Expression<SqlBool> {
-  const dialect = sqlDialect(tx.db)
+  const dialect = getSqlDialect(tx.db)
   const member = dialect.member(column, path)
   if (field.kind.name !== 'set') return sql<SqlBool>`${member} = ${id}`
   return sql<SqlBool>`${id} in (select value from ${dialect.elements(member)})`

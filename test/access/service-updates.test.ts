@@ -129,6 +129,7 @@ describe('without a change', () => {
         name: '',
         isAdmin: false,
         authPolicyId: 'default',
+        externalId: null,
         roleAttributes: [`staff-${tag}`],
       }
       return apiSessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })

@@ -217,7 +217,7 @@ describe('a sign-in by the old certificate', () => {
     const { controller, system } = world
     const next = await extended(holder)
     const certificates = [new X509Certificate(holder.chain)]
-    const attempt = new SignInAttempt(controller, system, 'cert', { certificates })
+    const attempt = new SignInAttempt(controller, system, 'cert', { certificates, bearerTokens: [] })
     for (const step of flow.cert) await step(attempt)
     await verify(holder, next.chain)
 

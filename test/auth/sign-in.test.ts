@@ -106,53 +106,6 @@ describe('signing in', () => {
     for (const names of always)
       expect(names).toEqual(expect.arrayContaining(['requireEnabledIdentity', 'requireAllowedMethod']))
   })
-
-  it('by a demand for tokens of an external signer lets nobody in, and says why in the log', async () => {
-    const lines: Record<string, unknown>[] = []
-    const note = (fields: Readonly<Record<string, unknown>>) => lines.push({ ...fields })
-    const other = await testController({ log: { debug: note, info: note, warn: note, error: note } })
-    const theirs = await People.in(other)
-    const person = await theirs.person({ authPolicyId: await theirs.policy({}) })
-    const device = await theirs.device({
-      authPolicyId: (await theirs.manage('GET', `/identities/${person.id}`)).authPolicyId,
-    })
-    const live = await theirs.sessionOf(person)
-    await demandSigner(other)
-    const overTls = await other.listen()
-
-    const responses = [await theirs.signIn(person), await theirs.signInBy(overTls, device)]
-    const path = `${CLIENT}/current-identity`
-    const withLiveSession = await other.send({ method: 'GET', path, token: live })
-
-    expect(responses.map(({ status }) => status)).toEqual([401, 401])
-    expect(lines.map(({ reason }) => reason)).toContainEqual(
-      expect.stringMatching(/demands tokens of the external signer/),
-    )
-    expect(withLiveSession.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
-    await other.close()
-  })
-
-  /** What the API refuses, because there are no signers: written as if a later version had. */
-  async function demandSigner({ controller }: TestController) {
-    const secondary = { requireTotp: false, requireExtJwtSigner: 'some-signer' }
-    const [newest] = await controller.store.db
-      .selectFrom('auth_policies')
-      .selectAll()
-      .orderBy('n', 'desc')
-      .limit(1)
-      .execute()
-    const policy = controller.auth.policies.get(newest?.id ?? '')
-    controller.auth.policies.apply([
-      {
-        operation: 'update',
-        audit: 'none',
-        resource: 'auth-policies',
-        id: policy.id,
-        at: 0,
-        after: { ...policy, secondary },
-      },
-    ])
-  }
 })
 
 describe('a refused sign-in', () => {

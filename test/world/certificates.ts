@@ -54,7 +54,7 @@ export async function clientKey(commonName: string, kind: KeyKind = 'P-256'): Pr
 export interface TlsCall {
   readonly method: string
   readonly path: string
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string | string[]>>
   readonly body?: unknown
   /** The client's certificates, in the order in which they are sent. */
   readonly cert?: string

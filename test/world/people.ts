@@ -25,7 +25,8 @@ export interface Device {
 export interface PolicyWords {
   readonly cert?: Partial<(typeof permissivePolicy)['primary']['cert']>
   readonly updb?: Partial<(typeof permissivePolicy)['primary']['updb']>
-  readonly extJwt?: { readonly allowed?: boolean }
+  readonly extJwt?: { readonly allowed?: boolean; readonly allowedSigners?: readonly string[] }
+  readonly requireExtJwtSigner?: string
   readonly requireTotp?: boolean
 }
 
@@ -65,7 +66,13 @@ export class People {
     return (await this.manage('POST', '/identities', body)).id
   }
 
-  async policy({ cert = {}, updb = {}, extJwt = {}, requireTotp = false }: PolicyWords): Promise<string> {
+  async policy({
+    cert = {},
+    updb = {},
+    extJwt = {},
+    requireTotp = false,
+    requireExtJwtSigner,
+  }: PolicyWords): Promise<string> {
     const { primary } = permissivePolicy
     const body = {
       name: `policy ${++made}`,
@@ -74,7 +81,7 @@ export class People {
         extJwt: { ...primary.extJwt, ...extJwt },
         updb: { ...primary.updb, ...updb },
       },
-      secondary: { requireTotp },
+      secondary: { requireTotp, ...(requireExtJwtSigner ? { requireExtJwtSigner } : {}) },
     }
     return (await this.manage('POST', '/auth-policies', body)).id
   }

@@ -79,6 +79,11 @@ const DIFFERENCES: readonly Difference[] = [
     because: 'an error of the contract, which shows service policies there',
   },
   {
+    operations: /^GET \/external-jwt-signers(\/\{id\})?$/,
+    differences: /^data(\[\])?\.(audience|clientId|externalAuthUrl|fingerprint|kid) must be string$/,
+    because: 'External JWT signer: each of them is a string or null',
+  },
+  {
     operations: /^GET \/config-types(\/\{id\})?$/,
     differences: /^data(\[\])?\.schema must be object$/,
     because: 'a config type may have no schema',

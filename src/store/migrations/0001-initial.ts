@@ -50,6 +50,30 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     { unique: [['name']], sets: ['role_attributes', 'configs'] },
   )
   await records(
+    'external_jwt_signers',
+    [
+      ['name', 'text'],
+      ['issuer', 'text'],
+      ['audience', 'text', 'null'],
+      ['enabled', 'integer'],
+      ['certPem', 'text', 'null'],
+      ['jwksEndpoint', 'text', 'null'],
+      ['kid', 'text', 'null'],
+      ['claimsProperty', 'text'],
+      ['useExternalId', 'integer'],
+      ['targetToken', 'text'],
+      ['clientId', 'text', 'null'],
+      ['externalAuthUrl', 'text', 'null'],
+      ['scopes', 'text'],
+      ['commonName', 'text'],
+      ['fingerprint', 'text', 'null'],
+      ['notBefore', 'integer'],
+      ['notAfter', 'integer'],
+      ['fetchedKeys', 'text', 'null'],
+    ],
+    { unique: [['name'], ['issuer'], ['kid'], ['fingerprint']] },
+  )
+  await records(
     'auth_policies',
     [
       ['name', 'text'],

@@ -1,0 +1,157 @@
+// The only requests that the controller sends by itself: GET of JSON from endpoints that an administrator configured.
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest, type RequestOptions } from 'node:https'
+import { rootCertificates } from 'node:tls'
+
+/** The endpoint did not return a usable response; the message names the reason, and is for administrators. */
+export class OutboundError extends Error {
+  override readonly name = 'OutboundError'
+}
+
+export interface OutboundSettings {
+  /** Whether `http:` is allowed beside `https:`. */
+  readonly allowHttp: boolean
+  /** Certificates of further authorities, as PEM, beside those of Node.js. */
+  readonly authorities?: string | undefined
+  /** How long a request may take, from its beginning to the last byte of its response, redirects included. */
+  readonly timeoutMs: number
+}
+
+/** A response, parsed. */
+export interface OutboundResponse {
+  readonly value: unknown
+  /** For how long the headers of the response allow caching, in milliseconds; undefined if they do not tell. */
+  readonly freshForMs: number | undefined
+}
+
+/** A key set of a hundred keys with their certificates has half of this size. */
+const MAX_RESPONSE_BYTES = 512 * 1024
+const MAX_REDIRECTS = 3
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+export class OutboundClient {
+  readonly #settings: OutboundSettings
+  readonly #tls: RequestOptions
+  readonly #closing = new AbortController()
+
+  constructor(settings: OutboundSettings) {
+    const { authorities } = settings
+    this.#settings = settings
+    this.#tls = authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }
+  }
+
+  /** Returns why the URL is not one that is requested; undefined if it is. */
+  findObjection(url: string): string | undefined {
+    if (!URL.canParse(url)) return 'is not a URL'
+    const { protocol, username, password } = new URL(url)
+    if (protocol === 'http:' && !this.#settings.allowHttp) {
+      return 'must begin with https:, because the setting signers.allowHttp is off'
+    }
+    if (protocol !== 'https:' && protocol !== 'http:') return 'must begin with https:'
+    return username === '' && password === '' ? undefined : 'must not contain a username or a password'
+  }
+
+  /**
+   * Requests a URL and parses the response as JSON. Only redirects to the same origin are followed.
+   * @throws OutboundError
+   */
+  async fetchJson(url: string): Promise<OutboundResponse> {
+    const { timeoutMs } = this.#settings
+    const timeout = AbortSignal.timeout(timeoutMs)
+    try {
+      return await this.#follow(new URL(url), AbortSignal.any([timeout, this.#closing.signal]))
+    } catch (error) {
+      if (error instanceof OutboundError) throw error
+      const reason = timeout.aborted ? `no complete response within ${timeoutMs} ms` : describeFailure(error)
+      throw new OutboundError(reason, { cause: error })
+    }
+  }
+
+  /** Aborts the requests that are under way, and every later one. */
+  close(): void {
+    this.#closing.abort()
+  }
+
+  async #follow(start: URL, signal: AbortSignal): Promise<OutboundResponse> {
+    let url = start
+    for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+      const objection = this.findObjection(url.href)
+      if (objection) throw new OutboundError(`the URL ${objection}`)
+      const response = await this.#request(url, signal)
+      const { statusCode: status = 0, headers } = response
+      if (!REDIRECTS.has(status)) return await readJson(response, signal)
+      response.destroy()
+      if (!headers.location || !URL.canParse(headers.location, url.href)) {
+        throw new OutboundError(`status ${status} without a URL to follow`)
+      }
+      const next = new URL(headers.location, url)
+      if (next.origin !== start.origin) throw new OutboundError(`a redirect to another origin, ${next.origin}`)
+      url = next
+    }
+    throw new OutboundError(`more than ${MAX_REDIRECTS} redirects`)
+  }
+
+  #request(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
+    const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
+    // A connection of its own: requests are rare, and no connection stays open for them.
+    const options = { agent: false, headers, signal } as const
+    return new Promise((resolve, reject) => {
+      const outgoing =
+        url.protocol === 'https:'
+          ? httpsRequest(url, { ...this.#tls, ...options }, resolve)
+          : httpRequest(url, options, resolve)
+      outgoing.on('error', reject)
+      outgoing.end()
+    })
+  }
+}
+
+async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<OutboundResponse> {
+  const { statusCode: status, headers } = response
+  if (status !== 200) {
+    response.destroy()
+    throw new OutboundError(`status ${status}`)
+  }
+  const text = await readText(response, signal)
+  const type = headers['content-type'] ?? 'no content type'
+  try {
+    return { value: JSON.parse(text) as unknown, freshForMs: readFreshness(headers) }
+  } catch (error) {
+    throw new OutboundError(`the response (${type}) is not JSON`, { cause: error })
+  }
+}
+
+/** Reads a response until it is too large. */
+async function readText(response: IncomingMessage, signal: AbortSignal): Promise<string> {
+  const destroy = () => response.destroy(signal.reason as Error)
+  signal.addEventListener('abort', destroy, { once: true })
+  try {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length
+      // Leaving the loop destroys the response, so the rest of it is not received.
+      if (size > MAX_RESPONSE_BYTES) throw new OutboundError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  } finally {
+    signal.removeEventListener('abort', destroy)
+  }
+}
+
+/** RFC 9111 §4.2.1: the freshness lifetime by `Cache-Control`, else by `Expires` and `Date`, less the `Age`. */
+function readFreshness(headers: IncomingMessage['headers']): number | undefined {
+  const directives = (headers['cache-control'] ?? '').toLowerCase()
+  if (/\bno-(store|cache)\b/.test(directives)) return 0
+  const [, seconds] = /(?:^|[,\s])max-age="?(\d{1,10})"?/.exec(directives) ?? []
+  const ageMs = Number(headers.age ?? 0) * 1000 || 0
+  if (seconds !== undefined) return Math.max(0, Number(seconds) * 1000 - ageMs)
+  const lifetimeMs = Date.parse(headers.expires ?? '') - Date.parse(headers.date ?? '')
+  return Number.isNaN(lifetimeMs) ? undefined : Math.max(0, lifetimeMs - ageMs)
+}
+
+function describeFailure(error: unknown): string {
+  const { code, message } = error as Error & { code?: string }
+  return code ? `${message} (${code})` : message
+}
