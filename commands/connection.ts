@@ -1,10 +1,10 @@
 // Chooses the controller of a command: a running one by its profile, or with `--offline` the data directory.
 import { hostname, userInfo } from 'node:os'
 import { Flags, type Interfaces } from '@oclif/core'
-import { createHttpTransport } from '../src/client/http-transport.ts'
 import type { Transport } from '../src/client/transport.ts'
 import { type BasePath, Client } from './client/client.ts'
 import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
+import { createProfileTransport } from './client/pinned-roots.ts'
 import { findSecondFactorFile, type Profile, Profiles } from './client/profiles.ts'
 import { dataDirectoryFlag, openOffline, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
@@ -72,13 +72,12 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
       hint: `controller login ${profile.url} --profile ${name}`,
     })
   }
-  const { url, rootPem, token } = profile
   const secondFile = findSecondFactorFile(profile)
   const headers = {
     'user-agent': `controller/${version} (${hostname()})`,
     ...(secondFile === undefined ? {} : toBearerHeaders(await readExternalJwt(secondFile))),
   }
-  return new Client(wrap(createHttpTransport({ url, rootPem, headers })), { base, token })
+  return new Client(wrap(createProfileTransport(name, profile, headers)), { base, token: profile.token })
 }
 
 /** The user name of the operating system, for the audit. */

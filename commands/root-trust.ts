@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { describeChangedRoot } from './changed-root.ts'
 import { Profiles } from './client/profiles.ts'
-import { fetchRoot, type RootCertificate, rootFromPem } from './client/trust.ts'
+import { fetchRoots, listRoots, type RootCertificate, rootFromPem } from './client/trust.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { canPrompt, confirm } from './prompts.ts'
 
@@ -26,15 +26,18 @@ export async function resolveTrustedRoot(
   notice: (text: string) => void,
 ): Promise<RootCertificate> {
   if (flags['ca-file'] !== undefined) return readRootFile(flags['ca-file'])
-  const offeredRoot = await fetchRoot(url)
+  const offeredRoots = await fetchRoots(url)
+  const [offeredRoot] = offeredRoots
   if (!offeredRoot) {
     const message = `${url} is not a controller: it does not offer a root certificate`
     throw new CommandError(EXIT.failed, 'NO_CONTROLLER', message, { hint: 'check the URL' })
   }
   const expectedFingerprint = (expected ?? flags.fingerprint)?.replaceAll(':', '').toLowerCase()
-  if (expectedFingerprint !== undefined) return assertFingerprint(url, offeredRoot, expectedFingerprint)
+  if (expectedFingerprint !== undefined) return findExpectedRoot(url, offeredRoots, expectedFingerprint)
   const pinnedFingerprints = listPinnedFingerprints(url)
-  if (pinnedFingerprints.includes(offeredRoot.fingerprint)) return offeredRoot
+  // While the controller replaces its root it offers both, and the pinned one is enough to verify it.
+  const pinnedRoot = offeredRoots.find(({ fingerprint }) => pinnedFingerprints.includes(fingerprint))
+  if (pinnedRoot) return pinnedRoot
   if (pinnedFingerprints.length > 0) throw rootChangedError(url, offeredRoot, pinnedFingerprints)
   notice(`The root certificate of ${url} has the SHA-256 ${offeredRoot.fingerprint}`)
   if (flags.yes === true) return offeredRoot
@@ -56,9 +59,11 @@ function rootChangedError(url: string, offeredRoot: RootCertificate, pinned: rea
   return new CommandError(EXIT.failed, code, message, { hint })
 }
 
-function assertFingerprint(url: string, offeredRoot: RootCertificate, expected: string): RootCertificate {
-  if (offeredRoot.fingerprint === expected) return offeredRoot
-  const message = `unexpected root certificate of ${url}: its SHA-256 is ${offeredRoot.fingerprint}, expected ${expected}`
+function findExpectedRoot(url: string, offeredRoots: readonly RootCertificate[], expected: string): RootCertificate {
+  const root = offeredRoots.find(({ fingerprint }) => fingerprint === expected)
+  if (root) return root
+  const offered = offeredRoots.map(({ fingerprint }) => fingerprint).join(' or ')
+  const message = `unexpected root certificate of ${url}: its SHA-256 is ${offered}, expected ${expected}`
   throw new CommandError(EXIT.failed, 'UNTRUSTED', message, {
     hint: 'compare it with the fingerprint that "controller serve" prints',
   })
@@ -83,6 +88,6 @@ function listPinnedFingerprints(url: string): string[] {
   const profiles = Profiles.open(process.env)
   return profiles.names.flatMap((name) => {
     const profile = profiles.get(name)
-    return profile?.url === url ? (rootFromPem(profile.rootPem)?.fingerprint ?? []) : []
+    return profile?.url === url ? listRoots(profile.rootPem).map(({ fingerprint }) => fingerprint) : []
   })
 }

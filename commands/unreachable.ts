@@ -3,7 +3,7 @@ import type { UnreachableError } from '../src/client/http-transport.ts'
 import { describeChangedRoot } from './changed-root.ts'
 import { findDirectory } from './client/known-directories.ts'
 import { Profiles } from './client/profiles.ts'
-import { fetchRoot, rootFromPem } from './client/trust.ts'
+import { fetchRoots, listRoots } from './client/trust.ts'
 import { resolveDataDirectory } from './data-directory.ts'
 import type { Attempt, Failure } from './failure-text.ts'
 import { toCommandLine } from './shell-words.ts'
@@ -46,10 +46,11 @@ async function describeUntrusted(error: UnreachableError): Promise<Failure> {
   const { url } = error
   const profiles = Profiles.open(process.env)
   const pinned = profiles.names.map((name) => profiles.get(name)).find((candidate) => candidate?.url === url)
-  const expected = pinned && rootFromPem(pinned.rootPem)?.fingerprint
-  const offeredRoot = await fetchRoot(url).catch(() => undefined)
-  if (!expected || !offeredRoot || offeredRoot.fingerprint === expected) {
+  const expected = listRoots(pinned?.rootPem ?? '').map(({ fingerprint }) => fingerprint)
+  const offered = (await fetchRoots(url).catch(() => [])).map(({ fingerprint }) => fingerprint)
+  const [offeredFingerprint] = offered
+  if (!offeredFingerprint || expected.length === 0 || expected.some((fingerprint) => offered.includes(fingerprint))) {
     return { code: 'UNTRUSTED', message: error.message, hint: `controller login ${url}` }
   }
-  return describeChangedRoot(url, offeredRoot.fingerprint, [expected])
+  return describeChangedRoot(url, offeredFingerprint, expected)
 }

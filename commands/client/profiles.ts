@@ -18,7 +18,7 @@ export interface SignInMethod {
 
 export interface Profile extends SignInMethod {
   readonly url: string
-  /** The pinned root certificate, as PEM. */
+  /** The pinned root certificate, as PEM; while the controller replaces it, also the one before. */
   readonly rootPem: string
   /** The token of the API session, which expires if it is not used. */
   readonly token?: string
@@ -82,6 +82,15 @@ export class Profiles {
   /** Makes a profile the current one. */
   use(name: string): void {
     this.#change((content) => ({ ...content, current: name }))
+  }
+
+  /** Replaces the pinned roots of a profile, unless they are no longer those that the caller verified the new ones by. */
+  updateRoots(name: string, previousPem: string, rootPem: string): void {
+    this.#change((content) => {
+      const profile = content.profiles[name]
+      if (profile?.rootPem !== previousPem) return content
+      return { ...content, profiles: { ...content.profiles, [name]: { ...profile, rootPem } } }
+    })
   }
 
   /** Removes the session of a profile. */

@@ -45,19 +45,31 @@ export async function fetchOfferedTrust(url: string): Promise<OfferedTrust | und
   }
 }
 
-/** The root certificate that a controller offers, unverified like all that it offers; undefined if it offers none. */
-export async function fetchRoot(url: string): Promise<RootCertificate | undefined> {
-  const root = (await fetchOfferedTrust(url))?.authorities.find(isSelfSigned)
-  return root && toRootCertificate(root)
+/**
+ * The root certificates that a controller offers, unverified like all that it offers. There are two while it replaces its
+ * root, the new one first.
+ */
+export async function fetchRoots(url: string): Promise<RootCertificate[]> {
+  const { authorities = [] } = (await fetchOfferedTrust(url)) ?? {}
+  return authorities.filter(isSelfSigned).map(toRootCertificate)
+}
+
+/** The root certificates in a certificate store, as controllers send it. */
+export function readRoots(base64: string): RootCertificate[] {
+  return decodeCertificates(base64).filter(isSelfSigned).map(toRootCertificate)
+}
+
+/** The root certificates in PEM text. */
+export function listRoots(text: string): RootCertificate[] {
+  const certificates = parsePemBlocks(text).map(({ bytes }) => new X509Certificate(bytes))
+  return certificates.filter(isSelfSigned).map(toRootCertificate)
 }
 
 /** The root certificate in a PEM file, with all other roots in it; undefined if it contains none. */
 export function rootFromPem(text: string): RootCertificate | undefined {
-  const certificates = parsePemBlocks(text).map(({ bytes }) => new X509Certificate(bytes))
-  const [root, ...others] = certificates.filter(isSelfSigned)
-  if (!root) return undefined
-  const { pem, fingerprint } = toRootCertificate(root)
-  return { pem: pem + others.map(toCertificatePem).join(''), fingerprint }
+  const roots = listRoots(text)
+  const [root] = roots
+  return root && { pem: roots.map(({ pem }) => pem).join(''), fingerprint: root.fingerprint }
 }
 
 function toRootCertificate(root: X509Certificate): RootCertificate {

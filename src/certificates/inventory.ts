@@ -14,6 +14,7 @@ import { authenticators } from '../resources/authenticators.ts'
 import { type CertificateKind, certificates } from '../resources/certificates.ts'
 import type { Entity } from '../resources/define.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
+import { externalJwtSigners } from '../resources/external-jwt-signers.ts'
 import { identities } from '../resources/identities.ts'
 import { routers } from '../resources/routers.ts'
 import type { Change } from '../store/changes.ts'
@@ -36,6 +37,10 @@ const sources: ReadonlyMap<string, CertificateSource> = new Map([
   [
     authenticators.plural,
     { kind: 'identity', pemField: 'certPem', holderField: 'identityId', holders: identities.plural },
+  ],
+  [
+    externalJwtSigners.plural,
+    { kind: 'signer', pemField: 'certPem', holderField: 'id', holders: externalJwtSigners.plural },
   ],
   [routers.plural, { kind: 'router', pemField: 'certPem', holderField: 'id', holders: routers.plural }],
   [edgeRouters.plural, { kind: 'router', pemField: 'certPem', holderField: 'id', holders: routers.plural }],

@@ -1,10 +1,10 @@
 // The files of the controller's own authority. Each is replaced as a whole, in an order that can be read after every step.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { toCertificatePem } from './certificates.ts'
 import { isSelfSigned } from './chains.ts'
-import { KeyFileError, writePrivateFile } from './files.ts'
+import { isUnfinished, KeyFileError, writePrivateFile } from './files.ts'
 import { parsePemBlocks, toKeyPem, toPem } from './pem.ts'
 
 /** A certificate with its private key. */
@@ -89,6 +89,13 @@ export class AuthorityFiles {
   /** @throws KeyFileError if the file is missing, or does not hold the key of this root */
   readRootKey(root: X509Certificate): KeyObject {
     return this.#withKey('root', root).key
+  }
+
+  /** Removes the temporary files of writes that a kill interrupted: they may contain keys. */
+  removeUnfinished(): void {
+    this.#runAsOwner(() => {
+      for (const name of readdirSync(this.#directory)) if (isUnfinished(name)) rmSync(join(this.#directory, name))
+    })
   }
 
   /** Writes the files of a new authority. */

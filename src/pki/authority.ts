@@ -188,6 +188,7 @@ export class Authority {
    */
   renewDue(hosts: readonly string[], now: Instant): Renewed[] {
     const renewed: Renewed[] = []
+    this.#files.removeUnfinished()
     if (isIntermediateDue(this.intermediate.certificate, this.root, now)) {
       this.#replaceIntermediate(now)
       renewed.push('intermediate')

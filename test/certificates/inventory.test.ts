@@ -1,6 +1,8 @@
 // The inventory of certificates: it follows the records that hold them, and the controller's own files.
+import { X509Certificate } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { recordingLog } from '../world/recording-log.ts'
@@ -63,6 +65,21 @@ describe('the inventory', () => {
     const person = await people.person()
 
     expect(await filtered(`holderId = "${person.id}"`)).toEqual([])
+  })
+
+  it('has the certificate of a signer, and follows its replacement', async () => {
+    const certificateOf = async () => toCertificatePem(new X509Certificate((await people.device()).chain))
+    const signer = { name: 'issuer', issuer: 'https://issuer.example', audience: 'us', enabled: true }
+    const { id } = await people.manage('POST', '/external-jwt-signers', { ...signer, certPem: await certificateOf() })
+    const before = await filtered(`holderId = "${id}"`)
+    await people.manage('PATCH', `/external-jwt-signers/${id}`, { certPem: await certificateOf() })
+    const after = await filtered(`holderId = "${id}"`)
+
+    expect([...before, ...after]).toMatchObject([
+      { kind: 'signer', holderName: 'issuer' },
+      { kind: 'signer', holderName: 'issuer' },
+    ])
+    expect(after[0]?.fingerprint).not.toBe(before[0]?.fingerprint)
   })
 
   it('cannot be written', async () => {

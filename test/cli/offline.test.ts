@@ -1,4 +1,5 @@
 // Commands on a data directory while no controller runs on it.
+import { readdirSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -57,6 +58,20 @@ describe('--offline', () => {
       hasEdgeRouterConnection: null,
       edgeRouterConnectionStatus: 'unknown',
     })
+  })
+
+  it('renews no certificate, also if one is due', async () => {
+    const { pki } = getDataPaths(directory)
+    const files = () => readdirSync(pki).map((name) => [name, readFileSync(join(pki, name), 'utf8')])
+    const before = files()
+
+    const { code } = await commandLine(['identity', 'list', ...offline], {
+      ...env,
+      CONTROLLER_ADVERTISE: '["not-in-the-certificate.example:1280"]',
+    })
+
+    expect(code).toBe(0)
+    expect(files()).toEqual(before)
   })
 
   it('has no identity of its own', async () => {

@@ -127,6 +127,7 @@ describe.skipIf(!isRoot)('a data directory that belongs to the account of the se
   it.each([
     ['a command that reads', () => list()],
     ['a command that writes', () => ['service', 'create', 'web', '--offline', '--data-dir', directory]],
+    ['a rotation of certificates', () => ['pki', 'rotate', 'root', '--yes', '--offline', '--data-dir', directory]],
     ['a check', () => ['db', 'check', '--data-dir', directory]],
     ['a migration on trial', () => ['db', 'migrate', '--dry-run', '--data-dir', directory]],
   ])('has nothing of root in it after %s by root', (_what, args) => {
