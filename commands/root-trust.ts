@@ -62,8 +62,8 @@ function rootChangedError(url: string, offeredRoot: RootCertificate, pinned: rea
 function findExpectedRoot(url: string, offeredRoots: readonly RootCertificate[], expected: string): RootCertificate {
   const root = offeredRoots.find(({ fingerprint }) => fingerprint === expected)
   if (root) return root
-  const offered = offeredRoots.map(({ fingerprint }) => fingerprint).join(' or ')
-  const message = `unexpected root certificate of ${url}: its SHA-256 is ${offered}, expected ${expected}`
+  const fingerprints = offeredRoots.map(({ fingerprint }) => fingerprint).join(' or ')
+  const message = `unexpected root certificate of ${url}: its SHA-256 is ${fingerprints}, expected ${expected}`
   throw new CommandError(EXIT.failed, 'UNTRUSTED', message, {
     hint: 'compare it with the fingerprint that "controller serve" prints',
   })

@@ -47,9 +47,13 @@ async function describeUntrusted(error: UnreachableError): Promise<Failure> {
   const profiles = Profiles.open(process.env)
   const pinned = profiles.names.map((name) => profiles.get(name)).find((candidate) => candidate?.url === url)
   const expected = listRoots(pinned?.rootPem ?? '').map(({ fingerprint }) => fingerprint)
-  const offered = (await fetchRoots(url).catch(() => [])).map(({ fingerprint }) => fingerprint)
-  const [offeredFingerprint] = offered
-  if (!offeredFingerprint || expected.length === 0 || expected.some((fingerprint) => offered.includes(fingerprint))) {
+  const offeredFingerprints = (await fetchRoots(url).catch(() => [])).map(({ fingerprint }) => fingerprint)
+  const [offeredFingerprint] = offeredFingerprints
+  if (
+    !offeredFingerprint ||
+    expected.length === 0 ||
+    expected.some((fingerprint) => offeredFingerprints.includes(fingerprint))
+  ) {
     return { code: 'UNTRUSTED', message: error.message, hint: `controller login ${url}` }
   }
   return describeChangedRoot(url, offeredFingerprint, expected)

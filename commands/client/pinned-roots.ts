@@ -5,8 +5,8 @@ import type { Transport } from '../../src/client/transport.ts'
 import { type Profile, Profiles } from './profiles.ts'
 
 /**
- * A transport to the controller of a profile. When it closes, the profile learns the new root, or that the previous one is no
- * longer in use, over the connection that the pinned roots vouch for.
+ * A transport to the controller of a profile. When it closes, the profile learns the new root, or that the replacement has
+ * ended, over the connection that the pinned roots verify.
  */
 export function createProfileTransport(
   name: string,

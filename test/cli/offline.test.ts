@@ -129,7 +129,6 @@ describe('a controller that cannot be reached', () => {
   afterAll(() => served?.stop())
 
   it('gives the same command with --offline where its data is on this machine', async () => {
-    const { readFileSync } = await import('node:fs')
     const rootPem = readFileSync(join(own, 'pki/root.crt'), 'utf8')
     writeProfiles(home, { test: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
     await served.stop()
