@@ -1,11 +1,11 @@
 // `controller enroll`: turns a one-time token into a credential, and writes the identity file that clients read.
-import { type KeyObject, X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Flags } from '@oclif/core'
 import { type ClientCertificate, createHttpTransport, UnreachableError } from '../src/client/http-transport.ts'
 import { computeFingerprint } from '../src/pki/certificates.ts'
 import { toKeyPem } from '../src/pki/pem.ts'
-import { encodeSigningRequest, generateClientKey } from '../src/pki/request-encoding.ts'
+import { encodeSigningRequest, generateClientKey, isCertificateOf } from '../src/pki/request-encoding.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { CLIENT_PATH, Client, RequestError } from './client/client.ts'
@@ -234,14 +234,6 @@ async function requestCertificate(token: EnrollmentToken, authoritiesPem: string
     throw new CommandError(EXIT.failed, 'UNEXPECTED_RESPONSE', message)
   }
   return { certificatePem: cert, keyPem: toKeyPem(key) }
-}
-
-function isCertificateOf(key: KeyObject, pem: string): boolean {
-  try {
-    return new X509Certificate(pem).checkPrivateKey(key)
-  } catch {
-    return false
-  }
 }
 
 /** `ottca` and `ca`: the certificate that the user brings becomes the credential. */

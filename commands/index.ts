@@ -10,10 +10,12 @@ import { Enroll } from './enroll.ts'
 import { Init } from './init.ts'
 import { Login } from './login.ts'
 import { Logout } from './logout.ts'
+import { passwd } from './passwd.ts'
 import { pkiRotate } from './pki-rotate.ts'
 import { policyAdvise } from './policy-advise.ts'
 import { policyImpact } from './policy-impact.ts'
 import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
+import { Renew } from './renew.ts'
 import { Serve } from './serve.ts'
 import { whoami } from './whoami.ts'
 
@@ -24,6 +26,8 @@ const HAND_WRITTEN = {
   login: Login,
   logout: Logout,
   whoami,
+  passwd,
+  renew: Renew,
   'profile:list': ProfileList,
   'profile:use': ProfileUse,
   'profile:delete': ProfileDelete,

@@ -1,10 +1,13 @@
 // Explains why a sign-in failed. The controller does not, because its response must not reveal which identities exist.
 import { X509Certificate } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { UnreachableError } from '../src/client/http-transport.ts'
 import { RequestError } from './client/client.ts'
 import { readExpiry } from './client/external-jwt.ts'
+import { toPendingPath } from './client/identity-files.ts'
 import type { PrimaryFactor } from './client/sign-in.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
+import { toCommandLine } from './shell-words.ts'
 import { toTimeText } from './times.ts'
 
 /** The error with the reason that this machine can tell, and what the user can do. */
@@ -21,9 +24,13 @@ export async function explainFailedSignIn(error: unknown, factor: PrimaryFactor,
   }
 }
 
-/** An identity file names the authorities of its controller: a login with a confirmed fingerprint does not help. */
+/** The identity file names the address and the authorities of its controller, so the hints for profiles do not help. */
 function explainUnreachable(error: UnreachableError, factor: PrimaryFactor): unknown {
-  if (factor.method !== 'cert' || !error.isUntrusted) return error
+  if (factor.method !== 'cert') return error
+  if (!error.isUntrusted) {
+    const hint = 'check the network, then run the command again'
+    return new CommandError(EXIT.tryLater, 'UNREACHABLE', error.message, { hint })
+  }
   const hint = 'if the controller was created again, enroll again; otherwise --ca-file with its root certificate'
   return new CommandError(EXIT.failed, 'UNTRUSTED', `${error.message} that ${factor.identityFile} names`, { hint })
 }
@@ -37,6 +44,11 @@ function explainCertificate(
   const message = isExpired
     ? `${url}: the certificate in ${identityFile} expired ${toTimeText(expiresAt)}`
     : `${url}: the certificate in ${identityFile} is not accepted`
+  if (existsSync(toPendingPath(identityFile))) {
+    const pendingMessage = `${url}: the renewal of the certificate in ${identityFile} was interrupted`
+    const pendingHint = toCommandLine('renew', [identityFile])
+    return new CommandError(EXIT.signInFirst, 'INVALID_AUTH', pendingMessage, { hint: pendingHint })
+  }
   const hint = isExpired
     ? 'ask an administrator for a new enrollment token: controller authenticator re-enroll'
     : 'ask an administrator whether the identity is enabled, or for a new enrollment token'

@@ -11,13 +11,13 @@ import { findSecondFactorFile, Profiles } from './client/profiles.ts'
 import { type PrimaryFactor, requestApiSession } from './client/sign-in.ts'
 import { type RootCertificate, rootFromPem } from './client/trust.ts'
 import { profileFlag } from './connection.ts'
-import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { makeUsageError } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
 import { explainFailedSignIn } from './login-failures.ts'
 import { chooseMethod, chooseTarget, type LoginFlags, type LoginMethod, toStoredMethod } from './login-method.ts'
 import { promptPassword, promptText } from './prompts.ts'
 import { resolveTrustedRoot } from './root-trust.ts'
-import { type FactorResult, presentSecondFactors } from './second-factors.ts'
+import { type FactorResult, mustEnrollError, presentSecondFactors } from './second-factors.ts'
 import { toCommandLine } from './shell-words.ts'
 import { toTimeText } from './times.ts'
 
@@ -101,7 +101,8 @@ export class Login extends PrintingCommand {
       token: session.token,
       signedInAt: new Date().toISOString(),
     })
-    if (mustEnrollMfa) throw mustEnrollError(url)
+    // The session may set up the factor.
+    if (mustEnrollMfa) throw mustEnrollError(url, 'controller mfa enroll')
     if (session.isCertExtendRequested && method.identityFile !== undefined) {
       this.notice(`The controller requests a new certificate: ${toCommandLine('renew', [method.identityFile])}`)
     }
@@ -186,10 +187,4 @@ async function redeemBootstrapToken(
   } finally {
     await client.close()
   }
-}
-
-/** The profile is stored before this error, because the session may set up the factor. */
-function mustEnrollError(url: string): CommandError {
-  const message = `${url}: your auth policy requires a second factor, which you have not set up yet`
-  return new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: 'controller mfa enroll' })
 }

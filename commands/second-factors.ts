@@ -65,3 +65,9 @@ function requireToken(session: ApiSession, url: string): ApiSession {
   const message = `${url}: your auth policy requires a JWT of an external signer as second factor${source}`
   throw new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: '--ext-jwt-file FILE' })
 }
+
+/** The error for a session that owes a factor which the identity has not set up. */
+export function mustEnrollError(url: string, hint: string): CommandError {
+  const message = `${url}: your auth policy requires a second factor, which you have not set up yet`
+  return new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint })
+}

@@ -28,6 +28,11 @@ interface IdentityFileContent {
 // Before a value that is the PEM itself; other values are locations of it.
 const PEM_PREFIX = 'pem:'
 
+/** The path of a renewed identity file, until the controller has confirmed its certificate. */
+export function toPendingPath(path: string): string {
+  return `${path}.pending`
+}
+
 /** A new identity file. */
 export function makeIdentityFile(
   url: string,

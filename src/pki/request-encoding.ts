@@ -1,5 +1,5 @@
-// Makes the keys and the certificate signing requests (RFC 2986) of the command line.
-import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+// The client's side of issuing a certificate: its key, its signing request (RFC 2986), and the check of what it receives.
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
 import { toSigningAlgorithm } from './algorithms.ts'
 import { der } from './der.ts'
 import { encodeDistinguishedName } from './names.ts'
@@ -22,4 +22,13 @@ export function encodeSigningRequest(commonName: string, key: KeyObject): string
     der.explicit(0), // no attributes
   )
   return toPem('CERTIFICATE REQUEST', der.sequence(info, identifier, der.bitString(sign(digest, info, key))))
+}
+
+/** Whether the text begins with a certificate of this key, as PEM. */
+export function isCertificateOf(key: KeyObject, pem: string): boolean {
+  try {
+    return new X509Certificate(pem).checkPrivateKey(key)
+  } catch {
+    return false
+  }
 }

@@ -10,13 +10,13 @@ import { decodeJwt, type JWTPayload, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { BINARY, cleanEnvironment, controller, type Finished, run } from '../world/binary.ts'
-import { callOverTls } from '../world/certificates.ts'
 import { commandLine } from '../world/command-line.ts'
-import { CLIENT } from '../world/controller.ts'
 import {
   enrollmentToken,
   type ReachableController,
   reachableController,
+  readIdentityFileText,
+  signInByFile,
   type Token,
   writeToken,
 } from '../world/enrollments.ts'
@@ -36,19 +36,7 @@ const enroll = (...args: string[]) => commandLine(['enroll', ...args], env)
 /** The identity file beside a token. */
 const identityFileOf = ({ folder }: Pick<Token, 'folder'>) => join(folder, 'laptop.json')
 
-interface IdentityFileText {
-  readonly ztAPI: string
-  readonly id: { readonly key: string; readonly cert: string; readonly ca: string }
-}
-
-const read = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as IdentityFileText
-
-function signIn(path: string) {
-  const { id } = read(path)
-  const [cert, key] = [id.cert, id.key].map((value) => value.replace(/^pem:/, ''))
-  const call = { method: 'POST', path: `${CLIENT}/authenticate?method=cert`, body: {}, cert, key }
-  return callOverTls(network.url, network.rootPem, call as Parameters<typeof callOverTls>[2])
-}
+const signIn = (path: string) => signInByFile(network, path)
 
 function expectRefused({ code, stdout, stderr }: Finished, exitCode: number, reason: RegExp) {
   expect(stderr).toMatch(reason)
@@ -63,7 +51,7 @@ describe('a token of the method ott', () => {
     const { code, stdout, stderr } = await enroll(token.file)
 
     const path = identityFileOf(token)
-    const { ztAPI, id } = read(path)
+    const { ztAPI, id } = readIdentityFileText(path)
     expect(stderr).toBe('')
     expect(code).toBe(0)
     expect(stdout).toContain(`Next: controller login --identity ${path}`)
@@ -90,7 +78,7 @@ describe('a token of the method ott', () => {
     const { stdout } = await enroll(token.file, '-o', 'json')
 
     const path = identityFileOf(token)
-    const certificate = new X509Certificate(read(path).id.cert.slice(4))
+    const certificate = new X509Certificate(readIdentityFileText(path).id.cert.slice(4))
     expect(JSON.parse(stdout)).toEqual({
       identityFile: path,
       url: network.url,

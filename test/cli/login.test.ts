@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Profile } from '../../commands/client/profiles.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { enrollmentToken, type ReachableController, reachableController } from '../world/enrollments.ts'
+import { enrolledFile, type ReachableController, reachableController } from '../world/enrollments.ts'
 import { PASSWORD, type Person } from '../world/people.ts'
 
 let network: ReachableController
@@ -47,14 +47,6 @@ class User {
   }
 }
 
-/** The identity file of a new identity. */
-async function enrolledFile(from = network): Promise<{ identityId: string; file: string; folder: string }> {
-  const { identityId, file, folder } = await enrollmentToken(from.people)
-  const { stderr } = await commandLine(['enroll', file], cleanEnvironment())
-  expect(stderr).toBe('')
-  return { identityId, file: join(folder, 'laptop.json'), folder }
-}
-
 function expectRefused({ code, stdout, stderr }: Finished, exitCode: number, reason: RegExp) {
   expect(stderr).toMatch(reason)
   expect(code).toBe(exitCode)
@@ -64,7 +56,7 @@ function expectRefused({ code, stdout, stderr }: Finished, exitCode: number, rea
 describe('with an identity file', () => {
   it('an ordinary identity signs in, without a URL and without a fingerprint', async () => {
     const user = new User()
-    const { identityId, file } = await enrolledFile()
+    const { identityId, file } = await enrolledFile(network)
 
     const { code, stdout } = await user.login('--identity', file)
 
@@ -75,7 +67,7 @@ describe('with an identity file', () => {
 
   it('a later login needs no flags, and renews the session', async () => {
     const user = new User()
-    const { identityId, file } = await enrolledFile()
+    const { identityId, file } = await enrolledFile(network)
     await user.login('--identity', file)
     const before = user.session
 
@@ -90,7 +82,7 @@ describe('with an identity file', () => {
   it('the profile of another person at the same controller stays', async () => {
     const user = new User()
     const person = await network.people.person()
-    const { file } = await enrolledFile()
+    const { file } = await enrolledFile(network)
     await user.login(network.url, '-u', person.username, '--password-file', passwordFile, '--yes')
 
     await user.login('--identity', file)
@@ -102,7 +94,7 @@ describe('with an identity file', () => {
 
   it('an SDK may have written it: the address of the server, and the locations of certificate and key', async () => {
     const user = new User()
-    const { identityId, file, folder } = await enrolledFile()
+    const { identityId, file, folder } = await enrolledFile(network)
     const { id } = JSON.parse(readFileSync(file, 'utf8'))
     for (const member of ['key', 'cert']) writeFileSync(join(folder, member), id[member].slice(4))
     const written = {
@@ -126,7 +118,7 @@ describe('with an identity file', () => {
     ['without an address', (content) => ({ ...content, ztAPI: 'ftp://x' }), /ztAPI must be the URL of a controller/],
     ['that refers to a lost key', ({ id, ...rest }) => ({ ...rest, id: { ...id, key: '/nowhere' } }), /cannot be read/],
   ])('what is %s is refused', async (_what, change, reason) => {
-    const { file } = await enrolledFile()
+    const { file } = await enrolledFile(network)
     const changed = change(JSON.parse(readFileSync(file, 'utf8')))
     writeFileSync(file, typeof changed === 'string' ? changed : JSON.stringify(changed))
 
@@ -134,7 +126,7 @@ describe('with an identity file', () => {
   })
 
   it('a key of another certificate is refused', async () => {
-    const [first, second] = [await enrolledFile(), await enrolledFile()]
+    const [first, second] = [await enrolledFile(network), await enrolledFile(network)]
     const content = JSON.parse(readFileSync(first.file, 'utf8'))
     content.id.key = JSON.parse(readFileSync(second.file, 'utf8')).id.key
     writeFileSync(first.file, JSON.stringify(content))
@@ -143,7 +135,7 @@ describe('with an identity file', () => {
   })
 
   it('a controller that none of its authorities identifies is refused', async () => {
-    const { file } = await enrolledFile()
+    const { file } = await enrolledFile(network)
     const content = JSON.parse(readFileSync(file, 'utf8'))
     const { x509 } = await import('../world/certificates.ts')
     const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify'])
@@ -159,7 +151,7 @@ describe('with an identity file', () => {
   })
 
   it('an identity that was disabled is told whom to ask', async () => {
-    const { identityId, file } = await enrolledFile()
+    const { identityId, file } = await enrolledFile(network)
     await network.people.manage('POST', `/identities/${identityId}/disable`, { durationMinutes: 5 })
 
     const refused = await new User().login('--identity', file)
@@ -168,7 +160,7 @@ describe('with an identity file', () => {
   })
 
   it('other ways to sign in are refused beside it', async () => {
-    const { file } = await enrolledFile()
+    const { file } = await enrolledFile(network)
 
     expectRefused(await new User().login('--identity', file, '--username', 'x'), 2, /cannot also be provided/)
   })
@@ -221,7 +213,7 @@ describe('an existing profile', () => {
 describe('a controller that serves one API on an address', () => {
   it.each(['client', 'management'])('is signed in to, described and signed out of over its %s API', async (api) => {
     const user = new User()
-    const one = await reachableController({}, [api])
+    const one = await reachableController({ apis: [api] })
     const person = await one.people.person()
 
     const signedIn = await user.login(one.url, '-u', person.username, '--password-file', passwordFile, '--yes')

@@ -1,10 +1,11 @@
 // Controllers at an address that their enrollment tokens name, and the tokens as a person receives them.
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Overrides } from '../../src/config.ts'
-import { freePort } from './binary.ts'
-import { type TestController, testController } from './controller.ts'
+import { cleanEnvironment, freePort } from './binary.ts'
+import { callOverTls } from './certificates.ts'
+import { commandLine } from './command-line.ts'
+import { CLIENT, type TestController, type TestOptions, type TestResponse, testController } from './controller.ts'
 import { People } from './people.ts'
 
 export interface ReachableController {
@@ -15,14 +16,18 @@ export interface ReachableController {
   stop(): Promise<void>
 }
 
-/** A controller that listens on the address that it advertises, with these APIs. */
-export async function reachableController(
-  settings: Overrides = {},
-  apis: readonly string[] = ['client', 'management'],
-): Promise<ReachableController> {
+interface ReachableOptions extends Pick<TestOptions, 'clock' | 'operations'> {
+  readonly apis?: readonly string[]
+}
+
+/** A controller that listens on the address that it advertises. */
+export async function reachableController({
+  apis = ['client', 'management'],
+  ...options
+}: ReachableOptions = {}): Promise<ReachableController> {
   const address = `127.0.0.1:${await freePort()}`
   const listeners = [{ address, apis: [...apis], dialect: 'native' }]
-  const world = await testController({ settings: { listeners, advertise: [address], ...settings } })
+  const world = await testController({ ...options, settings: { listeners, advertise: [address] } })
   const { url, rootPem } = await world.listen()
   return { world, url, rootPem, people: await People.in(world), stop: () => world.close() }
 }
@@ -54,4 +59,39 @@ export function writeToken(jwt: string): Omit<Token, 'identityId'> {
   const file = join(folder, 'laptop.jwt')
   writeFileSync(file, `${jwt}\n`)
   return { folder, file, jwt }
+}
+
+export interface EnrolledFile {
+  readonly identityId: string
+  /** The folder of the identity file, which also contains the token. */
+  readonly folder: string
+  /** The identity file. */
+  readonly file: string
+}
+
+/** The identity file of a new identity, as `controller enroll` writes it. */
+export async function enrolledFile(
+  { people }: ReachableController,
+  values: Record<string, unknown> = {},
+): Promise<EnrolledFile> {
+  const { identityId, file, folder } = await enrollmentToken(people, { ott: true }, values)
+  const { stderr } = await commandLine(['enroll', file], cleanEnvironment())
+  if (stderr !== '') throw new Error(stderr)
+  return { identityId, folder, file: join(folder, 'laptop.json') }
+}
+
+export interface IdentityFileText {
+  readonly ztAPI: string
+  readonly id: { readonly key: string; readonly cert: string; readonly ca: string }
+}
+
+export function readIdentityFileText(path: string): IdentityFileText {
+  return JSON.parse(readFileSync(path, 'utf8')) as IdentityFileText
+}
+
+/** Signs in over TLS with an identity file. */
+export function signInByFile({ url, rootPem }: ReachableController, path: string): Promise<TestResponse> {
+  const { id } = readIdentityFileText(path)
+  const [cert = '', key = ''] = [id.cert, id.key].map((value) => value.replace(/^pem:/, ''))
+  return callOverTls(url, rootPem, { method: 'POST', path: `${CLIENT}/authenticate?method=cert`, body: {}, cert, key })
 }

@@ -1,0 +1,59 @@
+// `controller passwd`: changes your own password.
+import { Flags } from '@oclif/core'
+import { type Client, EITHER_PATH, RequestError } from './client/client.ts'
+import { defineConnectedCommand } from './connected.ts'
+import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { promptNewPassword, promptPassword } from './prompts.ts'
+
+const CURRENT = 'current-password-file'
+
+export const passwd = defineConnectedCommand({
+  summary: 'Changes your own password. Your other sessions end.',
+  flags: {
+    [CURRENT]: Flags.string({ description: 'File with the current password; - is stdin.', helpValue: 'FILE' }),
+    'password-file': Flags.string({ description: 'File with the new password; - is stdin.', helpValue: 'FILE' }),
+  },
+  example: '--current-password-file old.txt --password-file new.txt',
+  base: EITHER_PATH,
+  async run({ client, flags, print }) {
+    const currentFile = flags[CURRENT] as string | undefined
+    const newFile = flags['password-file'] as string | undefined
+    if (currentFile === '-' && newFile === '-') {
+      throw makeUsageError('the current and the new password cannot both come from stdin')
+    }
+    const { id, username } = await findOwnPassword(client)
+    const currentPassword = await promptPassword('Current password', currentFile, CURRENT)
+    await promptNewPassword(newFile, (password) => changePassword(client, id, { currentPassword, password }))
+    const sentence = `Changed the password of ${username} at ${client.target}. Your other sessions have ended.`
+    await print({ kind: 'done', sentence, facts: { url: client.target, username, authenticatorId: id } })
+  },
+})
+
+interface PasswordAuthenticator {
+  readonly id: string
+  readonly username: string
+}
+
+async function findOwnPassword(client: Client): Promise<PasswordAuthenticator> {
+  const filter = encodeURIComponent('method = "updb"')
+  const { data } = await client.call('GET', `/current-identity/authenticators?filter=${filter}`)
+  const [authenticator] = data as PasswordAuthenticator[]
+  if (authenticator) return authenticator
+  throw new CommandError(EXIT.notFound, 'NO_PASSWORD', `${client.target}: you sign in without a password`, {
+    hint: 'ask an administrator for one: controller enrollment create',
+  })
+}
+
+async function changePassword(
+  client: Client,
+  id: string,
+  body: { readonly currentPassword: string; readonly password: string },
+): Promise<void> {
+  try {
+    await client.call('PATCH', `/current-identity/authenticators/${id}`, body)
+  } catch (error) {
+    if (!(error instanceof RequestError && error.field === 'currentPassword')) throw error
+    const message = `${client.target}: the current password is wrong`
+    throw new CommandError(EXIT.usage, 'WRONG_PASSWORD', message, { field: CURRENT, hint: 'run the command again' })
+  }
+}
