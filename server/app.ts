@@ -1,5 +1,6 @@
 // The application: routes, hooks and the error handler over a controller. It never listens.
 import { Readable } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
@@ -141,7 +142,7 @@ function createHandler(controller: Controller, operation: AnyOperation) {
       dialect,
       headers: request.headers,
       get certificates() {
-        return readPeerCertificates(request.raw)
+        return readPeerCertificates(request.raw.socket as TLSSocket)
       },
       get bearerTokens() {
         return readBearerTokens(request.raw)

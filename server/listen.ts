@@ -2,12 +2,14 @@
 import { constants } from 'node:crypto'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import { type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
 import type { Authority } from '../src/pki/authority.ts'
 import { handleClientError, noteExchange, refuseTunnel } from './client-errors.ts'
 import { Connections } from './connections.ts'
+import { CONTROL_PROTOCOL, ControlListener } from './control-channel/control-listener.ts'
 import { serveInOrder } from './request-order.ts'
 import { setListener } from './requests.ts'
 import { REQUEST_BYTES, SlowReaders } from './slow-readers.ts'
@@ -51,9 +53,13 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     },
     controller.log,
   )
+  const controlListener = new ControlListener(controller)
   try {
     for (const listener of config.listeners) {
       const server = createTlsServer(app, controller, listener, slowReaders)
+      if (listener.apis.includes('control')) divideByProtocol(server, controlListener, slowReaders)
+      // Before the server's own listener, which begins to read requests.
+      else server.prependListener('secureConnection', (socket: Socket) => slowReaders.watch(socket))
       // Connections that are open keep the certificate that they began with.
       controller.authority.onChange(() => server.setSecureContext(toSecureContext(controller.authority)))
       server.on('connection', (socket: Socket) => connections.admit(socket))
@@ -66,10 +72,12 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     throw error
   }
   slowReaders.start()
+  if (config.listeners.some(({ apis }) => apis.includes('control'))) controlListener.start()
   return {
     addresses: servers.map(getBoundAddress),
     async close() {
       slowReaders.stop()
+      controlListener.stop()
       await Promise.all(servers.map(closeServer))
       await app.close()
     },
@@ -90,8 +98,8 @@ function createTlsServer(
       // return only the leaf.
       requestCert: true,
       rejectUnauthorized: false,
-      // The only supported protocol. The handshake refuses a client that offers only others.
-      ALPNProtocols: ['http/1.1'],
+      // The handshake refuses a client that offers only others.
+      ALPNProtocols: listener.apis.includes('control') ? ['http/1.1', CONTROL_PROTOCOL] : ['http/1.1'],
       maxHeaderSize: config['limits.header'],
       handshakeTimeout: config['limits.headerTime'],
       headersTimeout: config['limits.headerTime'],
@@ -110,11 +118,20 @@ function createTlsServer(
       })
     },
   )
-  // Before the server's own listener, which begins to read requests.
-  server.prependListener('secureConnection', (socket: Socket) => slowReaders.watch(socket))
   server.on('clientError', handleClientError)
   server.on('connect', refuseTunnel)
   return server
+}
+
+/** Gives the connections of routers to the control channel, and all others to HTTP, by the protocol of the handshake. */
+function divideByProtocol(server: Server, controlListener: ControlListener, slowReaders: SlowReaders): void {
+  const serveHttp = server.listeners('secureConnection') as ((this: Server, socket: TLSSocket) => void)[]
+  server.removeAllListeners('secureConnection')
+  server.on('secureConnection', (socket) => {
+    if (socket.alpnProtocol === CONTROL_PROTOCOL) return controlListener.accept(socket)
+    slowReaders.watch(socket)
+    for (const serve of serveHttp) serve.call(server, socket)
+  })
 }
 
 /** What a TLS server takes anew if the certificate changes; nothing of it is carried over from the context before. */

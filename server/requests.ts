@@ -69,8 +69,7 @@ export function readBearerTokens({ headers, rawHeaders }: IncomingMessage): stri
  * Never by `getPeerX509Certificate`: it takes the other certificates from the connection and does not free them, so that
  * any client could fill the memory.
  */
-export function readPeerCertificates(message: IncomingMessage): X509Certificate[] {
-  const socket = message.socket as TLSSocket
+export function readPeerCertificates(socket: TLSSocket): X509Certificate[] {
   const certificates: X509Certificate[] = []
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate?.(true)
   // One more than is accepted, so that too many are told from as many as are allowed.

@@ -20,13 +20,18 @@ import {
 export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
 
 export type Api = 'client' | 'management'
+
+/** What a listener may carry: the HTTP APIs, and the control channel of routers. */
+export const listenerApis = ['client', 'management', 'control'] as const
+export type ListenerApi = (typeof listenerApis)[number]
+
 /** The dialect of responses; see `server/dialects.ts`. */
 export type Dialect = 'native' | 'openziti'
 
 export interface ListenerConfig {
   /** `host:port` */
   readonly address: string
-  readonly apis: readonly Api[]
+  readonly apis: readonly ListenerApi[]
   readonly dialect: Dialect
 }
 
@@ -40,7 +45,7 @@ interface Setting<V> {
 const settings = {
   listeners: {
     explain: 'Where the controller listens, and which APIs it serves there. The dialect is for callers who name none.',
-    default: [{ address: '127.0.0.1:1280', apis: ['client', 'management'], dialect: 'native' }],
+    default: [{ address: '127.0.0.1:1280', apis: listenerApis, dialect: 'native' }],
     read: readListeners,
   },
   advertise: {
@@ -292,10 +297,10 @@ function readVariable(env: NodeJS.ProcessEnv, key: string): unknown {
 
 function readListeners(value: unknown, key: string): ListenerConfig[] {
   const listeners = readList(value, key).map((entry) => {
-    const { address, apis = ['client', 'management'], dialect = 'native' } = (entry ?? {}) as Record<string, unknown>
+    const { address, apis = listenerApis, dialect = 'native' } = (entry ?? {}) as Record<string, unknown>
     return {
       address: readHostAndPort(address, key),
-      apis: readList(apis, key).map((api) => readChoice(['client', 'management'] as const, api, key)),
+      apis: readList(apis, key).map((api) => readChoice(listenerApis, api, key)),
       dialect: readChoice(['native', 'openziti'] as const, dialect, key),
     }
   })

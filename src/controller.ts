@@ -26,6 +26,7 @@ import { Authority } from './pki/authority.ts'
 import { loadKey } from './pki/files.ts'
 import { RecordCache } from './records/record-cache.ts'
 import { ReferenceCache } from './records/reference-cache.ts'
+import { ConnectedRouters } from './routers/connected-routers.ts'
 import type { LiveNetwork } from './routers/live-network.ts'
 import { RouterProvisioner } from './routers/router-provisioner.ts'
 import { Traces } from './routers/traces.ts'
@@ -80,11 +81,12 @@ interface Routers {
   readonly provisioner: RouterProvisioner
   readonly usable: UsableRouters
   readonly network: LiveNetwork
+  readonly connected: ConnectedRouters
   readonly traces: Traces
 }
 
 export interface OpenOptions {
-  /** Sources of live state (router presence, posture). Defaults to none. */
+  /** Sources of live state, for tests. Defaults to the routers that are connected. */
   readonly live?: LiveState
   /** Stops the process, because memory no longer holds what the database holds. By default an uncaught exception does. */
   readonly fail?: (error: ProjectionError) => void
@@ -139,11 +141,13 @@ interface OpenedFiles {
 }
 
 async function assemble(
-  { config, clock: systemClock, log, live = unknownLiveState }: OpenOptions,
+  { config, clock: systemClock, log, live: givenLive }: OpenOptions,
   { startedAt, authority, tokens, store }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
+  const connected = new ConnectedRouters(clock)
+  const live = givenLive ?? { ...unknownLiveState, network: connected }
   const access = new Access(startedAt, live)
   const records = createRecords()
   const { behaviors, references } = records
@@ -152,7 +156,7 @@ async function assemble(
   const { apiSessions, policies, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const rights = [access, apiSessions, policies, signers.directory, verifiedMfa, extensionRequests]
-  await store.projections.start(...rights, references, records.cache)
+  await store.projections.start(...rights, connected, references, records.cache)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
   const receipts = new RootReceipts(authority)
@@ -162,6 +166,7 @@ async function assemble(
     provisioner: new RouterProvisioner(entities, config),
     usable: new UsableRouters(access, live.network),
     network: live.network,
+    connected,
     traces: new Traces(),
   }
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })

@@ -1,5 +1,6 @@
 // Enrollment over the client API: one-time tokens become credentials, and clients check the controller first.
 import { enroll } from '../../src/enrollment/enroll.ts'
+import { extendRouterCertificates } from '../../src/enrollment/enroll-router.ts'
 import { answerChallenge, toKeySet } from '../../src/enrollment/key-set.ts'
 import { errors } from '../../src/errors.ts'
 import { newUsername, passwordLength } from '../../src/resources/authenticators.ts'
@@ -33,13 +34,20 @@ interface EnrollBody {
   readonly username?: string
   readonly password?: string
   readonly token?: string
+  readonly certCsr?: string
+  readonly serverCertCsr?: string
 }
 
 const tokenField = f.text({ required: true, format: 'uuid', summary: 'The token of the enrollment.' })
 const clientCsr = f.text({ summary: 'A PEM certificate signing request.' })
 const username = f.text(newUsername)
+const certCsr = f.text({ summary: 'A PEM certificate signing request of a router, as a client.' })
+const serverCertCsr = f.text({ summary: 'A PEM certificate signing request of a router, as a server.' })
 const secret = { ...passwordLength, secret: true } as const
-const jsonBody = readFieldsBody<EnrollBody>({ clientCsr, username, password: f.text(secret) }, { isRequired: false })
+const jsonBody = readFieldsBody<EnrollBody>(
+  { clientCsr, certCsr, serverCertCsr, username, password: f.text(secret) },
+  { isRequired: false },
+)
 
 /** JSON, or a signing request as it is. */
 const enrollBody: BodyReader<EnrollBody> = {
@@ -49,8 +57,10 @@ const enrollBody: BodyReader<EnrollBody> = {
   read: (sent, tolerance) => (typeof sent === 'string' ? { clientCsr: sent } : jsonBody.read(sent, tolerance)),
 }
 
-function request(method: string | undefined, token: string | undefined, { clientCsr, username, password }: EnrollBody) {
+function request(method: string | undefined, token: string | undefined, body: EnrollBody) {
+  const { clientCsr, username, password, certCsr, serverCertCsr } = body
   return {
+    routerRequests: { certCsr, serverCertCsr },
     method,
     token,
     ...(clientCsr === undefined ? {} : { csr: clientCsr }),
@@ -117,6 +127,47 @@ const byMethod: readonly AnyOperation[] = [
   }),
 ]
 
+/** The paths of edge routers; routers themselves enroll by the generic one. */
+const ofRouters: readonly AnyOperation[] = [
+  defineOperation<{ readonly clientCsr?: string; readonly serverCsr?: string; readonly token?: string }>({
+    ...COMMON,
+    id: 'enrollErOtt',
+    method: 'POST',
+    path: '/enroll/erott',
+    summary: 'Turns a one-time token and two signing requests into the certificates of an edge router.',
+    access: PUBLIC,
+    body: readFieldsBody({
+      clientCsr,
+      serverCsr: f.text({ summary: serverCertCsr.options.summary }),
+      token: tokenField,
+    }),
+    returns: ENROLLED,
+    run: async ({ controller, context, body }) => {
+      const requests = { certCsr: body.clientCsr ?? '', serverCertCsr: body.serverCsr ?? '' }
+      return dataResponse(await enroll(controller, context, request('erott', body.token, requests)))
+    },
+  }),
+  defineOperation<{ readonly certCsr: string; readonly serverCertCsr: string }>({
+    ...COMMON,
+    id: 'extendRouterEnrollment',
+    method: 'POST',
+    path: '/enroll/extend/router',
+    summary: 'Replaces the certificates of the router that presents its client certificate.',
+    access: { public: "the router's certificate is what lets it in" },
+    body: readFieldsBody({
+      certCsr: f.text({ required: true, summary: 'A PEM certificate signing request, as a client.' }),
+      serverCertCsr: f.text({ required: true, summary: 'A PEM certificate signing request, as a server.' }),
+    }),
+    returns: ENROLLED,
+    errorStatuses: [401],
+    run: async ({ controller, context, body, certificates }) => {
+      const [leaf] = certificates
+      if (!leaf || !controller.auth.clientTrust.isOwn(leaf, context.clock.now())) throw errors.UNAUTHORIZED()
+      return dataResponse(await extendRouterCertificates(controller, context, leaf, body))
+    },
+  }),
+]
+
 /** How a client verifies the controller. Both responses have no envelope. */
 const challenge: readonly AnyOperation[] = [
   defineOperation<{ readonly keyId: string; readonly nonce: string }>({
@@ -176,5 +227,6 @@ export const enrollOperations: readonly AnyOperation[] = [
     },
   }),
   ...byMethod,
+  ...ofRouters,
   ...challenge,
 ]

@@ -84,6 +84,7 @@ export class Channel {
   #sequence: number
   #heartbeatSentAt = Number.NEGATIVE_INFINITY
   #heartbeatResponseAt: number
+  #lastHeardAt: number
   #closeReason: CloseReason | undefined
 
   constructor({ socket, clock, reader, handlers, firstSequence }: ChannelOptions) {
@@ -94,8 +95,10 @@ export class Channel {
     this.#sequence = firstSequence
     this.#openedAt = clock.monotonic()
     this.#heartbeatResponseAt = this.#openedAt
+    this.#lastHeardAt = this.#openedAt
     reader.setLimits(MESSAGE_LIMITS)
     socket.on('data', (chunk: Buffer) => {
+      this.#lastHeardAt = clock.monotonic()
       reader.push(chunk)
       this.#readMessages()
     })
@@ -104,13 +107,19 @@ export class Channel {
     socket.on('end', () => this.close('closed by the router'))
   }
 
+  /** When the router last sent anything, by the monotonic clock. */
+  get lastHeardAt(): number {
+    return this.#lastHeardAt
+  }
+
   get isOpen(): boolean {
     return this.#closeReason === undefined
   }
 
-  /** Handles what came with the hello. Called once, when the handlers are ready. */
+  /** Handles what came with the hello, and reads on. Called once, when the handlers are ready. */
   start(): void {
     this.#readMessages()
+    this.#socket.resume()
   }
 
   /** Sends a message and returns its number. Does nothing if the channel has ended. */

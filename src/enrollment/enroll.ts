@@ -1,5 +1,4 @@
 // Completing an enrollment: the token is consumed, and what the client brought becomes its credential.
-import type { NotNull } from 'kysely'
 import { hasUsableAdministrator } from '../auth/administrators.ts'
 import { toCertificateFields } from '../auth/authenticator-behavior.ts'
 import { type RecoveryParts, restoreAdminAccess } from '../auth/recovery.ts'
@@ -11,6 +10,7 @@ import { authenticators } from '../resources/authenticators.ts'
 import { type EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
 import { type EntityStore, newEntity } from '../store/entities.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { issueRouterCertificates, type RouterRequests, storeRouterCertificate } from './enroll-router.ts'
 
 /** What a client brings: which of it counts depends on the method. */
 export interface EnrollmentRequest {
@@ -20,15 +20,20 @@ export interface EnrollmentRequest {
   readonly csr?: string
   readonly username?: string
   readonly password?: string
+  /** What a router brings. */
+  readonly routerRequests?: RouterRequests
 }
 
 /** The members of `data` in the response. */
 export type EnrollmentResult = Readonly<Record<string, string>>
 
+/** Of whom an enrollment is: an identity or a router. */
 interface OutstandingEnrollment {
+  readonly identityId: string | null
+  readonly edgeRouterId: string | null
+  readonly transitRouterId: string | null
   readonly id: string
   readonly token: string
-  readonly identityId: string
   readonly method: EnrollmentMethod
   readonly expiresAt: number
   readonly username: string | null
@@ -53,9 +58,8 @@ const completions: Readonly<Record<EnrollmentMethod, Completion>> = {
   updb: storePasswordCredential,
   // By a certificate of another authority. Such authorities have no records yet, and without one no such enrollment is made.
   ottca: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
-  // Routers bring what they enroll with when they connect, and none connects yet; their tokens name no identity.
-  erott: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
-  trott: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
+  erott: issueRouterCredentials,
+  trott: issueRouterCredentials,
 }
 
 /**
@@ -81,10 +85,9 @@ export async function enroll(
 const findOutstanding = prepareTypedQuery((db, token: string) =>
   db
     .selectFrom('enrollments')
-    .select(['id', 'token', 'identityId', 'method', 'expiresAt', 'username', 'isBootstrap'])
-    .where('token', '=', token)
-    .where('identityId', 'is not', null)
-    .$narrowType<{ identityId: NotNull }>(),
+    .select(['id', 'token', 'identityId', 'edgeRouterId', 'transitRouterId'])
+    .select(['method', 'expiresAt', 'username', 'isBootstrap'])
+    .where('token', '=', token),
 )
 
 const readToken = prepareTypedQuery((db, id: string) =>
@@ -98,11 +101,11 @@ async function issueCertificateCredential(
   enrollment: OutstandingEnrollment,
   { csr }: EnrollmentRequest,
 ): Promise<EnrollmentResult> {
+  const identityId = requireIdentity(enrollment)
   const certificate = authority.issueClient(readSigningRequest(csr ?? ''), context.clock.now())
   const values = { ...toCertificateFields(certificate), isIssuedByNetwork: true, lastAuthResolvedToRoot: true }
   await context.write(async (tx) => {
     await consumeEnrollment(entities, tx, enrollment)
-    const { identityId } = enrollment
     await entities.insert(tx, authenticators, newEntity(tx, authenticators, { identityId, method: 'cert', ...values }))
   })
   return { cert: authority.clientChainPem(certificate) }
@@ -115,7 +118,7 @@ async function storePasswordCredential(
   enrollment: OutstandingEnrollment,
   request: EnrollmentRequest,
 ): Promise<EnrollmentResult> {
-  const { identityId } = enrollment
+  const identityId = requireIdentity(enrollment)
   const username = enrollment.username ?? request.username
   if (!username) throw invalidError('username', 'is required')
   if (!request.password) throw invalidError('password', 'is required')
@@ -128,6 +131,30 @@ async function storePasswordCredential(
     if (isBootstrap) await restoreAdminAccess(parts, tx, identityId)
   })
   return { username }
+}
+
+/** `erott`, `trott`: two signing requests become the certificates of a router. */
+async function issueRouterCredentials(
+  { entities, authority }: EnrollmentParts,
+  context: Context,
+  enrollment: OutstandingEnrollment,
+  { routerRequests = {} }: EnrollmentRequest,
+): Promise<EnrollmentResult> {
+  const { edgeRouterId, transitRouterId } = enrollment
+  const id = edgeRouterId ?? transitRouterId
+  if (id === null) throw errors.INVALID_ENROLLMENT_TOKEN()
+  const router = { id, method: edgeRouterId === null ? ('trott' as const) : ('erott' as const) }
+  const { client, ...issued } = issueRouterCertificates(authority, context, router, routerRequests)
+  await context.write(async (tx) => {
+    await consumeEnrollment(entities, tx, enrollment)
+    await storeRouterCertificate(entities, tx, router, client)
+  })
+  return { ...issued, ca: authority.bundlePem }
+}
+
+function requireIdentity({ identityId }: OutstandingEnrollment): string {
+  if (identityId === null) throw errors.INVALID_ENROLLMENT_TOKEN()
+  return identityId
 }
 
 /**

@@ -177,6 +177,16 @@ export class Authority {
     )
   }
 
+  /** Issues one of the two certificates of a router, with the alternative names of its request: routers refuse other ones. */
+  issueRouter(request: SigningRequest, purpose: 'client' | 'server', now: Instant): EncodedCertificate {
+    const { intermediate } = this.#state
+    const { subject, publicKeyInfo, alternativeNames } = request
+    const notAfter = limitEnd(intermediate.certificate, now + LIFETIME_MS.client)
+    const names = alternativeNames ? { encoded: alternativeNames } : {}
+    const values = { purpose, subject, publicKeyInfo, names, notBefore: now - BACKDATE_MS, notAfter }
+    return encodeCertificate(values, intermediate)
+  }
+
   /** The PEM of a client certificate that was just issued, and the intermediates. */
   clientChainPem(certificate: EncodedCertificate): string {
     return toCertificatePem(certificate) + this.#views.issuerChainPem

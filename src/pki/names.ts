@@ -6,6 +6,7 @@ import { DerError, DerReader, der, type Element } from './der.ts'
 const MAX_NAME_BYTES = 2048
 
 const OBJECT_IDENTIFIER = 0x06
+const COMMON_NAME = '2.5.4.3'
 const UTF8_STRING = 0x0c
 const BMP_STRING = 0x1e
 
@@ -22,7 +23,12 @@ const TEXT_TYPES: Readonly<Record<number, (content: Buffer) => boolean>> = {
 /** Returns the DER of a name with one organization and one common name. */
 export function encodeDistinguishedName(organization: string, commonName: string): Buffer {
   const attribute = (oid: string, value: string) => der.set(der.sequence(der.oid(oid), der.utf8(value)))
-  return der.sequence(attribute('2.5.4.10', organization), attribute('2.5.4.3', commonName))
+  return der.sequence(attribute('2.5.4.10', organization), attribute(COMMON_NAME, commonName))
+}
+
+/** Returns the DER of a name with one common name only. */
+export function encodeCommonName(commonName: string): Buffer {
+  return der.sequence(der.set(der.sequence(der.oid(COMMON_NAME), der.utf8(commonName))))
 }
 
 /** @throws DerError if other software could not read the name in a certificate */
@@ -59,7 +65,7 @@ function isBasicPlane(content: Buffer): boolean {
 
 // The short names of RFC 4514 §3, and those that Go's libraries add. Clients compare the text.
 const ATTRIBUTE_NAMES: Readonly<Record<string, string>> = {
-  '2.5.4.3': 'CN',
+  [COMMON_NAME]: 'CN',
   '2.5.4.5': 'SERIALNUMBER',
   '2.5.4.6': 'C',
   '2.5.4.7': 'L',
@@ -81,6 +87,19 @@ export function formatName(bytes: Buffer): string {
     parts.unshift(values.join('+'))
   }
   return parts.join(',')
+}
+
+/** Returns the common name in a name; undefined if it has none. @throws DerError unless `assertReadableName` accepts it */
+export function readCommonName(bytes: Buffer): string | undefined {
+  const sets = new DerReader(bytes).sequence()
+  while (!sets.isAtEnd) {
+    const attributes = sets.set()
+    while (!attributes.isAtEnd) {
+      const attribute = attributes.sequence()
+      if (attribute.oid() === COMMON_NAME) return decodeText(attribute.next())
+    }
+  }
+  return undefined
 }
 
 function formatAttribute(attribute: DerReader): string {

@@ -1,6 +1,6 @@
 // The routers that clients and hosts connect to.
 import { f } from '../schema/fields.ts'
-import { anyObject, flag, listOf, objectOf, text } from '../schema/json-schema.ts'
+import { flag, objectOf, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 import { routerEnrollmentMembers, routerFields, routerName } from './routers.ts'
 
@@ -32,7 +32,6 @@ export const edgeRouters = defineResource({
     supportedProtocols: { type: 'object', additionalProperties: text },
     syncStatus: text,
     versionInfo: objectOf({ arch: text, buildDate: text, os: text, revision: text, version: text }),
-    interfaces: { ...listOf(anyObject), nullable: true },
   },
   links: ['edge-router-policies'],
   relations: {

@@ -1,10 +1,23 @@
 // All routers: those that carry traffic onwards, and the edge routers among them, seen as what they have in common.
 import { f } from '../schema/fields.ts'
-import { anyObject, flag, listOf, text, time, uuid } from '../schema/json-schema.ts'
+import { anyObject, flag, listOf, text, time, typed, uuid } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** What the name of a router says of itself. */
 export const routerName = { summary: 'Unique among all routers, edge routers included.' } as const
+
+/** A network interface of a router, as routers report it. */
+export interface RouterInterface {
+  readonly name: string
+  readonly hardwareAddress: string
+  readonly mtu: number
+  readonly index: number
+  /** The bits that the router's operating system sets. */
+  readonly flags: number
+  readonly addresses: readonly string[]
+}
+
+const interfaceList = typed<readonly RouterInterface[]>(listOf(anyObject))
 
 /** What every router is described by. */
 export const routerFields = {
@@ -26,6 +39,8 @@ export const routerFields = {
   fingerprint: f.text({ access: 'read', nullable: true, filter: true }),
   unverifiedFingerprint: f.text({ access: 'read', nullable: true }),
   unverifiedCertPem: f.text({ access: 'read', nullable: true }),
+  /** What the router last reported; kept while it is offline. */
+  interfaces: f.json(interfaceList, { access: 'read', nullable: true }),
 }
 
 /** How a router that has not enrolled yet may do so. */
@@ -52,7 +67,7 @@ export const routers = defineResource({
   },
   derived: routerEnrollmentMembers,
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
-  computed: { isOnline: { ...flag, 'x-offline': null }, interfaces: { ...listOf(anyObject), nullable: true } },
+  computed: { isOnline: { ...flag, 'x-offline': null } },
   columns: ['id', 'name', 'isVerified', 'isOnline', 'cost', 'disabled'],
   example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
 })

@@ -8,10 +8,9 @@ export interface LiveRouter {
   /** How far the router has got with what the controller tells it: one of the words that clients know. */
   readonly syncStatus: string
   readonly versionInfo: VersionInfo
-  readonly interfaces: readonly unknown[] | null
 }
 
-interface VersionInfo {
+export interface VersionInfo {
   readonly arch: string
   readonly buildDate: string
   readonly os: string
@@ -19,7 +18,7 @@ interface VersionInfo {
   readonly version: string
 }
 
-type ConnectionStatus = 'online' | 'offline' | 'unknown'
+export type ConnectionStatus = 'online' | 'offline' | 'unknown'
 
 export interface LiveNetwork {
   /** A connected router; undefined while it is not. */

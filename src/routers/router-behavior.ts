@@ -43,10 +43,7 @@ export class RouterBehavior implements Behavior<typeof routers> {
   }
 
   async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
-    return records.map(({ id }) => {
-      const live = this.#network.findRouter(id)
-      return { isOnline: live !== undefined, interfaces: live?.interfaces ?? null }
-    })
+    return records.map(({ id }) => ({ isOnline: this.#network.findRouter(id) !== undefined }))
   }
 }
 
@@ -90,11 +87,7 @@ export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
   async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
     return records.map(({ id }) => {
       const live = this.#network.findRouter(id)
-      return {
-        ...toClientRouterFields(live),
-        versionInfo: live?.versionInfo ?? NO_VERSION,
-        interfaces: live?.interfaces ?? null,
-      }
+      return { ...toClientRouterFields(live), versionInfo: live?.versionInfo ?? NO_VERSION }
     })
   }
 }

@@ -1,4 +1,5 @@
 // What belongs to a router beside its record: the enrollment it begins with, and an identity of its own where it tunnels.
+import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { newToken } from '../ids.ts'
@@ -6,7 +7,8 @@ import { edgeRouterPolicies } from '../resources/edge-router-policies.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
 import { enrollments } from '../resources/enrollments.ts'
 import { identities } from '../resources/identities.ts'
-import { type EntityStore, get, newEntity } from '../store/entities.ts'
+import { type RouterInterface, routers } from '../resources/routers.ts'
+import { type EntityStore, find, get, newEntity } from '../store/entities.ts'
 
 /** As much of an edge router as decides about its identity. */
 interface Tunneler {
@@ -53,6 +55,16 @@ export class RouterProvisioner {
         await this.#entities.removeInTransaction(tx, enrollments, enrollment.id)
       await this.#entities.update(tx, edgeRouters, router, UNVERIFIED)
       await this.enroll(tx, 'erott', id)
+    })
+  }
+
+  /** Stores the network interfaces that a router reports; they are shown while it is offline, too. */
+  async storeInterfaces(context: Context, id: string, interfaces: readonly RouterInterface[]): Promise<void> {
+    await context.write(async (tx) => {
+      const router = await find(tx, routers, id)
+      if (!router || isDeepStrictEqual(router.interfaces, interfaces)) return
+      // No administrator asked for it, and a router may report as often as it likes.
+      await this.#entities.update(tx, routers, router, { interfaces }, undefined, 'none')
     })
   }
 

@@ -20,9 +20,6 @@ const ON_BOTH = [
 export const STILL_TO_COME: Readonly<Record<Api, readonly string[]>> = {
   client: [
     ...ON_BOTH,
-    // Enrollment of routers.
-    'POST /enroll/erott',
-    'POST /enroll/extend/router',
     // What devices report of themselves.
     'POST /posture-response',
     'POST /posture-response-bulk',

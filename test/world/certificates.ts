@@ -36,15 +36,22 @@ export interface ClientKey {
   readonly key: KeyObject
 }
 
+/** Names that a request asks for; those of identities must not get into their certificates. */
+export type RequestedNames = readonly { readonly type: 'dns' | 'ip' | 'url' | 'email' | 'dn'; readonly value: string }[]
+
 /** A new key with a signing request for it. */
-export async function clientKey(commonName: string, kind: KeyKind = 'P-256'): Promise<ClientKey> {
+export async function clientKey(
+  commonName: string,
+  kind: KeyKind = 'P-256',
+  names: RequestedNames = [{ type: 'dns', value: 'smuggled.example' }],
+): Promise<ClientKey> {
   const { algorithm, hash } = algorithms[kind]
   const keys = (await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
     name: `O=test, CN=${commonName}`,
     keys: keys as never,
     signingAlgorithm: { ...(algorithm as object), ...(hash ? { hash } : {}) } as never,
-    extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: 'smuggled.example' }])],
+    extensions: [new x509.SubjectAlternativeNameExtension([...names])],
   })
   const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
   const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })

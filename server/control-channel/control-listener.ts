@@ -1,0 +1,175 @@
+// Takes the connections of routers: reads the hello, decides whether the router may connect, and serves its channel.
+import { randomInt } from 'node:crypto'
+import type { TLSSocket } from 'node:tls'
+import type { Controller } from '../../src/controller.ts'
+import { computeFingerprint, readNotAfter, readNotBefore } from '../../src/pki/certificates.ts'
+import { type ConnectedRouter, RouterRejectedError } from '../../src/routers/connected-routers.ts'
+import type { RouterConnection, RouterHello } from '../../src/routers/router-connection.ts'
+import { readPeerCertificates } from '../requests.ts'
+import { Channel } from './channel.ts'
+import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
+import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
+import { greetRouter, handleRouterMessage, MalformedBodyError } from './router-session.ts'
+
+/** The protocol of TLS (RFC 7301) by which routers ask for the control channel. */
+export const CONTROL_PROTOCOL = 'ziti-ctrl'
+
+// A router that does not introduce itself in this time is cut off.
+const HELLO_TIMEOUT_MS = 5_000
+const KEEP_ALIVE_MS = 15_000
+const TICK_MS = 1_000
+
+// Messages of one router that are being handled. A router sends as many only if it does not wait for any reply.
+const MAX_MESSAGES_IN_WORK = 5_000
+
+// Replies to requests of an earlier connection must not match those of a new one.
+const MAX_FIRST_SEQUENCE = 2 ** 30
+
+/** A router that may connect, and the connection it did it by. */
+interface AdmittedRouter {
+  readonly socket: TLSSocket
+  /** Holds what followed the hello. */
+  readonly reader: MessageReader
+  readonly hello: RouterHello
+  readonly isEdge: boolean
+  readonly controllerId: string
+}
+
+export class ControlListener {
+  readonly #controller: Controller
+  readonly #channels = new Set<Channel>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(controller: Controller) {
+    this.#controller = controller
+  }
+
+  start(): void {
+    this.#controller.routers.connected.startListening()
+    this.#timer = setInterval(() => this.tick(), TICK_MS).unref()
+  }
+
+  /** Lets every channel do its work by the clock. */
+  tick(): void {
+    for (const channel of this.#channels) channel.tick()
+  }
+
+  /** Ends the connections of all routers. */
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#controller.routers.connected.close()
+  }
+
+  /** Serves a connection whose TLS handshake agreed on the control protocol. A router that is rejected gets no response. */
+  accept(socket: TLSSocket): void {
+    const { log } = this.#controller
+    const address = socket.remoteAddress
+    socket.on('error', () => socket.destroy())
+    this.#connect(socket).catch((error: unknown) => {
+      socket.destroy()
+      const isExpected = [RouterRejectedError, HelloError, MalformedFrameError].some((kind) => error instanceof kind)
+      if (isExpected) log.warn({ address, reason: (error as Error).message }, 'a router was rejected')
+      else log.error({ err: error, address }, 'a router could not be connected')
+    })
+  }
+
+  /** @throws RouterRejectedError, HelloError, MalformedFrameError */
+  async #connect(socket: TLSSocket): Promise<void> {
+    const { auth, clock, membership, routers, store } = this.#controller
+    const controllerId = membership.ownId
+    if (controllerId === undefined) throw new RouterRejectedError('the controller is not ready yet')
+    const reader = new MessageReader(HELLO_LIMITS)
+    const received = parseHello(await readFirstMessage(socket, reader))
+    const [leaf] = readPeerCertificates(socket)
+    if (!leaf) throw new RouterRejectedError('the router presented no certificate')
+    const now = clock.now()
+    if (now < readNotBefore(leaf) || readNotAfter(leaf) < now)
+      throw new RouterRejectedError('the certificate is expired or not valid yet')
+    if (!auth.clientTrust.isOwn(leaf, now)) throw new RouterRejectedError('another authority issued the certificate')
+    const hello: RouterHello = { ...received, fingerprint: computeFingerprint(leaf) }
+    const { isEdge } = await routers.connected.requireAdmission(store.db, hello)
+    if (socket.destroyed) return
+    socket.setKeepAlive(true, KEEP_ALIVE_MS)
+    this.#serve({ socket, reader, hello, isEdge, controllerId })
+  }
+
+  /** @throws RouterRejectedError */
+  #serve({ socket, reader, hello, isEdge, controllerId }: AdmittedRouter): void {
+    const controller = this.#controller
+    const { clock, log, routers } = controller
+    const routerId = hello.routerId
+    let router: ConnectedRouter | undefined
+    let inWork = 0
+    const channel = new Channel({
+      socket,
+      clock,
+      reader,
+      firstSequence: randomInt(1, MAX_FIRST_SEQUENCE),
+      handlers: {
+        onMessage: (message) => {
+          inWork += 1
+          if (inWork > MAX_MESSAGES_IN_WORK) return channel.close('the router sends more than can be handled')
+          handle(message).finally(() => {
+            inWork -= 1
+          })
+        },
+        onClose: (reason) => {
+          this.#channels.delete(channel)
+          if (router) routers.connected.disconnect(router)
+          log.info({ routerId, reason }, 'a router disconnected')
+        },
+      },
+    })
+    const handle = async (message: Message) => {
+      try {
+        if (router) await handleRouterMessage({ controller, router, channel }, message)
+      } catch (error) {
+        if (error instanceof MalformedBodyError) channel.close(error.message)
+        else log.error({ err: error, routerId, type: message.type }, 'a message of a router could not be handled')
+      }
+    }
+    const connection: RouterConnection = {
+      get lastHeardAt() {
+        return channel.lastHeardAt
+      },
+      close: (reason) => channel.close(reason),
+    }
+    try {
+      router = routers.connected.connect(hello, isEdge, connection)
+    } catch (error) {
+      channel.close('rejected')
+      throw error
+    }
+    this.#channels.add(channel)
+    socket.write(encodeHelloResponse(controllerId))
+    log.info({ routerId, version: hello.version.version }, 'a router connected')
+    if (isEdge) greetRouter({ controller, router, channel })
+    channel.start()
+  }
+}
+
+/** Reads the hello, and leaves in the reader what follows it. @throws MalformedFrameError, HelloError if it does not come */
+function readFirstMessage(socket: TLSSocket, reader: MessageReader): Promise<Message> {
+  return new Promise((resolve, reject) => {
+    const settle = (finish: () => void) => {
+      clearTimeout(timeout)
+      socket.off('data', onData).off('close', onClose).pause()
+      finish()
+    }
+    const onClose = () => settle(() => reject(new HelloError('the connection ended before the hello')))
+    const onData = (chunk: Buffer) => {
+      reader.push(chunk)
+      try {
+        const message = reader.next()
+        if (message) settle(() => resolve(message))
+      } catch (error) {
+        settle(() => reject(error))
+      }
+    }
+    const timeout = setTimeout(
+      () => settle(() => reject(new HelloError('the router did not introduce itself in time'))),
+      HELLO_TIMEOUT_MS,
+    )
+    socket.on('data', onData).on('close', onClose).resume()
+  })
+}

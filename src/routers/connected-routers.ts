@@ -1,0 +1,229 @@
+// The routers that are connected now: who may connect, what each says of itself, and which identities it sees.
+import type { Kysely } from 'kysely'
+import type { Clock } from '../clock.ts'
+import type { Change } from '../store/changes.ts'
+import type { Database } from '../store/database.ts'
+import type { Projection } from '../store/projection.ts'
+import { isOneOf } from '../store/untyped.ts'
+import type { ConnectionStatus, LiveNetwork, LiveRouter } from './live-network.ts'
+import type { EdgeDescription, IdentityPresence, RouterConnection, RouterHello } from './router-connection.ts'
+
+/** Why a router may not connect. It goes to the log; the router's connection is closed without a response. */
+export class RouterRejectedError extends Error {
+  override readonly name = 'RouterRejectedError'
+}
+
+/** As much of a router's record as decides whether it may be connected. */
+export interface Admission {
+  readonly isEdge: boolean
+  readonly disabled: boolean
+  readonly fingerprint: string | null
+  readonly unverifiedFingerprint: string | null
+}
+
+/** How far a router has got with the API sessions: the words that clients of the API know. */
+export type SyncStatus = 'SYNC_NEW' | 'SYNC_HELLO_WAIT' | 'SYNC_IN_PROGRESS' | 'SYNC_DONE'
+
+// A router that reconnects after a loss replaces its earlier connection. While that one is this new, it must be silent for longer
+// than the interval of heartbeats, which is eleven seconds on an idle connection.
+const MIN_REPLACED_AGE_MS = 60_000
+const MAX_SILENCE_MS = 12_000
+
+export class ConnectedRouter {
+  readonly hello: RouterHello
+  /** Whether clients connect to it. */
+  readonly isEdge: boolean
+  readonly connection: RouterConnection
+  /** By the monotonic clock. */
+  readonly connectedAt: number
+  syncStatus: SyncStatus = 'SYNC_NEW'
+  /** The ids of the identities that are connected to it. */
+  readonly identityIds = new Set<string>()
+  #edge: EdgeDescription | undefined
+
+  constructor(hello: RouterHello, isEdge: boolean, connection: RouterConnection, connectedAt: number) {
+    this.hello = hello
+    this.isEdge = isEdge
+    this.connection = connection
+    this.connectedAt = connectedAt
+  }
+
+  get id(): string {
+    return this.hello.routerId
+  }
+
+  describeEdge(edge: EdgeDescription): void {
+    this.#edge = edge
+  }
+
+  toLiveRouter(): LiveRouter {
+    return {
+      hostname: this.#edge?.hostname ?? '',
+      supportedProtocols: this.#edge?.supportedProtocols ?? {},
+      syncStatus: this.syncStatus,
+      versionInfo: this.hello.version,
+    }
+  }
+}
+
+/** Follows the records of routers: one that is disabled, deleted, or enrolls again loses its connection. */
+export class ConnectedRouters implements LiveNetwork, Projection {
+  readonly name = 'connected routers'
+  readonly #clock: Clock
+  readonly #byId = new Map<string, ConnectedRouter>()
+  /** Identity → the number of routers that it is connected to; identities without any are missing. */
+  readonly #connectionCounts = new Map<string, number>()
+  #isListening = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** From now on a router that is not connected is known to be offline. */
+  startListening(): void {
+    this.#isListening = true
+  }
+
+  /** All that are connected. */
+  list(): Iterable<ConnectedRouter> {
+    return this.#byId.values()
+  }
+
+  get(id: string): ConnectedRouter | undefined {
+    return this.#byId.get(id)
+  }
+
+  /**
+   * Checks whether a router may connect.
+   * Returns what its record says. @throws RouterRejectedError if it does not exist, is disabled, or has not enrolled with the certificate that it presents
+   */
+  async requireAdmission(db: Kysely<Database>, { routerId, fingerprint }: RouterHello): Promise<Admission> {
+    const [row] = await readAdmissions(db, [routerId])
+    if (!row) throw new RouterRejectedError('the router does not exist')
+    const objection = findObjection(row, [fingerprint])
+    if (objection) throw new RouterRejectedError(objection)
+    return row
+  }
+
+  /** Whether a router may be connected by one of these certificates: another router asks, which accepts a link of it. */
+  async isAdmitted(db: Kysely<Database>, routerId: string, fingerprints: readonly string[]): Promise<boolean> {
+    const [row] = await readAdmissions(db, [routerId])
+    return row !== undefined && findObjection(row, fingerprints) === undefined
+  }
+
+  /**
+   * Makes a connection that of its router; an earlier one of the same router ends.
+   * @throws RouterRejectedError if the earlier one is new and in use: otherwise two processes with the certificate of one
+   * router would take its place from each other without end
+   */
+  connect(hello: RouterHello, isEdge: boolean, connection: RouterConnection): ConnectedRouter {
+    const now = this.#clock.monotonic()
+    const earlier = this.#byId.get(hello.routerId)
+    if (earlier && now - earlier.connectedAt < MIN_REPLACED_AGE_MS) {
+      if (now - earlier.connection.lastHeardAt < MAX_SILENCE_MS)
+        throw new RouterRejectedError('the router is connected already')
+    }
+    const router = new ConnectedRouter(hello, isEdge, connection, now)
+    this.#byId.set(hello.routerId, router)
+    earlier?.connection.close('the router connected again')
+    return router
+  }
+
+  /** Notes that a connection ended, unless the router has another one by now. */
+  disconnect(router: ConnectedRouter): void {
+    if (this.#byId.get(router.id) === router) this.#byId.delete(router.id)
+    for (const identityId of [...router.identityIds]) this.#setPresence(router, identityId, false)
+  }
+
+  /** Follows what a router reports of its clients. A full report replaces all earlier ones. */
+  reportIdentities(router: ConnectedRouter, presences: readonly IdentityPresence[], isFull: boolean): void {
+    if (this.#byId.get(router.id) !== router) return
+    const connected = new Set(presences.filter(({ isConnected }) => isConnected).map(({ identityId }) => identityId))
+    const gone = isFull
+      ? [...router.identityIds].filter((id) => !connected.has(id))
+      : presences.filter(({ isConnected }) => !isConnected).map(({ identityId }) => identityId)
+    for (const id of gone) this.#setPresence(router, id, false)
+    for (const id of connected) this.#setPresence(router, id, true)
+  }
+
+  #setPresence({ identityIds }: ConnectedRouter, identityId: string, isConnected: boolean): void {
+    if (identityIds.has(identityId) === isConnected) return
+    if (isConnected) identityIds.add(identityId)
+    else identityIds.delete(identityId)
+    const count = (this.#connectionCounts.get(identityId) ?? 0) + (isConnected ? 1 : -1)
+    if (count > 0) this.#connectionCounts.set(identityId, count)
+    else this.#connectionCounts.delete(identityId)
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    for (const { connection } of [...this.#byId.values()]) connection.close('the controller stops')
+  }
+
+  findRouter(id: string): LiveRouter | undefined {
+    return this.#byId.get(id)?.toLiveRouter()
+  }
+
+  getPresence(routerId: string): ConnectionStatus {
+    if (this.#byId.has(routerId)) return 'online'
+    return this.#isListening ? 'offline' : 'unknown'
+  }
+
+  getDynamicCost(): number {
+    return 0
+  }
+
+  getConnectionStatus(identityId: string): ConnectionStatus {
+    return this.#connectionCounts.has(identityId) ? 'online' : 'offline'
+  }
+
+  listRoutePath(): readonly string[] {
+    return []
+  }
+
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const ids = [...this.#byId.keys()]
+    if (ids.length === 0) return
+    const rows = new Map((await readAdmissions(db, ids)).map((row) => [row.id, row]))
+    for (const id of ids) this.#judge(id, rows.get(id))
+  }
+
+  apply(changes: readonly Change[]): void {
+    if (this.#byId.size === 0) return
+    for (const { resource, id, after } of changes) {
+      if (resource === 'edge-routers' || resource === 'routers') this.#judge(id, after as Admission | undefined)
+    }
+  }
+
+  #judge(id: string, record: Admission | undefined): void {
+    const router = this.#byId.get(id)
+    if (!router) return
+    const objection = record ? findObjection(record, [router.hello.fingerprint]) : 'the router was deleted'
+    if (objection) router.connection.close(objection)
+  }
+}
+
+/** Why a router with this record may not be connected by any of these certificates; undefined if it may. */
+function findObjection(
+  {
+    disabled,
+    fingerprint,
+    unverifiedFingerprint,
+  }: Pick<Admission, 'disabled' | 'fingerprint' | 'unverifiedFingerprint'>,
+  presented: readonly string[],
+): string | undefined {
+  if (disabled) return 'the router is disabled'
+  if (fingerprint === null) return 'the router has not enrolled'
+  const isKnown = presented.some((one) => one === fingerprint || one === unverifiedFingerprint)
+  if (isKnown) return undefined
+  return 'the router enrolled with another certificate'
+}
+
+async function readAdmissions(db: Kysely<Database>, ids: readonly string[]): Promise<(Admission & { id: string })[]> {
+  const rows = await db
+    .selectFrom('routers')
+    .select(['id', 'isEdge', 'disabled', 'fingerprint', 'unverifiedFingerprint'])
+    .where(isOneOf(db, 'id', ids))
+    .execute()
+  return rows.map((row) => ({ ...row, isEdge: row.isEdge === 1, disabled: row.disabled === 1 }))
+}

@@ -1,0 +1,103 @@
+// A router as the controller sees it: connects by TLS, introduces itself, and sends and receives messages.
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { encodeMessage, MESSAGE_LIMITS, type Message, MessageReader } from '../../../server/control-channel/message.ts'
+
+export interface RouterOptions {
+  readonly url: string
+  readonly rootPem: string
+  /** PEM; without one the router presents no certificate. */
+  readonly cert?: string
+  readonly key?: string
+  /** The protocols that it offers in the handshake; that of routers by default. */
+  readonly protocols?: readonly string[]
+}
+
+/** The version text of a router of release 1.6.5. */
+export const ROUTER_VERSION = 'v1.6.5|0efb60b21134|2025-07-09T14:55:44Z|linux|amd64'
+
+export class SimulatedRouter {
+  readonly #socket: TLSSocket
+  readonly #reader = new MessageReader(MESSAGE_LIMITS)
+  readonly received: Message[] = []
+  /** Settles when the controller ends the connection, or the router does. */
+  readonly closed: Promise<void>
+  #arrived: () => void = () => {}
+  #sequence = 1
+
+  private constructor(socket: TLSSocket) {
+    this.#socket = socket
+    this.closed = new Promise((resolve) => socket.once('close', () => resolve()))
+    socket.on('error', () => {})
+    socket.on('close', () => this.#arrived())
+    socket.on('data', (chunk: Buffer) => {
+      this.#reader.push(chunk)
+      for (let message = this.#reader.next(); message; message = this.#reader.next()) this.received.push(message)
+      this.#arrived()
+    })
+  }
+
+  /** Completes the handshake; nothing is sent. */
+  static open({ url, rootPem, cert, key, protocols = ['ziti-ctrl'] }: RouterOptions): Promise<SimulatedRouter> {
+    const { hostname, port } = new URL(url)
+    return new Promise((resolve, reject) => {
+      const socket = connectTls(
+        {
+          host: hostname,
+          port: Number(port),
+          ca: rootPem,
+          ALPNProtocols: [...protocols],
+          ...(cert ? { cert, key } : {}),
+        },
+        () => resolve(new SimulatedRouter(socket)),
+      )
+      socket.once('error', reject)
+    })
+  }
+
+  get protocol(): string | false | null {
+    return this.#socket.alpnProtocol
+  }
+
+  /** Sends bytes as they are. */
+  write(bytes: Buffer): void {
+    this.#socket.write(bytes)
+  }
+
+  /** Introduces itself as the router with this id. */
+  introduce(id: string, headers: Iterable<readonly [number, Buffer]> = [[4, Buffer.from(ROUTER_VERSION)]]): void {
+    this.write(encodeMessage({ type: 0, sequence: -1, headers: new Map(headers), body: Buffer.from(id) }))
+  }
+
+  /** Sends a message and returns its number. */
+  send(type: number, body: Uint8Array = Buffer.alloc(0), headers: Iterable<readonly [number, Buffer]> = []): number {
+    const sequence = this.#sequence++
+    this.write(encodeMessage({ type, sequence, headers: new Map(headers), body: Buffer.from(body) }))
+    return sequence
+  }
+
+  /** Resolves with the first message that has not been taken yet and that `matches`. @throws if the connection ends first */
+  async take(matches: (message: Message) => boolean): Promise<Message> {
+    for (;;) {
+      const at = this.received.findIndex(matches)
+      if (at >= 0) return this.received.splice(at, 1)[0]!
+      if (this.#socket.destroyed) throw new Error('the connection ended before the message came')
+      await new Promise<void>((resolve) => {
+        this.#arrived = resolve
+      })
+    }
+  }
+
+  takeType(type: number): Promise<Message> {
+    return this.take((message) => message.type === type)
+  }
+
+  takeReply(sequence: number): Promise<Message> {
+    return this.take(({ headers }) => headers.get(1)?.readInt32LE() === sequence)
+  }
+
+  /** Ends the connection. */
+  async close(): Promise<void> {
+    this.#socket.destroy()
+    await this.closed
+  }
+}
