@@ -138,8 +138,8 @@ const ofRouters: readonly AnyOperation[] = [
     access: PUBLIC,
     body: readFieldsBody({
       clientCsr,
-      serverCsr: f.text({ summary: serverCertCsr.options.summary }),
-      token: tokenField,
+      serverCsr: serverCertCsr,
+      token: f.text({ summary: 'The token of the enrollment.' }),
     }),
     returns: ENROLLED,
     run: async ({ controller, context, body }) => {

@@ -22,14 +22,13 @@ export interface PemBlock {
   readonly bytes: Buffer
 }
 
-const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----\r?\n([A-Za-z0-9+/=\r\n]*)-----END \1-----/g
+const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----\r?\n([A-Za-z0-9+/=\r\n]*)-----END ([A-Z0-9 ]+)-----/g
 
-/** Returns all blocks of a text, in order; text around them is ignored. */
+/** Returns all blocks of a text, in order; text around them, and blocks that end with another label, are ignored. */
 export function parsePemBlocks(text: string): PemBlock[] {
-  return [...text.matchAll(BLOCK)].map(([, label = '', base64 = '']) => ({
-    label,
-    bytes: Buffer.from(base64, 'base64'),
-  }))
+  return [...text.matchAll(BLOCK)].flatMap(([, label = '', base64 = '', endLabel]) =>
+    endLabel === label ? [{ label, bytes: Buffer.from(base64, 'base64') }] : [],
+  )
 }
 
 /** Returns the block of a text that holds only one block and at most one line end after it; otherwise undefined. */

@@ -138,12 +138,12 @@ export class ConnectedRouters implements LiveNetwork, Projection {
   /** Follows what a router reports of its clients. A full report replaces all earlier ones. */
   reportIdentities(router: ConnectedRouter, presences: readonly IdentityPresence[], isFull: boolean): void {
     if (this.#byId.get(router.id) !== router) return
-    const connected = new Set(presences.filter(({ isConnected }) => isConnected).map(({ identityId }) => identityId))
-    const gone = isFull
-      ? [...router.identityIds].filter((id) => !connected.has(id))
+    const connectedIds = new Set(presences.filter(({ isConnected }) => isConnected).map(({ identityId }) => identityId))
+    const disconnectedIds = isFull
+      ? [...router.identityIds].filter((id) => !connectedIds.has(id))
       : presences.filter(({ isConnected }) => !isConnected).map(({ identityId }) => identityId)
-    for (const id of gone) this.#setPresence(router, id, false)
-    for (const id of connected) this.#setPresence(router, id, true)
+    for (const id of disconnectedIds) this.#setPresence(router, id, false)
+    for (const id of connectedIds) this.#setPresence(router, id, true)
   }
 
   #setPresence({ identityIds }: ConnectedRouter, identityId: string, isConnected: boolean): void {
