@@ -7,6 +7,7 @@ import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
 import { DbCheck, DbMigrate, DbRotateKeys } from './db.ts'
 import { Enroll } from './enroll.ts'
+import { externalJwtSignerTest } from './external-jwt-signer-test.ts'
 import { Init } from './init.ts'
 import { Login } from './login.ts'
 import { Logout } from './logout.ts'
@@ -32,6 +33,7 @@ const HAND_WRITTEN = {
   'profile:use': ProfileUse,
   'profile:delete': ProfileDelete,
   'pki:rotate': pkiRotate,
+  'external-jwt-signer:test': externalJwtSignerTest,
   'policy:advise': policyAdvise,
   'policy:impact': policyImpact,
   api: apiRequest,

@@ -7,6 +7,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   authenticateMfa: 'login',
   listRoot: 'version',
   adviseOnPolicies: 'policy:advise',
+  testExternalJwtSigner: 'external-jwt-signer:test',
   judgePolicyImpact: 'policy:impact',
   rotateIntermediate: 'pki:rotate',
   rotateRoot: 'pki:rotate',

@@ -27,6 +27,7 @@ import { certificateOperations } from './management-api/certificates.ts'
 import { controllerSettingOperations } from './management-api/controller-settings.ts'
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
+import { signerOperations } from './management-api/external-jwt-signers.ts'
 import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
@@ -67,6 +68,7 @@ export const operations: readonly AnyOperation[] = [
   ...clientServiceOperations,
   ...sessionCertificateOperations,
   ...clientSignerOperations,
+  ...signerOperations,
   ...sessionOperations,
   ...controllerOperations,
   ...controllerSettingOperations,

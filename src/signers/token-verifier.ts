@@ -80,10 +80,13 @@ export class TokenVerifier {
     return verifiedToken
   }
 
-  /** Verifies a token like `verify`, never from the cache, and reports each check that it passes. @throws TokenError */
-  async explain(contexts: Contexts, token: string, report: ReportCheck): Promise<VerifiedToken> {
+  /**
+   * Verifies a token like `verify`, as one of this signer and never from the cache, and reports each check that it passes.
+   * @throws TokenError
+   */
+  async explain(contexts: Contexts, signerId: string, token: string, report: ReportCheck): Promise<VerifiedToken> {
     requireBoundedLength(token)
-    return (await this.#check(contexts, token, report)).verifiedToken
+    return (await this.#check(contexts, token, report, signerId)).verifiedToken
   }
 
   /** Whether a token that was verified earlier would pass again: the signer may have changed since, or lost the key. */
@@ -96,6 +99,7 @@ export class TokenVerifier {
     contexts: Contexts,
     token: string,
     report: ReportCheck,
+    expectedSignerId?: string,
   ): Promise<{ verifiedToken: VerifiedToken; key: SigningKey }> {
     const { header, claims } = await decode(token)
     report('format', 'a signed JWT')
@@ -103,7 +107,9 @@ export class TokenVerifier {
     if (typeof kid !== 'string' || kid === '') throw new TokenError('kid', 'the header has no kid')
     report('kid', print(kid))
     const signer = this.#requireSigner(claims.iss)
-    report('issuer', `${print(claims.iss)} is the issuer of ${signer.name}`)
+    const issuerFact = `${print(claims.iss)} is the issuer of ${signer.name}`
+    if (expectedSignerId !== undefined && signer.id !== expectedSignerId) throw new TokenError('issuer', issuerFact)
+    report('issuer', issuerFact)
     if (!signer.enabled) throw new TokenError('signer-enabled', `the signer ${signer.name} is disabled`)
     report('signer-enabled', signer.name)
     const { key, current } = await this.#requireKey(contexts, signer, kid)

@@ -2,7 +2,7 @@
 import { generateKeyPairSync, type KeyObject, type X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
-import { createServer as createHttpsServer } from 'node:https'
+import { createServer as createHttpsServer, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -84,4 +84,22 @@ export function json(value: unknown, headers: Readonly<Record<string, string>> =
   return (_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value))
   }
+}
+
+/** A request to an endpoint of others, by the authority that only a test trusts. */
+export function requestOverTls(
+  url: string,
+  { body, ...options }: { method?: string; headers?: Readonly<Record<string, string>>; body?: string } = {},
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const request = httpsRequest(url, { ...options, ca: toCertificatePem(authority), agent: false }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
+      )
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
 }
