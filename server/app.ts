@@ -106,7 +106,10 @@ function register(app: FastifyInstance, controller: Controller, operation: AnyOp
   }
 }
 
-function toBodyLimitKey({ access }: AnyOperation): 'limits.bodyBeforeSession' | 'limits.ownBody' | 'limits.body' {
+type BodyLimitKey = 'limits.bodyBeforeSession' | 'limits.ownBody' | 'limits.postureBody' | 'limits.body'
+
+function toBodyLimitKey({ access, bodyLimit }: AnyOperation): BodyLimitKey {
+  if (bodyLimit) return bodyLimit
   if ('public' in access) return 'limits.bodyBeforeSession'
   return access.grantedTo === 'administrator' ? 'limits.body' : 'limits.ownBody'
 }

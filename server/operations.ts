@@ -18,6 +18,7 @@ import { ownAuthenticatorOperations } from './both-apis/own-authenticators.ts'
 import { sessionOperations } from './both-apis/sessions.ts'
 import { enrollOperations } from './client-api/enroll.ts'
 import { clientSignerOperations } from './client-api/external-jwt-signers.ts'
+import { postureResponseOperations } from './client-api/posture-responses.ts'
 import { clientServiceOperations } from './client-api/services.ts'
 import { sessionCertificateOperations } from './client-api/session-certificates.ts'
 import { apiSessionOperations } from './management-api/api-sessions.ts'
@@ -66,6 +67,7 @@ export const operations: readonly AnyOperation[] = [
   ...networkTrustOperations,
   ...enrollOperations,
   ...clientServiceOperations,
+  ...postureResponseOperations,
   ...sessionCertificateOperations,
   ...clientSignerOperations,
   ...signerOperations,

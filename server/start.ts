@@ -114,6 +114,9 @@ const CLOCK_INTERVAL_MS = 5_000
 // How often sessions that were idle for too long are taken away.
 const SWEEP_INTERVAL_MS = 5_000
 
+// How often sessions are revoked whose posture checks time alone makes fail.
+const POSTURE_INTERVAL_MS = 1_000
+
 // How often counted audit events are recorded whose window is over: a minute for refusals, an hour for sign-ins.
 const REFUSALS_INTERVAL_MS = 5_000
 const SIGN_INS_INTERVAL_MS = 60_000
@@ -147,6 +150,9 @@ function startBackground(controller: Controller): () => void {
     return setInterval(run, milliseconds)
   }
   const timers = [
+    every(POSTURE_INTERVAL_MS, 'revoking sessions whose posture has expired', () =>
+      controller.posture.deadlines.revokeExpired(controller),
+    ),
     every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
     every(SWEEP_INTERVAL_MS, 'taking away idle sessions', () => apiSessions.sweep(context)),
     every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),

@@ -60,6 +60,10 @@ const settings = {
     'How often the last use of sessions is written to the database.',
     '1s',
   ),
+  'posture.settleTime': durationSetting(
+    '5m',
+    'How long after a start the sessions of an earlier process are kept although their machines have not reported their posture yet.',
+  ),
   'enrollment.identity': durationSetting('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
   'enrollment.router': durationSetting('180m', 'How long the enrollment token of a new router can be used.', '5m'),
   'certificates.warnBefore': durationSetting(
@@ -79,6 +83,7 @@ const settings = {
     '8KiB',
     'The largest request body where identities that do not administer may write: their own authenticators and sessions.',
   ),
+  'limits.postureBody': bytesSetting('64KiB', 'The largest posture response of a client.'),
   'limits.header': bytesSetting('16KiB', 'The largest set of request headers.'),
   'limits.headerTime': durationSetting('10s', 'How long the headers of a request may take to arrive.'),
   'limits.requestTime': durationSetting(

@@ -1,6 +1,8 @@
 // The controller without any face: everything that a request, an offline command or a background job works with.
 import { Access } from './access/access.ts'
 import { type LiveState, unknownLiveState } from './access/live-state.ts'
+import { PostureDeadlines } from './access/posture-deadlines.ts'
+import { ReportedPosture } from './access/reported-posture.ts'
 import { revokeSessions } from './access/session-revocation.ts'
 import { requireUsableAdministrator } from './auth/administrators.ts'
 import { ApiSessionTokens } from './auth/api-session-tokens.ts'
@@ -24,6 +26,7 @@ import type { Log } from './log.ts'
 import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
 import { loadKey } from './pki/files.ts'
+import { FailedServiceRequests } from './posture/failed-service-requests.ts'
 import { RecordCache } from './records/record-cache.ts'
 import { ReferenceCache } from './records/reference-cache.ts'
 import { ConnectedRouters } from './routers/connected-routers.ts'
@@ -56,6 +59,7 @@ export interface Controller {
   readonly auth: Auth
   readonly enrollments: EnrollmentIssuer
   readonly access: Access
+  readonly posture: Posture
   readonly routers: Routers
   readonly membership: ControllerMembership
   /** Writes the state that only memory holds, and closes the store. */
@@ -74,6 +78,13 @@ interface Certificates {
   readonly own: OwnCertificates
   readonly receipts: RootReceipts
   readonly upkeep: CertificateUpkeep
+}
+
+/** What is known of the posture of machines, and what follows from it. */
+interface Posture {
+  readonly reported: ReportedPosture
+  readonly deadlines: PostureDeadlines
+  readonly failedRequests: FailedServiceRequests
 }
 
 /** What concerns routers beside their records. */
@@ -148,15 +159,21 @@ async function assemble(
   await reportStartInPast(store.db, clock)
   const connected = new ConnectedRouters(clock)
   const live = givenLive ?? { ...unknownLiveState, network: connected }
-  const access = new Access(startedAt, live)
   const records = createRecords()
   const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
   const auth = createAuth({ config, clock, log, authority, tokens, entities })
+  const posture: Posture = {
+    reported: new ReportedPosture(auth.apiSessions, clock),
+    deadlines: new PostureDeadlines(clock, startedAt, config['posture.settleTime']),
+    failedRequests: new FailedServiceRequests(),
+  }
+  const access = new Access(startedAt, posture.reported, live)
   const { apiSessions, policies, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
-  const rights = [access, apiSessions, policies, signers.directory, verifiedMfa, extensionRequests]
+  const rights = [access, apiSessions, posture.reported, policies, signers.directory, verifiedMfa, extensionRequests]
   await store.projections.start(...rights, connected, references, records.cache)
+  if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
   const receipts = new RootReceipts(authority)
@@ -174,7 +191,10 @@ async function assemble(
   const contexts = new Contexts(store, clock, [
     { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges, clock.now()) },
     { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },
-    { after: (tx, earlierChanges, ownChanges) => revokeSessions(access, tx, earlierChanges, ownChanges) },
+    {
+      after: (tx, earlierChanges, ownChanges) =>
+        revokeSessions({ access, deadlines: posture.deadlines }, tx, earlierChanges, ownChanges),
+    },
     { after: (tx, _earlierChanges, ownChanges) => updateInventory(entities, tx, ownChanges) },
     { after: (tx, _earlierChanges, ownChanges) => receipts.follow(tx, ownChanges) },
   ])
@@ -194,6 +214,7 @@ async function assemble(
     auth,
     enrollments,
     access,
+    posture,
     routers,
     membership,
     async close() {

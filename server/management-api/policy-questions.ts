@@ -4,11 +4,11 @@ import { advise } from '../../src/access/advice/advise.ts'
 import type { NamedRoleBearer } from '../../src/access/advice/chain.ts'
 import { readRoles, sortByName } from '../../src/access/advice/service-policy-links.ts'
 import { computeImpact } from '../../src/access/impact.ts'
-import type { Evidence } from '../../src/access/live-state.ts'
 import { readInput } from '../../src/model/input.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import type { IndexedPolicy } from '../../src/policy/policy-table.ts'
 import { findDecidingRoles, mergeSelectors } from '../../src/policy/role-selector.ts'
+import type { Evidence } from '../../src/posture/evaluate-check.ts'
 import type { AnyRow } from '../../src/resources/define.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { getResource } from '../../src/resources/index.ts'
@@ -160,11 +160,12 @@ function listGrants(
   identity: NamedRoleBearer,
   service: NamedRoleBearer,
 ): Grant[] {
+  const evaluation = access.evaluatePosture({ identity })
   return sortByName(policies).flatMap((policy) => {
     const subjectRoles = readRoles(findDecidingRoles(policy.subjects, identity), identity)
     if (subjectRoles.length === 0) return []
     const objectRoles = readRoles(findDecidingRoles(policy.objects, service), service)
-    const { evidence } = access.evaluatePolicy(policy, { identityId: identity.id })
+    const { evidence } = evaluation.evaluatePolicy(policy)
     return [{ policy, evidence, roles: `${subjectRoles.join(' ')} → ${objectRoles.join(' ')}` }]
   })
 }

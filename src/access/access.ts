@@ -14,27 +14,30 @@ import {
   type AccessQuestion,
   type Decision,
   decide,
-  type EvaluatedPolicy,
-  evaluatePolicy,
+  PostureEvaluation,
+  type PostureSource,
   type PostureSubject,
 } from './decision.ts'
 import { applyToIndex, loadIndex, type RecordChange, withHypothetical } from './index-updates.ts'
 import { type LiveState, unknownLiveState } from './live-state.ts'
 import { PolicyScopes } from './policy-scopes.ts'
+import { MFA_TIMES } from './posture-events.ts'
 import { RouterDirectory } from './router-directory.ts'
 
 export class Access implements Projection {
   readonly name = 'access'
   /** What is known beyond records. */
   readonly live: LiveState
+  readonly posture: PostureSource
   readonly routers = new RouterDirectory()
   readonly #updates: UpdateTimes
   #index = new PolicyIndex()
   #scopes = new PolicyScopes(this.#index)
   #configs = new ConfigUsage()
 
-  constructor(startedAt: Instant, live: LiveState = unknownLiveState) {
+  constructor(startedAt: Instant, posture: PostureSource, live: LiveState = unknownLiveState) {
     this.#updates = new UpdateTimes(startedAt)
+    this.posture = posture
     this.live = live
   }
 
@@ -67,12 +70,12 @@ export class Access implements Projection {
 
   /** Whether an identity may dial, or host, a service: what opens a session, keeps it, and explains it. */
   decide(question: AccessQuestion): Decision {
-    return decide(this.#index, this.live, question)
+    return decide(this.#index, this.posture, question)
   }
 
-  /** What the posture checks of a policy find. */
-  evaluatePolicy(policy: IndexedPolicy, subject: PostureSubject): EvaluatedPolicy {
-    return evaluatePolicy(this.#index, this.live, policy, subject)
+  /** Starts the evaluation of posture checks for a subject, as everything stands at this moment. */
+  evaluatePosture(subject: PostureSubject): PostureEvaluation {
+    return new PostureEvaluation(this.#index, this.posture, subject)
   }
 
   /** Whether a policy links an identity with a service, whatever its posture checks find: then the identity sees it. */
@@ -102,7 +105,7 @@ export class Access implements Projection {
 
   /** What `ask`, which must not wait for anything, finds as if these changes had been made. */
   withHypothetical<T>(changes: readonly RecordChange[], ask: (index: PolicyReader) => T): T {
-    return withHypothetical(this.#index, changes, () => ask(this.#index))
+    return this.posture.withHypothetical(changes, () => withHypothetical(this.#index, changes, () => ask(this.#index)))
   }
 
   // ---- changes --------------------------------------------------------------------------------------------------------
@@ -157,6 +160,10 @@ export class Access implements Projection {
       case 'service-configs':
         this.#updates.stampIdentity(((after ?? before) as { identityId: string }).identityId, at)
         break
+      case 'api-sessions':
+        if (before && after && MFA_TIMES.some((time) => before[time] !== after[time]))
+          this.#updates.stampIdentity(after.identityId as string, at)
+        break
       case 'identities':
         if (!after) this.#updates.removeIdentity(id)
         // A new identity has no API session yet.
@@ -171,6 +178,11 @@ export class Access implements Projection {
 
   #stampSubjects(policies: readonly IndexedPolicy[], at: Instant): void {
     for (const { subjects } of policies) this.#updates.stamp(subjects, at)
+  }
+
+  /** Tells an identity that its services changed. */
+  stampIdentity(identityId: string, at: Instant): void {
+    this.#updates.stampIdentity(identityId, at)
   }
 
   #configsChanged({ resource, id, after }: Change): void {

@@ -4,20 +4,23 @@ import { errors, invalidError, notFoundError } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
+import { describeComparison } from '../posture/descriptions.ts'
+import type { FailedServiceRequests } from '../posture/failed-service-requests.ts'
+import { postureChecks } from '../resources/posture-checks.ts'
 import { services } from '../resources/services.ts'
 import { sessions } from '../resources/sessions.ts'
 import type { Tags } from '../schema/fields.ts'
 import { type EntityStore, newEntity } from '../store/entities.ts'
 import { prepareQuery } from '../store/prepared-queries.ts'
 import { getRecordTable } from '../store/record-tables.ts'
-import { isOneOf, untyped } from '../store/untyped.ts'
 import type { Access } from './access.ts'
-import type { EvaluatedPolicy } from './decision.ts'
+import { loadNames } from './advice/subject.ts'
 
 /** What sessions are opened with. */
 export interface SessionParts {
   readonly access: Access
   readonly entities: EntityStore
+  readonly posture: { readonly failedRequests: FailedServiceRequests }
 }
 
 /** Who asks. */
@@ -59,7 +62,7 @@ export async function createSession(
   const { serviceId, type, tags } = request
   const [present] = await existingSession(context.db, apiSessionId, serviceId, type)
   if (present) return present.id
-  const grantedType = await requireReachable(parts.access, context, dialer, request)
+  const grantedType = await requireReachable(parts, context, dialer, request)
   return context.write(async (tx) => {
     // Another request of the same client may have come first.
     const [made] = await existingSession(tx.db, apiSessionId, serviceId, type)
@@ -70,11 +73,13 @@ export async function createSession(
 }
 
 async function requireReachable(
-  access: Access,
+  parts: SessionParts,
   context: Context,
-  { identity, isAdmin, apiSessionId }: SessionOwner,
+  dialer: SessionOwner,
   { serviceId, type }: SessionRequest,
 ): Promise<PolicyType> {
+  const { access } = parts
+  const { identity, isAdmin, apiSessionId } = dialer
   const isVisible = isAdmin
     ? await getRecordTable(services).exists(context.db, serviceId)
     : access.isVisible(identity, serviceId)
@@ -84,31 +89,53 @@ async function requireReachable(
     if (!decision.isGranted) {
       throw invalidError('ServiceId', `is not a service that this identity may ${type.toLowerCase()}`, serviceId)
     }
-    if (!decision.isAllowed) throw await makePostureError(context, decision.policies)
+    if (!decision.isAllowed) throw await recordPostureFailure(parts, context, dialer, serviceId, type)
   }
   if (access.listCommonRouters(identity, serviceId).length === 0) throw errors.NO_EDGE_ROUTERS_AVAILABLE()
   if (type === 'Invalid') throw invalidError('type', 'must be Dial or Bind', type)
   return type
 }
 
-/** INVALID_POSTURE with the checks that do not pass, by policy. */
-async function makePostureError({ db }: Context, policies: readonly EvaluatedPolicy[]): Promise<Error> {
-  const failed = new Map(
-    policies.map(({ policy, findings }) => [
-      policy.id,
-      findings.flatMap(({ postureCheckId, evidence }) => (evidence === 'passing' ? [] : [postureCheckId])),
-    ]),
-  )
-  const rows = await untyped(db)
-    .selectFrom('posture_checks')
-    .select(['id', 'typeId'])
-    .where(isOneOf(db, 'id', [...failed.values()].flat()))
-    .execute()
-  const typeOf = new Map(rows.map(({ id, typeId }) => [id, typeId]))
+/** Records the request among the failed ones of the identity. Returns INVALID_POSTURE with the checks that do not pass, by policy. */
+async function recordPostureFailure(
+  { access, posture }: SessionParts,
+  { db, clock }: Context,
+  { identity, apiSessionId }: SessionOwner,
+  serviceId: string,
+  type: PolicyType,
+): Promise<Error> {
+  const question = { identity, serviceId, type, apiSessionId }
+  const { facts } = access.evaluatePosture(question)
+  const now = clock.now()
+  const failures = access.decide(question).policies.map(({ policy, findings }) => ({
+    policy,
+    checks: findings.flatMap(({ check, evidence }) => (evidence === 'passing' ? [] : [check])),
+  }))
+  const names = await loadNames({ db }, postureChecks, [
+    ...new Set(failures.flatMap(({ checks }) => checks.map(({ id }) => id))),
+  ])
+  const [service] = (await loadNames({ db }, services, [serviceId])).values()
+  posture.failedRequests.add(identity.id, {
+    when: now,
+    apiSessionId,
+    serviceId,
+    serviceName: service ?? '',
+    sessionType: type,
+    policyFailures: failures.map(({ policy, checks }) => ({
+      policyId: policy.id,
+      policyName: policy.name,
+      checks: checks.map((check) => ({
+        postureCheckId: check.id,
+        postureCheckName: names.get(check.id) ?? '',
+        postureCheckType: check.typeId,
+        ...describeComparison(check, facts, now),
+      })),
+    })),
+  })
   const data = Object.fromEntries(
-    [...failed].map(([policyId, ids]) => [
-      policyId,
-      ids.map((id) => ({ id, typeId: typeOf.get(id), isPassing: false })),
+    failures.map(({ policy, checks }) => [
+      policy.id,
+      checks.map(({ id, typeId }) => ({ id, typeId, isPassing: false })),
     ]),
   )
   return errors.INVALID_POSTURE({ message: 'posture checks of every policy that grants the service fail', data })

@@ -1,31 +1,42 @@
 // The one access decision: whether an identity may dial or host a service, by its policies and the posture of its machine.
+import type { Instant } from '../clock.ts'
 import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import type { Evidence, LiveState, PostureFinding } from './live-state.ts'
+import { combineFindings, type Evidence, evaluateCheck, type PostureFinding } from '../posture/evaluate-check.ts'
+import type { MachineState, MfaState, PostureFacts } from '../posture/machine-state.ts'
+import type { PostureCheck } from '../posture/posture-checks.ts'
+import type { RecordChange } from './index-updates.ts'
 
 /** Whose machine it is, and by which API session; without one, what holds for every API session of the identity. */
 export interface PostureSubject {
-  readonly identityId: string
+  readonly identity: RoleBearer
   readonly apiSessionId?: string | undefined
 }
 
-interface CheckFinding extends PostureFinding {
-  readonly postureCheckId: string
+/** Where decisions read what is known of machines. */
+export interface PostureSource {
+  /** What the machines of an identity reported; undefined if they reported nothing. */
+  findMachine(identityId: string): MachineState | undefined
+  /** The API session, or without its id all those of the identity. */
+  listApiSessions(identityId: string, apiSessionId?: string): readonly MfaState[]
+  now(): Instant
+  /** What `ask`, which must not wait for anything, finds as if these changes had been applied. */
+  withHypothetical<T>(changes: readonly RecordChange[], ask: () => T): T
+}
+
+export interface CheckFinding extends PostureFinding {
+  readonly check: PostureCheck
 }
 
 /** A policy, what its posture checks find, and what that amounts to. */
-export interface EvaluatedPolicy {
+export interface EvaluatedPolicy extends PostureFinding {
   readonly policy: IndexedPolicy
   readonly findings: readonly CheckFinding[]
-  readonly evidence: Evidence
 }
 
 /** The parts of the policy index that a decision reads. */
 type GrantIndex = Pick<PolicyIndex, 'findServicePolicies' | 'filterGrantingService' | 'listRequiredPostureChecks'>
-
-/** The live state that a decision reads. */
-type DecidingState = Pick<LiveState, 'posture'>
 
 export interface AccessQuestion {
   readonly identity: RoleBearer
@@ -39,47 +50,104 @@ export interface Decision {
   readonly isGranted: boolean
   /** Whether one of these policies has only posture checks that pass: this is what opens a session, and keeps it. */
   readonly isAllowed: boolean
+  /** What the policy that comes closest finds. */
+  readonly evidence: Evidence
+  /** If it is allowed: the first instant at which it is not, if nothing else happens; Infinity if time changes nothing. */
+  readonly failsAt: Instant
   /** The policies that link the two. */
   readonly policies: readonly EvaluatedPolicy[]
 }
 
 /** Decides whether an identity may dial, or host, a service. One policy whose posture checks all pass is enough. */
-export function decide(
-  index: GrantIndex,
-  live: DecidingState,
-  { identity, serviceId, type, apiSessionId }: AccessQuestion,
-): Decision {
+export function decide(index: GrantIndex, source: PostureSource, question: AccessQuestion): Decision {
+  const { identity, serviceId, type } = question
   const granting = index.filterGrantingService(index.findServicePolicies(identity, type), serviceId)
-  const policies = granting.map((policy) =>
-    evaluatePolicy(index, live, policy, { identityId: identity.id, apiSessionId }),
-  )
-  return {
-    isGranted: policies.length > 0,
-    isAllowed: policies.some(({ evidence }) => evidence === 'passing'),
-    policies,
+  const evaluation = new PostureEvaluation(index, source, question)
+  const policies = granting.map((policy) => evaluation.evaluatePolicy(policy))
+  return { isGranted: policies.length > 0, ...combinePolicies(policies), policies }
+}
+
+/** One policy is enough: the one that passes for the longest time. */
+function combinePolicies(policies: readonly EvaluatedPolicy[]): Pick<Decision, 'isAllowed' | 'evidence' | 'failsAt'> {
+  let failsAt = Number.NEGATIVE_INFINITY
+  let isUnknown = false
+  for (const policy of policies) {
+    if (policy.evidence === 'passing') failsAt = Math.max(failsAt, policy.failsAt)
+    if (policy.evidence === 'unknown') isUnknown = true
   }
+  const isAllowed = failsAt !== Number.NEGATIVE_INFINITY
+  return { isAllowed, failsAt, evidence: isAllowed ? 'passing' : isUnknown ? 'unknown' : 'failing' }
 }
 
 const NO_FINDINGS: readonly CheckFinding[] = []
+const NO_DEMANDS = { findings: NO_FINDINGS, evidence: 'passing', failsAt: Number.POSITIVE_INFINITY } as const
 
-/** Evaluates the posture checks of a policy for a machine. A policy without checks passes. */
-export function evaluatePolicy(
-  index: Pick<GrantIndex, 'listRequiredPostureChecks'>,
-  { posture }: DecidingState,
-  policy: IndexedPolicy,
-  { identityId, apiSessionId }: PostureSubject,
-): EvaluatedPolicy {
-  const checks = index.listRequiredPostureChecks(policy)
-  if (checks.length === 0) return { policy, findings: NO_FINDINGS, evidence: 'passing' }
-  const findings = checks.map((postureCheckId) => ({
-    postureCheckId,
-    ...posture.find(postureCheckId, identityId, apiSessionId),
-  }))
-  return { policy, findings, evidence: combineEvidence(findings) }
-}
+/** The evaluation of posture checks for one subject at one moment; each check is evaluated once. */
+export class PostureEvaluation {
+  readonly #index: Pick<GrantIndex, 'findServicePolicies' | 'listRequiredPostureChecks'>
+  readonly #source: PostureSource
+  readonly #subject: PostureSubject
+  readonly #findings = new Map<string, CheckFinding>()
+  #facts: PostureFacts | undefined
+  #now: Instant = 0
 
-/** All must pass. If one fails, the others cannot help, whether they are known or not. */
-function combineEvidence(findings: readonly PostureFinding[]): Evidence {
-  if (findings.every(({ evidence }) => evidence === 'passing')) return 'passing'
-  return findings.some(({ evidence }) => evidence === 'failing') ? 'failing' : 'unknown'
+  constructor(
+    index: Pick<GrantIndex, 'findServicePolicies' | 'listRequiredPostureChecks'>,
+    source: PostureSource,
+    subject: PostureSubject,
+  ) {
+    this.#index = index
+    this.#source = source
+    this.#subject = subject
+  }
+
+  /** Evaluates the posture checks of a policy. A policy without checks passes. */
+  evaluatePolicy(policy: IndexedPolicy): EvaluatedPolicy {
+    const checks = this.#index.listRequiredPostureChecks(policy)
+    if (checks.length === 0) return { policy, ...NO_DEMANDS }
+    const findings = checks.map((check) => this.evaluate(check))
+    return { policy, findings, ...combineFindings(findings) }
+  }
+
+  evaluate(check: PostureCheck): CheckFinding {
+    let finding = this.#findings.get(check.id)
+    if (!finding) {
+      finding = { check, ...evaluateCheck(check, this.facts, this.#now) }
+      this.#findings.set(check.id, finding)
+    }
+    return finding
+  }
+
+  /** What the checks are evaluated against. */
+  get facts(): PostureFacts {
+    if (!this.#facts) {
+      const { identity, apiSessionId } = this.#subject
+      this.#now = this.#source.now()
+      const apiSessions = this.#source.listApiSessions(identity.id, apiSessionId)
+      this.#facts = {
+        machine: this.#source.findMachine(identity.id),
+        apiSessions,
+        strictestMfaTimeoutMs: apiSessions.some(({ mfaPassedAt }) => mfaPassedAt !== null)
+          ? this.#findStrictestMfaTimeout()
+          : Number.POSITIVE_INFINITY,
+      }
+    }
+    return this.#facts
+  }
+
+  /** The moment of the evaluation. */
+  get now(): Instant {
+    return this.facts && this.#now
+  }
+
+  /** The shortest timeout among the MFA checks of all policies of the identity: MFA that timed out has done so for all. */
+  #findStrictestMfaTimeout(): number {
+    let strictest = Number.POSITIVE_INFINITY
+    for (const policy of this.#index.findServicePolicies(this.#subject.identity)) {
+      for (const check of this.#index.listRequiredPostureChecks(policy)) {
+        if (check.typeId === 'MFA') strictest = Math.min(strictest, check.timeoutMs)
+      }
+    }
+    return strictest
+  }
 }

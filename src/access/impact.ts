@@ -204,9 +204,10 @@ function compare(access: Access, change: RecordChange, subjects: readonly Subjec
 }
 
 function computeReach(access: Access, identity: RoleBearer): Reach {
+  const evaluation = access.evaluatePosture({ identity })
   const passing = access
     .findPolicies(identity)
-    .filter((policy) => access.evaluatePolicy(policy, { identityId: identity.id }).evidence === 'passing')
+    .filter((policy) => evaluation.evaluatePolicy(policy).evidence === 'passing')
   const rightsByType = (wanted: PolicyType) =>
     access.index.collectServiceSlots(passing.filter(({ type }) => type === wanted))
   return {

@@ -7,8 +7,10 @@ import type {
   ServicePolicyRecord,
 } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
+import { compilePostureCheck } from '../posture/posture-checks.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
+import { untyped } from '../store/untyped.ts'
 
 /** What the index needs of a change. */
 export type RecordChange = Pick<Change, 'resource' | 'id' | 'before' | 'after'>
@@ -26,7 +28,12 @@ const indexUpdaters: Readonly<Record<string, IndexUpdater>> = {
   'edge-routers': (index, id, after) =>
     after ? index.setEdgeRouter(toRoleBearer(id, after)) : index.deleteEdgeRouter(id),
   'posture-checks': (index, id, after) =>
-    after ? index.setPostureCheck(toRoleBearer(id, after)) : index.deletePostureCheck(id),
+    after
+      ? index.setPostureCheck(
+          toRoleBearer(id, after),
+          compilePostureCheck({ id, typeId: after.typeId as string, details: after.details }),
+        )
+      : index.deletePostureCheck(id),
   'service-policies': (index, id, after) =>
     after ? index.setServicePolicy(after as unknown as ServicePolicyRecord) : index.deleteServicePolicy(id),
   'edge-router-policies': (index, id, after) =>
@@ -59,6 +66,14 @@ export function withHypothetical<T>(index: PolicyIndex, changes: readonly Record
   }
 }
 
+/** A row of posture checks, whose variants have no columns of their own. */
+interface CheckRow {
+  readonly id: string
+  readonly roleAttributes: string
+  readonly typeId: string
+  readonly details: string
+}
+
 /** Builds the index from the rows of the store. */
 export async function loadIndex(db: Kysely<Database>, index: PolicyIndex): Promise<void> {
   for (const row of await db.selectFrom('services').select(['id', 'roleAttributes']).execute()) {
@@ -66,8 +81,13 @@ export async function loadIndex(db: Kysely<Database>, index: PolicyIndex): Promi
   }
   const routers = db.selectFrom('routers').select(['id', 'roleAttributes']).where('isEdge', '=', 1)
   for (const row of await routers.execute()) index.setEdgeRouter(roleBearerFromRow(row))
-  const checks = db.selectFrom('posture_checks').select(['id', 'roleAttributes'])
-  for (const row of await checks.execute()) index.setPostureCheck(roleBearerFromRow(row))
+  const checks = untyped(db).selectFrom('posture_checks').select(['id', 'roleAttributes', 'typeId', 'details'])
+  for (const { id, roleAttributes, typeId, details } of (await checks.execute()) as CheckRow[]) {
+    index.setPostureCheck(
+      roleBearerFromRow({ id, roleAttributes }),
+      compilePostureCheck({ id, typeId, details: JSON.parse(details) }),
+    )
+  }
   await loadPolicies(db, index)
 }
 

@@ -1,17 +1,30 @@
 // Revokes the sessions that a change de-authorizes, in the transaction of that change.
+import type { Instant } from '../clock.ts'
 import type { WriteContext } from '../context.ts'
-import type { PolicyType, ServicePolicyRecord } from '../policy/policy-index.ts'
-import { matchesSelector, parseRoleSelector, type RoleBearer, type RoleSelector } from '../policy/role-selector.ts'
+import type { PolicyReader, PolicyType, ServicePolicyRecord } from '../policy/policy-index.ts'
+import type { IndexedPolicy } from '../policy/policy-table.ts'
+import {
+  matchesSelector,
+  mergeSelectors,
+  parseRoleSelector,
+  type RoleBearer,
+  type RoleSelector,
+} from '../policy/role-selector.ts'
+import type { PostureCheck } from '../posture/posture-checks.ts'
 import { sessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import { type PreparedQuery, prepareQuery } from '../store/prepared-queries.ts'
 import { isOneOf } from '../store/untyped.ts'
 import type { Access } from './access.ts'
+import type { Decision } from './decision.ts'
 import type { RecordChange } from './index-updates.ts'
+import type { PostureDeadlines } from './posture-deadlines.ts'
+import { MFA_TIMES, POSTURE } from './posture-events.ts'
 
 /** A session with what decides whether it may live. */
 interface CandidateSession {
   readonly id: string
+  readonly createdAt: Instant
   readonly serviceId: string
   readonly type: PolicyType
   readonly apiSessionId: string
@@ -24,17 +37,28 @@ interface Reading {
   readonly db: WriteContext['db']
 }
 
+/** What decides whether sessions live, and when they have to be judged again. */
+export interface RevocationParts {
+  readonly access: Access
+  readonly deadlines: PostureDeadlines
+}
+
 /**
  * Revokes every session that the changes of this transaction de-authorize; administrators' sessions too.
  * @param earlierChanges the changes of the transactions that commit together with this one; memory does not hold them yet
  */
 export async function revokeSessions(
-  access: Access,
+  { access, deadlines }: RevocationParts,
   tx: WriteContext,
   earlierChanges: readonly Change[],
   ownChanges: readonly Change[],
 ): Promise<void> {
-  const revokedSessions = await findRevokedSessions({ access, db: tx.db }, earlierChanges, ownChanges)
+  const judged = await judgeSessions({ access, db: tx.db }, earlierChanges, ownChanges)
+  const revokedSessions: CandidateSession[] = []
+  for (const { session, decision } of judged) {
+    if (deadlines.isKept(session, decision)) deadlines.schedule(session.identity.id, decision)
+    else revokedSessions.push(session)
+  }
   if (revokedSessions.length === 0) return
   // All by one statement, because a policy may have been the right of thousands, and nothing belongs to a session.
   const ids = revokedSessions.map(({ id }) => id)
@@ -55,15 +79,35 @@ export async function findRevokedSessions(
   earlierChanges: readonly RecordChange[],
   ownChanges: readonly RecordChange[],
 ): Promise<CandidateSession[]> {
+  const judged = await judgeSessions(context, earlierChanges, ownChanges)
+  return judged.flatMap(({ session, decision }) => (decision.isAllowed ? [] : session))
+}
+
+interface JudgedSession {
+  readonly session: CandidateSession
+  readonly decision: Decision
+}
+
+/** The sessions that one of the changes can concern, with what is decided about them after the changes. */
+async function judgeSessions(
+  context: Reading,
+  earlierChanges: readonly RecordChange[],
+  ownChanges: readonly RecordChange[],
+): Promise<JudgedSession[]> {
   const concerned = new Map<string, CandidateSession>()
-  for (const change of ownChanges) {
-    for (const session of await findCandidates(context, earlierChanges, ownChanges, change))
-      concerned.set(session.id, session)
+  const add = (sessions: readonly CandidateSession[]) => {
+    for (const session of sessions) concerned.set(session.id, session)
   }
+  for (const change of ownChanges) {
+    add(await findCandidates(context, earlierChanges, ownChanges, change))
+    add(await findMfaCandidates(context, [...earlierChanges, ...ownChanges], change))
+  }
+  const identityIds = ownChanges.flatMap(({ resource, id }) => (resource === POSTURE ? [id] : []))
+  if (identityIds.length > 0) add(await querySessions(context, { identityIds }))
   if (concerned.size === 0) return []
   const { access } = context
   return access.withHypothetical([...earlierChanges, ...ownChanges], () =>
-    [...concerned.values()].filter((session) => !access.decide(session).isAllowed),
+    [...concerned.values()].map((session) => ({ session, decision: access.decide(session) })),
   )
 }
 
@@ -90,10 +134,16 @@ async function findCandidates(
       return before && !onlyGrows(before, after)
         ? findPolicyCandidates(tx, earlierChanges, toGrant(before as unknown as ServicePolicyRecord))
         : []
-    // A policy demands a check that it did not demand before: the check is new, or has a role attribute more.
+    // A policy demands a check that it did not demand before, because the check is new or has a role attribute more; or the
+    // check demands something else.
     case 'posture-checks':
-      return after && gainsEntries(before, after, 'roleAttributes')
+      return after && (gainsEntries(before, after, 'roleAttributes') || !hasSameDetails(before, after))
         ? findCheckCandidates(tx, [...earlierChanges, ...ownChanges], id)
+        : []
+    // Its MFA was removed, or its machine woke or was unlocked.
+    case 'api-sessions':
+      return before && after && hasOtherMfa(before, after) && tx.access.index.hasPostureChecks
+        ? querySessions(tx, { apiSessionIds: [id] })
         : []
     // The right may have gone since it was asked for.
     case 'sessions':
@@ -115,6 +165,14 @@ function losesEntries(before: Values | undefined, after: Values, field: string):
 function gainsEntries(before: Values | undefined, after: Values, field: string): boolean {
   if (!before) return true
   return losesEntries(after, before, field)
+}
+
+function hasSameDetails(before: Values | undefined, after: Values): boolean {
+  return before?.details === after.details || JSON.stringify(before?.details) === JSON.stringify(after.details)
+}
+
+function hasOtherMfa(before: Values, after: Values): boolean {
+  return MFA_TIMES.some((time) => before[time] !== after[time])
 }
 
 /** Whether a policy grants at least what it granted before, and demands at most what it demanded. */
@@ -162,6 +220,42 @@ async function findCheckCandidates(
   return candidates
 }
 
+/**
+ * The sessions of identities of which a change may demand MFA with a shorter timeout than before: then it times out sooner for
+ * all their policies.
+ */
+async function findMfaCandidates(
+  tx: Reading,
+  changes: readonly RecordChange[],
+  { resource, id, before, after }: RecordChange,
+): Promise<CandidateSession[]> {
+  if (!after) return []
+  const demandsMfa = (index: PolicyReader, policy: IndexedPolicy) =>
+    index.listRequiredPostureChecks(policy).some(hasMfaTimeout)
+  if (resource === 'identities') {
+    if (!before || !gainsEntries(before, after, 'roleAttributes')) return []
+    const identity = { id, attributes: after.roleAttributes as string[] }
+    const isConcerned = tx.access.withHypothetical(changes, (index) =>
+      index.findServicePolicies(identity).some((policy) => demandsMfa(index, policy)),
+    )
+    return isConcerned ? querySessions(tx, { identityIds: [id] }) : []
+  }
+  const isDemanding = ((after.postureCheckRoles ?? []) as readonly string[]).length > 0
+  if (resource !== 'posture-checks' && !(resource === 'service-policies' && isDemanding)) return []
+  const selectors = tx.access.withHypothetical(changes, (index) => {
+    const policies =
+      resource === 'posture-checks' ? index.findServicePoliciesOfPostureCheck(id) : [index.findServicePolicy(id)]
+    return policies.flatMap((policy) => (policy && demandsMfa(index, policy) ? [policy.subjects] : []))
+  })
+  const candidates: CandidateSession[] = []
+  for (const identities of mergeSelectors(selectors)) candidates.push(...(await querySessions(tx, { identities })))
+  return candidates
+}
+
+function hasMfaTimeout(check: PostureCheck): boolean {
+  return check.typeId === 'MFA' && check.timeoutMs !== Number.POSITIVE_INFINITY
+}
+
 /** The sessions that a policy may have granted: found from the side that says most about them. */
 async function findPolicyCandidates(
   tx: Reading,
@@ -188,6 +282,7 @@ function listMatchingServices(
 interface SessionCriteria {
   readonly ids?: readonly string[]
   readonly identityIds?: readonly string[]
+  readonly apiSessionIds?: readonly string[]
   readonly serviceIds?: readonly string[]
   /** Sessions of identities that have one of the side's attributes, or are named by it. */
   readonly identities?: RoleSelector
@@ -198,12 +293,13 @@ async function querySessions({ db }: Reading, wanted: SessionCriteria): Promise<
   let query = db
     .selectFrom('sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
-    .select(['session.id', 'session.serviceId', 'session.type', 'session.apiSessionId'])
+    .select(['session.id', 'session.createdAt', 'session.serviceId', 'session.type', 'session.apiSessionId'])
     .select(['session.identityId', 'identity.roleAttributes'])
-  const { ids, identityIds, serviceIds, identities, type } = wanted
+  const { ids, identityIds, apiSessionIds, serviceIds, identities, type } = wanted
   if (type) query = query.where('session.type', '=', type)
   if (ids) query = query.where(isOneOf(db, 'session.id', ids))
   if (identityIds) query = query.where(isOneOf(db, 'session.identityId', identityIds))
+  if (apiSessionIds) query = query.where(isOneOf(db, 'session.apiSessionId', apiSessionIds))
   if (serviceIds) query = query.where(isOneOf(db, 'session.serviceId', serviceIds))
   if (identities && !identities.isAll) {
     query = query.where((eb) =>
@@ -221,8 +317,9 @@ async function querySessions({ db }: Reading, wanted: SessionCriteria): Promise<
     )
   }
   const rows = await query.execute()
-  return rows.map(({ id, serviceId, type, apiSessionId, identityId, roleAttributes }) => ({
+  return rows.map(({ id, createdAt, serviceId, type, apiSessionId, identityId, roleAttributes }) => ({
     id,
+    createdAt,
     serviceId,
     type,
     apiSessionId,

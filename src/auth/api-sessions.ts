@@ -83,6 +83,8 @@ export class ApiSessions implements Projection {
   #live = new LiveApiSessions()
   /** Sessions whose last activity is not written yet. */
   #unflushed = new Set<LiveApiSession>()
+  /** By how much the MFA times of sessions were shifted since their rows were written, in milliseconds. */
+  readonly #unwrittenShifts = new Map<LiveApiSession, number>()
   /** The identities of new sessions until their commit, by the record in the change feed. */
   readonly #newIdentities = new WeakMap<object, ApiSessionIdentity>()
 
@@ -137,16 +139,27 @@ export class ApiSessions implements Projection {
     return session
   }
 
-  /** Shifts the last activity of all sessions after the wall clock was set. The next flush updates their rows. */
+  /** Shifts the times of all sessions after the wall clock was set. The next flush updates their rows. */
   followClock(milliseconds: number): void {
     for (const session of this.#live.all()) {
       session.lastActivityAt += milliseconds
       this.#unflushed.add(session)
+      for (const time of MFA_TIMES) {
+        const before = session[time]
+        if (before !== null) session[time] = before + milliseconds
+      }
+      if (MFA_TIMES.some((time) => session[time] !== null))
+        this.#unwrittenShifts.set(session, (this.#unwrittenShifts.get(session) ?? 0) + milliseconds)
     }
   }
 
   get(apiSessionId: string): LiveApiSession | undefined {
     return this.#live.get(apiSessionId)
+  }
+
+  /** The live sessions of an identity. */
+  listOfIdentity(identityId: string): readonly LiveApiSession[] {
+    return this.#live.listOfIdentity(identityId)
   }
 
   // ---- inside transactions --------------------------------------------------------------------------------------------
@@ -168,6 +181,8 @@ export class ApiSessions implements Projection {
       tokenHash: hashToken(this.#tokens.derive(id)),
       isMfaComplete: false,
       mfaPassedAt: null,
+      wokenAt: null,
+      unlockedAt: null,
       lastActivityAt: tx.clock.now(),
     })
     this.#newIdentities.set(draft, identity)
@@ -280,18 +295,26 @@ export class ApiSessions implements Projection {
   }
 
   async #write(context: Context, sessions: readonly LiveApiSession[]): Promise<void> {
-    const activities = sessions.map((session) => ({ session, at: session.lastActivityAt }))
+    const activities = sessions.map((session) => ({
+      session,
+      at: session.lastActivityAt,
+      shift: this.#unwrittenShifts.get(session),
+    }))
     await context.write(async (tx) => {
-      for (const { session, at } of activities) {
+      for (const { session, at, shift } of activities) {
         await tx.db
           .updateTable('api_sessions')
           .set({ lastActivityAt: at, updatedAt: at })
           .where('id', '=', session.id)
           .execute()
+        if (shift !== undefined) await writeShiftedTimes(tx, session, shift)
         tx.record({ operation: 'update', audit: 'none', resource: apiSessions.plural, id: session.id, at })
       }
     })
-    for (const { session, at } of activities) if (session.lastActivityAt === at) this.#unflushed.delete(session)
+    for (const { session, at, shift } of activities) {
+      if (session.lastActivityAt === at) this.#unflushed.delete(session)
+      if (this.#unwrittenShifts.get(session) === shift) this.#unwrittenShifts.delete(session)
+    }
   }
 
   /** Deletes expired sessions. Returns how many. */
@@ -357,12 +380,30 @@ export class ApiSessions implements Projection {
     const session = this.#live.get(id)
     if (!session) return
     this.#unflushed.delete(session)
+    this.#unwrittenShifts.delete(session)
     this.#live.remove(id)
   }
 }
 
-function toTotpProgress({ owesTotp, isMfaComplete, mfaPassedAt }: Entity<typeof apiSessions>): TotpProgress {
-  return { owesTotp, isTotpComplete: isMfaComplete, mfaPassedAt }
+function toTotpProgress(session: Entity<typeof apiSessions>): TotpProgress {
+  const { owesTotp, isMfaComplete, mfaPassedAt, wokenAt, unlockedAt } = session
+  return { owesTotp, isTotpComplete: isMfaComplete, mfaPassedAt, wokenAt, unlockedAt }
+}
+
+const MFA_TIMES = ['mfaPassedAt', 'wokenAt', 'unlockedAt'] as const
+
+/** Writes the times of a session that were shifted, unless a row has a newer one. */
+async function writeShiftedTimes(tx: WriteContext, session: LiveApiSession, shift: number): Promise<void> {
+  for (const time of MFA_TIMES) {
+    const shifted = session[time]
+    if (shifted === null) continue
+    await tx.db
+      .updateTable('api_sessions')
+      .set(time, shifted)
+      .where('id', '=', session.id)
+      .where(time, '=', shifted - shift)
+      .execute()
+  }
 }
 
 function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
@@ -374,6 +415,8 @@ function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
       'owesTotp',
       'isMfaComplete',
       'mfaPassedAt',
+      'wokenAt',
+      'unlockedAt',
       'identityId',
       'name',
       'isAdmin',
@@ -408,6 +451,8 @@ function liveSessionFromRow(row: LiveRow): LiveApiSession {
     owesTotp: row.owesTotp === 1,
     isTotpComplete: row.isMfaComplete === 1,
     mfaPassedAt: row.mfaPassedAt,
+    wokenAt: row.wokenAt,
+    unlockedAt: row.unlockedAt,
     lastActivityAt,
   }
 }

@@ -23,14 +23,20 @@ export interface LiveApiSession {
   isTotpComplete: boolean
   /** When the session last passed a TOTP code; null if it did not. */
   mfaPassedAt: Instant | null
+  /** When its machine last woke, and when it was last unlocked, as the client reported; null if it did not. */
+  wokenAt: Instant | null
+  unlockedAt: Instant | null
   lastActivityAt: Instant
 }
 
-/** The members of a session that change when it passes a second factor. */
-export type TotpProgress = Pick<LiveApiSession, 'owesTotp' | 'isTotpComplete' | 'mfaPassedAt'>
+/** The members of a session that change when it passes a second factor, and when its machine woke or was unlocked. */
+export type TotpProgress = Pick<
+  LiveApiSession,
+  'owesTotp' | 'isTotpComplete' | 'mfaPassedAt' | 'wokenAt' | 'unlockedAt'
+>
 
-/** An identity with the number of its sessions; it is removed with the last one. */
-type CountedIdentity = ApiSessionIdentity & { sessions: number }
+/** An identity with its sessions; it is removed with the last one. */
+type SharedIdentity = ApiSessionIdentity & { sessions: LiveApiSession[] }
 
 // Most sessions request no config types, or all.
 const NO_TYPES: readonly string[] = []
@@ -42,10 +48,12 @@ export function internConfigTypes(configTypes: readonly string[]): readonly stri
   return configTypes.length === 1 && configTypes[0] === 'all' ? ALL_TYPES : configTypes
 }
 
+const NO_SESSIONS: readonly LiveApiSession[] = []
+
 export class LiveApiSessions {
   readonly #byHash = new Map<string, LiveApiSession>()
   readonly #byId = new Map<string, LiveApiSession>()
-  readonly #identities = new Map<string, CountedIdentity>()
+  readonly #identities = new Map<string, SharedIdentity>()
 
   findByTokenHash(tokenHash: string): LiveApiSession | undefined {
     return this.#byHash.get(tokenHash)
@@ -66,25 +74,18 @@ export class LiveApiSessions {
   /** Adds a session. Returns the stored object. */
   add(session: LiveApiSession): LiveApiSession {
     const identity = this.#internIdentity(session.identity)
-    identity.sessions += 1
     const shared = { ...session, identity }
+    identity.sessions.push(shared)
     this.#byHash.set(shared.tokenHash, shared)
     this.#byId.set(shared.id, shared)
     return shared
   }
 
-  #internIdentity({
-    id,
-    name,
-    isAdmin,
-    authPolicyId,
-    roleAttributes,
-    externalId,
-  }: ApiSessionIdentity): CountedIdentity {
+  #internIdentity({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity): SharedIdentity {
     let identity = this.#identities.get(id)
     if (!identity) {
       // Member by member, because an object made by spreading takes five times the memory.
-      identity = { id, name, isAdmin, authPolicyId, roleAttributes, externalId, sessions: 0 }
+      identity = { id, name, isAdmin, authPolicyId, roleAttributes, externalId, sessions: [] }
       this.#identities.set(id, identity)
     }
     return identity
@@ -97,14 +98,19 @@ export class LiveApiSessions {
     this.#byHash.delete(session.tokenHash)
     const identity = this.#identities.get(session.identity.id)
     if (!identity) return
-    identity.sessions -= 1
-    if (identity.sessions === 0) this.#identities.delete(identity.id)
+    identity.sessions.splice(identity.sessions.indexOf(session), 1)
+    if (identity.sessions.length === 0) this.#identities.delete(identity.id)
   }
 
   /** Updates the second factor of a session. */
-  updateTotp(id: string, { owesTotp, isTotpComplete, mfaPassedAt }: TotpProgress): void {
+  updateTotp(id: string, progress: TotpProgress): void {
     const session = this.#byId.get(id)
-    if (session) Object.assign(session, { owesTotp, isTotpComplete, mfaPassedAt })
+    if (session) Object.assign(session, progress)
+  }
+
+  /** The sessions of an identity. */
+  listOfIdentity(identityId: string): readonly LiveApiSession[] {
+    return this.#identities.get(identityId)?.sessions ?? NO_SESSIONS
   }
 
   /** Updates the shared identity of its sessions. */

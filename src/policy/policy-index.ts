@@ -1,4 +1,5 @@
 // The policy index: policies and role bearers in memory, loaded at start and updated by the change feed. No I/O.
+import type { PostureCheck } from '../posture/posture-checks.ts'
 import type { Bitset } from './bitset.ts'
 import { RoleBearerDirectory } from './directory.ts'
 import { type IndexedPolicy, PolicyTable } from './policy-table.ts'
@@ -39,6 +40,7 @@ export class PolicyIndex {
   readonly #services = new RoleBearerDirectory()
   readonly #edgeRouters = new RoleBearerDirectory()
   readonly #postureChecks = new RoleBearerDirectory()
+  readonly #compiledChecks = new Map<string, PostureCheck>()
   readonly #servicePolicies = new PolicyTable(this.#services)
   readonly #edgeRouterPolicies = new PolicyTable(this.#edgeRouters)
   readonly #serviceEdgeRouterPolicies = new PolicyTable(this.#edgeRouters)
@@ -61,12 +63,15 @@ export class PolicyIndex {
     deleteFromDirectory(this.#edgeRouters, [this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies], id)
   }
 
-  setPostureCheck(record: RoleBearer): void {
+  /** @param check what the record demands of machines */
+  setPostureCheck(record: RoleBearer, check: PostureCheck): void {
     setInDirectory(this.#postureChecks, [], record)
+    this.#compiledChecks.set(record.id, check)
   }
 
   deletePostureCheck(id: string): void {
     deleteFromDirectory(this.#postureChecks, [], id)
+    this.#compiledChecks.delete(id)
   }
 
   setServicePolicy({ id, name, type, semantic, ...roles }: ServicePolicyRecord): void {
@@ -123,6 +128,11 @@ export class PolicyIndex {
     return service ? filterByType(this.#servicePolicies.findByObject(service), type) : []
   }
 
+  /** A service policy; undefined if there is none with that id. */
+  findServicePolicy(id: string): IndexedPolicy | undefined {
+    return this.#servicePolicies.get(id)
+  }
+
   /** Every service policy of a type. */
   listServicePolicies(type: PolicyType): IndexedPolicy[] {
     return filterByType([...this.#servicePolicies.list()], type)
@@ -150,12 +160,27 @@ export class PolicyIndex {
     return this.#services.listIds(this.#services.findMatchingSlots(side))
   }
 
-  /** Ids of the posture checks that a policy requires; all must pass. */
-  listRequiredPostureChecks({ conditions }: IndexedPolicy): string[] {
-    if (!conditions) return []
+  /** The posture checks that a policy requires; all must pass. */
+  listRequiredPostureChecks({ conditions }: IndexedPolicy): readonly PostureCheck[] {
     // Most policies demand nothing, and every decision asks.
-    if (!conditions.isAll && conditions.ids.size === 0 && conditions.attributes.size === 0) return []
-    return this.#postureChecks.listIds(this.#postureChecks.findMatchingSlots(conditions))
+    if (!conditions || this.#compiledChecks.size === 0) return NO_CHECKS
+    if (!conditions.isAll && conditions.ids.size === 0 && conditions.attributes.size === 0) return NO_CHECKS
+    const ids = this.#postureChecks.listIds(this.#postureChecks.findMatchingSlots(conditions))
+    return ids.map((id) => this.#compiledChecks.get(id) as PostureCheck)
+  }
+
+  /** A posture check; undefined if there is none with that id. */
+  findPostureCheck(id: string): PostureCheck | undefined {
+    return this.#compiledChecks.get(id)
+  }
+
+  /** Every posture check. */
+  listPostureChecks(): Iterable<PostureCheck> {
+    return this.#compiledChecks.values()
+  }
+
+  get hasPostureChecks(): boolean {
+    return this.#compiledChecks.size > 0
   }
 
   /** The service policies that require a posture check. */
@@ -243,6 +268,8 @@ export class PolicyIndex {
     return this.#edgeRouters.listIds(common)
   }
 }
+
+const NO_CHECKS: readonly PostureCheck[] = []
 
 function filterByType(policies: IndexedPolicy[], type: PolicyType | undefined): IndexedPolicy[] {
   return type ? policies.filter((policy) => policy.type === type) : policies

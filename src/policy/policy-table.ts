@@ -34,6 +34,10 @@ export class PolicyTable {
     return this.#policies.values()
   }
 
+  get(id: string): IndexedPolicy | undefined {
+    return this.#policies.get(id)
+  }
+
   /** Adds or replaces a policy. */
   set(policy: IndexedPolicy): void {
     this.delete(policy.id)

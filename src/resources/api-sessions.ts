@@ -39,6 +39,9 @@ export const apiSessions = defineResource({
     isMfaComplete: f.bool({ access: 'read', filter: 'mfaComplete' }),
     // When the session last passed a TOTP code; posture checks ask how long ago that was.
     mfaPassedAt: f.time({ access: 'internal', nullable: true }),
+    // When the machine woke and was unlocked, as the client reported: posture checks prompt for another code after that.
+    wokenAt: f.time({ access: 'internal', nullable: true }),
+    unlockedAt: f.time({ access: 'internal', nullable: true }),
     isCertExtendable: f.bool({ access: 'read' }),
     improperClientCertChain: f.bool({ access: 'read', filter: true }),
     lastActivityAt: f.time({ access: 'read', filter: true }),

@@ -115,11 +115,17 @@ function describeMember({ kind, options }: AnyField, purpose: Purpose): JsonSche
 /**
  * Validates a body and returns its members by field name. An absent member is absent in the result. A member that is null
  * is absent too, because its default applies; in a patch it has its default, or is absent if it has none.
+ * @param path what stands before the names of members in errors
  * @throws COULD_NOT_PARSE_BODY or COULD_NOT_VALIDATE with the first problem
  */
-export function readBody(shape: BodyShape, body: unknown, tolerance: BodyTolerance): Record<string, unknown> {
+export function readBody(
+  shape: BodyShape,
+  body: unknown,
+  tolerance: BodyTolerance,
+  path = '',
+): Record<string, unknown> {
   assertStorable(body)
-  return readObject(shape, body, tolerance, '')
+  return readObject(shape, body, tolerance, path)
 }
 
 /** Validates a body that is an array of such objects; errors name a member as `0.name`. */

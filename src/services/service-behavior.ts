@@ -6,11 +6,11 @@ import type { Behavior, FindRelated } from '../behavior.ts'
 import type { ReadContext, WriteContext } from '../context.ts'
 import { invalidError } from '../errors.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
-import { makePassingQuerySet, type PostureQuerySets, postureQuerySets } from '../posture/posture-query-sets.ts'
 import { RawJson } from '../records/raw-json.ts'
 import type { ComputedInput, Entity } from '../resources/define.ts'
 import type { services } from '../resources/services.ts'
 import { isOneOf } from '../store/untyped.ts'
+import { makePassingQuerySet, type PostureQuerySets, renderPostureQuerySets } from './posture-query-sets.ts'
 
 type Service = Entity<typeof services>
 type Permission = 'Bind' | 'Dial'
@@ -79,7 +79,7 @@ export class ServiceBehavior implements Behavior<typeof services> {
     const policies = this.#access.findPolicies(viewer.identity)
     const configs =
       configTypes.length === 0 ? undefined : await configsOf(context, rows, viewer.identity.id, configTypes)
-    const rightsOf = new RightsByPolicies(await postureQuerySets(this.#access, context, policies, viewer))
+    const rightsOf = new RightsByPolicies(await renderPostureQuerySets(this.#access, context, policies, viewer))
     return rows.map(({ id }, at) => {
       const rights = rightsOf.granted(this.#access.filterGranting(policies, id))
       // One object for all that look the same is written once (`renderComputedTails`).

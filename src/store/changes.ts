@@ -26,6 +26,8 @@ export interface Change {
   readonly count?: number
   /** Goes into the audit and to no listener, because no record changes now: it says what happened before, or elsewhere. */
   readonly isAuditOnly?: true
+  /** Tells the guards of the transaction what to check, and no listener, because no record changes. */
+  readonly isForGuardsOnly?: true
 }
 
 /** What happened, where no record before or after belongs to it. */

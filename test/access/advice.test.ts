@@ -17,14 +17,12 @@ let network: SmallNetwork
 let count = 0
 const env = cleanEnvironment()
 
-/** What the tests say of machines, routers and hosts; nobody knows anything else. */
+/** What the tests say of routers and hosts; nobody knows anything else. */
 const known = {
-  posture: new Map<string, 'passing' | 'failing'>(),
   routers: new Map<string, 'online' | 'offline'>(),
   terminators: new Map<string, 'passing' | 'failing'>(),
 }
 const live: LiveState = {
-  posture: { find: (id) => ({ evidence: known.posture.get(id) ?? 'unknown' }) },
   network: { ...disconnectedNetwork, getPresence: (id) => known.routers.get(id) ?? 'unknown' },
   terminators: { healthOf: (id) => known.terminators.get(id) ?? 'unknown' },
 }
@@ -342,10 +340,11 @@ const unmendable: readonly Break[] = [
   {
     what: 'the machine fails a posture check',
     link: 'posture',
-    message: /does not show what .* asks of it for web-n\d+: domain n\d+$/,
-    break: async ({ servicePolicy, tag }) => {
+    message:
+      /does not show what .* asks of it for web-n\d+: domain n\d+ \(the machine reported c\.d; accepted: a\.b\)$/,
+    break: async ({ identity, servicePolicy, tag }) => {
       const id = await network.make('posture-checks', { name: `domain ${tag}`, typeId: 'DOMAIN', domains: ['a.b'] })
-      known.posture.set(id, 'failing')
+      await network.report(await world.signInAgain(identity), { typeId: 'DOMAIN', domain: 'c.d' })
       await patch(`/service-policies/${servicePolicy}`, { postureCheckRoles: [`@${id}`] })
     },
   },
@@ -395,7 +394,7 @@ describe('what nobody can tell', () => {
     expect(advice.verdict).toBe('unknown')
     expect(linkOf(advice, 'posture')).toMatchObject({
       outcome: 'unknown',
-      postureChecks: [{ id, evidence: 'unknown' }],
+      postureChecks: [{ id, evidence: 'unknown', message: 'the machine has not reported its domain', reported: null }],
     })
   })
 

@@ -225,10 +225,17 @@ describe('a session stays when', () => {
 describe('what is looked at', () => {
   it('is nothing for changes that can take no right', async () => {
     const untouchable = { access: world.controller.access } as never
-    const values = { semantic: 'AnyOf', type: 'Dial', identityRoles: ['#a'], serviceRoles: ['#b'] }
+    const values = {
+      semantic: 'AnyOf',
+      type: 'Dial',
+      identityRoles: ['#a'],
+      serviceRoles: ['#b'],
+      postureCheckRoles: [],
+    }
+    const routerPolicy = { semantic: 'AnyOf', identityRoles: ['#a'], edgeRouterRoles: ['#b'] }
     const changes = [
       { resource: 'configs', id: 'x', before: {} },
-      { resource: 'edge-router-policies', id: 'x', before: {} },
+      { resource: 'edge-router-policies', id: 'x', before: routerPolicy },
       { resource: 'identities', id: 'x', before: { roleAttributes: ['a'] }, after: { roleAttributes: ['a', 'b'] } },
       { resource: 'services', id: 'x', before: { roleAttributes: ['a'] }, after: { roleAttributes: ['a'] } },
       { resource: 'service-policies', id: 'x', after: values },

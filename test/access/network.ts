@@ -1,4 +1,5 @@
 // A small network for tests of access, made over the API: who, what, over which routers, by which policies.
+import type { ChangedService } from '../../src/access/accept-posture-responses.ts'
 import { CLIENT, type TestController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 
@@ -19,8 +20,10 @@ export interface SmallNetwork extends Management {
   /** Everything may be reached over every router. */
   openRouters(): Promise<void>
   /** A request to the client API. */
-  ask(who: Person, method: string, path: string, body?: unknown): ReturnType<TestController['send']>
-  dial(who: Person, serviceId: string, type?: string): ReturnType<TestController['send']>
+  ask(who: Pick<Person, 'token'>, method: string, path: string, body?: unknown): ReturnType<TestController['send']>
+  dial(who: Pick<Person, 'token'>, serviceId: string, type?: string): ReturnType<TestController['send']>
+  /** Reports the state of a machine, and returns the services that this has changed. */
+  report(who: Pick<Person, 'token'>, response: object): Promise<ChangedService[]>
   /** Ids of the sessions that are alive. */
   sessionIds(): Promise<string[]>
 }
@@ -51,6 +54,17 @@ export async function smallNetwork(world: TestController): Promise<SmallNetwork>
     },
     ask,
     dial: (who, serviceId, type = 'Dial') => ask(who, 'POST', '/sessions', { serviceId, type }),
+    async report({ token }, response) {
+      const body = { id: 'any', ...response }
+      const { status, body: sent } = await world.send({
+        method: 'POST',
+        path: `${CLIENT}/posture-response`,
+        token,
+        body,
+      })
+      if (status !== 201) throw new Error(`the posture response was refused: ${JSON.stringify(sent)}`)
+      return sent.data.services
+    },
     sessionIds: async () => ((await get('/sessions?limit=500')) as { id: string }[]).map(({ id }) => id),
   }
   return network

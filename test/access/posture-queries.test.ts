@@ -1,23 +1,14 @@
 // What clients are told of the posture checks in the way of a service: without a report nothing passes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { LiveState } from '../../src/access/live-state.ts'
-import { disconnectedNetwork } from '../../src/routers/live-network.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
-
-const passing = new Set<string>()
-const live: LiveState = {
-  posture: { find: (id) => ({ evidence: passing.has(id) ? 'passing' : 'unknown' }) },
-  network: disconnectedNetwork,
-  terminators: { healthOf: () => 'unknown' },
-}
 
 let world: TestController
 let network: SmallNetwork
 let made = 0
 
 beforeAll(async () => {
-  world = await testController({ live })
+  world = await testController()
   network = await smallNetwork(world)
 })
 afterAll(() => world.close())
@@ -98,12 +89,14 @@ describe('the posture queries of a service', () => {
   })
 
   it('pass one by one, and a policy only when all of its own do', async () => {
-    const [one, other] = [await domain(), await domain()]
+    const one = await domain()
+    const body = { name: `addresses ${++made}`, typeId: 'MAC', macAddresses: ['00:11:22:33:44:55'] }
+    const other = await network.make('posture-checks', body)
     const { who, service } = await guarded([`@${one}`, `@${other}`])
-    passing.add(one)
+    await network.report(who, { typeId: 'DOMAIN', domain: 'a.b' })
 
     const half = await seen(who, service)
-    passing.add(other)
+    await network.report(who, { typeId: 'MAC', macAddresses: ['001122334455'] })
     const whole = await seen(who, service)
 
     const shown = (set: Record<string, unknown> = {}) =>

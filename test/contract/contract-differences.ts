@@ -18,12 +18,7 @@ const ON_BOTH = [
  * `METHOD /path`, each parameter as `{}`.
  */
 export const STILL_TO_COME: Readonly<Record<Api, readonly string[]>> = {
-  client: [
-    ...ON_BOTH,
-    // What devices report of themselves.
-    'POST /posture-response',
-    'POST /posture-response-bulk',
-  ],
+  client: [...ON_BOTH],
   management: [
     ...ON_BOTH,
     // Certificate authorities that operators bring.
@@ -51,8 +46,6 @@ export const INCOMPLETE: readonly string[] = [
   'POST /enroll/ca',
   'POST /enroll/ottca',
   'DELETE /identities/{}/mfa',
-  'GET /identities/{}/failed-service-requests',
-  'GET /identities/{}/posture-data',
   'PUT /identities/{}/trace',
 ]
 
@@ -95,6 +88,12 @@ export const LEFT_OUT: readonly Difference[] = [
     operations: /^(POST|PUT|PATCH) \/posture-checks(\/\{\})?$/,
     facts: /^body\.typeId is one of [A-Z_, ]+$/,
     because: 'Posture checks: each type is a variant with members of its own, and they name the same types',
+  },
+  {
+    operations: /^POST \/posture-response(-bulk)?$/,
+    facts: /^body(\[\])?\.typeId is one of [A-Z_, ]+$/,
+    because:
+      'Posture responses: the contract names the types of checks, of which clients report some, and one beside them',
   },
   {
     operations: /^POST \/enroll$/,
@@ -246,6 +245,18 @@ export const ADDED: readonly Difference[] = [
     operations: /\/posture-checks/,
     facts: /^(body|data)(\[\])?\./,
     because: 'the contract shows what all kinds of check have in common, and leaves out what each has of its own',
+  },
+  {
+    operations: /^POST \/posture-response(-bulk)?$/,
+    facts: /^body(\[\])?(\.| maxItems 500$)/,
+    because:
+      'the contract shows what all responses have in common, and leaves out what each type has; what is stored is bounded',
+  },
+  {
+    operations: /^GET \/identities\/\{\}\/(posture-data|failed-service-requests)$/,
+    facts: /^data.*(may be null|\.path: string|\.(actualValue|expectedValue|semantic|criteria): .*)$/,
+    because:
+      'what was never reported has no value; the path of a process, and what was compared, say why a check fails',
   },
   {
     operations: /\/authenticators\/\{\}$/,

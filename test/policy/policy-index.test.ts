@@ -13,6 +13,7 @@ import {
   type RoleBearer,
   type Semantic,
 } from '../../src/policy/role-selector.ts'
+import { compilePostureCheck } from '../../src/posture/posture-checks.ts'
 
 describe('one side of a policy', () => {
   const record = { id: 'x', attributes: ['a', 'b'] }
@@ -77,14 +78,14 @@ class PlainNetwork {
   readonly routerPolicies = new Map<string, EdgeRouterPolicyRecord>()
   readonly serviceRouterPolicies = new Map<string, ServiceEdgeRouterPolicyRecord>()
 
-  servicePoliciesOf(identity: RoleBearer, type: string) {
+  findServicePolicies(identity: RoleBearer, type: string) {
     return [...this.servicePolicies.values()].filter(
       (policy) => policy.type === type && plainMatch(policy.semantic, policy.identityRoles, identity),
     )
   }
 
   servicesOf(identity: RoleBearer, type: string): string[] {
-    const policies = this.servicePoliciesOf(identity, type)
+    const policies = this.findServicePolicies(identity, type)
     return idsOf(
       [...this.services.values()].filter((service) =>
         policies.some(({ semantic, serviceRoles }) => plainMatch(semantic, serviceRoles, service)),
@@ -171,7 +172,7 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
         plain.checks,
         CHECKS,
         attributed,
-        (record) => index.setPostureCheck(record),
+        (record) => index.setPostureCheck(record, compilePostureCheck({ ...record, typeId: 'DOMAIN', details: {} })),
         (id) => index.deletePostureCheck(id),
       ),
     () =>
@@ -228,7 +229,7 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
       for (const type of ['Dial', 'Bind'] as const) {
         const policies = index.findServicePolicies(identity, type)
 
-        expect(idsOf(policies)).toEqual(idsOf(plain.servicePoliciesOf(identity, type)))
+        expect(idsOf(policies)).toEqual(idsOf(plain.findServicePolicies(identity, type)))
         expect(index.listGrantedServices(policies).sort()).toEqual(plain.servicesOf(identity, type))
       }
       expect(index.listRouters(identity).sort()).toEqual(plain.routersOf(identity))

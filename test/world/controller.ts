@@ -17,7 +17,7 @@ import { getDataPaths } from '../../src/data-directory.ts'
 import { type Log, silentLog } from '../../src/log.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { identities } from '../../src/resources/identities.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { get, newEntity } from '../../src/store/entities.ts'
 import { checkResponse } from './described.ts'
 import { recordErrors } from './faults.ts'
 
@@ -77,6 +77,8 @@ export interface TestController {
     isAdmin?: boolean
     roleAttributes?: string[]
   }): Promise<{ id: string; token: string }>
+  /** Opens another API session of an identity; no credential is involved. */
+  signInAgain(identityId: string): Promise<{ apiSessionId: string; token: string }>
   /** Opens the sockets. */
   listen(): Promise<{ url: string; rootPem: string }>
   /** Closes everything and keeps the directory, so that it can be opened again. */
@@ -143,6 +145,18 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     })
   }
 
+  async function signInAgain(identityId: string) {
+    return system.write(async (tx) => {
+      const session = await controller.auth.apiSessions.insert(tx, {
+        identity: (await get(tx, identities, identityId)) as unknown as ApiSessionIdentity,
+        authenticatorId: 'none',
+        ipAddress: '127.0.0.1',
+        configTypes: [],
+      })
+      return { apiSessionId: session.id, token: controller.auth.apiSessions.deriveToken(session.id) }
+    })
+  }
+
   async function stop() {
     await (listening ? listening.close() : app.close())
     await controller.close()
@@ -155,6 +169,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     system,
     send,
     signIn,
+    signInAgain,
     admin: async () => (await signIn({ isAdmin: true })).token,
     async listen() {
       listening = await listen(app, controller)

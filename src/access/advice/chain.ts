@@ -51,13 +51,22 @@ export interface Remedy {
   readonly references?: readonly NamedRecord[]
 }
 
+/** What a posture check finds on the machine of the identity. */
+export interface PostureCheckFinding extends NamedRecord {
+  readonly evidence: string
+  /** Why, in one sentence without a full stop. */
+  readonly message: string
+  /** What the machine reported; null if it reported nothing. */
+  readonly reported: unknown
+}
+
 export interface Link {
   readonly link: LinkName
   readonly outcome: Outcome
   /** One sentence, without a full stop. */
   readonly message: string
   readonly policies?: readonly DecidingPolicy[]
-  readonly postureChecks?: readonly (NamedRecord & { readonly evidence: string; readonly reported?: unknown })[]
+  readonly postureChecks?: readonly PostureCheckFinding[]
   readonly edgeRouters?: readonly (NamedRecord & { readonly presence: string })[]
   readonly terminators?: readonly { readonly id: string; readonly address: string; readonly health: string }[]
   readonly nearestMiss?: NearestMiss

@@ -2,8 +2,10 @@
 import { findNearestMiss } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { findDecidingRoles } from '../../policy/role-selector.ts'
+import { describeComparison, explainFinding } from '../../posture/descriptions.ts'
 import { postureChecks } from '../../resources/posture-checks.ts'
 import { servicePolicies } from '../../resources/service-policies.ts'
+import type { EvaluatedPolicy } from '../decision.ts'
 import { type Link, type NamedRoleBearer, toSentenceList } from './chain.ts'
 import { closeMiss, createPolicy, describeMiss, servicePolicyKind, toPlainName } from './remedies.ts'
 import { type AdviceQuestion, findFreeName, loadNames } from './subject.ts'
@@ -59,38 +61,44 @@ async function newPolicy({ context, identity, service, type }: AdviceQuestion) {
 export async function postureLink(question: AdviceQuestion): Promise<Link> {
   const { context, access, identity, service, type } = question
   const { policies } = access.decide({ identity, serviceId: service.id, type })
-  const judged = [...policies].sort((a, b) => (a.policy.name < b.policy.name ? -1 : 1))
+  const evaluated = sortEvaluated(policies)
   const link = { link: 'posture' } as const
-  if (judged.length === 0) {
+  if (evaluated.length === 0) {
     return {
       ...link,
       outcome: 'unknown',
       message: 'what would be asked of the machine depends on the policy that is missing',
     }
   }
-  const free = judged.find(({ findings }) => findings.length === 0)
+  const free = evaluated.find(({ findings }) => findings.length === 0)
   if (free) return { ...link, outcome: 'passed', message: `${free.policy.name} asks nothing of the machine` }
+  const [best = evaluated[0]] = [...evaluated].sort((a, b) => RANKS[a.evidence] - RANKS[b.evidence])
+  const { policy, findings, evidence } = best as EvaluatedPolicy
   const names = await loadNames(
     context,
     postureChecks,
-    judged.flatMap(({ findings }) => findings.map(({ postureCheckId }) => postureCheckId)),
+    findings.map(({ check }) => check.id),
   )
-  const nameOf = (id: string) => names.get(id) ?? id
-  const [best = judged[0]] = [...judged].sort((a, b) => RANKS[a.evidence] - RANKS[b.evidence])
-  const { policy, findings, evidence } = best as (typeof judged)[number]
-  const open = findings.filter((finding) => finding.evidence !== 'passing').map((one) => nameOf(one.postureCheckId))
+  const { facts, now } = access.evaluatePosture({ identity })
+  const described = findings.map(({ check, ...finding }) => ({
+    id: check.id,
+    name: names.get(check.id) ?? check.id,
+    evidence: finding.evidence,
+    message: explainFinding(check, finding, facts, now),
+    reported: describeComparison(check, facts, now).actualValue,
+  }))
+  const open = described.flatMap((one) => (one.evidence === 'passing' ? [] : `${one.name} (${one.message})`))
   const message = {
     passing: `the machine shows what ${policy.name} asks of it`,
     failing: `the machine of ${identity.name} does not show what ${policy.name} asks of it for ${service.name}: ${toSentenceList(open)}`,
     unknown: `nothing is known of what ${policy.name} asks of the machine: ${toSentenceList(open)}`,
   }[evidence]
-  const postureChecksFound = findings.map(({ postureCheckId, ...finding }) => ({
-    id: postureCheckId,
-    name: nameOf(postureCheckId),
-    ...finding,
-  }))
   const outcomes = { passing: 'passed', failing: 'failed', unknown: 'unknown' } as const
-  return { ...link, outcome: outcomes[evidence], message, postureChecks: postureChecksFound }
+  return { ...link, outcome: outcomes[evidence], message, postureChecks: described }
+}
+
+function sortEvaluated(policies: readonly EvaluatedPolicy[]): EvaluatedPolicy[] {
+  return [...policies].sort((a, b) => (a.policy.name < b.policy.name ? -1 : 1))
 }
 
 const RANKS = { passing: 0, unknown: 1, failing: 2 } as const

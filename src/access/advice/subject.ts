@@ -90,7 +90,7 @@ export async function readRouters({ db }: Context, ids: readonly string[]): Prom
 
 /** Names by id. */
 export async function loadNames(
-  { db }: Context,
+  { db }: Pick<Context, 'db'>,
   resource: AnyResource,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {

@@ -1,5 +1,5 @@
 // The last link of a dial: the terminators of the service.
-import type { Evidence } from '../live-state.ts'
+import type { Evidence } from '../../posture/evaluate-check.ts'
 import { type Link, type Remedy, toSentenceList } from './chain.ts'
 import type { AdviceQuestion } from './subject.ts'
 

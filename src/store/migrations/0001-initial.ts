@@ -233,6 +233,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['owesTotp', 'integer'],
       ['isMfaComplete', 'integer'],
       ['mfaPassedAt', 'integer', 'null'],
+      ['wokenAt', 'integer', 'null'],
+      ['unlockedAt', 'integer', 'null'],
       ['isCertExtendable', 'integer'],
       ['improperClientCertChain', 'integer'],
       ['lastActivityAt', 'integer'],

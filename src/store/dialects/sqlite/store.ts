@@ -207,7 +207,7 @@ class SqliteStore implements Store {
     this.#commits += 1
     this.#analyzeIfGrown(changes)
     return this.projections.apply(
-      changes.filter(({ isAuditOnly }) => !isAuditOnly),
+      changes.filter(({ isAuditOnly, isForGuardsOnly }) => !isAuditOnly && !isForGuardsOnly),
       tables,
     )
   }

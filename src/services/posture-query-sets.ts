@@ -1,0 +1,111 @@
+// What stands between an identity and a service: for each policy that grants it, the posture checks and whether they pass.
+import type { Access } from '../access/access.ts'
+import type { CheckFinding, PostureEvaluation } from '../access/decision.ts'
+import type { Viewer } from '../access/viewers.ts'
+import { type Instant, toIsoTime } from '../clock.ts'
+import type { ReadContext } from '../context.ts'
+import { getCompiledResource } from '../model/index.ts'
+import type { IndexedPolicy } from '../policy/policy-table.ts'
+import { computeTimeoutRemaining, isLegacyClient, NO_TIMEOUT_SECONDS, toTimeoutSeconds } from '../posture/mfa.ts'
+import type { PostureCheck, RequiredProcess } from '../posture/posture-checks.ts'
+import { RawJson, toJsonText } from '../records/raw-json.ts'
+import type { AnyRow } from '../resources/define.ts'
+import { postureChecks } from '../resources/posture-checks.ts'
+import { getRecordTable } from '../store/record-tables.ts'
+
+/** By policy id: JSON of its set of posture queries. */
+export type PostureQuerySets = ReadonlyMap<string, RawJson>
+
+/** Evaluates the checks of policies for a viewer. Returns undefined if none of the policies has a check. */
+export async function renderPostureQuerySets(
+  access: Access,
+  context: Pick<ReadContext, 'db'>,
+  policies: readonly IndexedPolicy[],
+  { identity, apiSessionId }: Viewer,
+): Promise<PostureQuerySets | undefined> {
+  const evaluation = access.evaluatePosture({ identity, apiSessionId })
+  const evaluated = policies.map((policy) => evaluation.evaluatePolicy(policy))
+  const findings = new Map(evaluated.flatMap((policy) => policy.findings.map((finding) => [finding.check.id, finding])))
+  if (findings.size === 0) return undefined
+  const rows = await getRecordTable(postureChecks).findByIds(context.db, [...findings.keys()])
+  const isLegacy = await isViewedByLegacyClient(context, identity.id, findings.values())
+  const queries = new Map(
+    rows.map((row) => [row.id, renderQuery(row, findings.get(row.id) as CheckFinding, evaluation, isLegacy)]),
+  )
+  return new Map(
+    evaluated.map((evaluatedPolicy) => {
+      const { policy, evidence } = evaluatedPolicy
+      const ofPolicy = evaluatedPolicy.findings.flatMap(({ check }) => queries.get(check.id) ?? [])
+      return [policy.id, postureQuerySet(policy.id, policy.type, evidence === 'passing', ofPolicy)]
+    }),
+  )
+}
+
+/** Whether the client of the identity is a legacy one, if a check makes a difference between clients. */
+async function isViewedByLegacyClient(
+  { db }: Pick<ReadContext, 'db'>,
+  identityId: string,
+  findings: Iterable<CheckFinding>,
+): Promise<boolean> {
+  if (![...findings].some(({ check }) => check.typeId === 'MFA' && check.ignoreLegacyEndpoints)) return false
+  const row = await db.selectFrom('identities').select('sdkInfo').where('id', '=', identityId).executeTakeFirst()
+  return isLegacyClient(JSON.parse(row?.sdkInfo ?? '{}') as { type?: string; version?: string })
+}
+
+/** The set of a policy without checks that is not named: clients look for one that passes for each permission. */
+export function makePassingQuerySet(permission: 'Bind' | 'Dial'): RawJson {
+  return postureQuerySet(`no-posture-checks-${permission.toLowerCase()}`, permission, true, [])
+}
+
+function postureQuerySet(
+  policyId: string,
+  policyType: string | undefined,
+  isPassing: boolean,
+  postureQueries: readonly RawJson[],
+): RawJson {
+  return new RawJson(toJsonText({ policyId, policyType, isPassing, postureQueries }))
+}
+
+const { links: linksOf } = getCompiledResource(postureChecks.plural).recordPlan
+const renderProcess = ({ osType, path }: RequiredProcess) => ({ osType, path })
+
+function renderQuery(
+  row: AnyRow,
+  { check, evidence }: CheckFinding,
+  evaluation: PostureEvaluation,
+  isLegacy: boolean,
+): RawJson {
+  return new RawJson(
+    toJsonText({
+      _links: new RawJson(linksOf(row)),
+      id: row.id,
+      createdAt: toIsoTime(row.createdAt),
+      updatedAt: toIsoTime(Math.max(row.updatedAt, findLastPrompt(check, evaluation))),
+      tags: new RawJson(row.tags),
+      queryType: check.typeId,
+      isPassing: evidence === 'passing',
+      ...renderTimeout(check, evaluation, isLegacy),
+      ...(check.typeId === 'PROCESS' ? { process: renderProcess(check.process) } : {}),
+      processes: check.typeId === 'PROCESS_MULTI' ? check.processes.map(renderProcess) : [],
+    }),
+  )
+}
+
+/** In seconds; -1 stands for a check without a timeout. Of several API sessions the one counts that has the least left. */
+function renderTimeout(check: PostureCheck, { facts, now }: PostureEvaluation, isLegacyClient: boolean) {
+  if (check.typeId !== 'MFA') return { timeout: NO_TIMEOUT_SECONDS, timeoutRemaining: NO_TIMEOUT_SECONDS }
+  const how = { strictestMfaTimeoutMs: facts.strictestMfaTimeoutMs, isLegacyClient }
+  const sessions = facts.apiSessions.length > 0 ? facts.apiSessions : [undefined]
+  const remaining = sessions.map((session) => computeTimeoutRemaining(check, session, how, now))
+  return { timeout: toTimeoutSeconds(check), timeoutRemaining: Math.min(...remaining) }
+}
+
+/** When a machine last woke or was unlocked, if the check prompts after that: clients take it for a change of the check. */
+function findLastPrompt(check: PostureCheck, { facts }: PostureEvaluation): Instant {
+  if (check.typeId !== 'MFA') return 0
+  const times = facts.apiSessions.flatMap(({ wokenAt, unlockedAt }) => [
+    check.promptOnWake ? (wokenAt ?? 0) : 0,
+    check.promptOnUnlock ? (unlockedAt ?? 0) : 0,
+  ])
+  return Math.max(0, ...times)
+}
