@@ -1,10 +1,11 @@
 // What the server knows of a request beside what Fastify does.
-import { X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import type { Api, Dialect, ListenerConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import { MAX_PRESENTED_CERTIFICATES } from '../src/pki/chains.ts'
+import { parseCertificate } from '../src/pki/parsed-certificates.ts'
 import type { AnyOperation } from './operation.ts'
 
 /** Filled by the hooks, in their order. */
@@ -74,7 +75,7 @@ export function readPeerCertificates(socket: TLSSocket): X509Certificate[] {
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate?.(true)
   // One more than is accepted, so that too many are told from as many as are allowed.
   while (next?.raw && certificates.length <= MAX_PRESENTED_CERTIFICATES) {
-    certificates.push(new X509Certificate(next.raw))
+    certificates.push(parseCertificate(next.raw))
     // A certificate that names itself as its issuer ends the path.
     next = next.issuerCertificate === next ? undefined : next.issuerCertificate
   }

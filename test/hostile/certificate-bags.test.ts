@@ -150,7 +150,7 @@ describe('a bag of certificates', () => {
 
     const response = await people.signInBy(at, { ...device, chain: device.chain + pemOf(...bag) })
 
-    expect([response.status, verify.mock.calls.length - checks]).toEqual([200, checks])
+    expect([response.status, verify.mock.calls.length - checks]).toEqual([200, 0])
   })
 
   it('is not taken out of the connection in the way that never frees it', async () => {

@@ -9,6 +9,7 @@ import { computeFingerprint, readNotAfter, readNotBefore, toCertificatePem } fro
 import { buildChain } from '../../src/pki/chains.ts'
 import { DerReader, der } from '../../src/pki/der.ts'
 import { encodeDistinguishedName, formatName } from '../../src/pki/names.ts'
+import { parseCertificate } from '../../src/pki/parsed-certificates.ts'
 import { toPem } from '../../src/pki/pem.ts'
 import { decodeCertificates, encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { readSigningRequest, type SigningRequest } from '../../src/pki/requests.ts'
@@ -204,6 +205,34 @@ describe('a chain', () => {
 
     expect(buildChain(below, [leaf], [leaf], { now: NOW })).toBeUndefined()
   })
+})
+
+describe('a certificate that clients present', () => {
+  it('is parsed once, and another one is another object', async () => {
+    const [first, second] = [await issueFor('first'), await issueFor('second')]
+
+    const parsed = parseCertificate(first)
+
+    expect(parseCertificate(Buffer.from(first))).toBe(parsed)
+    expect(parseCertificate(second)).not.toBe(parsed)
+    expect(parseCertificate(second).subject).toContain('CN=second')
+  })
+
+  it('is refused if it is not a certificate, every time', () => {
+    for (let n = 0; n < 2; n++) expect(() => parseCertificate(Buffer.from('nonsense'))).toThrow()
+  })
+
+  it('does not fill the memory', async () => {
+    const parsed = parseCertificate(await issueFor('early'))
+    // Large certificates, which count by their size.
+    for (let n = 0; n < 400; n++) parseCertificate(Buffer.concat([authority.root.raw, Buffer.alloc(16_384 + n)]))
+
+    expect(parseCertificate(Buffer.from(parsed.raw))).not.toBe(parsed)
+  })
+
+  async function issueFor(commonName: string): Promise<Buffer> {
+    return authority.issueClient(readSigningRequest((await clientKey(commonName)).csr), NOW).raw
+  }
 })
 
 describe('the certificate store', () => {
