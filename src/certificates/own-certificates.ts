@@ -90,6 +90,7 @@ export class OwnCertificates {
       throw errors.ROOT_BUNDLE_NOT_FETCHED({ code: 'ROOT_BUNDLE_NOT_FETCHED', message: `${missing} without it` })
     }
     this.#authority.finishRootRotation(context.clock.now())
+    await context.write((tx) => this.#receipts.clear(tx))
     await this.publish(context)
   }
 
@@ -124,7 +125,7 @@ export class OwnCertificates {
     const { root, previousRoot, intermediate, server, former } = this.#authority
     return [
       { kind: 'root', certificate: root, isCurrent: true },
-      ...(previousRoot ? [{ kind: 'root', certificate: previousRoot, isCurrent: false } as const] : []),
+      ...(previousRoot ? [{ kind: 'root', certificate: previousRoot, isCurrent: true } as const] : []),
       { kind: 'intermediate', certificate: intermediate.certificate, isCurrent: true },
       { kind: 'server', certificate: server.certificate, isCurrent: true },
       ...former.map((certificate) => {

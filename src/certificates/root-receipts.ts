@@ -54,6 +54,11 @@ export class RootReceipts {
     }
   }
 
+  /** Removes the receipts, which nothing reads once the replacement has ended. */
+  async clear(tx: WriteContext): Promise<void> {
+    await tx.db.deleteFrom('root_receipts').execute()
+  }
+
   /** Up to `limit` of those that have not fetched the new root, by name; none if no root is being replaced. */
   async listMissing(db: Kysely<Database>, limit: number): Promise<readonly MissingHolder[]> {
     if (!this.#authority.previousRoot) return []

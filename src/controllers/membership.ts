@@ -64,7 +64,9 @@ export class ControllerMembership {
     if (ownId === undefined) return
     await context.write(async (tx) => {
       const own = await get(tx, controllers, ownId)
-      await this.#entities.update(tx, controllers, own, toCertificateValues(this.#authority), undefined, 'none')
+      const values = toCertificateValues(this.#authority)
+      if (own.fingerprint === values.fingerprint) return
+      await this.#entities.update(tx, controllers, own, values, undefined, 'none')
     })
   }
 }

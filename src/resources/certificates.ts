@@ -27,7 +27,7 @@ export const certificates = defineResource({
       access: 'read',
       filter: true,
       default: true,
-      summary: 'false: the controller issues by another one now, and accepts the certificates that this one issued.',
+      summary: 'Whether it is in use. A former authority is not: it only verifies the certificates that it issued.',
     }),
     holderId: f.text({ access: 'read', nullable: true, filter: true, summary: 'The id of the record that holds it.' }),
     // The record that the certificate was read from.

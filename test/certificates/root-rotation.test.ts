@@ -1,7 +1,7 @@
 // The replacement of the root in a running controller: who trusts it, who has fetched the new root, and how it ends.
 import { X509Certificate } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { toCertificatePem } from '../../src/pki/certificates.ts'
+import { computeFingerprint, toCertificatePem } from '../../src/pki/certificates.ts'
 import { isSelfSigned } from '../../src/pki/chains.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { decodeCertificates } from '../../src/pki/pkcs7.ts'
@@ -100,6 +100,27 @@ describe('while the root is being replaced', () => {
       expect(left).not.toContain(name)
     }
     expect((await status()).totalMissing).toBe(left.length)
+  })
+
+  it('stores that a device knows the new root once it has extended its certificate, which the inventory follows', async () => {
+    const device = await people.device({ name: 'extended' })
+    const list = async (): Promise<{ fingerprint: string }[]> =>
+      people.manage('GET', `/controller/certificates?filter=${encodeURIComponent(`holderId = "${device.id}"`)}`)
+    const before = await list()
+    await change('rotate-root')
+    const { token } = (await people.signInBy({ url, rootPem: oldRootPem }, device)).body.data
+    const key = await clientKey('extended')
+    const path = `${CLIENT}/current-identity/authenticators/${device.authenticatorId}/extend`
+    const common = { method: 'POST', headers: { 'zt-session': token }, cert: device.chain, key: device.key.keyPem }
+
+    const { body } = await callOverTls(url, oldRootPem, { ...common, path, body: { clientCertCsr: key.csr } })
+    const { clientCert } = body.data
+    await callOverTls(url, oldRootPem, { ...common, path: `${path}-verify`, body: { clientCert } })
+
+    expect(await missing()).not.toContain('extended')
+    expect(await list()).toMatchObject([{ fingerprint: computeFingerprint(new X509Certificate(clientCert)) }])
+    expect(before).toHaveLength(1)
+    expect(before[0]?.fingerprint).not.toBe(computeFingerprint(new X509Certificate(clientCert)))
   })
 
   it('stores nothing for clients that cannot be told apart', async () => {
@@ -208,6 +229,16 @@ describe('a rotation', () => {
       expect(kinds).toContain('server')
     },
   )
+
+  it('of the root is audited at its end, too', async () => {
+    await change('rotate-root')
+    await change('finish-root-rotation', { force: true })
+
+    const filter = encodeURIComponent('resource = "certificates" sort by id desc')
+    const [last]: { after: object }[] = await people.manage('GET', `/controller/audit?limit=1&filter=${filter}`)
+
+    expect(last?.after).toMatchObject({ kind: 'root', isCurrent: false })
+  })
 
   it('without the key of the root says what is missing, and changes nothing', async () => {
     const { rmSync } = await import('node:fs')
