@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Profile } from '../../commands/client/profiles.ts'
-import { cleanEnvironment, type Finished } from '../world/binary.ts'
+import { cleanEnvironment, controller, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { enrolledFile, type ReachableController, reachableController } from '../world/enrollments.ts'
+import { Issuer, type TokenChanges } from '../world/issuers.ts'
 import { PASSWORD, type Person } from '../world/people.ts'
 
 let network: ReachableController
@@ -224,5 +225,117 @@ describe('a controller that serves one API on an address', () => {
     expect([signedIn.code, signedOut.code]).toEqual([0, 0])
     expect(shown).toMatchObject({ identityId: person.id })
     expect(signedOut.stderr).toBe('')
+  })
+})
+
+describe('with a JWT of an external signer', () => {
+  const issuer = new Issuer()
+  let signerId: string
+  let file: string
+
+  beforeAll(async () => {
+    signerId = await issuer.trustedBy(network.people)
+    file = join(mkdtempSync(join(tmpdir(), 'jwt-')), 'jwt')
+  })
+
+  /** Writes a token of the issuer for this subject into the file, as a program that renews tokens does. */
+  function writeJwt(subject: string, changes: TokenChanges = {}): void {
+    writeFileSync(file, `${issuer.token(network.world, subject, changes)}\n`)
+  }
+
+  it('its subject signs in, and a later login reads the file again', async () => {
+    const user = new User()
+    const id = await network.people.identity({ externalId: 'anna@example.com' })
+    writeJwt('anna@example.com')
+
+    const first = await user.login(network.url, '--ext-jwt-file', file, '--yes')
+    writeJwt('anna@example.com', { claims: { jti: 'another' } })
+    const second = await user.login()
+
+    expect([first.code, second.code]).toEqual([0, 0])
+    expect(await user.whoami()).toMatchObject({ identityId: id })
+  })
+
+  it('it may come from stdin', async () => {
+    const user = new User()
+    await network.people.identity({ externalId: 'bert@example.com' })
+    const jwt = issuer.token(network.world, 'bert@example.com')
+
+    const { code } = await controller(['login', network.url, '--ext-jwt-file', '-', '--yes'], user.env, jwt)
+
+    expect(code).toBe(0)
+    expect(user.profiles.profiles[new URL(network.url).host]).not.toHaveProperty('extJwtFile')
+  })
+
+  it.each<[what: string, changes: TokenChanges, reason: RegExp]>([
+    [
+      'that expired',
+      { claims: { exp: Math.floor(Date.now() / 1000) - 3600 } },
+      /the JWT expired \d+ (?:minutes|hour) ago.*\nTry: obtain a new one/,
+    ],
+    ['for another audience', { claims: { aud: 'another' } }, /the JWT is not accepted\nTry: an administrator finds/],
+  ])('one %s is refused', async (_what, changes, reason) => {
+    await network.people.identity({ externalId: `carl-${Math.random()}@example.com` })
+    writeJwt('carl@example.com', changes)
+
+    expectRefused(await new User().login(network.url, '--ext-jwt-file', file, '--yes'), 4, reason)
+  })
+
+  it.each([
+    ['text', 'hello', /does not contain a JWT/],
+    ['nothing', '', /does not contain a JWT/],
+  ])('a file with %s is refused', async (_what, text, reason) => {
+    writeFileSync(file, text)
+
+    expectRefused(await new User().login(network.url, '--ext-jwt-file', file, '--yes'), 2, reason)
+  })
+
+  describe('as second factor', () => {
+    let person: Person
+
+    beforeAll(async () => {
+      const authPolicyId = await network.people.policy({ requireExtJwtSigner: signerId })
+      person = await network.people.person({ authPolicyId, externalId: 'dora@example.com' })
+    })
+    const byPassword = () => ['-u', person.username, '--password-file', passwordFile, '--yes']
+
+    it('a session without it is refused and ended, and the flag is named', async () => {
+      const user = new User()
+
+      const refused = await user.login(network.url, ...byPassword())
+
+      expectRefused(refused, 4, /requires a JWT of an external signer as second factor\nTry: --ext-jwt-file FILE/)
+      const filter = encodeURIComponent(`identity = "${person.id}"`)
+      expect(await network.people.manage('GET', `/api-sessions?filter=${filter}`)).toEqual([])
+    })
+
+    it('it comes with every request, as it is in the file at that moment', async () => {
+      const user = new User()
+      writeJwt('dora@example.com')
+
+      const { code } = await user.login(network.url, ...byPassword(), '--ext-jwt-file', file)
+      const shown = await user.whoami()
+      writeJwt('dora@example.com', { claims: { aud: 'another' } })
+      const { code: later } = await user.run('whoami')
+
+      expect(code).toBe(0)
+      expect(shown).toMatchObject({ identityId: person.id })
+      expect(later).toBe(4)
+    })
+
+    it('a later login needs the password only', async () => {
+      const user = new User()
+      writeJwt('dora@example.com')
+      await user.login(network.url, ...byPassword(), '--ext-jwt-file', file)
+
+      expect((await user.login('--password-file', passwordFile)).code).toBe(0)
+    })
+
+    it('it cannot come from stdin, because every request reads it', async () => {
+      const jwt = issuer.token(network.world, 'dora@example.com')
+      const words = ['login', network.url, ...byPassword(), '--ext-jwt-file', '-']
+
+      expectRefused(await controller(words, new User().env, jwt), 2, /must be a file, because every request reads it/)
+    })
   })
 })
