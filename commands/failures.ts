@@ -64,7 +64,7 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
       if (!isOnline) return 'omit --offline: a data directory has no current identity'
       return causeCode === 'PERMISSION_DENIED'
         ? `controller login ${target} as an administrator`
-        : `controller login ${target}`
+        : toLoginCommand(target, attempt)
     case 403:
       // Other causes of 403 apply to every identity.
       return isOnline && causeCode === 'PERMISSION_DENIED'
@@ -84,6 +84,14 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
     default:
       return status < 500 ? toHelpCommand(attempt) : undefined
   }
+}
+
+/** The login that renews the profile of the failed command. */
+function toLoginCommand(target: string, { argv }: Attempt): string {
+  const profile = argv
+    .map((word, at) => (word === '--profile' ? argv[at + 1] : /^--profile=(.+)$/.exec(word)?.[1]))
+    .find((name) => name !== undefined)
+  return toCommandLine('login', profile === undefined ? [target] : ['--profile', profile])
 }
 
 function toHelpCommand({ command }: Attempt): string {

@@ -197,6 +197,19 @@ describe('an existing profile', () => {
     expect(Object.keys(user.profiles.profiles)).toEqual(['work'])
   })
 
+  it('is what a command names, if its session has ended', async () => {
+    const user = new User()
+    await user.login(network.url, '--profile', 'work', '-u', person.username, ...password(), '--yes')
+    await network.people.manage('POST', `/identities/${person.id}/disable`, { durationMinutes: 5 })
+    await network.people.manage('POST', `/identities/${person.id}/enable`)
+
+    const named = await user.run('whoami', '--profile', 'work')
+    const current = await user.run('whoami')
+
+    expectRefused(named, 4, /\nTry: controller login --profile work\n/)
+    expectRefused(current, 4, new RegExp(`\nTry: controller login ${network.url}\n`))
+  })
+
   it('is kept for its username: another one gets the profile of host and port', async () => {
     const user = new User()
     const other = await network.people.person()
