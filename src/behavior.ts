@@ -1,4 +1,4 @@
-// What acts on the records of a resource: its rules, the members that are computed, and the relations that no table holds.
+// The interface of behaviors: the rules of a resource, its derived and computed fields, and its custom relations.
 import type { Context, ReadContext, WriteContext } from './context.ts'
 import type { RoleSelector } from './policy/role-selector.ts'
 import type { AnyResource, AnyRow, ComputedInput, Entity, Inputs } from './resources/define.ts'
@@ -49,7 +49,7 @@ export interface Behavior<R, Prepared = undefined> {
     records: readonly ComputedInput[],
     view: unknown,
   ): Promise<readonly Record<string, unknown>[]>
-  /** By name: what finds the records of each custom relation. */
+  /** By name: the functions that find the records of custom relations. */
   readonly relations?: Readonly<Record<string, FindRelated>>
 }
 
@@ -59,7 +59,7 @@ export type AnyBehavior = Behavior<any, any>
 
 const NO_BEHAVIOR: AnyBehavior = {}
 
-/** The behaviors of all resources, by plural. Filled once, where the controller is put together. */
+/** The behaviors of all resources, by plural. Filled once, when the controller is composed. */
 export class Behaviors {
   readonly #byPlural = new Map<string, AnyBehavior>()
 

@@ -1,4 +1,4 @@
-// Which behavior each resource has: the one list of them, read once when the controller is put together.
+// Registers the behavior of each resource, when the controller is composed.
 import type { Access } from './access/access.ts'
 import { ApiSessionBehavior } from './auth/api-session-behavior.ts'
 import type { Auth } from './auth/auth.ts'

@@ -1,4 +1,4 @@
-// Every setting: its default, its explanation and its check, said once; the commented file and the documents follow.
+// Defines every setting once: default, explanation and parser. The commented file and the documents are generated from it.
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -37,7 +37,7 @@ export interface ListenerConfig {
 
 interface Setting<V> {
   readonly explain: string
-  /** As it stands in the file. */
+  /** As it is written in the file. */
   readonly default: unknown
   read(value: unknown, key: string): V
 }
@@ -170,7 +170,7 @@ export type Config = { readonly [K in SettingKey]: ReturnType<(typeof settings)[
 
 const settingKeys = Object.keys(settings) as SettingKey[]
 
-/** For each setting: its key, its default as it stands in the file, and its explanation. */
+/** For each setting: its key, its default as it is written in the file, and its explanation. */
 export const settingDocs: readonly { key: string; default: unknown; explain: string }[] = settingKeys.map((key) => ({
   key,
   default: settings[key].default,
@@ -181,8 +181,8 @@ export const settingDocs: readonly { key: string; default: unknown; explain: str
 export type Overrides = Partial<Record<SettingKey, unknown>>
 
 /**
- * Settings in their order: overrides, environment (`CONTROLLER_SESSION_TIMEOUT`), file, default.
- * @throws ConfigError for unknown keys and for values that do not fit
+ * Reads the settings, in order of precedence: overrides, environment (`CONTROLLER_SESSION_TIMEOUT`), file, default.
+ * @throws ConfigError for unknown keys and invalid values
  */
 export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}, overrides: Overrides = {}): Config {
   const fromFile = file === undefined ? new Map<string, unknown>() : flatten(parseConfigFile(file) ?? {})

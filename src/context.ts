@@ -1,4 +1,4 @@
-// Who asks, on whose behalf code runs, and what it may reach: the first argument of everything that touches the store.
+// The caller on whose behalf code runs, and its access to the store: the first argument of all code that uses the store.
 import type { Kysely } from 'kysely'
 import type { Clock } from './clock.ts'
 import type { VerifiedToken } from './signers/external-tokens.ts'
@@ -6,7 +6,7 @@ import type { Change } from './store/changes.ts'
 import type { Database } from './store/database.ts'
 import type { Reader } from './store/store.ts'
 
-/** The party behind an operation. */
+/** The actor that requests an operation. */
 export type Caller =
   | { readonly kind: 'anonymous' }
   | {
@@ -15,11 +15,11 @@ export type Caller =
       readonly identityName: string
       readonly isAdmin: boolean
       readonly apiSessionId: string
-      /** A second factor is still owed: only what such a session may call is open to it. */
+      /** A second factor is outstanding: the caller has only the permissions of a partial session. */
       readonly isPartial: boolean
       /** The tokens of external signers that its request carries, if a second factor needs them. */
       readonly externalTokens?: readonly VerifiedToken[]
-      /** Only the audit names it: the controller itself decided to write, so no right of the caller is required. */
+      /** The caller is only the actor in the audit: the controller itself writes, so no right of the caller is required. */
       readonly isActorOnly?: true
     }
   /** A person who can read the data directory, working on it while no controller runs. */
@@ -30,7 +30,7 @@ export type Caller =
 /** A caller without a session. */
 export const ANONYMOUS: Caller = { kind: 'anonymous' }
 
-/** A caller as the store knows those who read from it. */
+/** Returns the caller as the store identifies its readers. */
 export function toReader(caller: Caller): Reader {
   if (caller.kind === 'identity') return { id: caller.identityId, isAdministrator: caller.isAdmin }
   return { id: caller.kind, isAdministrator: caller.kind !== 'anonymous' }
@@ -43,7 +43,7 @@ export function toActor(caller: Caller): Caller {
 
 export interface Origin {
   readonly requestId: string
-  /** The peer's address without port; undefined where no connection is involved. */
+  /** The peer's address without port; undefined without a connection. */
   readonly address: string | undefined
 }
 
@@ -56,11 +56,11 @@ export interface Context {
   write<T>(body: (tx: WriteContext) => Promise<T>): Promise<T>
 }
 
-/** What code that reads, or works inside a transaction, needs of a context. */
+/** The part of a context that code for reading, or inside a transaction, needs. */
 export type ReadContext = Omit<Context, 'write'>
 
 /** A context inside a transaction: `db` is the transaction. */
 export interface WriteContext extends ReadContext {
-  /** Notes what changed: its audit record commits with it, its event goes out after. */
+  /** Records a change: its audit record is committed with it, and its event follows the commit. */
   record(change: Change): void
 }

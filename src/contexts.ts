@@ -1,4 +1,4 @@
-// Makes the contexts that code runs with on behalf of a caller, and guards each of their transactions.
+// Creates the contexts that code runs with on behalf of a caller, and guards each of their transactions.
 import type { Clock } from './clock.ts'
 import { type Caller, type Context, type Origin, toActor, type WriteContext } from './context.ts'
 import type { AuditEvent, Change } from './store/changes.ts'
@@ -6,14 +6,14 @@ import type { AuditOrigin, Store } from './store/store.ts'
 
 const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
-/** What every transaction must pass, whatever it changes. */
+/** A check that every transaction must pass. */
 export interface TransactionGuard {
   /**
-   * Before the changes are made. @throws if they may not be made
+   * Runs before the changes. @throws if they are not permitted
    * @param earlierChanges changes that commit together with the transaction, and that no projection has applied yet
    */
   before?(caller: Caller, earlierChanges: readonly Change[]): void
-  /** After the changes are made: refuses them, or adds to them what follows. */
+  /** Runs after the changes: refuses them, or adds the changes that follow from them. */
   after?(tx: WriteContext, earlierChanges: readonly Change[], ownChanges: readonly Change[]): Promise<void>
 }
 
@@ -22,19 +22,19 @@ export class Contexts {
   readonly clock: Clock
   readonly guards: readonly TransactionGuard[]
 
-  /** @param guards in the order in which they are asked */
+  /** @param guards in the order in which they run */
   constructor(store: Store, clock: Clock, guards: readonly TransactionGuard[]) {
     this.store = store
     this.clock = clock
     this.guards = guards
   }
 
-  /** What code works with on behalf of a caller. */
+  /** Creates the context of a caller. */
   create(caller: Caller, origin: Origin = BACKGROUND): Context {
     return new CallerContext(this, caller, origin)
   }
 
-  /** Writes an audit record of what a caller did before. Its rights are not checked again, because nothing is done now. */
+  /** Writes an audit record of what a caller did before. Its rights are not checked again, because nothing changes now. */
   recordEvent(caller: Caller, origin: Origin, event: AuditEvent): Promise<void> {
     return this.create(toActor(caller), origin).write(async (tx) =>
       tx.record({ ...event, audit: 'event', at: tx.clock.now(), isAuditOnly: true }),

@@ -1,4 +1,4 @@
-// The controller without any face: everything that a request, an offline command or a background job works with.
+// Composes the controller: everything that a request, an offline command or a background job works with.
 import { Access } from './access/access.ts'
 import { type LiveState, unknownLiveState } from './access/live-state.ts'
 import { PostureDeadlines } from './access/posture-deadlines.ts'
@@ -142,7 +142,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   }
 }
 
-/** What a controller is made of that lies in its directory. */
+/** The parts of a controller that are loaded from its directory. */
 interface OpenedFiles {
   readonly startedAt: number
   readonly authority: Authority
@@ -187,7 +187,7 @@ async function assemble(
     traces: new Traces(),
   }
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
-  // In this order: whether the caller may at all comes first, and sessions end for what is certain to commit.
+  // In this order: the rights of the caller come first, and sessions are revoked only for changes that no guard refuses.
   const contexts = new Contexts(store, clock, [
     { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges, clock.now()) },
     { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },

@@ -1,9 +1,9 @@
-// The data directory: where its parts are, whose they are, and that no other account can read or change them.
+// The data directory: the paths of its parts, their owner, and their protection against other accounts.
 import { chmodSync, existsSync, lstatSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isUnfinished } from './pki/files.ts'
 
-/** A data directory cannot be worked on: what is wrong, and what an operator does about it. */
+/** A data directory cannot be used: the problem, and what an operator can do about it. */
 export class DataDirectoryError extends Error {
   /** For programs. */
   readonly code: string
@@ -17,7 +17,7 @@ export class DataDirectoryError extends Error {
   }
 }
 
-/** Where the parts of a data directory are. */
+/** The paths of the parts of a data directory. */
 export function getDataPaths(directory: string) {
   return {
     config: join(directory, 'config.yaml'),
@@ -34,7 +34,7 @@ export function getDataPaths(directory: string) {
 /** The file whose lock one process at a time holds. */
 export const LOCK_FILE = 'lock.db'
 
-/** What follows the name of a database in the names of its files: SQLite puts up to three beside it. */
+/** The suffixes of the files of a database: SQLite creates up to three beside it. */
 export const DATABASE_ENDINGS = ['', '-wal', '-shm', '-journal']
 
 /** Every path below a data directory that a controller makes, except what is inside `pki`. */
@@ -51,7 +51,7 @@ export function hasOnlyOwnFiles(directory: string): boolean {
   return readdirSync(directory).every((name) => own.has(join(directory, name)) || isUnfinished(name))
 }
 
-/** Whether the directory has a database; a file without content is none. */
+/** Whether the directory has a database; an empty file does not count. */
 export function hasDatabase(directory: string): boolean {
   return (statSync(getDataPaths(directory).database, { throwIfNoEntry: false })?.size ?? 0) > 0
 }
@@ -64,7 +64,7 @@ export function requireDatabase(directory: string): void {
   throw new DataDirectoryError('DATABASE_MISSING', message, remedy)
 }
 
-/** Whether there is something at `path`. @throws DataDirectoryError if this account cannot enter the directory */
+/** Whether `path` exists. @throws DataDirectoryError if this account cannot enter the directory */
 export function isExistingPath(path: string): boolean {
   return readStatus(path) !== undefined
 }

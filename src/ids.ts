@@ -1,4 +1,4 @@
-// How this controller names what it makes: ULIDs for records, version 4 UUIDs for single-use tokens.
+// Generates identifiers: ULIDs for records, version 4 UUIDs for single-use tokens.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { monotonicFactory } from 'ulid'
 

@@ -42,12 +42,13 @@ export interface InitializeOptions {
   /** Settings that the new `config.yaml` gets in place of the defaults. */
   readonly settings: Overrides
   readonly clock: Clock
-  /** Signs in at once with this; without it the first administrator is made by a bootstrap token. */
+  /** The credentials of the first administrator; without them, a bootstrap token creates it. */
   readonly administrator?: Administrator
 }
 
 /**
- * The settings file is written last: where it is, everything is.
+ * Whether a data directory is initialized. The settings file is written last, so its presence shows that everything else
+ * exists.
  * @throws DataDirectoryError if this account cannot enter the directory
  */
 export function isInitialized(directory: string): boolean {
@@ -55,7 +56,7 @@ export function isInitialized(directory: string): boolean {
 }
 
 /**
- * Makes a data directory. One that was begun and not finished is completed. Returns the files it wrote.
+ * Initializes a data directory, or completes an interrupted initialization. Returns the files it wrote.
  * @throws ConfigError, DirectoryLockedError, DataDirectoryError
  */
 export async function initializeDirectory({
@@ -136,7 +137,7 @@ export async function createBootstrapToken(controller: Controller): Promise<stri
   const expiresAt = context.clock.now() + BOOTSTRAP_LIFETIME_MS
   const { token } = await context.write(async (tx) => {
     await endBootstrapTokens(controller.entities, tx)
-    // An identity has one outstanding enrollment of a method, and this one must come about.
+    // An identity has one outstanding enrollment of a method, and this one must succeed.
     const outstanding = await tx.db
       .selectFrom('enrollments')
       .select('id')

@@ -1,4 +1,4 @@
-// What the controller needs of a log: pino's way of calling it.
+// The interface of the log: the part of pino's that the controller uses.
 
 type Write = (fields: Readonly<Record<string, unknown>>, message: string) => void
 
@@ -9,5 +9,5 @@ export interface Log {
   readonly error: Write
 }
 
-/** A log that says nothing, for tests and offline work. */
+/** A log that discards everything, for tests and offline work. */
 export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }

@@ -8,7 +8,7 @@ export class OpenResources {
     this.#closes.push(close)
   }
 
-  /** Closes everything, the last thing first. What cannot be closed keeps nothing else open. @returns what failed */
+  /** Closes all resources in reverse order, also if closing one of them fails. @returns the errors */
   async close(): Promise<unknown[]> {
     const failures: unknown[] = []
     for (const close of this.#closes.splice(0).reverse()) {

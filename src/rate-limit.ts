@@ -1,4 +1,4 @@
-// A token bucket for each key: so many a second on average, and a burst of so many.
+// A token bucket for each key, with an average rate and a maximum burst.
 import type { Instant } from './clock.ts'
 
 export interface RateLimitOptions {

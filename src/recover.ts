@@ -1,4 +1,4 @@
-// Letting an administrator in again, on a data directory that no controller is running on.
+// Restores the access of an administrator, on a data directory without a running controller.
 import { type RecoveryResult, recoverAdministrator } from './auth/recovery.ts'
 import type { Clock } from './clock.ts'
 import { readConfig } from './config.ts'
@@ -15,17 +15,17 @@ export interface RecoverOptions {
   readonly directory: string
   readonly env: NodeJS.ProcessEnv
   readonly clock: Clock
-  /** Who does it, for the audit. */
+  /** The operator, for the audit. */
   readonly osUser: string
-  /** What the administrator signs in with from then on. */
+  /** The new credentials of the administrator. */
   readonly administrator: Administrator
-  /** Id or name of an identity; the first administrator unless said otherwise. */
+  /** Id or name of an identity; the first administrator by default. */
   readonly identity?: string
 }
 
 /**
- * Gives an administrator a new username and password, and clears away what kept it out.
- * @throws DirectoryLockedError while a controller runs, ConfigError, and what `recoverAdministrator` refuses
+ * Gives an administrator a new username and password, and removes what prevented it from signing in.
+ * @throws DirectoryLockedError while a controller runs, ConfigError, and the errors of `recoverAdministrator`
  */
 export async function recoverDirectory(options: RecoverOptions): Promise<RecoveryResult> {
   const { directory, env, clock, osUser, administrator, identity } = options

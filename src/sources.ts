@@ -1,11 +1,11 @@
-// Who a request comes from, for limits that are fair between sources.
+// The source of a request, for limits that are fair between sources.
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Context } from './context.ts'
 
 /**
- * The source of a network address: of IPv6 its /64, because that is what a provider gives to one customer at least.
- * Clients behind one NAT or proxy are one source.
+ * The source of a network address: for IPv6 its /64, the smallest block that a provider assigns to a customer. Clients behind
+ * one NAT or proxy are one source.
  */
 export function sourceFromAddress(address: string): string {
   if (!isIPv6(address)) return address

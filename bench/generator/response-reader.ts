@@ -109,7 +109,7 @@ export class ResponseReader {
       this.#framing = 'chunk-size'
     } else if (this.#framing === 'chunk-size') {
       this.#remaining = Number.parseInt(line, 16)
-      if (Number.isNaN(this.#remaining)) throw new Error(`${JSON.stringify(line)} is no size of a chunk`)
+      if (Number.isNaN(this.#remaining)) throw new Error(`${JSON.stringify(line)} is not a valid chunk size`)
       this.#framing = this.#remaining === 0 ? 'trailer' : 'chunk-data'
     } else {
       return line === ''

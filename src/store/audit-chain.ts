@@ -7,32 +7,32 @@ export interface ChainedRecord extends SealedRecord {
   readonly n: number
 }
 
-/** What a record that says that older ones were cut off holds as `after`. */
+/** The `after` of a record which states that older records were pruned. */
 export interface Anchor {
-  /** The number of the newest record that was cut off. */
+  /** The number of the newest pruned record. */
   readonly through: number
-  /** Its hash, with which the oldest record that is left goes on. */
+  /** Its hash, which the oldest remaining record continues. */
   readonly hash: string
-  /** The hash before the oldest record that was cut off: that of the cut before, or the start of the chain. */
+  /** The hash before the oldest pruned record: that of the previous anchor, or the start of the chain. */
   readonly since: string
-  /** What was wrong with the records that were cut off. */
+  /** The defects of the pruned records. */
   readonly findings?: readonly string[]
 }
 
 export interface ChainReport {
-  /** A sentence for each thing that is wrong; none where the chain is whole. */
+  /** One sentence for each defect; empty if the chain is intact. */
   readonly findings: readonly string[]
   readonly records: number
   readonly first: Pick<ChainedRecord, 'n' | 'hash'> | undefined
   readonly last: Pick<ChainedRecord, 'n' | 'hash'> | undefined
 }
 
-// So many findings say enough; a chain that was tampered with can hold any number.
+// The report is bounded, because a chain that was tampered with can have any number of defects.
 const MAX_FINDINGS = 100
 
 /**
- * Checks records one by one, in the order of their numbers. What it cannot see is that records are missing at the new end:
- * for that, an administrator stores the hash of `last`, and later verifies that it is still part of the chain.
+ * Checks records one by one, in the order of their numbers. It cannot detect that the newest records are missing: for that, an
+ * administrator stores the hash of `last`, and later verifies that it is still part of the chain.
  */
 export class ChainVerifier {
   readonly #sealer: AuditSealer
@@ -55,14 +55,14 @@ export class ChainVerifier {
       this.#note(`the audit is broken before record ${record.n}: something was taken out, or put in`)
     if (!isWellFormed(record)) this.#note(`the audit record ${record.n} is malformed`)
     else if (!this.#sealer.isIntact(record)) this.#note(`the audit record ${record.n} was changed after it was written`)
-    // Only what the controller itself sealed can say that records were cut off.
+    // Only a record that the controller itself sealed proves that older records were pruned.
     else if (record.operation === PRUNE.operation && record.resource === PRUNE.resource) this.#addAnchor(record)
     if (record.hash === this.#expectedHash) this.#hasExpectedHash = true
     this.#first ??= record
     this.#last = record
   }
 
-  /** What is wrong with the records by themselves, wherever they begin. */
+  /** The defects of the records themselves, wherever the chain begins. */
   get findings(): readonly string[] {
     return this.#findings
   }

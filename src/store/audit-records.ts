@@ -75,8 +75,8 @@ export function toAuditJson(row: ChainedRecord): string {
 }
 
 /**
- * Returns a value in the form that its kind can write. One that was put into the database by another process may have no
- * such form: verification says that the record was changed, and the record can still be read.
+ * Returns a value in the form that its kind can write. A value that another process wrote to the database may have no such
+ * form; then the record can still be read, and verification reports that it was changed.
  */
 function toWritable({ name }: Kind, column: Stored): Stored {
   if (name === 'time') return Math.min(Math.max(column as number, MIN_INSTANT), MAX_INSTANT)
@@ -111,7 +111,7 @@ export async function listAuditRecords(store: Store, context: Reading, plan: Lis
   return { ...window, rows: keys.flatMap((n) => byKey.get(n) ?? []) }
 }
 
-/** All that fits a plan, for a stream. */
+/** All records that match a plan, for a stream. */
 export function queryAuditRows(store: Store, context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
   return queryRowsOf<ChainedRecord>(store, context, auditSource, plan)
 }
@@ -121,11 +121,11 @@ export function findAuditRecord({ db }: Pick<Context, 'db'>, n: number): Promise
   return db.selectFrom('audit_records').selectAll().where('n', '=', n).executeTakeFirst()
 }
 
-// Each record is hashed again, which costs a few microseconds; so many of them are one turn of the loop.
+// Hashing a record takes a few microseconds; this many are checked in one turn of the event loop.
 const VERIFY_BATCH = 200
 const VERIFY_TIMEOUT_MS = 15 * 60_000
 
-/** Looks whether the audit is one unbroken chain, on one state of the database. @param known see `ChainCheck` */
+/** Verifies that the audit is one unbroken chain, on one snapshot of the database. @param known see `ChainCheck` */
 export async function verifyAudit(store: Store, { db, caller }: Reading, known?: string): Promise<ChainReport> {
   const check = new ChainVerifier(store.auditSealer, known)
   const rows = store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
@@ -140,13 +140,13 @@ export async function verifyAudit(store: Store, { db, caller }: Reading, known?:
   return check.report()
 }
 
-// One transaction takes away so many, because other writers wait for it.
+// The number of records that one transaction prunes. It is small, because other writers wait for the transaction.
 const PRUNE_BATCH = 500
 
 /**
- * Cuts off the records that are older than `maxAgeMs`. Ages are measured by what the records say of how long the audit had
- * lasted: neither a clock that was set nor a record with a wrong time cuts off what is new, or keeps what is old. Each cut
- * leaves a record of its own at the new end, by which the chain can still be checked. Returns how many records were cut off.
+ * Prunes the records that are older than `maxAgeMs`. Age is measured by the elapsed time that each record stores, so neither a
+ * clock that was set nor a record with a wrong time prunes new records or keeps old ones. Each pruning adds a record, by which
+ * the chain can still be verified. Returns how many records were pruned.
  */
 export async function pruneAudit(store: Store, context: Context, maxAgeMs: number): Promise<number> {
   let count = 0
@@ -165,7 +165,7 @@ async function pruneOldest(store: Store, { db, clock, record }: WriteContext, ma
     .orderBy('n')
     .limit(PRUNE_BATCH + 1)
     .execute()
-  // The newest stays in any case: numbers begin anew in an empty table.
+  // The newest record always stays, because numbers restart in an empty table.
   const newestOld = ages.slice(0, -1).findLast(({ elapsed }) => elapsed < limit)
   if (!newestOld) return 0
   const candidates = await db
@@ -174,7 +174,7 @@ async function pruneOldest(store: Store, { db, clock, record }: WriteContext, ma
     .where('n', '<=', newestOld.n)
     .orderBy('n')
     .execute()
-  // The age of a record that was changed means nothing: it goes with a later one that is intact.
+  // The age of a changed record is not reliable, so it is pruned together with a later record that is intact.
   const end = candidates.findLastIndex((record) => record.elapsed < limit && store.auditSealer.isIntact(record))
   const old = candidates.slice(0, end + 1)
   const [first, last] = [old[0], old.at(-1)]

@@ -41,7 +41,7 @@ export interface SealedFields {
   readonly method: string | null
   readonly reason: string | null
   readonly count: number
-  /** Milliseconds that the audit had lasted, by a clock that is not set: what retention measures the age of records by. */
+  /** The age of the audit at this record in milliseconds, by a clock that is never set; retention compares it. */
   readonly elapsed: number
 }
 
@@ -51,7 +51,7 @@ export interface SealedRecord extends SealedFields {
   readonly hash: string
 }
 
-/** Whether a record holds text, integers and null alone. A file that another process wrote to can hold anything. */
+/** Whether a record holds only text, integers and null. A file that another process wrote to can hold other types. */
 export function isWellFormed(record: SealedRecord): boolean {
   const isPlain = (value: unknown) => value === null || typeof value === 'string' || Number.isInteger(value)
   const { previousHash, hash } = record

@@ -1,4 +1,5 @@
-// What an audit record keeps of the record before and after a change: what changed, without secrets, and little of what is large.
+// What an audit record stores of a record before and after a change: the changed members, without secrets and without large
+// values.
 import { createHash } from 'node:crypto'
 import type { Values } from '../model/audit-mask.ts'
 import type { Change } from './changes.ts'
@@ -9,23 +10,23 @@ export interface AuditValues {
   readonly after: string | null
 }
 
-// Bounds, in characters. Anyone who may change a large record may do so often, and audit records are kept for long.
+// Bounds, in characters. A caller who may change a large record may do so often, and audit records are stored for long.
 const MAX_SIDE_LENGTH = 32 * 1024
 const MAX_NAME_LENGTH = 1_000
 
-/** Returns all members of a new or deleted record, and of a changed one those that are others now; secrets masked by `mask`. */
+/** Returns all members of a new or deleted record, and the changed members of an updated one; `mask` masks secrets. */
 export function toAuditValues({ before, after }: Change, mask: (values: Values) => Values): AuditValues {
   if (!before || !after)
     return { before: before ? toSideText(mask(before)) : null, after: after ? toSideText(mask(after)) : null }
-  // When it changed is the time of the audit record.
+  // The audit record itself has the time of the change.
   const actual = { before: { ...before, updatedAt: after.updatedAt }, after }
   const changed = pickDifferences(actual, { before: mask(before), after: mask(after) })
   return { before: toSideText(changed.before), after: toSideText(changed.after) }
 }
 
 /**
- * Returns a name as audit records hold it. Half a surrogate pair is replaced, as SQLite does: the record would no longer have
- * its hash.
+ * Returns a name as audit records hold it. Half a surrogate pair is replaced, because SQLite would replace it after the hash
+ * was computed.
  */
 export function toAuditName(name: string): string {
   return (name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name).toWellFormed()
@@ -56,7 +57,7 @@ function pickDifferences(actual: Sides, maskedSides: Sides): Sides {
   return { before: Object.fromEntries(before), after: Object.fromEntries(after) }
 }
 
-/** Unchanged values are the very same object as a rule; if they are not, what they say decides. */
+/** Unchanged values usually are the same object; otherwise their content is compared. */
 function isDifferent(before: unknown, after: unknown): boolean {
   if (before === after) return false
   return typeof before !== 'object' || typeof after !== 'object' || JSON.stringify(before) !== JSON.stringify(after)
@@ -66,7 +67,7 @@ function isObject(value: unknown): value is Values {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Writes one side. If it is too long, its longest members are replaced by what tells their size and recognises them. */
+/** Writes one side. If it is too long, its longest members are replaced by their size and hash. */
 function toSideText(values: Values): string {
   const whole = JSON.stringify(values)
   if (whole.length <= MAX_SIDE_LENGTH) return whole

@@ -1,4 +1,4 @@
-// Who changed what: one record a change, in the change's own transaction, each sealed with the hash of the one before.
+// Writes the audit: one record for each change, in the transaction of the change, sealed with the hash of the record before.
 import type { Kysely } from 'kysely'
 import type { Clock } from '../clock.ts'
 import type { Values } from '../model/audit-mask.ts'
@@ -10,13 +10,13 @@ import type { Database } from './database.ts'
 import { type Parameter, prepareQuery } from './prepared-queries.ts'
 import type { AuditOrigin } from './store.ts'
 
-/** What records are about that say that older ones were cut off. */
+/** The subject of records about pruning. */
 export const PRUNE = { operation: 'cut', resource: 'audit' } as const
 
-/** What a record is about that says that the system clock was set. */
+/** The subject of records about a system clock that was set. */
 export const CLOCK_JUMP = { operation: 'jump', resource: 'clock' } as const
 
-/** What a record is about that says that a key was replaced. */
+/** The subject of records about a key that was replaced. */
 export const KEY_ROTATION = { operation: 'update', resource: 'keys' } as const
 
 const columns = [...SEALED_COLUMNS, 'previousHash', 'hash'] as const
@@ -25,13 +25,13 @@ const insertRecord = prepareQuery((db, ...values: Parameter[]) =>
   db.insertInto('audit_records').values(Object.fromEntries(columns.map((name, at) => [name, values[at] as Parameter]))),
 )
 
-/** With what a chain goes on after a start. */
+/** The state from which the chain continues after a start. */
 export interface ChainHead {
   readonly hash: string
   readonly elapsed: number
 }
 
-/** The writing end of the chain. `mark` and `reset` let the store take back what a rollback took back. */
+/** The head of the chain. The store uses `mark` and `reset` to revert it together with a rollback. */
 export class Audit {
   readonly #sealer: AuditSealer
   readonly #clock: Clock
@@ -46,7 +46,7 @@ export class Audit {
     this.#head = hash
   }
 
-  /** Milliseconds that the audit has lasted. */
+  /** The age of the audit in milliseconds. */
   elapsed(): number {
     return Math.floor(this.#origin + this.#clock.monotonic())
   }
@@ -59,7 +59,7 @@ export class Audit {
     this.#head = mark
   }
 
-  /** Adds one record for each change that is audited; part of the transaction that made them. */
+  /** Adds one record for each audited change, in the transaction of the changes. */
   async append(db: Kysely<Database>, changes: readonly Change[], origin: AuditOrigin): Promise<void> {
     const elapsed = this.elapsed()
     for (const change of changes) {
@@ -95,7 +95,7 @@ function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrig
   }
 }
 
-/** What must not be shown of the records that a change is about. */
+/** Returns the function that masks the secrets of a change. */
 function findMask({ resource }: Change): (values: Values) => Values {
   const isOfRecord = resource !== PRUNE.resource && resource !== CLOCK_JUMP.resource
   return isOfRecord ? getCompiledResource(resource).auditMask : (values) => values

@@ -1,4 +1,4 @@
-// The tables as Kysely sees them, read off the resource definitions; only what no resource describes is written here.
+// The types of the tables for Kysely, derived from the resource definitions; only tables without a resource are declared here.
 import type { Generated } from 'kysely'
 import type { Resource, RowOf } from '../resources/define.ts'
 import type { resources } from '../resources/index.ts'
@@ -11,7 +11,7 @@ type SnakeFromCamel<S extends string> = S extends `${infer C}${infer Rest}`
   ? `${C extends Lowercase<C> ? C : `_${Lowercase<C>}`}${SnakeFromCamel<Rest>}`
   : ''
 
-/** Those that lie in the table of the resource that they are a kind of. */
+/** The subtypes, whose records are in the table of another resource. */
 type Subtypes = 'edge-routers'
 type AnyDefined = Exclude<(typeof resources)[number], { plural: Subtypes }>
 type TableOf<R> = R extends Resource<string, infer Plural, Fields, Fields> ? SnakeFromKebab<Plural> : never
@@ -33,13 +33,13 @@ type SetTables = {
     : never]: SetTable
 }
 
-/** One row a member: `n` is the record's key, `value` the member. */
+/** One row per member: `n` is the record's key, `value` the member. */
 interface SetTable {
   n: number
   value: string
 }
 
-/** One sealed record a change; see `audit.ts`. */
+/** One sealed record per change; see `audit.ts`. */
 interface AuditTable extends SealedFields {
   n: Generated<number>
   previousHash: string

@@ -1,4 +1,4 @@
-// Refuses values that no field takes: a misspelt field is an error of the code that names it, and no value is lost.
+// Rejects values without a field, so that a misspelt field in the code is an error, and no value is lost.
 import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { StoreMisuseError } from './store.ts'
@@ -12,7 +12,7 @@ export function requireDeclaredFields({ plural }: AnyResource, values: AnyValues
   throw new StoreMisuseError(`${plural.replaceAll('-', ' ')} have no field "${undeclared}"`)
 }
 
-/** What was sent for a record without the definition's `inputs`, which are not stored as they come. */
+/** The values that were sent for a record, without the definition's `inputs`, which are not stored as they are. */
 export function omitInputs({ inputs }: AnyResource, values: AnyValues): AnyValues {
   return Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(inputs, name)))
 }

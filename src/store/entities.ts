@@ -68,7 +68,7 @@ export class EntityStore {
     this.#behaviors = behaviors
   }
 
-  /** Makes a record; members that are absent get their defaults. @throws what the resource's behavior refuses */
+  /** Creates a record; absent members get their defaults. @throws the errors of the resource's behavior */
   async create<R extends AnyResource>(context: Context, resource: R, values: Create<R>): Promise<Entity<R>> {
     const draft = newEntity(context, resource, omitInputs(resource, values) as Partial<Entity<R>>)
     const prepared = await this.#behaviors
@@ -96,7 +96,10 @@ export class EntityStore {
     })
   }
 
-  /** Deletes a record with all that belongs to it. @throws NOT_FOUND, CAN_NOT_DELETE_REFERENCED_ENTITY, and by its rules */
+  /**
+   * Deletes a record with all that belongs to it. @throws NOT_FOUND, CAN_NOT_DELETE_REFERENCED_ENTITY, and the errors of its
+   * rules
+   */
   async remove(context: Context, resource: AnyResource, id: string): Promise<void> {
     await context.write(async (tx) => {
       const { isSystem } = (await get(tx, resource, id)) as AnyEntity
@@ -105,7 +108,7 @@ export class EntityStore {
     })
   }
 
-  /** Stores a complete record. @param details what the audit keeps beside it */
+  /** Stores a complete record. @param details further members of its audit record */
   async insert(
     tx: WriteContext,
     resource: AnyResource,
@@ -133,8 +136,8 @@ export class EntityStore {
   }
 
   /**
-   * Stores what a record has become. `updatedAt` moves even if nothing else does. @throws StoreMisuseError if a changed value
-   * is not of a field
+   * Stores a changed record. `updatedAt` is set even if nothing else changes. @throws StoreMisuseError if a changed value is
+   * not of a field
    */
   async update<R extends AnyResource>(
     tx: WriteContext,
@@ -162,7 +165,7 @@ export class EntityStore {
     return next
   }
 
-  /** Deletes a record, what belongs to it, and every mention of it in sets. */
+  /** Deletes a record, its dependent records, and every mention of it in sets. */
   async removeInTransaction(
     tx: WriteContext,
     declared: AnyResource,
@@ -186,8 +189,8 @@ export class EntityStore {
   }
 
   /**
-   * Deletes those of the records that exist, and what belongs to them. Returns how many of them existed. If nothing has to
-   * be checked for each record, this takes the same few statements for any number of them.
+   * Deletes those of the records that exist, and their dependent records. Returns how many existed. If nothing has to be
+   * checked for each record, this takes the same few statements for any number of them.
    */
   async removeAllIn(
     tx: WriteContext,
@@ -237,13 +240,13 @@ export class EntityStore {
     const behavior = this.#behaviors.get(resolveSubtype(resource, current))
     const prepared = await behavior.prepare?.(context, change, values as never)
     await context.write(async (tx) => {
-      // Read again: what was prepared does not depend on it, but another change may have come first.
+      // Read again, because another change may have been committed since `prepare`.
       const previous = (await get(tx, resource, id)) as AnyEntity
       await this.update(tx, resource, previous, apply(previous), prepared)
     })
   }
 
-  /** Whether no rule, set or mention of a record of this resource has to be looked at when the record is deleted. */
+  /** Whether a record of this resource can be deleted without checking rules, sets or mentions. */
   #isRemovableAtOnce(resource: AnyResource): boolean {
     const { beforeDelete, deleted } = this.#behaviors.get(resource)
     const isPlain = !resource.subtypeOf && !beforeDelete && !deleted && getRecordTable(resource).sets.length === 0
@@ -255,7 +258,7 @@ export class EntityStore {
     )
   }
 
-  /** Lets the rules of the resource refuse or complete a record; what it refers to, by then, must exist. */
+  /** Applies the rules of the resource, which refuse or complete a record. Afterwards, what it refers to must exist. */
   async #checkRecord(
     tx: WriteContext,
     resource: AnyResource,
@@ -271,7 +274,7 @@ export class EntityStore {
     await checkTargets(tx, resource, next, unchecked)
   }
 
-  /** Does to the mentions of a record what their definitions say, before the record goes. */
+  /** Handles the mentions of a record as their definitions require, before it is deleted. */
   async #releaseReference(tx: WriteContext, mention: Mention, resource: AnyResource, id: string): Promise<void> {
     const { from, name, column, field } = mention
     const onDelete = field.kind.roles ? 'clear' : (field.kind.reference?.onDelete ?? 'restrict')
@@ -300,7 +303,7 @@ export class EntityStore {
   }
 }
 
-/** A record that is not stored yet, complete, with an id. @throws StoreMisuseError if a value is not of a field */
+/** Returns a complete record with an id, which is not stored yet. @throws StoreMisuseError if a value is not of a field */
 export function newEntity<R extends AnyResource>(
   { clock }: Pick<Context, 'clock'>,
   resource: R,
@@ -396,7 +399,7 @@ function unknownTargetError({ name, field, target }: ReferenceField, missingIds:
   return unknownStatus === 404 ? errors.NOT_FOUND(cause) : errors.COULD_NOT_VALIDATE(cause)
 }
 
-// How many of the records that stand in the way of a delete are named in its refusal.
+// How many of the records that prevent a deletion its error names.
 const MAX_NAMED_RECORDS = 10
 
 /** Ids of the records whose field mentions the record `id`. */
@@ -438,7 +441,7 @@ function mentionsInside(
 
 // ---- failures --------------------------------------------------------------------------------------------------------
 
-/** Runs a statement and turns a value that is taken into the error of its field. */
+/** Runs a statement, and converts a unique violation to the error of its field. */
 async function withFieldErrors<T>(resource: AnyResource, entity: AnyEntity, statement: () => Promise<T>): Promise<T> {
   try {
     return await statement()

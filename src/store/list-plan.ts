@@ -1,4 +1,4 @@
-// What a caller asks of a list, read and brought within bounds: predicate, order, window.
+// The plan of a list: predicate, order and window, parsed and limited.
 import { ControllerError, errors } from '../errors.ts'
 import { parseQuery, parseSort } from '../filter/parse.ts'
 import type { Predicate, Query, SortKey } from '../filter/tree.ts'
@@ -7,7 +7,7 @@ const DEFAULT_LIMIT = 10
 const MAX_LIMIT = 500
 const MAX_OFFSET = 100_000
 
-/** What a caller may say about a list. */
+/** The parameters of a list, as a caller sends them. */
 export interface ListParameters {
   readonly filter?: string
   readonly sort?: string
@@ -17,18 +17,18 @@ export interface ListParameters {
   readonly roleSemantic?: 'AllOf' | 'AnyOf'
 }
 
-/** A list as it will be asked for. */
+/** The parsed parameters of a list. */
 export interface ListPlan {
   readonly predicate: Predicate | undefined
   readonly order: RequestedOrder
-  /** How many rows; `none` is all of them. */
+  /** The number of rows; `none` means all. */
   readonly limit: number | 'none'
   readonly offset: number
   readonly roleFilter: readonly string[]
   readonly roleSemantic: 'AllOf' | 'AnyOf'
 }
 
-/** What to sort by; `isParameter` where it stood beside the filter instead of in it, which decides how it is refused. */
+/** The order; `isParameter` if it was a parameter of its own and not part of the filter, which determines its errors. */
 interface RequestedOrder {
   readonly keys: readonly SortKey[]
   readonly isParameter: boolean
@@ -56,7 +56,7 @@ function readRequestedOrder({ sort }: Query, parameter: string | undefined): Req
   return { keys: withSortParameterErrors(() => parseSort(parameter)), isParameter: true }
 }
 
-/** Runs what reads a `sort` parameter; what it would call an invalid filter becomes an invalid order. */
+/** Runs the parser of a `sort` parameter, and converts its filter errors to sort errors. */
 export function withSortParameterErrors<T>(read: () => T): T {
   try {
     return read()

@@ -1,4 +1,4 @@
-// Pages of records: filter, order, window and total, by statements whose cost follows what they return.
+// Pages of records: filter, order, window and total, by statements whose cost is proportional to what they return.
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import type { Scope } from '../behavior.ts'
 import { type Context, toReader } from '../context.ts'
@@ -16,7 +16,7 @@ import { isOneOf } from './untyped.ts'
 
 type Reading = Pick<Context, 'db' | 'caller'>
 
-/** Which records of the resource the list is about, beside what the caller's filter says. */
+/** Restricts a list to some records of the resource, in addition to the caller's filter. */
 export type Restriction =
   | Scope
   | { readonly field: string; readonly equals: string | number }
@@ -35,7 +35,7 @@ export interface Page extends Window {
   readonly keys: readonly number[]
 }
 
-/** All rows of a list, and whether they may take so long to find that a thread should look for them. */
+/** All rows of a list, and whether finding them may take so long that a thread should do it. */
 export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
   readonly isCostly: boolean
 }
@@ -45,7 +45,7 @@ type Conditions = (hint: RowCountHint) => Promise<readonly Expression<SqlBool>[]
 
 const NO_CONDITIONS: Conditions = async () => []
 
-/** One page of the records of `resource` that fit the plan and the restrictions. The plan may use the symbols of `source`. */
+/** One page of the records of `resource` that match the plan and the restrictions. The plan may use the symbols of `source`. */
 export async function list(
   store: Store,
   context: Reading,
@@ -59,7 +59,7 @@ export async function list(
   return queryPage(store, context, source, plan, conditions, tables)
 }
 
-/** The ids of a list, in order, where its first page holds all of it and it is asked for by ids and nothing else. */
+/** The ids of a list, in order, if it is restricted by ids alone and its first page holds all of it. */
 export function listIds(
   { predicate, order, limit, offset, roleFilter }: ListPlan,
   [restriction, ...others]: readonly Restriction[],
@@ -84,7 +84,7 @@ export async function queryRows(
   return queryRowsOf(store, context, source, plan, conditions, tables)
 }
 
-/** The same of any table, for rows that meet the conditions, which read `tables`. */
+/** The same for any table, for rows that meet the conditions, which read `tables`. */
 export async function queryRowsOf<Row = AnyRow>(
   store: Store,
   context: Reading,
@@ -97,7 +97,7 @@ export async function queryRowsOf<Row = AnyRow>(
   return { compile: () => sql<Row>`select * ${matching} ${window}`.compile(context.db), isCostly }
 }
 
-/** One page of a table that fits the plan and the conditions, which read `tables`. */
+/** One page of a table that matches the plan and the conditions, which read `tables`. */
 export async function queryPage(
   store: Store,
   context: Reading,
@@ -108,14 +108,13 @@ export async function queryPage(
 ): Promise<Page> {
   const { matching, window, read } = await buildStatements(store, context, source, plan, conditions, tables, 'first')
   const { limit, offset } = plan
-  // The keys alone: walking an index, or sorting, with whole rows in hand costs three times as much, and most records are
-  // cached anyway.
+  // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
   const reader = toReader(context.caller)
   const page = { compile: () => sql<{ n: number }>`select n ${matching} ${window}`.compile(context.db) }
   const rows = await store.scan(page, reader)
   const keys = rows.map(({ n }) => n)
   if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
-  // Where only the table itself is asked, all of its records are found in the same way as the first ones.
+  // If only the table itself is read, all of its records are found in the same way as the first ones.
   const all =
     read.length === 1
       ? matching
@@ -158,11 +157,11 @@ async function buildStatements(
 
 const EVERYTHING: Predicate = { kind: 'constant', value: true }
 
-// In the units of filters: some milliseconds, less than which is not worth counting.
+// In the units of filters: some milliseconds. A lower cost is not worth counting.
 const MAX_UNGUARDED_COST = 50_000
 const COST_OF_ORDER = 5
 
-/** Whether the list costs much if all records of all tables that it reads have to be looked at. */
+/** Whether the list costs much if all records of all tables that it reads have to be read. */
 async function mayBeCostly(
   store: Store,
   context: Reading,

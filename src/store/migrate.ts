@@ -1,4 +1,4 @@
-// Brings a database to the newest schema, one transaction a migration, and fills a new one with the built-in records.
+// Brings a database to the newest schema, one transaction per migration, and fills a new one with the built-in records.
 import { Kysely, SqliteDialect } from 'kysely'
 import type { Clock } from '../clock.ts'
 import type { SqliteDatabase } from './dialects/sqlite/connection.ts'
@@ -10,7 +10,7 @@ const migrations = [{ name: '0001-initial', up: initial }] as const
 
 /**
  * The migrations that have not run yet, in order.
- * @throws where the database was made by a newer version than this one
+ * @throws Error if a newer version created the database
  */
 export function pendingMigrations(connection: SqliteDatabase): readonly string[] {
   const appliedNames = new Set(connection.prepare('select name from migrations').pluck().all() as string[])
@@ -24,7 +24,7 @@ export function pendingMigrations(connection: SqliteDatabase): readonly string[]
 }
 
 /**
- * Runs what has not run yet. A migration that fails is rolled back with everything it did.
+ * Runs the pending migrations. One that fails is rolled back as a whole.
  * @throws where the database was made by a newer version than this one
  */
 export async function migrate(connection: SqliteDatabase, clock: Clock): Promise<readonly string[]> {

@@ -13,8 +13,8 @@ export type PreparedQuery<P extends readonly Parameter[], Row> = (
 ) => Promise<Row[]>
 
 /**
- * Keeps the statement that `build` makes at the first call. It must use each parameter once, as a value, in the order in
- * which they are given: what differs from call to call is only what they are.
+ * Prepares the statement that `build` returns at the first call. It must use each parameter once, as a value, in the given
+ * order, because later calls only replace the values.
  */
 export function prepareQuery<const P extends readonly Parameter[], Row>(
   build: (db: Kysely<UntypedDatabase>, ...parameters: P) => Compilable<Row>,
@@ -28,7 +28,7 @@ export function prepareQuery<const P extends readonly Parameter[], Row>(
   }
 }
 
-/** The same for tables that are known where the statement is written. */
+/** The same, with the types of the tables. */
 export function prepareTypedQuery<const P extends readonly Parameter[], Row>(
   build: (db: Kysely<Database>, ...parameters: P) => Compilable<Row>,
 ): PreparedQuery<P, Row> {

@@ -1,15 +1,16 @@
-// Projections: what memory derives from commits. Each follows every commit in a stated order, or is rebuilt from rows.
+// Projections: state in memory that is derived from commits. Each follows every commit in a stated order, or is rebuilt from
+// rows.
 import type { Kysely } from 'kysely'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 
 /** State in memory that follows commits. Nothing reads it except through the interface of its class. */
 export interface Projection {
-  /** Names it in logs. */
+  /** Its name in logs. */
   readonly name: string
   /**
-   * Replaces the whole state by what the rows hold. It awaits its queries and nothing else, so that no request runs in
-   * between, and replaces the state only when it has read everything.
+   * Replaces the whole state with that of the rows. It awaits only its queries, so that no request runs in between, and
+   * replaces the state only after it has read everything.
    */
   rebuild(db: Kysely<Database>): Promise<void>
   /**
@@ -34,9 +35,9 @@ export interface ProjectionsOptions {
   readonly db: Kysely<Database>
   /** The store's own projections, which follow after all others. */
   readonly own: readonly Projection[]
-  /** Is told of a projection that threw and is rebuilt. */
+  /** Receives the error of a projection that threw and is rebuilt. */
   reportError(error: unknown): void
-  /** Stops the process. Is called if a projection cannot be rebuilt, because stale rights must not be served. */
+  /** Stops the process. Called if a projection cannot be rebuilt, because stale rights must not be served. */
   fail(error: ProjectionError): void
 }
 
@@ -56,7 +57,7 @@ export class Projections {
     return this.#ordered.map(({ name }) => name)
   }
 
-  /** What stops the process; undefined while every projection holds what the rows hold. */
+  /** The error that stops the process; undefined while every projection matches the rows. */
   get failure(): ProjectionError | undefined {
     return this.#failure
   }
@@ -72,8 +73,8 @@ export class Projections {
   }
 
   /**
-   * Lets every projection follow a commit, also if one before it throws.
-   * @returns undefined, or what settles once those that threw are rebuilt
+   * Applies a commit to every projection, also if one before it throws.
+   * @returns undefined, or a promise that settles once those that threw are rebuilt
    * @throws ProjectionError asynchronously, if one cannot be rebuilt
    */
   apply(changes: readonly Change[], tables: ReadonlySet<string>): Promise<void> | undefined {

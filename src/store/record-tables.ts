@@ -11,7 +11,7 @@ import { type Parameter, type PreparedQuery, prepareQuery } from './prepared-que
 import { subtypeConditions } from './subtypes.ts'
 import { isElementOf, type UntypedRow } from './untyped.ts'
 
-// Clients change the same few groups of columns; the bound keeps one that tries all groups from filling the memory.
+// Clients change the same few groups of columns; the bound prevents a client that tries all groups from filling the memory.
 const MAX_UPDATE_STATEMENTS = 64
 
 class RecordTable {
@@ -63,12 +63,12 @@ class RecordTable {
     return (await this.#byId(db, id))[0]
   }
 
-  /** Those of the ids that there are, in no order. */
+  /** The rows of those ids that exist, in no particular order. */
   findByIds(db: Kysely<Database>, ids: readonly string[]): Promise<AnyRow[]> {
     return this.#byIds(db, JSON.stringify(ids))
   }
 
-  /** Those of the keys (`n`) that there are, in no order. */
+  /** The rows of those keys (`n`) that exist, in no particular order. */
   findByKeys(db: Kysely<Database>, keys: readonly number[]): Promise<AnyRow[]> {
     return this.#byKeys(db, JSON.stringify(keys))
   }
@@ -109,7 +109,7 @@ class RecordTable {
     await this.#remove(db, n)
   }
 
-  /** Brings the table of a set from the old members of a record to the new ones. */
+  /** Updates the table of a set from the old members of a record to the new ones. */
   async writeMembers(
     db: Kysely<Database>,
     set: SetTableInfo,

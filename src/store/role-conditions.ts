@@ -1,4 +1,4 @@
-// Conditions over role attributes: who a role filter, or a side of a policy, is about.
+// Conditions over role attributes: the records that a role filter, or a side of a policy, selects.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { toSetTableName } from '../model/columns.ts'
@@ -11,7 +11,7 @@ import { isOneOf, untyped } from './untyped.ts'
 
 type Reading = Pick<Context, 'db'>
 
-/** What `roleFilter` asks for. Here `#all` is an attribute like any other. */
+/** The condition of a `roleFilter`, in which `#all` is an attribute like any other. */
 export function parseRoleFilter({ roleFilter, roleSemantic }: ListPlan): RoleSelector {
   const named = (prefix: string) => roleFilter.filter((role) => role.startsWith(prefix)).map((role) => role.slice(1))
   return { semantic: roleSemantic, isAll: false, ids: new Set(named('@')), attributes: new Set(named('#')) }
@@ -38,7 +38,10 @@ export async function selectorsCondition(
   return alternatives.length === 0 ? sql<SqlBool>`1 = 0` : anyOf(alternatives)
 }
 
-/** Any of the conditions, as a tree: a database counts a chain of a thousand terms as a thousand levels, and refuses it. */
+/**
+ * Any of the conditions, as a tree, because a database counts a chain of a thousand terms as a thousand levels, and rejects
+ * it.
+ */
 function anyOf(conditions: readonly Expression<SqlBool>[]): Expression<SqlBool> {
   const [only] = conditions
   if (conditions.length === 1 && only) return only
@@ -46,7 +49,7 @@ function anyOf(conditions: readonly Expression<SqlBool>[]): Expression<SqlBool> 
   return sql<SqlBool>`(${anyOf(conditions.slice(0, middle))} or ${anyOf(conditions.slice(middle))})`
 }
 
-// From so many attributes on, records are counted by how many of them they have, instead of asked for each.
+// From this number of attributes on, a record is matched by how many of them it has, instead of by one test for each.
 const MANY_ATTRIBUTES = 8
 
 async function attributesCondition(
@@ -76,13 +79,13 @@ async function attributesCondition(
   return sql<SqlBool>`(${sql.join(all, sql` and `)})`
 }
 
-/** Which of the records that meet a condition: the first ones in an order, or all of them, as for counting. */
+/** Which of the matching records a statement needs: the first ones in an order, or all of them, as for a count. */
 export type RowCountHint = 'first' | 'all'
 
 /**
- * Whether so few records pass a test of a set that it is cheaper to start from the set's table than to walk the records
- * in order and ask of each. Measured: for the first ones up to 2.4 times the square root of all records have it; for all
- * of them up to a half, where among 100,000 records a thousand are counted in 0.4 ms instead of 21.
+ * Whether so few records pass a test of a set that it is cheaper to start from the set's table than to walk the records in
+ * order and test each. Measured: for the first ones up to 2.4 times the square root of all records have it; for all of them up
+ * to a half, where among 100,000 records a thousand are counted in 0.4 ms instead of 21.
  */
 export async function isSelective(
   store: Store,

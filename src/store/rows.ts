@@ -1,4 +1,4 @@
-// Between records as the code sees them and rows as tables hold them.
+// Converts between records, as the code sees them, and rows of tables.
 import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import type { AnyField } from '../schema/fields.ts'
@@ -18,8 +18,8 @@ export function toRow({ plural }: AnyResource, entity: AnyEntity): UntypedRow {
 }
 
 /**
- * The columns whose values are others than before, and the time, which may be the same. Unchanged values are the very same
- * object and cost nothing.
+ * The columns whose values have changed, and the time, which may be the same. Unchanged values are the same object, which
+ * costs nothing to compare.
  */
 export function toChangedColumns({ plural }: AnyResource, previous: AnyEntity, next: AnyEntity): UntypedRow {
   const row: UntypedRow = { updatedAt: next.updatedAt as number }

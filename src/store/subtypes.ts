@@ -1,11 +1,11 @@
-// Resources whose records are records of another resource too: one table, told apart by a mark.
+// Resources whose records are records of another resource, too: one table, with a discriminator.
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely'
 import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource } from '../resources/define.ts'
 import type { Database } from './database.ts'
 import { untyped } from './untyped.ts'
 
-/** What holds of the rows of a resource, and of no others in its table. */
+/** The conditions that only the rows of a resource meet in its table. */
 export function subtypeConditions({ table, subtypeOf }: AnyResource): Expression<SqlBool>[] {
   return subtypeOf ? [sql<SqlBool>`${sql.ref(`${table}.${subtypeOf.discriminator}`)} = 1`] : []
 }

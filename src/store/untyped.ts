@@ -1,4 +1,4 @@
-// Kysely without table types, for code that works on whichever resource it is given.
+// Kysely without table types, for code that works on any resource.
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely'
 import type { Database } from './database.ts'
 import { getSqlDialect } from './dialects/sql-dialect.ts'
@@ -20,7 +20,7 @@ export function isOneOf(
   return getSqlDialect(db).isOneOf(sql.ref(column), values)
 }
 
-/** The same of the elements of a JSON array, for statements that are kept: the array is one parameter. */
+/** The same for the elements of a JSON array, for prepared queries: the array is one parameter. */
 export function isElementOf<DB>(db: Kysely<DB>, column: string, json: string): Expression<SqlBool> {
   return getSqlDialect(db as unknown as Kysely<Database>).isElementOf(sql.ref(column), json)
 }

@@ -1,4 +1,4 @@
-// Lists of distinct values, such as the role attributes that are in use: what they cost follows what they return.
+// Lists of distinct values, such as the role attributes that are in use. Their cost is proportional to what they return.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { type Context, toReader } from '../context.ts'
@@ -14,7 +14,7 @@ import type { Store } from './store.ts'
 
 const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', member: 'id', isNullable: false }
 
-/** Values as filters see them: `id` is the value itself, and there is nothing else to ask about. */
+/** Values as filters see them: `id` is the value itself, and the only symbol. */
 export const valueSource: FilterSource = toFilterSource({
   table: 'found',
   symbols: new Map([[ID.name, ID]]),
@@ -25,7 +25,7 @@ export interface ValuePage extends Window {
   readonly values: readonly string[]
 }
 
-// How many values are taken at a time: the loop gets a turn in between.
+// How many values are read at a time; the event loop gets a turn in between.
 const BATCH = 1_000
 
 /**
@@ -60,7 +60,7 @@ export async function listValues(
   let start: string | undefined
   for (;;) {
     const batchSize = limit === 'none' ? BATCH : Math.min(limit - values.length, BATCH)
-    // What was found last is found again, and left out.
+    // The last value of the previous batch is found again, and skipped.
     const skip = start === undefined ? offset : 1
     const query = sql<{ value: string }>`select value from ${matching(start)} limit ${batchSize} offset ${skip}`
     const rows = await store.scan({ compile: () => query.compile(db) }, reader)
@@ -75,7 +75,7 @@ export async function listValues(
   return { values, total, limit, offset }
 }
 
-/** The one value that can pass, where the predicate asks for just that. */
+/** The only value that can pass, if the predicate is an equality. */
 function findExactValue(predicate: Predicate | undefined): string | undefined {
   const isEquality = predicate?.kind === 'compare' && predicate.operator === '=' && predicate.left.kind === 'symbol'
   return isEquality && predicate.right.kind === 'string' ? predicate.right.value : undefined

@@ -17,14 +17,14 @@ let network: SmallNetwork
 let count = 0
 const env = cleanEnvironment()
 
-/** What the tests say of routers and hosts; nobody knows anything else. */
-const known = {
+/** The live state that the tests set; all other state is unknown. */
+const liveFacts = {
   routers: new Map<string, 'online' | 'offline'>(),
   terminators: new Map<string, 'passing' | 'failing'>(),
 }
 const live: LiveState = {
-  network: { ...disconnectedNetwork, getPresence: (id) => known.routers.get(id) ?? 'unknown' },
-  terminators: { healthOf: (id) => known.terminators.get(id) ?? 'unknown' },
+  network: { ...disconnectedNetwork, getPresence: (id) => liveFacts.routers.get(id) ?? 'unknown' },
+  terminators: { healthOf: (id) => liveFacts.terminators.get(id) ?? 'unknown' },
 }
 
 beforeAll(async () => {
@@ -60,7 +60,7 @@ async function linked(): Promise<Linked> {
   const service = await network.service(`web-${tag}`, [`web-${tag}`, 'internal'])
   const router = await network.router(`router-${tag}`, [`north-${tag}`])
   await enroll(router)
-  known.routers.set(router, 'online')
+  liveFacts.routers.set(router, 'online')
   const servicePolicy = await network.servicePolicy('Dial', [`#staff-${tag}`], [`#web-${tag}`])
   const edgeRouterPolicy = await network.edgeRouterPolicy([`#staff-${tag}`], [`#north-${tag}`])
   const serviceEdgeRouterPolicy = await network.serviceEdgeRouterPolicy([`#web-${tag}`], [`#north-${tag}`])
@@ -70,7 +70,7 @@ async function linked(): Promise<Linked> {
     binding: 'transport',
     address: 'tcp:localhost:8080',
   })
-  known.terminators.set(terminator, 'passing')
+  liveFacts.terminators.set(terminator, 'passing')
   return { identity, service, router, servicePolicy, edgeRouterPolicy, serviceEdgeRouterPolicy, terminator, tag }
 }
 
@@ -243,8 +243,8 @@ const mendable: readonly Break[] = [
     along: ['common-router'],
     message: /^no policy leads from laptop-/,
     break: ({ edgeRouterPolicy, tag }) =>
-      patch(`/edge-router-policies/${edgeRouterPolicy}`, { identityRoles: [`#nobody-${tag}`] }),
-    miss: ({ tag }) => ({ lacking: [{ record: `laptop-${tag}`, attributes: [`nobody-${tag}`] }] }),
+      patch(`/edge-router-policies/${edgeRouterPolicy}`, { identityRoles: [`#unused-${tag}`] }),
+    miss: ({ tag }) => ({ lacking: [{ record: `laptop-${tag}`, attributes: [`unused-${tag}`] }] }),
   },
   {
     what: 'its edge router policy leads to no router',
@@ -286,7 +286,7 @@ const mendable: readonly Break[] = [
     break: async ({ serviceEdgeRouterPolicy, tag }) => {
       const other = await network.router(`other-${tag}`, [`south-${tag}`])
       await enroll(other)
-      known.routers.set(other, 'online')
+      liveFacts.routers.set(other, 'online')
       await patch(`/service-edge-router-policies/${serviceEdgeRouterPolicy}`, { edgeRouterRoles: [`#south-${tag}`] })
     },
   },
@@ -359,10 +359,10 @@ const unmendable: readonly Break[] = [
     link: 'common-router',
     along: ['terminator'],
     message: /\(offline\)$/,
-    break: async ({ router }) => known.routers.set(router, 'offline'),
+    break: async ({ router }) => liveFacts.routers.set(router, 'offline'),
   },
   {
-    what: 'nobody hosts the service',
+    what: 'the service has no host',
     link: 'terminator',
     message: /^web-n\d+ has no terminator$/,
     break: ({ terminator }) => network.change('DELETE', `/terminators/${terminator}`),
@@ -384,7 +384,7 @@ describe('a link that no single command repairs', () => {
   )
 })
 
-describe('what nobody can tell', () => {
+describe('unknown live state', () => {
   it('is unknown of a machine that has reported nothing, and passes for nothing else', async () => {
     const id = await network.make('posture-checks', { name: `mute ${pair.tag}`, typeId: 'DOMAIN', domains: ['a.b'] })
     await patch(`/service-policies/${pair.servicePolicy}`, { postureCheckRoles: [`@${id}`] })
@@ -398,8 +398,8 @@ describe('what nobody can tell', () => {
     })
   })
 
-  it('is unknown of routers, and of the hosts behind them, while nobody watches them', async () => {
-    known.routers.delete(pair.router)
+  it('covers routers, and the hosts behind them, while no control channel watches them', async () => {
+    liveFacts.routers.delete(pair.router)
 
     const advice = await adviceOn(pair)
 
@@ -427,7 +427,7 @@ describe('the nearest miss', () => {
     })
   })
 
-  it('is named, but not mended by half, where both sides lack something', async () => {
+  it('is named, without a remedy, if both sides lack something', async () => {
     const { tag } = pair
     await network.change('DELETE', `/service-policies/${pair.servicePolicy}`)
     const policies = (await network.get('/service-policies?limit=500')) as { id: string }[]

@@ -192,7 +192,7 @@ describe('a session stays when', () => {
       },
     ],
     [
-      'somebody else loses the same right',
+      'another identity loses the same right',
       async () => {
         const other = await network.person(`other ${tag}`, [`staff-${tag}`])
         await network.change('PATCH', `/identities/${other.id}`, { roleAttributes: [] })

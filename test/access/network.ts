@@ -28,13 +28,13 @@ export interface SmallNetwork extends Management {
   sessionIds(): Promise<string[]>
 }
 
-let made = 0
+let sequence = 0
 
 export async function smallNetwork(world: TestController): Promise<SmallNetwork> {
   const management = await managementOf(world)
   const { make, get } = management
   const policy = (kind: string, body: object, more: object) =>
-    make(kind, { name: `${kind} ${++made}`, semantic: 'AnyOf', ...body, ...more })
+    make(kind, { name: `${kind} ${++sequence}`, semantic: 'AnyOf', ...body, ...more })
   const ask: SmallNetwork['ask'] = ({ token }, method, path, body) =>
     world.send({ method, path: CLIENT + path, token, ...(body === undefined ? {} : { body }) })
   const network: SmallNetwork = {

@@ -5,7 +5,7 @@ import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
 let world: TestController
 let network: SmallNetwork
-let made = 0
+let sequence = 0
 
 beforeAll(async () => {
   world = await testController()
@@ -15,7 +15,7 @@ afterAll(() => world.close())
 
 /** A service that a new person may dial by policies with these checks, one policy each. */
 async function guarded(...checks: readonly (readonly string[])[]) {
-  const tag = `posture-${++made}`
+  const tag = `posture-${++sequence}`
   const service = await network.service(tag, [tag])
   const who = await network.person(tag, [tag])
   const policies: string[] = []
@@ -26,26 +26,31 @@ async function guarded(...checks: readonly (readonly string[])[]) {
 }
 
 /** The sets that a client sees, in its list and in the record alike. */
-async function seen(who: Person, service: string): Promise<Record<string, unknown>[]> {
+async function readQuerySets(who: Person, service: string): Promise<Record<string, unknown>[]> {
   const one = (await network.ask(who, 'GET', `/services/${service}`)).body.data
   const list = (await network.ask(who, 'GET', '/services')).body.data
   expect(list).toEqual([one])
   return one.postureQueries
 }
 
-const domain = () => network.make('posture-checks', { name: `domain ${++made}`, typeId: 'DOMAIN', domains: ['a.b'] })
+const domain = () =>
+  network.make('posture-checks', { name: `domain ${++sequence}`, typeId: 'DOMAIN', domains: ['a.b'] })
 
 describe('the posture queries of a service', () => {
   it('are none, and pass, where no policy of the identity has a check', async () => {
     const { who, service } = await guarded([])
 
-    expect(await seen(who, service)).toMatchObject([{ policyType: 'Dial', isPassing: true, postureQueries: [] }])
+    expect(await readQuerySets(who, service)).toMatchObject([
+      { policyType: 'Dial', isPassing: true, postureQueries: [] },
+    ])
   })
 
   it('are none, and pass, where roles match no check', async () => {
     const { who, service } = await guarded(['#no-such-check'])
 
-    expect(await seen(who, service)).toMatchObject([{ policyType: 'Dial', isPassing: true, postureQueries: [] }])
+    expect(await readQuerySets(who, service)).toMatchObject([
+      { policyType: 'Dial', isPassing: true, postureQueries: [] },
+    ])
   })
 
   it('do not pass as long as the machine has reported nothing', async () => {
@@ -53,7 +58,7 @@ describe('the posture queries of a service', () => {
     const { who, service, policies } = await guarded([`@${check}`])
 
     const { id, createdAt, updatedAt, tags } = await network.get(`/posture-checks/${check}`)
-    expect(await seen(who, service)).toEqual([
+    expect(await readQuerySets(who, service)).toEqual([
       {
         policyId: policies[0],
         policyType: 'Dial',
@@ -80,7 +85,7 @@ describe('the posture queries of a service', () => {
     const check = await domain()
     const { who, service, policies } = await guarded([`@${check}`], [])
 
-    const sets = await seen(who, service)
+    const sets = await readQuerySets(who, service)
 
     const byPolicy = new Map(sets.map((set) => [set.policyId, set]))
     expect(byPolicy.get(policies[0])).toMatchObject({ isPassing: false, postureQueries: [{ id: check }] })
@@ -90,23 +95,23 @@ describe('the posture queries of a service', () => {
 
   it('pass one by one, and a policy only when all of its own do', async () => {
     const one = await domain()
-    const body = { name: `addresses ${++made}`, typeId: 'MAC', macAddresses: ['00:11:22:33:44:55'] }
+    const body = { name: `addresses ${++sequence}`, typeId: 'MAC', macAddresses: ['00:11:22:33:44:55'] }
     const other = await network.make('posture-checks', body)
     const { who, service } = await guarded([`@${one}`, `@${other}`])
     await network.report(who, { typeId: 'DOMAIN', domain: 'a.b' })
 
-    const half = await seen(who, service)
+    const half = await readQuerySets(who, service)
     await network.report(who, { typeId: 'MAC', macAddresses: ['001122334455'] })
-    const whole = await seen(who, service)
+    const whole = await readQuerySets(who, service)
 
-    const shown = (set: Record<string, unknown> = {}) =>
+    const readView = (set: Record<string, unknown> = {}) =>
       Object.fromEntries((set.postureQueries as { id: string; isPassing: boolean }[]).map((q) => [q.id, q.isPassing]))
-    expect([half[0]?.isPassing, shown(half[0])]).toEqual([false, { [one]: true, [other]: false }])
-    expect([whole[0]?.isPassing, shown(whole[0])]).toEqual([true, { [one]: true, [other]: true }])
+    expect([half[0]?.isPassing, readView(half[0])]).toEqual([false, { [one]: true, [other]: false }])
+    expect([whole[0]?.isPassing, readView(whole[0])]).toEqual([true, { [one]: true, [other]: true }])
   })
 
   it('say which programs are looked for, and how long a proof stays good', async () => {
-    const name = () => `looked for ${++made}`
+    const name = () => `looked for ${++sequence}`
     const program = { osType: 'Linux', path: '/bin/a', hashes: ['ab'] }
     const one = await network.make('posture-checks', { name: name(), typeId: 'PROCESS', process: program })
     const body = { name: name(), typeId: 'PROCESS_MULTI', semantic: 'AnyOf', processes: [program] }
@@ -114,7 +119,7 @@ describe('the posture queries of a service', () => {
     const mfa = await network.make('posture-checks', { name: name(), typeId: 'MFA', timeoutSeconds: 60 })
     const { who, service } = await guarded([`@${one}`, `@${several}`, `@${mfa}`])
 
-    const [set] = await seen(who, service)
+    const [set] = await readQuerySets(who, service)
 
     const process = { osType: 'Linux', path: '/bin/a' }
     const queries = set?.postureQueries as Record<string, unknown>[]

@@ -1,4 +1,4 @@
-// Who, what, what if, and the advice record: questions of administrators, answered by the evaluator that enforces.
+// Who, what, impact and the advice record: questions of administrators, for the evaluator that also enforces.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
@@ -249,8 +249,8 @@ describe('the command line', () => {
     expect(code).toBe(3)
   })
 
-  it('ends with 5 for names that nobody has', async () => {
-    expect((await run('policy', 'advise', 'nobody', 'web')).code).toBe(5)
+  it('ends with 5 for unknown names', async () => {
+    expect((await run('policy', 'advise', 'unknown', 'web')).code).toBe(5)
     expect((await run('policy', 'impact', 'service-policy', 'nothing')).code).toBe(5)
   })
 

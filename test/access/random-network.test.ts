@@ -70,14 +70,14 @@ interface PlainPolicy {
 
 function isMatched(semantic: string, roles: readonly string[], { id, attributes }: Plain): boolean {
   for (const role of roles) if (role === '#all' || role === `@${id}`) return true
-  let wanted = 0
-  let held = 0
+  let roleCount = 0
+  let matchCount = 0
   for (const role of roles) {
     if (!role.startsWith('#')) continue
-    wanted += 1
-    for (const attribute of attributes) if (role === `#${attribute}`) held += 1
+    roleCount += 1
+    for (const attribute of attributes) if (role === `#${attribute}`) matchCount += 1
   }
-  return semantic === 'AllOf' ? wanted > 0 && held === wanted : held > 0
+  return semantic === 'AllOf' ? roleCount > 0 && matchCount === roleCount : matchCount > 0
 }
 
 type PlainPolicies = Readonly<Record<'service' | 'router' | 'serviceRouter', readonly PlainPolicy[]>>
@@ -285,7 +285,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   let admin: string
   /** Ids of what there is, by kind. */
   const ids: Record<string, string[]> = {}
-  let made = 0
+  let sequence = 0
   /** How many records were made, by kind. */
   const tally: Record<string, number> = {}
 
@@ -358,11 +358,11 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     const present = ids[resource.plural] ?? []
     ids[resource.plural] = present
     if (present.length < most && !chance.oneIn(3)) {
-      const name = `${resource.name} ${++made}`
+      const name = `${resource.name} ${++sequence}`
       const typeId = chance.pick(Object.keys(checkDetails))
       const ofCheck = resource === postureChecks ? { typeId, details: checkDetails[typeId]?.() } : {}
-      const wanted = { name, ...always[resource.plural], ...ofCheck, ...values() }
-      await world.controller.entities.create(world.system, resource, wanted as never).then(
+      const allValues = { name, ...always[resource.plural], ...ofCheck, ...values() }
+      await world.controller.entities.create(world.system, resource, allValues as never).then(
         ({ id }: { id: string }) => {
           present.push(id)
           checkTypes.set(id, typeId)
@@ -525,7 +525,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
 
   it('says after every change what the rows say, keeps what it would build anew, and ends just the lost sessions', async () => {
     // What the changes did: without rights that come and go, nothing would be shown.
-    const seen = { gained: 0, lost: 0, kept: 0, revokedSessions: 0, lostByReport: 0, lostByTime: 0 }
+    const effects = { gained: 0, lost: 0, kept: 0, revokedSessions: 0, lostByReport: 0, lostByTime: 0 }
     for (let round = 0; round < ROUNDS; round++) {
       await signInAll(await readPlain())
       const before = await readPlain()
@@ -558,15 +558,15 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       if (changes === 1) expect(live).toEqual(rightful)
       else expect(rightful).toEqual(expect.arrayContaining(live))
       const [had, has] = [before.listRights(), plain.listRights()]
-      seen.gained += has.filter((right) => !had.includes(right)).length
-      seen.lost += had.filter((right) => !has.includes(right)).length
-      seen.kept += had.filter((right) => has.includes(right)).length
-      seen.revokedSessions += open.length - live.length
-      if (event === 'report') seen.lostByReport += open.length - live.length
-      if (event === 'tick') seen.lostByTime += open.length - live.length
+      effects.gained += has.filter((right) => !had.includes(right)).length
+      effects.lost += had.filter((right) => !has.includes(right)).length
+      effects.kept += had.filter((right) => has.includes(right)).length
+      effects.revokedSessions += open.length - live.length
+      if (event === 'report') effects.lostByReport += open.length - live.length
+      if (event === 'tick') effects.lostByTime += open.length - live.length
     }
     for (const [what, least] of Object.entries(FLOORS)) {
-      expect(seen[what as keyof typeof seen], what).toBeGreaterThanOrEqual(least)
+      expect(effects[what as keyof typeof effects], what).toBeGreaterThanOrEqual(least)
     }
   }, 120_000)
 
@@ -594,7 +594,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
         const what = (await get(`${MANAGEMENT}/controller/policy/what/${identityId}?limit=500`)) as ListedService[]
         for (const { id: serviceId } of plain.services) {
           const who = whoByService.get(serviceId) ?? []
-          const shown = listed.find(({ id }) => id === serviceId)
+          const readView = listed.find(({ id }) => id === serviceId)
           for (const type of TYPES) {
             const isGranted = plain.isGranted(identityId, serviceId, type)
             const isAllowed = plain.isAllowed(apiSession, serviceId, type)
@@ -607,8 +607,8 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
               expect(entry?.permissions.includes(type) ?? false, label).toBe(isGranted)
               expect(entry?.allowed?.includes(type) ?? false, label).toBe(isAllowed)
             }
-            expect(shown?.permissions.includes(type) ?? false, label).toBe(isGranted)
-            const sets = (shown?.postureQueries ?? []).filter(({ policyType }) => policyType === type)
+            expect(readView?.permissions.includes(type) ?? false, label).toBe(isGranted)
+            const sets = (readView?.postureQueries ?? []).filter(({ policyType }) => policyType === type)
             expect(
               sets.some(({ isPassing }) => isPassing),
               label,
@@ -633,11 +633,11 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     expect(tally['posture-checks']).toBeGreaterThan(2)
   }, 120_000)
 
-  it('is the same after a question about changes that nobody made', async () => {
+  it('is the same after a question about hypothetical changes', async () => {
     const plain = await readPlain()
     const { access } = world.controller
     const before = answersOf(access, plain)
-    const gone = [
+    const deletions = [
       ...plain.services.map((service) => ({
         resource: 'services',
         id: service.id,
@@ -655,9 +655,9 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       ...(after ? { after: after as Record<string, unknown> } : {}),
     }))
 
-    access.withHypothetical(gone, () => {})
+    access.withHypothetical(deletions, () => {})
     expect(() =>
-      access.withHypothetical(gone, () => {
+      access.withHypothetical(deletions, () => {
         throw new Error('on purpose')
       }),
     ).toThrow('on purpose')

@@ -114,20 +114,20 @@ describe('making a session', () => {
     ['that does not exist', () => 'nope'],
     ['that no policy grants', () => hidden],
     ['that is not named', () => undefined],
-  ])('answers 404 alike for a service %s', async (_which, serviceId) => {
+  ])('responds alike with 404 for a service %s', async (_which, serviceId) => {
     const response = await network.ask(laptop, 'POST', '/sessions', { serviceId: serviceId(), type: 'Dial' })
 
     expect(refusal(response)).toEqual([404, 'NOT_FOUND'])
   })
 
-  it('answers 400 for a service that is seen, but for the other type', async () => {
+  it('responds with 400 for a visible service that is granted for the other type only', async () => {
     const response = await network.dial(laptop, web, 'Bind')
 
     expect(refusal(response)).toEqual([400, 'COULD_NOT_VALIDATE'])
     expect(response.body.error.cause).toMatchObject({ field: 'ServiceId', value: web })
   })
 
-  it('answers 400 to an administrator, who sees every service, for one that no policy grants', async () => {
+  it('responds with 400 to an administrator, who sees every service, for one that no policy grants', async () => {
     const admin = await network.person('administering', [], true)
 
     const response = await network.dial(admin, hidden)
@@ -135,13 +135,13 @@ describe('making a session', () => {
     expect(refusal(response)).toEqual([400, 'COULD_NOT_VALIDATE'])
   })
 
-  it('answers 404 to an administrator for a service that does not exist', async () => {
+  it('responds with 404 to an administrator for a service that does not exist', async () => {
     const admin = await network.person('administering too', [], true)
 
     expect(refusal(await network.dial(admin, 'nope'))).toEqual([404, 'NOT_FOUND'])
   })
 
-  it('answers 409 where a posture check of every granting policy does not pass, and says which', async () => {
+  it('responds with 409 if a posture check of every granting policy does not pass, and names the checks', async () => {
     const service = await network.service('guarded', ['guarded'])
     const check = await network.make('posture-checks', { name: 'domain', typeId: 'DOMAIN', domains: ['example.com'] })
     const policy = await network.servicePolicy('Dial', ['#staff'], ['#guarded'], { postureCheckRoles: [`@${check}`] })
@@ -161,7 +161,7 @@ describe('making a session', () => {
     expect((await network.dial(laptop, service)).status).toBe(201)
   })
 
-  it('answers 400 without a router in common', async () => {
+  it('responds with 400 without a common router', async () => {
     const lonely = await testController()
     const alone = await smallNetwork(lonely)
     const someone = await alone.person('someone', ['staff'])
@@ -180,19 +180,19 @@ describe('making a session', () => {
 
   it('refuses the type Invalid after everything else', async () => {
     const unseen = await network.dial(laptop, hidden, 'Invalid')
-    const seen = await network.dial(laptop, web, 'Invalid')
+    const response = await network.dial(laptop, web, 'Invalid')
 
     expect(unseen.status).toBe(404)
-    expect(seen.status).toBe(400)
-    expect(seen.body.error.cause.field).toBe('type')
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause.field).toBe('type')
   })
 
   it.each([
     ['a type that does not exist', { serviceId: 'any', type: 'Fly' }],
-    ['a type that is no text', { serviceId: 'any', type: 7 }],
-    ['a service that is no text', { serviceId: ['any'] }],
+    ['a type that is not text', { serviceId: 'any', type: 7 }],
+    ['a service that is not text', { serviceId: ['any'] }],
     ['tags that are nested', { serviceId: 'any', tags: { a: {} } }],
-    ['a body that is no object', []],
+    ['a body that is not an object', []],
   ])('refuses %s', async (_what, body) => {
     expect((await network.ask(laptop, 'POST', '/sessions', body)).status).toBe(400)
   })
@@ -202,10 +202,10 @@ describe('looking at sessions', () => {
   it('shows the policies that grant it', async () => {
     const { body } = await network.dial(laptop, web)
 
-    const shown = await network.ask(laptop, 'GET', `/sessions/${body.data.id}`)
+    const view = await network.ask(laptop, 'GET', `/sessions/${body.data.id}`)
 
-    expect(shown.body.data.servicePolicies).toMatchObject([{ entity: 'service-policies' }])
-    expect(shown.body.data.token).toBe(body.data.token)
+    expect(view.body.data.servicePolicies).toMatchObject([{ entity: 'service-policies' }])
+    expect(view.body.data.token).toBe(body.data.token)
   })
 
   it('lists an identity its own, of all its sign-ins, and an administrator all', async () => {
@@ -236,14 +236,14 @@ describe('looking at sessions', () => {
 
   it('finds sessions by service, identity, type and sign-in, and never by token', async () => {
     const { data } = (await network.dial(laptop, web)).body
-    const found = async (filter: string) =>
+    const findMatches = async (filter: string) =>
       (await network.call('GET', `/sessions?filter=${encodeURIComponent(filter)}`)).body.data?.map(
         ({ id }: { id: string }) => id,
       )
 
-    expect(await found(`service = "${web}" and identity = "${laptop.id}" and type = "Dial"`)).toEqual([data.id])
-    expect(await found(`apiSession = "${data.apiSessionId}"`)).toContain(data.id)
-    expect(await found(`token = "${data.token}"`)).toBeUndefined()
+    expect(await findMatches(`service = "${web}" and identity = "${laptop.id}" and type = "Dial"`)).toEqual([data.id])
+    expect(await findMatches(`apiSession = "${data.apiSessionId}"`)).toContain(data.id)
+    expect(await findMatches(`token = "${data.token}"`)).toBeUndefined()
   })
 
   it('shows an empty route path while no router carries it, and 404 for no session', async () => {
@@ -255,7 +255,7 @@ describe('looking at sessions', () => {
 
   it('lets its token ask for the routers of its service, and of no other', async () => {
     const { token } = (await network.dial(laptop, web)).body.data
-    const asked = (path: string, sent: string) =>
+    const ask = (path: string, sent: string) =>
       world.send({
         method: 'GET',
         path: `/edge/client/v1${path}`,
@@ -263,8 +263,8 @@ describe('looking at sessions', () => {
         headers: { 'session-token': sent },
       })
 
-    expect((await asked(`/services/${web}/edge-routers`, token)).body.data.edgeRouters).toHaveLength(1)
-    expect((await asked(`/services/${web}/edge-routers`, 'made up')).status).toBe(401)
+    expect((await ask(`/services/${web}/edge-routers`, token)).body.data.edgeRouters).toHaveLength(1)
+    expect((await ask(`/services/${web}/edge-routers`, 'made up')).status).toBe(401)
   })
 })
 

@@ -57,7 +57,7 @@ describe('the audit', () => {
     expect(records).toEqual([{ ...event, ...actor, operation: 'refuse', resource: 'authenticators', entityId }])
   })
 
-  it('knows of attempts with usernames that nobody has, without writing down what was typed', async () => {
+  it('contains attempts with unknown usernames, without the text that was typed', async () => {
     const records = await recorded(() => people.signIn({ username: 'my-password-by-mistake', password: 'whatever' }))
 
     expect(records).toMatchObject([{ operation: 'refuse', resource: 'authenticators', entityId: '' }])
@@ -76,11 +76,11 @@ describe('the audit', () => {
       { operation: 'refuse', method: 'cert', reason: 'NO_CERTIFICATE', count: 1 },
       { operation: 'refuse', method: 'password', reason: 'WRONG_PASSWORD', count: 1, entityId: person.authenticatorId },
     ])
-    const found = await people.manage(
+    const matches = await people.manage(
       'GET',
       `/controller/audit?filter=${encodeURIComponent('reason = "NO_CERTIFICATE"')}`,
     )
-    expect(found).toHaveLength(1)
+    expect(matches).toHaveLength(1)
   })
 
   it('shows a lockout as what the last failure did to the identity', async () => {
@@ -99,8 +99,8 @@ describe('the audit', () => {
 
   it('knows who ended the session of another, and does not care for signing out', async () => {
     const [left, ended] = [await world.signIn(), await world.signIn()]
-    const shown = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token: ended.token })
-    const { id } = shown.body.data
+    const view = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token: ended.token })
+    const { id } = view.body.data
 
     const records = await recorded(async () => {
       await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token: left.token })

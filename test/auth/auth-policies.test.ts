@@ -13,8 +13,8 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
-const body = (changed: object = {}) => ({ name: `policy number ${++made}`, ...permissivePolicy, ...changed })
+let sequence = 0
+const body = (changed: object = {}) => ({ name: `policy number ${++sequence}`, ...permissivePolicy, ...changed })
 const primary = (updb: object) => ({
   ...permissivePolicy.primary,
   updb: { ...permissivePolicy.primary.updb, ...updb },
@@ -49,7 +49,7 @@ describe('the built-in policy', () => {
   })
 })
 
-it('the built-in policy stays for the identities to come, when nobody has it', async () => {
+it('the built-in policy stays for future identities if no identity has it', async () => {
   const world = await testController()
   const theirs = await People.in(world)
   const authPolicyId = await theirs.policy({})
@@ -146,7 +146,7 @@ describe('a policy', () => {
     expect([response.status, response.body.error.code]).toEqual([404, 'NOT_FOUND'])
   })
 
-  it('can be deleted when nobody has it any more', async () => {
+  it('can be deleted once no identity has it', async () => {
     const authPolicyId = await people.policy({})
     const id = await people.identity({ authPolicyId })
     const inUse = await people.ask('DELETE', `/auth-policies/${authPolicyId}`)

@@ -65,9 +65,9 @@ describe('an administrator', () => {
     const { certificate, chain, key } = await looseCertificate()
     const body = { identityId: id, method: 'cert', certPem: toCertificatePem(certificate) }
 
-    const made = await people.manage('POST', '/authenticators', body)
+    const creation = await people.manage('POST', '/authenticators', body)
 
-    expect(await people.manage('GET', `/authenticators/${made.id}`)).toMatchObject({
+    expect(await people.manage('GET', `/authenticators/${creation.id}`)).toMatchObject({
       fingerprint: computeFingerprint(certificate),
       certPem: toCertificatePem(certificate),
       isIssuedByNetwork: false,
@@ -80,15 +80,15 @@ describe('an administrator', () => {
   const bodies: Readonly<Record<string, [body: () => Promise<object>, status: number, code: string, field?: string]>> =
     {
       'of another method': [async () => ({ method: 'magic' }), 400, 'COULD_NOT_VALIDATE', 'method'],
-      'for nobody': [
-        async () => ({ identityId: 'nobody', method: 'updb', username: 'somebody', password: PASSWORD }),
+      'for an unknown identity': [
+        async () => ({ identityId: 'unknown', method: 'updb', username: 'jane.doe', password: PASSWORD }),
         400,
         'COULD_NOT_VALIDATE',
         'identityId',
       ],
       'without username': [async () => ({ method: 'updb', password: PASSWORD }), 400, 'COULD_NOT_VALIDATE', 'username'],
       'without password': [
-        async () => ({ method: 'updb', username: 'somebody' }),
+        async () => ({ method: 'updb', username: 'jane.doe' }),
         400,
         'COULD_NOT_VALIDATE',
         'password',
@@ -100,7 +100,7 @@ describe('an administrator', () => {
         'username',
       ],
       'with a certificate beside the password': [
-        async () => ({ method: 'updb', username: 'somebody', password: PASSWORD, certPem: await certificate() }),
+        async () => ({ method: 'updb', username: 'jane.doe', password: PASSWORD, certPem: await certificate() }),
         400,
         'COULD_NOT_VALIDATE',
         'certPem',
@@ -131,7 +131,7 @@ describe('an administrator', () => {
         'certPem',
       ],
       'with a username beside the certificate': [
-        async () => ({ method: 'cert', certPem: await certificate(), username: 'somebody' }),
+        async () => ({ method: 'cert', certPem: await certificate(), username: 'jane.doe' }),
         400,
         'COULD_NOT_VALIDATE',
         'username',
@@ -177,7 +177,7 @@ describe('an administrator', () => {
     expect([response.status, response.body.error.cause.field]).toEqual([400, 'identityId'])
   })
 
-  it('is refused a certificate that belongs to somebody', async () => {
+  it('is refused a certificate that belongs to another identity', async () => {
     const { chain } = await people.device()
     const certPem = chain.split(/(?<=-----END CERTIFICATE-----\n)/)[0]
 
@@ -194,27 +194,27 @@ describe('an administrator', () => {
   it.each(['same', 'upper'])('is refused a username that is taken, in the %s case', async (how) => {
     const { username } = await people.person()
     const other = await people.person()
-    const taken = how === 'upper' ? username.toUpperCase() : username
+    const takenName = how === 'upper' ? username.toUpperCase() : username
 
     const responses = [
       await people.ask('POST', '/authenticators', {
         identityId: await people.identity(),
         method: 'updb',
-        username: taken,
+        username: takenName,
         password: PASSWORD,
       }),
-      await people.ask('PATCH', `/authenticators/${other.authenticatorId}`, { username: taken }),
-      await people.ask('PUT', `/authenticators/${other.authenticatorId}`, { username: taken, password: PASSWORD }),
+      await people.ask('PATCH', `/authenticators/${other.authenticatorId}`, { username: takenName }),
+      await people.ask('PUT', `/authenticators/${other.authenticatorId}`, { username: takenName, password: PASSWORD }),
       await people.ask('POST', '/identities', {
-        name: `wants ${taken}`,
+        name: `wants ${takenName}`,
         type: 'User',
         isAdmin: false,
-        enrollment: { updb: taken },
+        enrollment: { updb: takenName },
       }),
     ]
 
     for (const { status, body } of responses) {
-      expect([status, body.error.cause]).toEqual([409, { field: 'username', reason: 'is taken', value: taken }])
+      expect([status, body.error.cause]).toEqual([409, { field: 'username', reason: 'is taken', value: takenName }])
     }
   })
 
@@ -285,14 +285,14 @@ describe('an administrator', () => {
     const person = await people.person()
     const { id, chain } = await people.device()
     const print = computeFingerprint(new X509Certificate(parsePemBlocks(chain)[0]?.bytes as Buffer))
-    const found = async (filter: string) =>
+    const findMatches = async (filter: string) =>
       (await people.manage('GET', `/authenticators?filter=${encodeURIComponent(filter)}`)).map(
         ({ identityId }: { identityId: string }) => identityId,
       )
 
-    expect(await found(`updbUsername = "${person.username}"`)).toEqual([person.id])
-    expect(await found(`certFingerprint = "${print}"`)).toEqual([id])
-    expect(await found(`identity = "${id}" and method = "cert"`)).toEqual([id])
+    expect(await findMatches(`updbUsername = "${person.username}"`)).toEqual([person.id])
+    expect(await findMatches(`certFingerprint = "${print}"`)).toEqual([id])
+    expect(await findMatches(`identity = "${id}" and method = "cert"`)).toEqual([id])
     expect(await people.manage('GET', `/identities/${id}/authenticators`)).toHaveLength(1)
   })
 })
@@ -375,7 +375,7 @@ describe.each([
   it.each([
     ['PATCH', { password: 'another password' }, 'currentPassword'],
     ['PUT', { currentPassword: PASSWORD, password: 'another password' }, 'username'],
-    ['PUT', { currentPassword: PASSWORD, username: 'somebody' }, 'password'],
+    ['PUT', { currentPassword: PASSWORD, username: 'jane.doe' }, 'password'],
     ['PATCH', { currentPassword: PASSWORD, password: '1234' }, 'password'],
     ['PATCH', { currentPassword: PASSWORD, username: 'abc' }, 'username'],
   ])('is told by %s what is wrong with %j', async (method, body, field) => {
@@ -416,10 +416,10 @@ describe.each([
     const person = await people.person()
     const token = await people.sessionOf(person)
 
-    const made = await world.send({ method: 'POST', path: path(), body: {}, token })
+    const creation = await world.send({ method: 'POST', path: path(), body: {}, token })
     const deleted = await world.send({ method: 'DELETE', path: path(person.authenticatorId), token })
 
-    expect([made.status, deleted.status]).toEqual([405, 405])
+    expect([creation.status, deleted.status]).toEqual([405, 405])
   })
 })
 
@@ -556,7 +556,7 @@ describe('asking for an extension', () => {
       await people.ask('POST', `/authenticators/${person.authenticatorId}/request-extend`, {}),
       await people.ask('POST', `/identities/${person.id}/request-extend`, {}),
       await people.ask('POST', '/authenticators/nothing/request-extend', {}),
-      await people.ask('POST', '/identities/nobody/request-extend', {}),
+      await people.ask('POST', '/identities/unknown/request-extend', {}),
     ]
 
     expect(responses.map(({ status, body }) => [status, body.error.code])).toEqual([

@@ -1,4 +1,4 @@
-// What whoever signs in, enrolls or administers ways in can get wrong: the answer is a 4xx of its own, and says why.
+// Mistakes of clients that sign in, enroll or manage credentials: each has a 4xx of its own, which gives the reason.
 import { Buffer } from 'node:buffer'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
@@ -41,7 +41,7 @@ function send({ method, path }: (typeof routes)[number], body: string, headers: 
 const cases = routes.map((route) => [`${route.method} ${route.path}`, route] as const)
 
 describe('a body', () => {
-  it.each(cases)('for %s that is no JSON is refused as such', async (_name, route) => {
+  it.each(cases)('for %s that is not JSON is refused as such', async (_name, route) => {
     for (const body of ['{"username":', 'nonsense', '{"a":1}{"b":2}', '\u0000']) {
       const response = await send(route, body)
 
@@ -107,14 +107,14 @@ describe('signing in', () => {
       const response = await world.send({
         method: 'POST',
         path: `${CLIENT}/authenticate?method=${method}`,
-        body: { username: 'somebody', password: 'something', envInfo },
+        body: { username: 'jane.doe', password: 'something', envInfo },
       })
 
       expect([response.status, response.body.error.code]).toEqual([413, 'REQUEST_ENTITY_TOO_LARGE'])
     }
   })
 
-  it('is refused where it reports of itself what is no text, or too much of it', async () => {
+  it('is refused if the information about itself is not text, or too long', async () => {
     const person = await people.person()
     for (const [field, info] of [
       ['envInfo.os', { envInfo: { os: 5 } }],

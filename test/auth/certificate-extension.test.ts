@@ -119,11 +119,11 @@ describe('extending a certificate', () => {
     const next = await extended(holder)
     await verify(holder, next.chain)
 
-    const shown = await people.manage('GET', `/authenticators/${holder.authenticatorId}`)
+    const view = await people.manage('GET', `/authenticators/${holder.authenticatorId}`)
 
     const [newCert] = next.chain.split(/(?<=-----END CERTIFICATE-----\n)/)
     const [previousCert] = holder.chain.split(/(?<=-----END CERTIFICATE-----\n)/)
-    expect(shown).toMatchObject({
+    expect(view).toMatchObject({
       certPem: newCert,
       fingerprint: new X509Certificate(next.chain).fingerprint.replaceAll(':', '').toLowerCase(),
       isExtendRequested: false,
@@ -133,7 +133,7 @@ describe('extending a certificate', () => {
         { extendedAt: new Date(world.clock.now()).toISOString(), previousCert, newCert, isNewPrivateKey: true },
       ],
     })
-    expect(JSON.stringify(shown)).not.toContain('unverified')
+    expect(JSON.stringify(view)).not.toContain('unverified')
     const session = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token: holder.token })
     expect(session.body.data).toMatchObject({ isCertExtendRequested: false, isCertKeyRollRequested: false })
   })

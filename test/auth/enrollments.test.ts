@@ -38,9 +38,9 @@ describe('an enrollment', () => {
   it('shows whom it is for, its token and its JWT', async () => {
     const identityId = await people.identity({ name: 'enrolls' })
 
-    const shown = await enrollment({ identityId })
+    const view = await enrollment({ identityId })
 
-    expect(shown).toMatchObject({
+    expect(view).toMatchObject({
       method: 'ott',
       identityId,
       identity: { id: identityId, name: 'enrolls', entity: 'identities', urlName: 'identities' },
@@ -49,10 +49,10 @@ describe('an enrollment', () => {
       expiresAt: iso(60 * MINUTE),
       createdAt: iso(0),
     })
-    expect(decodeJwt(shown.jwt)).toMatchObject({ em: 'ott', sub: identityId, jti: shown.token })
+    expect(decodeJwt(view.jwt)).toMatchObject({ em: 'ott', sub: identityId, jti: view.token })
   })
 
-  it('lasts as long as the settings say where nobody says otherwise', async () => {
+  it('lasts as long as the settings say unless the request says otherwise', async () => {
     const world = await testController({ settings: { 'enrollment.identity': '10m' } })
     const theirs = await People.in(world)
     const id = await theirs.identity({ enrollment: { ott: true } })
@@ -67,15 +67,17 @@ describe('an enrollment', () => {
     const id = await people.identity({ enrollment: { ott: true, updb: 'asks for two' } })
 
     const { enrollment } = await people.manage('GET', `/identities/${id}`)
-    const stored = await people.manage('GET', `/identities/${id}/enrollments`)
+    const enrollmentRecords = await people.manage('GET', `/identities/${id}/enrollments`)
 
     expect(Object.keys(enrollment).sort()).toEqual(['ott', 'updb'])
     expect(decodeJwt(enrollment.ott.jwt)).toMatchObject({ em: 'ott', sub: id, jti: enrollment.ott.token })
     expect(decodeJwt(enrollment.updb.jwt)).toMatchObject({ em: 'updb', sub: id, jti: enrollment.updb.token })
-    expect(stored.map(({ method, username }: Record<string, unknown>) => [method, username]).sort()).toEqual([
-      ['ott', null],
-      ['updb', 'asks for two'],
-    ])
+    expect(enrollmentRecords.map(({ method, username }: Record<string, unknown>) => [method, username]).sort()).toEqual(
+      [
+        ['ott', null],
+        ['updb', 'asks for two'],
+      ],
+    )
   })
 
   it.each(['a certificate authority that does not exist', 'a username that is taken'])(
@@ -83,17 +85,19 @@ describe('an enrollment', () => {
     async (what) => {
       const { username } = await people.person()
       const isTaken = what.includes('taken')
-      const wanted = isTaken ? { ott: true, updb: username } : { ott: true, updb: 'asks in vain', ottca: 'nope' }
-      const body = { name: what, type: 'User', isAdmin: false, enrollment: wanted }
+      const requestedMethods = isTaken
+        ? { ott: true, updb: username }
+        : { ott: true, updb: 'asks in vain', ottca: 'nope' }
+      const body = { name: what, type: 'User', isAdmin: false, enrollment: requestedMethods }
       const { db } = world.controller.store
-      const stored = () => db.selectFrom('enrollments').select('id').execute()
-      const before = await stored()
+      const readEnrollmentIds = () => db.selectFrom('enrollments').select('id').execute()
+      const before = await readEnrollmentIds()
 
       const response = await people.ask('POST', '/identities', body)
 
       expect([response.status, response.body.error.cause.field]).toEqual(isTaken ? [409, 'username'] : [404, 'caId'])
       expect(await people.manage('GET', `/identities?filter=${encodeURIComponent(`name = "${what}"`)}`)).toEqual([])
-      expect(await stored()).toEqual(before)
+      expect(await readEnrollmentIds()).toEqual(before)
     },
   )
 
@@ -141,7 +145,7 @@ describe('an enrollment', () => {
       'expiresAt',
     ],
     'that ends on no day': [{ expiresAt: '2099-02-31T00:00:00Z' }, 400, 'COULD_NOT_VALIDATE', 'expiresAt'],
-    'for nobody': [{ identityId: 'nobody' }, 400, 'REFERENCED_ENTITY_NOT_FOUND', 'identityId'],
+    'for an unknown identity': [{ identityId: 'unknown' }, 400, 'REFERENCED_ENTITY_NOT_FOUND', 'identityId'],
     'by password without username': [{ method: 'updb' }, 400, 'REFERENCED_ENTITY_NOT_FOUND', 'username'],
     'by password with a short username': [{ method: 'updb', username: 'abc' }, 400, 'COULD_NOT_VALIDATE', 'username'],
     'by another authority without naming it': [{ method: 'ottca' }, 400, 'REFERENCED_ENTITY_NOT_FOUND', 'caId'],
@@ -286,7 +290,7 @@ describe('enrolling for a certificate', () => {
     expect(Date.parse(certificate.validTo) - world.clock.now()).toBe(365 * 24 * 60 * MINUTE)
   })
 
-  it('is refused a body in a form that cannot be answered', async () => {
+  it('is refused a body in an unsupported form', async () => {
     const { token } = await enrollment()
     const { csr } = await clientKey('picky')
     const headers = { 'content-type': 'application/x-pem-file', accept: 'application/x-pem-file' }
@@ -349,7 +353,7 @@ describe('enrolling for a password', () => {
     expect(accepted.status).toBe(200)
   })
 
-  it('replaces a password that was forgotten, and ends the sessions that began with it', async () => {
+  it('replaces a lost password, and ends the sessions that began with it', async () => {
     const person = await people.person()
     const token = await people.sessionOf(person)
     const reset = await byPassword(person.username, { identityId: person.id })
@@ -362,7 +366,7 @@ describe('enrolling for a password', () => {
     expect(await people.manage('GET', `/identities/${person.id}/authenticators`)).toHaveLength(1)
   })
 
-  it('is refused a username that somebody else has taken meanwhile', async () => {
+  it('is refused a username that another identity has taken meanwhile', async () => {
     const { token } = await byPassword('wanted by two')
     await people.manage('POST', '/authenticators', {
       identityId: await people.identity(),
@@ -493,7 +497,7 @@ describe('the key set', () => {
     expect(Buffer.from(keys[0].x5c[0], 'base64').equals(certificate.raw)).toBe(true)
   })
 
-  it('answers a challenge that its key verifies', async () => {
+  it('signs a challenge so that its key verifies the signature', async () => {
     const [key] = (await keySet()).keys
     const nonce = randomUUID()
 
@@ -510,7 +514,7 @@ describe('the key set', () => {
   it.each([
     ['an unknown key', { keyId: 'unknown', nonce: randomUUID() }, 'keyId'],
     ['no key', { nonce: randomUUID() }, 'keyId'],
-    ['a nonce that is no UUID', { keyId: 'unknown', nonce: 'sign this for me' }, 'nonce'],
+    ['a nonce that is not a UUID', { keyId: 'unknown', nonce: 'sign this for me' }, 'nonce'],
     ['no nonce', { keyId: 'unknown' }, 'nonce'],
   ])('refuses a challenge with %s', async (_what, body, field) => {
     const response = await post('/enroll/challenge', body)

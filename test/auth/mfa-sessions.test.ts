@@ -95,7 +95,7 @@ describe('a session that passes a code', () => {
     expect(world.controller.auth.apiSessions.get(other.id)?.mfaPassedAt).toBeNull()
   })
 
-  it('forgets when it passed if the factor is removed, and stays complete', async () => {
+  it('loses the time when it passed if the factor is removed, and stays complete', async () => {
     const person = await people.person()
     await enroll(person.id, true)
     const { id, token } = await signIn(person)

@@ -98,9 +98,9 @@ describe('a sign-in', () => {
 
   it('by the old password comes to nothing where it is changed while it is compared', async () => {
     const person = await people.person()
-    const stored = await argon2.hash('another password', CHEAP)
+    const storedHash = await argon2.hash('another password', CHEAP)
 
-    const [response] = await Promise.all([people.signIn(person), setHash(person, stored)])
+    const [response] = await Promise.all([people.signIn(person), setHash(person, storedHash)])
 
     expect(response.status).toBe(401)
   })
@@ -117,20 +117,20 @@ describe('a sign-in', () => {
     expect(response.status).toBe(401)
   })
 
-  it('costs one comparison at the same price, whoever is asked for and whatever is wrong', async () => {
+  it('costs one comparison at the same price for every username and every mistake', async () => {
     const { passwordHasher } = world.controller.auth
-    const known = await people.person()
+    const person = await people.person()
     const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
     const disabled = await people.person()
     await world.system.write((tx) => disableIdentity(world.controller.entities, tx, disabled.id, 0))
     const device = await people.device()
     const attempts = [
-      { username: 'nobody at all', password: PASSWORD },
+      { username: 'unknown user', password: PASSWORD },
       { username: device.id, password: PASSWORD },
-      { ...known, password: 'wrong horse' },
+      { ...person, password: 'wrong horse' },
       closed,
       disabled,
-      known,
+      person,
     ]
     const compared = vi.mocked(argon2.verify)
     compared.mockClear()

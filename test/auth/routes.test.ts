@@ -124,7 +124,7 @@ describe('without a session', () => {
   })
 })
 
-describe('with what is no token', () => {
+describe('with an invalid token', () => {
   it.each(cases)('%s is closed as without a session', async (_name, route) => {
     const response = await ask(route, 'no-uuid')
 

@@ -67,10 +67,10 @@ describe('a session certificate', () => {
     const { token, issued } = await sessionWithCertificate()
     const [leaf] = pemCertificates(issued.certificate) as [X509Certificate]
 
-    const shown = (await one('GET', token, issued.id)).body.data
+    const view = (await one('GET', token, issued.id)).body.data
     const listed = (await list(token)).body
 
-    expect(shown).toEqual({
+    expect(view).toEqual({
       _links: { self: { href: `./current-api-session/certificates/${issued.id}` } },
       id: issued.id,
       createdAt: new Date(world.clock.now()).toISOString(),
@@ -82,23 +82,23 @@ describe('a session certificate', () => {
       validTo: new Date(leaf.validTo).toISOString(),
       certificate: issued.certificate,
     })
-    expect(listed.data).toEqual([shown])
+    expect(listed.data).toEqual([view])
     expect(listed.meta.pagination.totalCount).toBe(1)
   })
 
   it('can be found by its subject, fingerprint and dates', async () => {
     const { token } = await sessionWithCertificate('first')
     await request(token, (await clientKey('second')).csr)
-    const found = async (filter: string) =>
+    const findMatches = async (filter: string) =>
       (await list(token, `?filter=${encodeURIComponent(filter)}`)).body.data.map(
         ({ subject }: { subject: string }) => subject,
       )
 
-    expect(await found('subject contains "second"')).toEqual(['CN=second,O=test'])
-    expect(await found('validTo > datetime(2020-01-01T00:00:00Z) sort by subject desc limit 1')).toEqual([
+    expect(await findMatches('subject contains "second"')).toEqual(['CN=second,O=test'])
+    expect(await findMatches('validTo > datetime(2020-01-01T00:00:00Z) sort by subject desc limit 1')).toEqual([
       'CN=second,O=test',
     ])
-    expect(await found('fingerprint = "none"')).toEqual([])
+    expect(await findMatches('fingerprint = "none"')).toEqual([])
   })
 
   it('is hidden from every other session, also of the same identity', async () => {
@@ -152,8 +152,8 @@ describe('a session certificate', () => {
   it('survives a restart together with its session', async () => {
     const before = await testController()
     const { token } = await before.signIn()
-    const sent = { method: 'POST', path: PATH, token, body: { csr: (await clientKey('laptop')).csr } }
-    const { data } = (await before.send(sent)).body
+    const request = { method: 'POST', path: PATH, token, body: { csr: (await clientKey('laptop')).csr } }
+    const { data } = (await before.send(request)).body
     await before.stop()
 
     const after = await testController({ directory: before.directory, clock: before.clock })

@@ -146,10 +146,10 @@ describe('taking away idle sessions', () => {
     await own(used.token, world)
     world.clock.advance(20 * MINUTE)
 
-    const gone = await world.controller.auth.apiSessions.sweep(world.system)
+    const endedCount = await world.controller.auth.apiSessions.sweep(world.system)
 
     const rows = await world.controller.store.db.selectFrom('api_sessions').select('identityId').execute()
-    expect(gone).toBe(1)
+    expect(endedCount).toBe(1)
     expect(rows).toEqual([{ identityId: used.id }])
     expect([(await own(idle.token, world)).status, (await own(used.token, world)).status]).toEqual([401, 200])
     await world.close()
@@ -163,9 +163,9 @@ describe('taking away idle sessions', () => {
     for (const { token } of used) await own(token, world)
     world.clock.advance(1000)
 
-    const gone = await world.controller.auth.apiSessions.sweep(world.system)
+    const endedCount = await world.controller.auth.apiSessions.sweep(world.system)
 
-    expect(gone).toBe(1)
+    expect(endedCount).toBe(1)
     expect((await own(idle.token, world)).status).toBe(401)
     expect((await own(used[0]?.token ?? '', world)).status).toBe(200)
     await world.close()
@@ -177,9 +177,9 @@ it('taking away idle sessions gets through more of them than one transaction tak
   await Promise.all(Array.from({ length: 600 }, () => world.signIn()))
   world.clock.advance(30 * MINUTE)
 
-  const gone = await world.controller.auth.apiSessions.sweep(world.system)
+  const endedCount = await world.controller.auth.apiSessions.sweep(world.system)
 
-  expect(gone).toBe(600)
+  expect(endedCount).toBe(600)
   await world.close()
 })
 
@@ -257,12 +257,12 @@ describe('an auth policy', () => {
     const before = (await identity()).status
     await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { secondary: { requireTotp: true } })
     const demanded = await identity()
-    const shown = (await own(token)).body.data
+    const view = (await own(token)).body.data
     await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { secondary: { requireTotp: false } })
 
     expect([before, demanded.status, (await identity()).status]).toEqual([200, 401, 200])
     expect(demanded.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
-    expect(shown).toMatchObject({ isMfaRequired: true, isMfaComplete: false, authQueries: [{ typeId: 'MFA' }] })
+    expect(view).toMatchObject({ isMfaRequired: true, isMfaComplete: false, authQueries: [{ typeId: 'MFA' }] })
   })
 
   it('that is closed to a method leaves the sessions that began by it', async () => {
@@ -297,7 +297,7 @@ describe('the query for the second factor', () => {
   it.each([
     ['net-session', native],
     ['zt-session', openziti],
-  ])('is in the words of whoever sends %s', async (header, query) => {
+  ])('is in the dialect of a client that sends %s', async (header, query) => {
     const authPolicyId = await people.policy({ requireTotp: true })
     const { body } = await people.signIn(await people.person({ authPolicyId }))
     const headers = { [header]: body.data.token }
@@ -346,8 +346,8 @@ describe('the list of sessions', () => {
 
     const { body } = await list(admin)
 
-    const shown = new Map(body.data.map((session: { identityId: string }) => [session.identityId, session]))
-    expect(shown.get(id)).toMatchObject({ token: null, authQueries: [], isMfaRequired: false })
+    const readView = new Map(body.data.map((session: { identityId: string }) => [session.identityId, session]))
+    expect(readView.get(id)).toMatchObject({ token: null, authQueries: [], isMfaRequired: false })
     const tokens = body.data.flatMap(({ token }: { token: string | null }) => token ?? [])
     expect(tokens).toEqual([admin])
   })
@@ -365,10 +365,10 @@ describe('the list of sessions', () => {
   it('shows administrators one of them by its id', async () => {
     const { id } = (await own((await world.signIn()).token)).body.data
 
-    const shown = await world.send({ method: 'GET', path: `${MANAGEMENT}/api-sessions/${id}`, token: people.token })
+    const view = await world.send({ method: 'GET', path: `${MANAGEMENT}/api-sessions/${id}`, token: people.token })
     const missing = await world.send({ method: 'GET', path: `${MANAGEMENT}/api-sessions/nothing`, token: people.token })
 
-    expect(shown.body.data).toMatchObject({ id, token: null })
+    expect(view.body.data).toMatchObject({ id, token: null })
     expect(missing.status).toBe(404)
   })
 

@@ -110,14 +110,14 @@ describe('signing in', () => {
 
 describe('a refused sign-in', () => {
   it('reads the same whatever was wrong', async () => {
-    const known = await people.person()
+    const person = await people.person()
     const closed = await people.person({ authPolicyId: await people.policy({ updb: { allowed: false } }) })
     const disabled = await people.person()
     await world.system.write((tx) => disableIdentity(world.controller.entities, tx, disabled.id, 0))
 
     const responses = await Promise.all([
-      people.signIn({ username: 'nobody-at-all', password: PASSWORD }),
-      people.signIn({ ...known, password: 'wrong horse' }),
+      people.signIn({ username: 'unknown-user', password: PASSWORD }),
+      people.signIn({ ...person, password: 'wrong horse' }),
       people.signIn(closed),
       people.signIn(disabled),
     ])
@@ -131,12 +131,12 @@ describe('a refused sign-in', () => {
     ['without method', '', {}, 'method'],
     ['by a method that does not exist', '?method=magic', {}, 'method'],
     ['without body', '?method=password', undefined, 'username'],
-    ['without password', '?method=password', { username: 'somebody' }, 'password'],
+    ['without password', '?method=password', { username: 'jane.doe' }, 'password'],
     ['without username', '?method=password', { password: 'something' }, 'username'],
     ['with a short username', '?method=password', { username: 'abc', password: 'something' }, 'username'],
     ['with a long username', '?method=password', { username: 'a'.repeat(101), password: 'something' }, 'username'],
-    ['with a short password', '?method=password', { username: 'somebody', password: '1234' }, 'password'],
-    ['with a long password', '?method=password', { username: 'somebody', password: 'a'.repeat(101) }, 'password'],
+    ['with a short password', '?method=password', { username: 'jane.doe', password: '1234' }, 'password'],
+    ['with a long password', '?method=password', { username: 'jane.doe', password: 'a'.repeat(101) }, 'password'],
   ])('%s is told what is missing', async (_what, query, body, field) => {
     for (const base of [CLIENT, MANAGEMENT]) {
       const request = { method: 'POST', path: `${base}/authenticate${query}` }
@@ -151,7 +151,7 @@ describe('a refused sign-in', () => {
   it.each([
     ['a number as username', { username: 5, password: 'something' }],
     ['a list as body', [1]],
-    ['environment that is no object', { username: 'somebody', password: 'something', envInfo: 'linux' }],
+    ['environment that is not an object', { username: 'jane.doe', password: 'something', envInfo: 'linux' }],
   ])('with %s cannot be read', async (_what, body) => {
     const response = await world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=password`, body })
 

@@ -28,10 +28,10 @@ afterAll(() => world?.close())
 
 /** An environment whose current profile is signed in as a new identity. */
 async function signedIn(isAdmin: boolean): Promise<NodeJS.ProcessEnv> {
-  const made = cleanEnvironment()
+  const creation = cleanEnvironment()
   const { token } = await world.signIn({ isAdmin })
-  writeProfiles(made, { test: { url, rootPem, token } })
-  return made
+  writeProfiles(creation, { test: { url, rootPem, token } })
+  return creation
 }
 
 const cli = (...args: string[]) => controller(args, env)
@@ -115,7 +115,7 @@ describe('exit codes, with one sentence and what helps', () => {
       /isAdmin, .*name/,
     ],
     ['an order by no field', ['identity', 'list', '--sort', 'nme desc'], 2, /"nme" is not a field/, /^name$/],
-    ['a deletion that nobody could confirm', ['service', 'delete', 'web'], 2, /without a terminal/, /--yes/],
+    ['a deletion that cannot be confirmed', ['service', 'delete', 'web'], 2, /without a terminal/, /--yes/],
     ['no profile of that name', ['service', 'list', '--profile', 'none'], 4, /no profile none/, /profile list/],
     [
       'no profile for that URL',
@@ -182,7 +182,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(stderr).toContain(`Try: controller login ${url}`)
   })
 
-  it('4 where nobody signed in with the profile, without asking the controller', async () => {
+  it('4 if the profile has no session, without a request to the controller', async () => {
     const signedOut = cleanEnvironment()
     writeProfiles(signedOut, { quiet: { url: 'https://127.0.0.1:9', rootPem } })
 
@@ -210,7 +210,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(stderr).toMatch(/https:\/\/127\.0\.0\.1:9 cannot be reached: connection refused/)
   })
 
-  it('8 where something listens that is no controller', async () => {
+  it('8 if the listener is not a controller', async () => {
     const plain = createServer((socket) => socket.end('hello\r\n'))
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
     const address = plain.address()
@@ -293,7 +293,7 @@ describe('lists', () => {
   })
 
   it('are empty lists where nothing matches', async () => {
-    const { stdout, code } = await cli('identity', 'list', '--filter', 'name = "nobody"', '-o', 'json')
+    const { stdout, code } = await cli('identity', 'list', '--filter', 'name = "unknown"', '-o', 'json')
 
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual({ apiVersion: 'v1', kind: 'identities', items: [] })
@@ -337,9 +337,9 @@ describe('records', () => {
   it('are made from JSON on stdin, and flags win over it', async () => {
     const input = JSON.stringify({ name: 'from-stdin', type: 'User', isAdmin: true, roleAttributes: ['a'] })
 
-    const made = await controller(['identity', 'create', '--data', '-', '--no-is-admin', '-o', 'json'], env, input)
+    const creation = await controller(['identity', 'create', '--data', '-', '--no-is-admin', '-o', 'json'], env, input)
 
-    expect(JSON.parse(made.stdout)).toMatchObject({
+    expect(JSON.parse(creation.stdout)).toMatchObject({
       name: 'from-stdin',
       typeId: 'User',
       isAdmin: false,
@@ -369,12 +369,12 @@ describe('records', () => {
   it('show what a program gets without anything that a terminal would act on', async () => {
     const evil = 'evil\u001b[2J\u202e'
     await world.signIn({ name: evil })
-    const found = ['identity', 'list', '--filter', 'name contains "evil"']
+    const matches = ['identity', 'list', '--filter', 'name contains "evil"']
 
     const [table, json, yaml] = await Promise.all([
-      cli(...found),
-      cli(...found, '-o', 'json'),
-      cli(...found, '-o', 'yaml'),
+      cli(...matches),
+      cli(...matches, '-o', 'json'),
+      cli(...matches, '-o', 'yaml'),
     ])
 
     const acting = ['\u001b', '\u202e']
@@ -422,7 +422,7 @@ describe('deleting', () => {
 })
 
 describe('profiles', () => {
-  it('are made by a sign-in, used, signed out and forgotten', async () => {
+  it('are created by a sign-in, used, signed out and deleted', async () => {
     const own = cleanEnvironment()
     const mine = (...args: string[]) => controller(args, own)
     const { fingerprint } = JSON.parse((await controller(['profile', 'list', '-o', 'json'], env)).stdout).items[0]
@@ -438,7 +438,7 @@ describe('profiles', () => {
     const out = await mine('logout')
     const after = await mine('identity', 'list')
     const byName = await mine('identity', 'list', '--profile', 'second', '-o', 'name')
-    const forgotten = await mine('profile', 'delete', new URL(url).host)
+    const deletion = await mine('profile', 'delete', new URL(url).host)
     const misspelt = await mine('profile', 'use', 'secnd')
 
     expect([unknown.code, wrong.code, first.code, second.code]).toEqual([2, 1, 0, 0])
@@ -463,7 +463,7 @@ describe('profiles', () => {
       isAdmin: true,
       profile: new URL(url).host,
     })
-    expect([out.code, after.code, byName.code, forgotten.code, misspelt.code]).toEqual([0, 4, 0, 0, 5])
+    expect([out.code, after.code, byName.code, deletion.code, misspelt.code]).toEqual([0, 4, 0, 0, 5])
     expect(misspelt.stderr).toMatch(/Try: second/)
     expect(statSync(join(own.XDG_CONFIG_HOME ?? '', 'controller/profiles.json')).mode & 0o777).toBe(0o600)
   })
@@ -519,11 +519,11 @@ describe('profiles', () => {
 describe('the escape hatch', () => {
   it('sends any request', async () => {
     const got = await cli('api', 'GET', '/identities?limit=1')
-    const made = await cli('api', 'post', '/services', '--data', '{"name":"by-api","encryptionRequired":true}')
+    const creation = await cli('api', 'post', '/services', '--data', '{"name":"by-api","encryptionRequired":true}')
     const atRoot = await cli('api', 'GET', '/edge/client/v1/version', '-o', 'jsonl')
 
     expect(JSON.parse(got.stdout).meta.pagination.limit).toBe(1)
-    expect(JSON.parse(made.stdout).data.id).toEqual(expect.any(String))
+    expect(JSON.parse(creation.stdout).data.id).toEqual(expect.any(String))
     expect(JSON.parse(atRoot.stdout).data.version).toMatch(/^v/)
   })
 

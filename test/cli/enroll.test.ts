@@ -127,9 +127,9 @@ describe('an identity file that exists', () => {
     const token = await enrollmentToken(network.people)
     writeFileSync(identityFileOf(token), 'precious')
 
-    const declined = await onTerminal(['enroll', token.file], env, { answers: [['Replace it', `n${ENTER}`]] })
+    const declined = await onTerminal(['enroll', token.file], env, { inputs: [['Replace it', `n${ENTER}`]] })
     const untouched = readFileSync(identityFileOf(token), 'utf8')
-    const confirmed = await onTerminal(['enroll', token.file], env, { answers: [['Replace it', `y${ENTER}`]] })
+    const confirmed = await onTerminal(['enroll', token.file], env, { inputs: [['Replace it', `y${ENTER}`]] })
 
     expect([declined.code, untouched]).toEqual([6, 'precious'])
     expect(confirmed.code).toBe(0)
@@ -405,7 +405,7 @@ describe('a token of the method updb', () => {
     const password = 'correct horse battery'
 
     const enrolled = await onTerminal(['enroll', token.file], person, {
-      answers: [
+      inputs: [
         ['New password', `abc${ENTER}`],
         ['must have 5 to 100 characters[\\s\\S]*New password', `${password}${ENTER}`],
         ['Repeat', `${password}!${ENTER}`],
@@ -414,7 +414,7 @@ describe('a token of the method updb', () => {
       ],
     })
     const signedIn = await onTerminal(['login', network.url, '--username', 'annabel'], person, {
-      answers: [['Password', `${password}${ENTER}`]],
+      inputs: [['Password', `${password}${ENTER}`]],
     })
 
     expect(plainText(enrolled.screen)).toMatch(
@@ -430,7 +430,7 @@ describe('a token of the method updb', () => {
     const token = await enrollmentToken(network.people, { updb: 'bernard' }, { authPolicyId })
 
     const { screen, code } = await onTerminal(['enroll', token.file], cleanEnvironment(), {
-      answers: [
+      inputs: [
         ['New password', `letters${ENTER}`],
         ['Repeat', `letters${ENTER}`],
         ['must hold a digit[\\s\\S]*New password', `letters1${ENTER}`],
@@ -447,7 +447,7 @@ describe('a token of the method updb', () => {
     const file = join(token.folder, 'password')
     writeFileSync(file, 'correct horse battery\n')
 
-    const interrupted = await onTerminal(['enroll', token.file], env, { answers: [['New password', CTRL_C]] })
+    const interrupted = await onTerminal(['enroll', token.file], env, { inputs: [['New password', CTRL_C]] })
     const enrolled = await enroll(token.file, '--password-file', file, '-o', 'json')
 
     expect(interrupted.code).toBe(130)

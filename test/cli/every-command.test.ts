@@ -78,8 +78,8 @@ let offline: Side
 let world: TestController
 
 beforeAll(async () => {
-  // One directory with an administrator's session, twice: what lists show of sessions is the same then. Somebody else's session
-  // is the newer one, which is seen and ended: nobody offline would have an own one, with its token.
+  // One directory with an administrator's session, twice: what lists show of sessions is the same then. The session of another identity
+  // is the newer one, which is shown and ended, because an offline caller has no session with a token of its own.
   const first = await testController()
   const { token } = await first.signIn({ name: 'operator', isAdmin: true })
   const certificate = await certificateOfNobody(first)
@@ -251,14 +251,14 @@ async function bodyFile({ id }: ManifestCommand, words: readonly string[], side:
     return file
   }
   const [noun = '', , name = ''] = words
-  const shown = await runOn(side, [noun, 'get', name === 'ID' ? await someId(noun, side) : name, '-o', 'json'])
-  writeFileSync(file, shown.stdout)
+  const view = await runOn(side, [noun, 'get', name === 'ID' ? await someId(noun, side) : name, '-o', 'json'])
+  writeFileSync(file, view.stdout)
   return file
 }
 
 /** A result without what differs from one controller to the next: ids, times, tokens, and where it is. */
 function comparable({ code, stdout, stderr }: Finished) {
-  const seen = new Map<string, string>()
+  const placeholders = new Map<string, string>()
   const replaced = (text: string) =>
     text
       .replace(/https:\/\/127\.0\.0\.1:\d+(?=: )/g, 'TARGET')
@@ -267,11 +267,11 @@ function comparable({ code, stdout, stderr }: Finished) {
       .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
       .replace(/\b[0-9A-Z]{6}-[0-9a-z]+\b/g, 'REQUEST')
       .replace(/\b(?:[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g, (id) => {
-        const known = seen.get(id) ?? `ID${seen.size}`
-        seen.set(id, known)
-        return known
+        const placeholder = placeholders.get(id) ?? `ID${placeholders.size}`
+        placeholders.set(id, placeholder)
+        return placeholder
       })
-      // Nothing is connected here; offline nobody would know: test/cli/offline.test.ts.
+      // Nothing is connected here; offline this is unknown: test/cli/offline.test.ts.
       .replace(/\bunknown\b/g, 'no')
       .replace(
         /"(isOnline|hasEdgeRouterConnection|edgeRouterConnectionStatus)": (null|false|"no"|"offline")/g,

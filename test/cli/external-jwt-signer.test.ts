@@ -43,10 +43,10 @@ describe('external-jwt-signer', () => {
   it('create makes a signer from flags, with the certificate from a file', async () => {
     const flags = ['--issuer', issuer.issuer, '--audience', AUDIENCE, '--kid', issuer.key.kid, '--use-external-id']
     const created = await run('create', 'keycloak', ...flags, '--cert-pem', `@${join(folder, 'signer.pem')}`)
-    const shown = await run('get', 'keycloak', '-o', 'json')
+    const view = await run('get', 'keycloak', '-o', 'json')
 
     expect([created.code, created.stderr]).toEqual([0, expect.stringContaining('Created external jwt signer keycloak')])
-    expect(JSON.parse(shown.stdout)).toMatchObject({
+    expect(JSON.parse(view.stdout)).toMatchObject({
       name: 'keycloak',
       enabled: true,
       useExternalId: true,
@@ -125,10 +125,10 @@ describe('external-jwt-signer test', () => {
     await people.manage('POST', `/identities/${disabled}/disable`, { durationMinutes: 0 })
 
     const strict = await testToken(issuer.token(world, 'strict'))
-    const gone = await testToken(issuer.token(world, 'gone'))
+    const result = await testToken(issuer.token(world, 'gone'))
 
     expect(strict.stdout).toMatch(/✗ auth-policy +.* does not accept tokens of keycloak as a first factor/)
-    expect(gone.stdout).toMatch(/✗ identity-enabled +gone is disabled/)
+    expect(result.stdout).toMatch(/✗ identity-enabled +gone is disabled/)
   })
 
   it('is a record for scripts', async () => {

@@ -134,8 +134,8 @@ describe('the commands that follow', () => {
     ['an unknown flag', ['service', 'list', '--colour', 'red'], 2],
     ['an unknown command', ['colour', 'list'], 2],
     ['a broken filter', ['service', 'list', '--filter', 'name ='], 2],
-    ['a deletion that nobody could confirm', ['service', 'delete', 'web'], 2],
-    ['an unknown profile', ['service', 'list', '--profile', 'nobody'], 4],
+    ['a deletion that cannot be confirmed', ['service', 'delete', 'web'], 2],
+    ['an unknown profile', ['service', 'list', '--profile', 'unknown'], 4],
     ['a record in use', ['auth-policy', 'delete', 'Default', '--yes'], 6],
   ])('end for %s with its exit code, and say why on stderr', async (_what, args, code) => {
     const ended = await cli(...args)
@@ -175,7 +175,7 @@ describe('a second start', () => {
     expect((await cli('service', 'list', '-o', 'name')).stdout).toBe('web\n')
   })
 
-  it('answers SIGTERM by ending without failure', async () => {
+  it('exits without failure on SIGTERM', async () => {
     expect(await served.stop()).toBe(0)
   })
 

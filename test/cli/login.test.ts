@@ -231,12 +231,12 @@ describe('a controller that serves one API on an address', () => {
     const person = await one.people.person()
 
     const signedIn = await user.login(one.url, '-u', person.username, '--password-file', passwordFile, '--yes')
-    const shown = await user.whoami()
+    const view = await user.whoami()
     const signedOut = await user.run('logout')
     await one.stop()
 
     expect([signedIn.code, signedOut.code]).toEqual([0, 0])
-    expect(shown).toMatchObject({ identityId: person.id })
+    expect(view).toMatchObject({ identityId: person.id })
     expect(signedOut.stderr).toBe('')
   })
 })

@@ -1,4 +1,4 @@
-// Lists that take long: in little memory, with a bar for whoever waits, and said to be broken where they break off.
+// Lists that take long: they need little memory, show a progress bar, and end with an error if they are incomplete.
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { cleanEnvironment, controller } from '../world/binary.ts'
@@ -38,7 +38,7 @@ describe('a list of 100,000', () => {
   it.each(['jsonl', 'json', 'name'])('needs as much memory with -o %s as a few would', async (format) => {
     const env = await listing(COUNT, many)
 
-    // The records are 60 MB of JSON; whoever kept them would run out of memory.
+    // The records are 60 MB of JSON; a process that held them all would run out of memory.
     const { code, stdout, stderr } = await controller(['identity', 'list', '-o', format], {
       ...env,
       NODE_OPTIONS: '--max-old-space-size=24',
@@ -74,7 +74,7 @@ describe('a list that takes its time', () => {
   it('ends with 130 when it is interrupted', async () => {
     const env = await listing(60, () => slowly(60))
 
-    const { code } = await onTerminal(['identity', 'list'], env, { answers: [['of 60', CTRL_C]] })
+    const { code } = await onTerminal(['identity', 'list'], env, { inputs: [['of 60', CTRL_C]] })
 
     expect(code).toBe(130)
   })

@@ -31,11 +31,11 @@ it('loading all commands loads neither the server nor the store', async () => {
     'yaml',
     'pino',
   ]
-  const found = heavy.filter((name) => `${traced.stdout}${traced.stderr}`.includes(`node_modules/${name}/`))
+  const findMatches = heavy.filter((name) => `${traced.stdout}${traced.stderr}`.includes(`node_modules/${name}/`))
 
   expect(traced.code).toBe(0)
   expect(traced.stderr).toContain('dist/cli/index.js')
-  expect([...found, ...(traced.stderr.includes('/dist/server/') ? ['the server'] : [])]).toEqual([])
+  expect([...findMatches, ...(traced.stderr.includes('/dist/server/') ? ['the server'] : [])]).toEqual([])
 })
 
 it('help is shown without loading the commands', async () => {

@@ -16,7 +16,7 @@ const directory = copyOfTemplate()
 const offline = ['--offline', '--data-dir', directory]
 const cli = (...args: string[]) => commandLine(args, env)
 
-/** Runs statements on a database that nobody has open. */
+/** Runs statements on a database that no process has open. */
 function onDatabase<T>(file: string, work: (database: Sqlite.Database) => T): T {
   const database = new Sqlite(file)
   try {
@@ -28,7 +28,7 @@ function onDatabase<T>(file: string, work: (database: Sqlite.Database) => T): T 
 
 describe('--offline', () => {
   it('goes through the same checks, and is audited with the user of this machine', async () => {
-    const made = await cli('identity', 'create', 'local-made', '--role', 'staff', '-o', 'json', ...offline)
+    const creation = await cli('identity', 'create', 'local-made', '--role', 'staff', '-o', 'json', ...offline)
     const refused = await cli('identity', 'create', 'bad', '--role', '#x', ...offline)
 
     const audited = onDatabase(getDataPaths(directory).database, (database) =>
@@ -36,12 +36,12 @@ describe('--offline', () => {
         .prepare('select actorKind, actorName, address, entityId from audit_records order by n desc limit 1')
         .get(),
     )
-    expect(made.code).toBe(0)
+    expect(creation.code).toBe(0)
     expect(audited).toEqual({
       actorKind: 'local',
       actorName: userInfo().username,
       address: expect.toSatisfy((address) => address === null || address === '127.0.0.1'),
-      entityId: JSON.parse(made.stdout).id,
+      entityId: JSON.parse(creation.stdout).id,
     })
     expect(refused.code).toBe(2)
     expect(refused.stderr).toContain(`${directory}: roleAttributes may not begin`)
@@ -96,7 +96,7 @@ describe('--offline', () => {
     expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
   })
 
-  it('is refused with 8 while somebody works on the directory', async () => {
+  it('is refused with 8 while another process works on the directory', async () => {
     const unlock = lockDirectory(directory)
 
     const { code, stderr } = await controller(['identity', 'list', ...offline, '-o', 'json'], env)
@@ -110,7 +110,7 @@ describe('--offline', () => {
   })
 
   it('lets go of the directory when a command fails', async () => {
-    await cli('identity', 'get', 'nobody', ...offline)
+    await cli('identity', 'get', 'unknown', ...offline)
 
     const { code } = await controller(['identity', 'list', ...offline], env)
 
@@ -158,10 +158,10 @@ describe('db', () => {
     expect(JSON.parse(stdout)).toMatchObject({ isWhole: true, findings: [], pendingMigrations: [] })
   })
 
-  it('check finds an audit that somebody changed, and ends with 3', async () => {
+  it('check detects a changed audit record, and ends with 3', async () => {
     await cli('service', 'create', 'web', '--offline', '--data-dir', dir)
     onDatabase(database, (file) =>
-      file.exec(`update audit_records set actorName = 'nobody' where n = (select max(n) from audit_records)`),
+      file.exec(`update audit_records set actorName = 'mallory' where n = (select max(n) from audit_records)`),
     )
 
     const { code, stdout } = await on('check')
@@ -182,7 +182,7 @@ describe('db', () => {
     expect(onDatabase(database, (file) => file.prepare('select count(*) as n from migrations').get())).toEqual({ n: 0 })
   })
 
-  it.each(['check', 'migrate'])('%s waits for nobody: a directory in use is 8', async (verb) => {
+  it.each(['check', 'migrate'])('%s does not wait: a directory in use is 8', async (verb) => {
     const unlock = lockDirectory(dir)
 
     const { code } = await controller(['db', verb, '--data-dir', dir], env)

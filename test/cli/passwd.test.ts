@@ -47,7 +47,7 @@ describe('on a terminal', () => {
     const { person, env } = await signedIn()
 
     const { screen, code } = await onTerminal(['passwd'], env, {
-      answers: [
+      inputs: [
         ['Current password', `${PASSWORD}${ENTER}`],
         ['New password', `${NEW_PASSWORD}${ENTER}`],
         ['Repeat', `${NEW_PASSWORD}${ENTER}`],
@@ -65,7 +65,7 @@ describe('on a terminal', () => {
     await people.manage('PATCH', `/identities/${person.id}`, { authPolicyId })
 
     const { screen, code } = await onTerminal(['passwd'], env, {
-      answers: [
+      inputs: [
         ['Current password', `${PASSWORD}${ENTER}`],
         ['New password', `short1${ENTER}`],
         ['Repeat', `short1${ENTER}`],

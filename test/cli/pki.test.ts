@@ -84,8 +84,8 @@ describe('the replacement of the root', () => {
     expect([code, stdout]).toEqual([0, expect.stringContaining('3 have not fetched it yet')])
     expect(pinnedRoots()).toBe(newRootPem + oldRootPem)
     expect(device.chain).toContain('CERTIFICATE')
-    const known = await world.controller.store.db.selectFrom('root_receipts').select('holderId').execute()
-    expect(known).toHaveLength(1)
+    const receipts = await world.controller.store.db.selectFrom('root_receipts').select('holderId').execute()
+    expect(receipts).toHaveLength(1)
   })
 
   it('does not keep a user from signing in whose profile knows only the previous root', async () => {

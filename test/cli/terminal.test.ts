@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { ADMIN, type TestController, testController } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
-import { type Answer, CTRL_C, ENTER, onTerminal, plainText } from '../world/terminal.ts'
+import { CTRL_C, ENTER, onTerminal, type PromptInput, plainText } from '../world/terminal.ts'
 
 let world: TestController
 let url: string
@@ -85,7 +85,7 @@ describe('failures', () => {
   })
 
   it('for lack of a right say so', async () => {
-    const { token } = await world.signIn({ name: 'somebody' })
+    const { token } = await world.signIn({ name: 'jane' })
     const limited = cleanEnvironment()
     writeProfiles(limited, { test: { url, rootPem, token } })
 
@@ -108,16 +108,16 @@ describe('a list that was cut', () => {
 describe('deleting', () => {
   const question = 'Delete the service'
 
-  it('says what the record is linked with, asks, and takes no for an answer', async () => {
+  it('says what the record is linked with, asks, and accepts a refusal', async () => {
     await onTerminal(['service', 'create', 'web', '--role', 'web'], env)
     await onTerminal(
       ['service-policy', 'create', 'use', '--type', 'Dial', '--service-roles', '#web', '--identity-roles', '#staff'],
       env,
     )
 
-    const refused = await onTerminal(['service', 'delete', 'web'], env, { answers: [[question, `n${ENTER}`]] })
-    const interrupted = await onTerminal(['service', 'delete', 'web'], env, { answers: [[question, CTRL_C]] })
-    const deleted = await onTerminal(['service', 'delete', 'web'], env, { answers: [[question, `y${ENTER}`]] })
+    const refused = await onTerminal(['service', 'delete', 'web'], env, { inputs: [[question, `n${ENTER}`]] })
+    const interrupted = await onTerminal(['service', 'delete', 'web'], env, { inputs: [[question, CTRL_C]] })
+    const deleted = await onTerminal(['service', 'delete', 'web'], env, { inputs: [[question, `y${ENTER}`]] })
 
     expect(plainText(refused.screen)).toMatch(/service web is linked with 1 service policy, 1 identity\./)
     expect(plainText(refused.screen)).toMatch(/nothing was changed/)
@@ -127,12 +127,12 @@ describe('deleting', () => {
 })
 
 describe('signing in', () => {
-  const username: Answer = ['Username', `${ADMIN.username}${ENTER}`]
-  const password: Answer = ['Password', `${ADMIN.password}${ENTER}`]
+  const username: PromptInput = ['Username', `${ADMIN.username}${ENTER}`]
+  const password: PromptInput = ['Password', `${ADMIN.password}${ENTER}`]
 
   it('shows the root to be compared, and asks for everything else', async () => {
     const { screen, code } = await onTerminal(['login', url], cleanEnvironment(), {
-      answers: [['expect', `y${ENTER}`], username, password],
+      inputs: [['expect', `y${ENTER}`], username, password],
     })
 
     expect(plainText(screen)).toMatch(/has the SHA-256 [0-9a-f]{64}/)
@@ -143,7 +143,7 @@ describe('signing in', () => {
 
   it('goes no further when the root is not the expected one', async () => {
     const { screen, code } = await onTerminal(['login', url], cleanEnvironment(), {
-      answers: [['expect', `n${ENTER}`]],
+      inputs: [['expect', `n${ENTER}`]],
     })
 
     expect(plainText(screen)).toMatch(/was not accepted/)
@@ -152,7 +152,7 @@ describe('signing in', () => {
 
   it('ends with 130 when it is interrupted', async () => {
     const { screen, code } = await onTerminal(['login', url, '--yes'], cleanEnvironment(), {
-      answers: [['Username', CTRL_C]],
+      inputs: [['Username', CTRL_C]],
     })
 
     expect(plainText(screen)).toMatch(/interrupted/)
@@ -163,7 +163,7 @@ describe('signing in', () => {
 describe('a command that waits for its input', () => {
   it('ends with 130 when it is interrupted', async () => {
     const { code } = await onTerminal(['identity', 'create', '--data', '-'], env, {
-      answers: [['Ctrl-D', CTRL_C]],
+      inputs: [['Ctrl-D', CTRL_C]],
     })
 
     expect(code).toBe(130)

@@ -10,7 +10,7 @@ import { cleanEnvironment, controller, freePort, run, type Served, serve } from 
 import { hasPython, installPackage } from '../world/python.ts'
 
 const PACKAGE = 'openziti==0.6.0'
-const found = await hasPython()
+const matches = await hasPython()
 
 async function succeed(step: Promise<{ code: number | null; stdout: string; stderr: string }>): Promise<string> {
   const { code, stdout, stderr } = await step
@@ -18,7 +18,7 @@ async function succeed(step: Promise<{ code: number | null; stdout: string; stde
   return stdout
 }
 
-describe.skipIf(!found)('an unmodified C SDK', () => {
+describe.skipIf(!matches)('an unmodified C SDK', () => {
   const work = mkdtempSync(join(tmpdir(), 'clients-'))
   const env = cleanEnvironment(work)
   const data = join(work, 'data')

@@ -55,8 +55,8 @@ if (!RECORDINGS)
 
 describe.skipIf(!RECORDINGS)('the recorded requests', () => {
   /** Reason → the steps that differ for it. */
-  const known = JSON.parse(readFileSync(KNOWN_FILE, 'utf8')) as Record<string, readonly string[]>
-  const knownSteps = new Set(Object.values(known).flat())
+  const knownDifferences = JSON.parse(readFileSync(KNOWN_FILE, 'utf8')) as Record<string, readonly string[]>
+  const knownSteps = new Set(Object.values(knownDifferences).flat())
   let test: TestController
   let outcome: Awaited<ReturnType<typeof replay>>
 
@@ -75,9 +75,9 @@ describe.skipIf(!RECORDINGS)('the recorded requests', () => {
   })
 
   it('differ in every step that the list names, so that the list only shrinks', () => {
-    const mended = [...knownSteps].filter((step) => !outcome.differences.has(step))
+    const repaired = [...knownSteps].filter((step) => !outcome.differences.has(step))
 
-    expect(mended).toEqual([])
+    expect(repaired).toEqual([])
   })
 
   it('are replayed completely', () => {

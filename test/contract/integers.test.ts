@@ -11,7 +11,7 @@ import { type Management, managementOf } from '../world/management.ts'
 
 let world: TestController
 let manage: Management
-let made = 0
+let sequence = 0
 
 beforeAll(async () => {
   world = await testController()
@@ -68,15 +68,15 @@ const cases: Case[] = (resources as readonly AnyResource[])
     const schema = inputSchema(resource, 'create')
     const variants = Object.keys(resource.variants ?? {})
     const ofVariants = (schema.oneOf as readonly JsonSchema[] | undefined) ?? []
-    const found = resource.variants
+    const findMatches = resource.variants
       ? ofVariants.flatMap((one, at) => integersOf(one).map((member) => ({ member, typeId: variants[at] })))
       : integersOf(schema).map((member) => ({ member, typeId: undefined }))
-    return found.map((each) => ({ ...each, resource, plural: resource.plural, name: each.member.path.join('.') }))
+    return findMatches.map((each) => ({ ...each, resource, plural: resource.plural, name: each.member.path.join('.') }))
   })
 
 /** A valid body with the integer set. */
 async function bodyWith({ resource, member, typeId }: Case, value: number): Promise<Record<string, unknown>> {
-  const name = `integers ${++made}`
+  const name = `integers ${++sequence}`
   const body = typeId === undefined ? await exampleBody(world, resource, name) : { name, typeId }
   const copy = structuredClone(body) as Record<string, unknown>
   let inner = copy
@@ -114,17 +114,17 @@ describe.each(cases)('$plural: $name', (one) => {
     const list = await manage.call('GET', `/${plural}?limit=500`)
     const all = await manage.call('GET', `/${plural}?limit=-1`)
 
-    const shown = valueAt(record, path)
+    const view = valueAt(record, path)
     // What has a meaning of its own below a bound is stored as that bound.
-    if (value >= 0) expect(shown).toBe(value)
-    else expect(shown).toBeGreaterThanOrEqual(value)
+    if (value >= 0) expect(view).toBe(value)
+    else expect(view).toBeGreaterThanOrEqual(value)
     expect([list.status, all.status]).toEqual([200, 200])
     expect(list.body.data).toContainEqual(record)
     const { filterableFields } = list.body.meta
     if (!filterableFields.includes(path.join('.'))) return
-    const filter = encodeURIComponent(`${path.join('.')} = ${shown}`)
-    const found = await manage.get(`/${plural}?limit=500&filter=${filter}`)
-    expect(found.map((each: { id: string }) => each.id)).toContain(id)
+    const filter = encodeURIComponent(`${path.join('.')} = ${view}`)
+    const matches = await manage.get(`/${plural}?limit=500&filter=${filter}`)
+    expect(matches.map((each: { id: string }) => each.id)).toContain(id)
   })
 
   it('can be patched to either, where it can be patched', async () => {

@@ -8,8 +8,8 @@ import { type Management, managementOf } from '../world/management.ts'
 
 let world: TestController
 let manage: Management
-let made = 0
-const newName = (what: string) => `${what} ${++made}`
+let sequence = 0
+const newName = (what: string) => `${what} ${++sequence}`
 
 beforeAll(async () => {
   world = await testController()
@@ -199,8 +199,8 @@ async function shownOf({ identity, service, router, check }: Network): Promise<s
     '/edge-router-policies?limit=-1',
     '/summary',
   ]
-  const shown = await Promise.all(paths.map((path) => manage.call('GET', path)))
-  return shown.map(({ body }) => JSON.stringify(body.data ?? body.error.code)).join('\n')
+  const readView = await Promise.all(paths.map((path) => manage.call('GET', path)))
+  return readView.map(({ body }) => JSON.stringify(body.data ?? body.error.code)).join('\n')
 }
 
 describe.each(Object.entries(changes))('%s', (_what, changeOf) => {

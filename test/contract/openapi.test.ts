@@ -12,8 +12,8 @@ import { contractFacts, documentFacts } from './contract-facts.ts'
 const apis = (['client', 'management'] as const).map((api) => {
   const documented = contractFacts(api)
   const served = documentFacts(buildOpenApiDocument(api, operations))
-  const held = [...documented.keys()].filter((name) => served.has(name) && !STILL_TO_COME[api].includes(name))
-  return { api, documented, served, held }
+  const comparedNames = [...documented.keys()].filter((name) => served.has(name) && !STILL_TO_COME[api].includes(name))
+  return { api, documented, served, held: comparedNames }
 })
 
 const all = resources as readonly AnyResource[]
@@ -50,7 +50,7 @@ describe.each(apis)('the $api API', ({ api, documented, served, held }) => {
     expect(beyond.filter((name) => !BEYOND.includes(name))).toEqual([])
   })
 
-  it.each(held)('%s takes, shows and answers what the contract says', (name) => {
+  it.each(held)('%s takes and returns what the contract says', (name) => {
     const [theirs, ours] = [documented.get(name) ?? new Set<string>(), served.get(name) ?? new Set<string>()]
 
     const missing = [...theirs].filter((fact) => !ours.has(fact) && !differs(LEFT_OUT, name, fact))
@@ -82,9 +82,9 @@ describe('a difference from the contract', () => {
     ['missing', LEFT_OUT],
     ['added', ADDED],
   ] as const)('that is %s is one that really is there', (side, differences) => {
-    const found = facts(side)
+    const matches = facts(side)
     const idle = differences.filter(
-      (difference) => !found.some(([operation, fact]) => differs([difference], operation, fact)),
+      (difference) => !matches.some(([operation, fact]) => differs([difference], operation, fact)),
     )
 
     expect(idle.map(({ because }) => because)).toEqual([])

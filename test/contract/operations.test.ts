@@ -68,13 +68,13 @@ describe('every operation', () => {
   )
 
   it.each(forAdministrators.map((route) => [named(route), route]))(
-    '%s refuses whoever does not administer, without looking at the body',
+    '%s refuses callers who are not administrators, without reading the body',
     async (_name, { each, path }) => {
       const response = await world.send({
         method: each.method,
         path: concrete(path),
         token: stranger.token,
-        ...(each.body ? { body: '{ this is no json', headers: { 'content-type': 'application/json' } } : {}),
+        ...(each.body ? { body: '{ this is not json', headers: { 'content-type': 'application/json' } } : {}),
       })
 
       expect(response.status).toBe('permission' in each.access && each.access.isForbidden ? 403 : 401)
@@ -83,10 +83,12 @@ describe('every operation', () => {
   )
 
   it.each(everyRoute.map((route) => [named(route), route]))(
-    '%s answers 405 for methods it does not have',
+    '%s responds with 405 to unsupported methods',
     async (_name, { path }) => {
-      const offered = everyRoute.filter((other) => other.path === path).map(({ each }) => each.method)
-      const other = (['DELETE', 'PATCH', 'PUT', 'POST', 'GET'] as const).find((method) => !offered.includes(method))
+      const methodsOfPath = everyRoute.filter((other) => other.path === path).map(({ each }) => each.method)
+      const other = (['DELETE', 'PATCH', 'PUT', 'POST', 'GET'] as const).find(
+        (method) => !methodsOfPath.includes(method),
+      )
       if (!other) return
 
       const response = await world.send({ method: other, path: concrete(path) })

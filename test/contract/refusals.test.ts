@@ -150,7 +150,7 @@ function asDocumented({ plural, variants }: AnyResource, wrong: Wrong): Wrong {
   return wrong
 }
 
-const shown = ({ member, value }: Wrong) => `${member}: ${(JSON.stringify(value) ?? '').slice(0, 40)}`
+const readView = ({ member, value }: Wrong) => `${member}: ${(JSON.stringify(value) ?? '').slice(0, 40)}`
 
 /** The body with one of its members in another way. */
 function withMember(body: Readonly<Record<string, unknown>>, path: string, value: unknown): Record<string, unknown> {
@@ -168,12 +168,12 @@ const everyCase = changeable.flatMap((resource) =>
 )
 
 /** What there is, before the first of some refusals. */
-let stored = ''
+let storedId = ''
 
 /** Sends a request that is to be refused, and sees that it leaves nothing behind. */
 async function refusalOf(method: string, path: string, body: unknown) {
   const refusal = await manage.refusal(method, path, body)
-  const isUntouched = (await contentsOf(world)) === stored
+  const isUntouched = (await contentsOf(world)) === storedId
   expect(isUntouched).toBe(true)
   return refusal
 }
@@ -189,10 +189,10 @@ describe.each(everyCase.map(({ resource, method }) => [method, resource.plural, 
       if (method === 'POST') body = await exampleBody(world, resource, `a new ${resource.name}`)
       else path += `/${id}`
       if (method === 'PUT') body = known ?? {}
-      stored = await contentsOf(world)
+      storedId = await contentsOf(world)
     })
 
-    it.each(cases(resource, method).map((wrong) => [shown(wrong), wrong]))('refuses %s', async (_shown, wrong) => {
+    it.each(cases(resource, method).map((wrong) => [readView(wrong), wrong]))('refuses %s', async (_shown, wrong) => {
       const { member, value, status, code, field = member } = wrong
 
       const refused = await refusalOf(method, path, withMember(body, member, value))
@@ -201,18 +201,18 @@ describe.each(everyCase.map(({ resource, method }) => [method, resource.plural, 
     })
 
     it.each(uniqueMembers(resource))('refuses the %s of another', async (member) => {
-      const taken = existing.get(plural)?.other[member]
+      const takenValue = existing.get(plural)?.other[member]
 
-      const refused = await refusalOf(method, path, { ...body, [member]: taken })
+      const refused = await refusalOf(method, path, { ...body, [member]: takenValue })
 
-      expect(refused).toEqual({ status: 400, code: 'COULD_NOT_VALIDATE', field: member, value: taken })
+      expect(refused).toEqual({ status: 400, code: 'COULD_NOT_VALIDATE', field: member, value: takenValue })
     })
   },
 )
 
 describe.each(changeable.map((resource) => [resource.plural, resource] as const))('an id of %s', (plural, resource) => {
   beforeAll(async () => {
-    stored = await contentsOf(world)
+    storedId = await contentsOf(world)
   })
 
   it.each([

@@ -34,7 +34,7 @@ interface SyntaxNode {
   readonly expressions?: readonly SyntaxNode[]
 }
 
-const found: Found[] = []
+const expressions: Found[] = []
 const computed: string[] = []
 
 for (const folder of ['src', 'server', 'commands', 'bin', '.ci']) {
@@ -50,10 +50,10 @@ function collect(file: string, text: string): void {
   const line = ({ start }: SyntaxNode) => text.slice(0, start).split('\n').length
   for (const node of nodesOf(parseAst(text, { lang: 'ts' }) as unknown)) {
     const { type, regex, id, init, callee, key, value, arguments: given = [] } = node
-    const add = (source: string, flags: string) => found.push({ file, line: line(node), source, flags })
+    const add = (source: string, flags: string) => expressions.push({ file, line: line(node), source, flags })
     if (type === 'VariableDeclarator' && id?.name && init) {
-      const known = textOf(init, constants)
-      if (known !== undefined) constants.set(id.name, known)
+      const constant = textOf(init, constants)
+      if (constant !== undefined) constants.set(id.name, constant)
     }
     if (type === 'Literal' && regex) add(regex.pattern, regex.flags)
     if (/^(?:New|Call)Expression$/.test(type) && callee?.name === 'RegExp') {
@@ -88,7 +88,7 @@ function textOf(
 
 describe('regular expressions', () => {
   it('are found', () => {
-    expect(found.length).toBeGreaterThan(50)
+    expect(expressions.length).toBeGreaterThan(50)
   })
 
   it('are all known before the program runs', () => {
@@ -96,7 +96,7 @@ describe('regular expressions', () => {
   })
 })
 
-describe.each(found)('$file:$line /$source/$flags', ({ source, flags }) => {
+describe.each(expressions)('$file:$line /$source/$flags', ({ source, flags }) => {
   it('is linear', { timeout: 120_000 }, () => {
     const { status, ...diagnostics } = checkSync(source, flags, { timeout: 60_000 })
 

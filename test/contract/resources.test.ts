@@ -41,14 +41,14 @@ async function make(way: string, resource: AnyResource, name: string) {
   const body = await exampleBody(world, resource, name)
   const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
   expect(response.body.error).toBeUndefined()
-  return { id: response.body.data.id as string, body, answer: response }
+  return { id: response.body.data.id as string, body, response }
 }
 
 const uniqueName = (resource: AnyResource, way: string, what: string) => `${what} ${resource.name} ${way}`
 
 describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   it('are created with an id and a link', async () => {
-    const { answer: response, id } = await make(way, resource, uniqueName(resource, way, 'created'))
+    const { response, id } = await make(way, resource, uniqueName(resource, way, 'created'))
 
     expect(response.status).toBe(201)
     expect(response.body.data).toEqual({ _links: { self: { href: `./${toLinkedPlural(resource)}/${id}` } }, id })
@@ -203,7 +203,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
 
 describe.each(cases(listed))('the list of %s %s', (_plural, way, resource) => {
   it.each(['name = ', 'nothing = "x"', 'id = 5 and', 'sort by', 'limit x', '('])(
-    'answers the filter %s with its place',
+    'rejects the filter %s with the position of the mistake',
     async (filter) => {
       const response = await send(way, {
         method: 'GET',
@@ -216,7 +216,7 @@ describe.each(cases(listed))('the list of %s %s', (_plural, way, resource) => {
     },
   )
 
-  it('refuses a limit that is no number', async () => {
+  it('refuses a limit that is not a number', async () => {
     const response = await send(way, { method: 'GET', path: `/${resource.plural}?limit=abc` })
 
     expect(response.status).toBe(400)

@@ -11,7 +11,7 @@ type Body = Record<string, unknown>
 
 let world: TestController
 let manage: Management
-let made = 0
+let sequence = 0
 
 beforeAll(async () => {
   world = await testController()
@@ -34,17 +34,20 @@ const naming = new Set(['allowedSigners', 'requireExtJwtSigner'])
 function sampleOf(name: string, { kind, options }: AnyField, unlike: unknown = options.default): unknown {
   if (naming.has(name)) return kind.name === 'set' ? [] : undefined
   if (kind.members) {
-    const given = (unlike ?? {}) as Body
-    const members = Object.entries(kind.members).map(([member, one]) => [member, sampleOf(member, one, given[member])])
+    const otherValues = (unlike ?? {}) as Body
+    const members = Object.entries(kind.members).map(([member, one]) => [
+      member,
+      sampleOf(member, one, otherValues[member]),
+    ])
     return Object.fromEntries(members.filter(([, value]) => value !== undefined))
   }
   // The source of keys is the endpoint of the example, and a signer has only one.
   if (name === 'certPem') return undefined
-  if (['uri', 'url'].includes(String(kind.schema.format))) return `https://${name}-${++made}.example/`
+  if (['uri', 'url'].includes(String(kind.schema.format))) return `https://${name}-${++sequence}.example/`
   const choices = kind.schema.enum as readonly string[] | undefined
   switch (kind.name) {
     case 'text':
-      return choices?.findLast((choice) => choice !== unlike) ?? `${name} ${++made}`
+      return choices?.findLast((choice) => choice !== unlike) ?? `${name} ${++sequence}`
     case 'integer':
       return Number(unlike ?? 0) + 7
     case 'boolean':
@@ -61,7 +64,7 @@ function sampleOf(name: string, { kind, options }: AnyField, unlike: unknown = o
 
 /** A body with every member that can be said, none of them as it would be without. */
 async function fullBody(resource: AnyResource): Promise<Body> {
-  const body = await exampleBody(world, resource, `a ${resource.name} ${++made}`)
+  const body = await exampleBody(world, resource, `a ${resource.name} ${++sequence}`)
   for (const [name, field] of fieldsWith(resource, 'write')) {
     if (name === 'name') continue
     const sample = sampleOf(name, field)
@@ -127,11 +130,11 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const record = await manage.get(`/${plural}/${await make(body)}`)
 
     for (const [name, field] of fieldsWith(resource, 'write')) {
-      const sent = body[toMemberName(name, field)]
-      if (sent === undefined || field.options.secret) continue
-      const stored = field.kind.name === 'set' ? [...(sent as string[])].sort() : sent
-      if (field.kind.members) expect(record[name]).toMatchObject(sortedSets(stored as Body))
-      else expect(record[name]).toEqual(stored)
+      const sentValue = body[toMemberName(name, field)]
+      if (sentValue === undefined || field.options.secret) continue
+      const storedValue = field.kind.name === 'set' ? [...(sentValue as string[])].sort() : sentValue
+      if (field.kind.members) expect(record[name]).toMatchObject(sortedSets(storedValue as Body))
+      else expect(record[name]).toEqual(storedValue)
     }
   })
 
@@ -158,9 +161,9 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const required = requiredOf(resource, one, 'create')
     const absent = await shownFields(resource, await make(requiredOf(resource, two, 'create')))
 
-    const shown = await shownFields(resource, await make(withNulls(resource, 'create', required)))
+    const view = await shownFields(resource, await make(withNulls(resource, 'create', required)))
 
-    expect(shown).toEqual({ ...absent, ...shownAs(resource, required, shown) })
+    expect(view).toEqual({ ...absent, ...shownAs(resource, required, view) })
   })
 
   it('fall back to their defaults by null in a patch, and stay as they are where they have none', async () => {
@@ -205,14 +208,14 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const upper = Object.fromEntries(Object.entries(body).map(([name, value]) => [name.toUpperCase(), value]))
     const headers = { 'zt-session': await world.admin() }
 
-    const made = await world.send({ method: 'POST', path: `${MANAGEMENT}/${plural}`, headers, body: upper })
+    const creation = await world.send({ method: 'POST', path: `${MANAGEMENT}/${plural}`, headers, body: upper })
 
-    expect(made.status).toBe(201)
-    const shown = await shownFields(resource, made.body.data.id)
+    expect(creation.status).toBe(201)
+    const view = await shownFields(resource, creation.body.data.id)
     for (const [name, field] of fieldsWith(resource, 'write')) {
-      const sent = body[toMemberName(name, field)]
-      if (sent === undefined || field.options.secret || field.kind.members || field.kind.name === 'set') continue
-      expect(shown[name]).toEqual(sent)
+      const sentValue = body[toMemberName(name, field)]
+      if (sentValue === undefined || field.options.secret || field.kind.members || field.kind.name === 'set') continue
+      expect(view[name]).toEqual(sentValue)
     }
   })
 

@@ -60,7 +60,7 @@ describe.skipIf(!hasPrlimit())('a controller whose disk is full', () => {
     const alone = await create('refused 4')
     const readMeanwhile = await names()
     limitFiles('unlimited')
-    const taken = await create('after')
+    const creation = await create('after')
 
     for (const { status, headers, body } of [...refused, alone]) {
       expect(status).toBe(503)
@@ -68,7 +68,7 @@ describe.skipIf(!hasPrlimit())('a controller whose disk is full', () => {
       expect(Number(headers['retry-after'])).toBeGreaterThan(0)
     }
     expect(readMeanwhile).toEqual(['Default Admin', 'before'])
-    expect(taken.status).toBe(201)
+    expect(creation.status).toBe(201)
     expect(await names()).toEqual(['Default Admin', 'before', 'after'])
   })
 
@@ -87,7 +87,7 @@ describe.skipIf(!hasPrlimit())('a controller whose disk is full', () => {
     ])
   })
 
-  it('keeps the space it has for what was answered, when it is killed right then', async () => {
+  it('keeps every acknowledged change if it is killed at that moment', async () => {
     // Its last log line may be lost with it.
     allowFaults(/STORAGE_UNAVAILABLE/)
     limitFiles(1)

@@ -1,4 +1,4 @@
-// A controller that is killed while eight clients write: what was answered is there, whole, and nothing is half there.
+// A controller is killed while eight clients write: every acknowledged change is there, and no change is there in part.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -22,7 +22,7 @@ const ROUNDS = Number(process.env.KILL_ROUNDS ?? 2)
 const CLIENTS = 8
 /** How many writes are acknowledged before the kill, at least: a round without them would show nothing. */
 const MIN_ACKNOWLEDGED_WRITES = 3 * CLIENTS
-const LATEST_KILL_MILLISECONDS = 1_500
+const MAX_KILL_DELAY_MS = 1_500
 
 const seed = Date.now() % 1_000_000
 const dice = random(seed)
@@ -49,7 +49,7 @@ async function killedWhileWriting(round: number): Promise<Tracked[]> {
   }
   allStorms.then(noteEnd, noteEnd)
   while (!isOver && countAcknowledged(underWay.flat()) < MIN_ACKNOWLEDGED_WRITES) await wait(5)
-  await wait(dice.below(LATEST_KILL_MILLISECONDS))
+  await wait(dice.below(MAX_KILL_DELAY_MS))
   await served.stop('SIGKILL')
   const tracked = await allStorms
   await Promise.all(transports.map((transport) => transport.close()))
@@ -57,7 +57,7 @@ async function killedWhileWriting(round: number): Promise<Tracked[]> {
 }
 
 function countAcknowledged(tracked: readonly Tracked[]): number {
-  return tracked.reduce((sum, { answered: response }) => sum + response, 0)
+  return tracked.reduce((sum, { acknowledgedCount }) => sum + acknowledgedCount, 0)
 }
 
 describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round %i (seed ${seed})`, (round) => {
@@ -77,10 +77,10 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
     expect(tracked.filter(({ may }) => may.length > 1)).not.toEqual([])
   })
 
-  it('has every answered change, and each unanswered one as a whole or not at all', async () => {
+  it('has every acknowledged change, and each other one as a whole or not at all', async () => {
     const db = untyped(world.controller.store.db)
     for (const record of tracked) {
-      const { plural, name, answered: response } = record
+      const { plural, name, acknowledgedCount } = record
       const row = await db
         .selectFrom(plural.replaceAll('-', '_'))
         .selectAll()
@@ -92,11 +92,14 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
         .select('n')
         .where('entityId', '=', id ?? name)
         .execute()
-      const found = stateOf(row)
+      const state = stateOf(row)
 
-      expect(record.may, `${plural} ${name}`).toContainEqual(found)
-      const isUnanswered = record.may.length > 1
-      expect(isUnanswered ? [response, response + 1] : [response], `changes of ${name}`).toContain(changes.length)
+      expect(record.may, `${plural} ${name}`).toContainEqual(state)
+      const isUnacknowledged = record.may.length > 1
+      expect(
+        isUnacknowledged ? [acknowledgedCount, acknowledgedCount + 1] : [acknowledgedCount],
+        `changes of ${name}`,
+      ).toContain(changes.length)
       if (plural === 'identities') {
         const tokens = await db
           .selectFrom('enrollments')
@@ -116,8 +119,8 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
     for (const resource of resources as readonly AnyResource[]) {
       for (const { field, table } of listSetTables(resource)) {
         const members = `select n, value from ${table}`
-        const shown = `select t.n, m.value from ${resource.table} t, json_each(t."${field}") m`
-        const difference = `select * from (${members} except ${shown}) union all select * from (${shown} except ${members})`
+        const view = `select t.n, m.value from ${resource.table} t, json_each(t."${field}") m`
+        const difference = `select * from (${members} except ${view}) union all select * from (${view} except ${members})`
         const { rows } = await sql.raw(difference).execute(world.controller.store.db)
         expect(rows, `${resource.table}.${field}`).toEqual([])
       }
@@ -139,8 +142,8 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
 
 function stateOf(row: Record<string, unknown> | undefined): State {
   if (!row) return undefined
-  const shown = ['roleAttributes', 'identityRoles', 'serviceRoles'].filter((name) => name in row)
-  return Object.fromEntries(shown.map((name) => [name, strings(row[name] as string)]))
+  const readView = ['roleAttributes', 'identityRoles', 'serviceRoles'].filter((name) => name in row)
+  return Object.fromEntries(readView.map((name) => [name, strings(row[name] as string)]))
 }
 
 /** Asks the policy index about every identity, and evaluates the policies once more from rows, one by one. Returns how many identities there are. */
@@ -156,13 +159,13 @@ async function expectAccessToFollowRows({ controller }: TestController): Promise
   }
   for (const identity of identities) {
     const granting = policies.filter(({ identityRoles, semantic }) => matches(identityRoles, semantic, identity))
-    const granted = services.filter((service) =>
+    const grantedServices = services.filter((service) =>
       granting.some(({ serviceRoles, semantic }) => matches(serviceRoles, semantic, service)),
     )
 
-    const response = controller.access.listServices({ id: identity.id, attributes: strings(identity.roleAttributes) })
+    const listedIds = controller.access.listServices({ id: identity.id, attributes: strings(identity.roleAttributes) })
 
-    expect(response.sort()).toEqual(granted.map(({ id }) => id).sort())
+    expect(listedIds.sort()).toEqual(grantedServices.map(({ id }) => id).sort())
   }
   return identities.length
 }

@@ -65,19 +65,19 @@ describe.each(rotations)('a rotation of %s', (rotation, moments) => {
       const directory = join(folder, `${rotation}-${moment}`)
       cpSync(rotation === 'finish' ? rotating : template, directory, { recursive: true })
       // The bundle of clients that enrolled before; those that know only the previous root are given up by the end.
-      const known = rotation === 'finish' ? [Authority.load(directory).root] : Authority.load(directory).bundle
+      const expectedRoots = rotation === 'finish' ? [Authority.load(directory).root] : Authority.load(directory).bundle
 
       expect(rotate(directory, rotation, moment).signal, `moment ${moment}`).toBe('SIGKILL')
 
       // As the files were left, as a start completes them, and as they are read again.
       const left = Authority.load(directory)
-      expect(isAccepted(left.serverChainPem, known), `moment ${moment}, left`).toBe(true)
+      expect(isAccepted(left.serverChainPem, expectedRoots), `moment ${moment}, left`).toBe(true)
       left.renewDue([HOST], NOW)
       expect(readdirSync(directory).filter((name) => name.endsWith('.new'))).toEqual([])
       for (const each of [left, Authority.load(directory)]) {
         const chain = each.clientChainPem(each.issueClient(readSigningRequest(csr), NOW))
-        expect(isAccepted(each.serverChainPem, known), `moment ${moment}, server`).toBe(true)
-        expect(isAccepted(chain, known), `moment ${moment}, client`).toBe(true)
+        expect(isAccepted(each.serverChainPem, expectedRoots), `moment ${moment}, server`).toBe(true)
+        expect(isAccepted(chain, expectedRoots), `moment ${moment}, client`).toBe(true)
         expect(each.server.certificate.checkIssued(each.intermediate.certificate)).toBe(true)
         expect(each.intermediate.certificate.checkIssued(each.root)).toBe(true)
       }

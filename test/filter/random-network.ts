@@ -58,11 +58,11 @@ export async function randomNetwork(world: TestController, random: Random, size:
     return { isSystem: false, ...entity } as unknown as Seen
   }
   const many = async (plural: string, most: number, values: (at: number) => Record<string, unknown>) => {
-    const made: Seen[] = []
-    for (let at = 0; at < most; at++) made.push(await store(plural, values(at)))
-    return made
+    const records: Seen[] = []
+    for (let at = 0; at < most; at++) records.push(await store(plural, values(at)))
+    return records
   }
-  const stored = async (plural: string): Promise<Seen[]> => {
+  const readRecords = async (plural: string): Promise<Seen[]> => {
     const { entityFromRow: entityOf } = await import('../../src/store/rows.ts')
     const { untyped } = await import('../../src/store/untyped.ts')
     const resource = getResource(plural)
@@ -76,7 +76,7 @@ export async function randomNetwork(world: TestController, random: Random, size:
     configTypeId: random.pick(types).id,
     data: { any: 'thing' },
   }))
-  const configs = await stored('configs')
+  const configs = await readRecords('configs')
   const configIds = configs.map(({ id }) => id as string)
   await many('services', size / 2, (at) => ({
     name: label(at),
@@ -92,8 +92,8 @@ export async function randomNetwork(world: TestController, random: Random, size:
     externalId: random.oneIn(2) ? null : `${random.pick(WORDS)}${at}`,
     roleAttributes: random.some(ATTRIBUTES, 3).sort(),
   }))
-  const services = await stored('services')
-  const identities = await stored('identities')
+  const services = await readRecords('services')
+  const identities = await readRecords('identities')
   const sideRoles = (ids: readonly string[]) =>
     random.oneIn(8)
       ? ['#all']
@@ -128,14 +128,16 @@ export async function randomNetwork(world: TestController, random: Random, size:
       roleAttributes: random.some(ATTRIBUTES, 2).sort(),
     }
   })
-  const policies = (await stored('service-policies')).map(
+  const policies = (await readRecords('service-policies')).map(
     (policy): Seen => ({
       ...policy,
       identities: matchedIds(policy, 'identityRoles', identities),
       services: matchedIds(policy, 'serviceRoles', services),
     }),
   )
-  const checks = (await stored('posture-checks')).map((check) => ({ ...check, ...(check.details as object) }) as Seen)
+  const checks = (await readRecords('posture-checks')).map(
+    (check) => ({ ...check, ...(check.details as object) }) as Seen,
+  )
 
   const configSymbols = [
     ...common(configs),

@@ -107,28 +107,30 @@ export class QueryMaker {
             .join('')
         : value
     }
-    const known = (holds: (value: string) => boolean) => (value: unknown) => typeof value === 'string' && holds(value)
+    const ofText = (holds: (value: string) => boolean) => (value: unknown) => typeof value === 'string' && holds(value)
     if (random.oneIn(4)) {
       const [isNegated, isFolded] = [random.oneIn(3), random.oneIn(2)]
       const needle = Array.from(literal()).slice(0, 3).join('')
-      const shown = isFolded && random.oneIn(2) ? needle.toLowerCase() : needle
-      const holds = known((value) => (isFolded ? upper(value).includes(upper(shown)) : value.includes(shown)))
+      const typedNeedle = isFolded && random.oneIn(2) ? needle.toLowerCase() : needle
+      const holds = ofText((value) =>
+        isFolded ? upper(value).includes(upper(typedNeedle)) : value.includes(typedNeedle),
+      )
       const word = this.#word(isFolded ? 'icontains' : 'contains')
-      const text = `${this.#space()}${isNegated ? `not${this.#space()}` : ''}${word}${this.#space()}${quoted(shown)}`
+      const text = `${this.#space()}${isNegated ? `not${this.#space()}` : ''}${word}${this.#space()}${quoted(typedNeedle)}`
       return { text, holds: (value) => holds(value) !== isNegated }
     }
     if (random.oneIn(4)) {
       const values = Array.from({ length: 1 + random.below(3) }, literal)
       const isNegated = random.oneIn(3)
       const text = `${this.#space()}${isNegated ? 'not ' : ''}${this.#word('in')}${this.#space()}[${values.map(quoted).join(', ')}]`
-      return { text, holds: (value) => known((found) => values.includes(found))(value) !== isNegated }
+      return { text, holds: (value) => ofText((found) => values.includes(found))(value) !== isNegated }
     }
     const operator = random.pick(OPERATORS)
-    const wanted = literal()
-    const holds = known((value) => compare(operator, compareText(value, wanted)))
+    const operand = literal()
+    const holds = ofText((value) => compare(operator, compareText(value, operand)))
     // A missing value differs from every other one.
     return {
-      text: `${this.#gap()}${operator}${this.#gap()}${quoted(wanted)}`,
+      text: `${this.#gap()}${operator}${this.#gap()}${quoted(operand)}`,
       holds: (value) => (value === null || value === undefined ? operator === '!=' : holds(value)),
     }
   }
@@ -136,24 +138,25 @@ export class QueryMaker {
   #numberTest(symbol: Known, shown: (value: number) => string): { text: string; holds(value: unknown): boolean } {
     const random = this.#random
     const literal = () => ((random.pick(symbol.values) as number | null) ?? 0) + random.pick([0, 0, 0, 1, -1])
-    const known = (holds: (value: number) => boolean) => (value: unknown) => typeof value === 'number' && holds(value)
+    const ofNumber = (holds: (value: number) => boolean) => (value: unknown) =>
+      typeof value === 'number' && holds(value)
     if (random.oneIn(4)) {
       const [low, high] = [literal(), literal()]
       const isNegated = random.oneIn(3)
       const text = ` ${isNegated ? 'not ' : ''}${this.#word('between')} ${shown(low)} and ${shown(high)}`
-      return { text, holds: (value) => known((found) => found >= low && found < high)(value) !== isNegated }
+      return { text, holds: (value) => ofNumber((found) => found >= low && found < high)(value) !== isNegated }
     }
     if (random.oneIn(4)) {
       const values = Array.from({ length: 1 + random.below(3) }, literal)
       const isNegated = random.oneIn(3)
       const text = ` ${isNegated ? 'not ' : ''}in [${values.map(shown).join(',')}]`
-      return { text, holds: (value) => known((found) => values.includes(found))(value) !== isNegated }
+      return { text, holds: (value) => ofNumber((found) => values.includes(found))(value) !== isNegated }
     }
     const operator = random.pick(OPERATORS)
-    const wanted = literal()
-    const holds = known((value) => compare(operator, value - wanted))
+    const operand = literal()
+    const holds = ofNumber((value) => compare(operator, value - operand))
     return {
-      text: `${this.#gap()}${operator}${this.#gap()}${shown(wanted)}`,
+      text: `${this.#gap()}${operator}${this.#gap()}${shown(operand)}`,
       holds: (value) => (value === null || value === undefined ? operator === '!=' : holds(value)),
     }
   }
@@ -190,11 +193,12 @@ export class QueryMaker {
 
   #subQuery({ name }: Known, { symbols, find }: NonNullable<Known['inner']>): Generated {
     const query = new QueryMaker(this.#random, symbols).expression(3)
-    const found = (record: Seen) =>
+    const findMatches = (record: Seen) =>
       (record[name] as readonly string[]).flatMap((id) => find(id) ?? []).filter((inner) => query.passes(inner))
     const argument = `from ${name} where ${query.text}`
-    if (this.#random.oneIn(2)) return { text: `isEmpty(${argument})`, passes: (record) => found(record).length === 0 }
-    return this.#countTest(argument, (record) => found(record).length)
+    if (this.#random.oneIn(2))
+      return { text: `isEmpty(${argument})`, passes: (record) => findMatches(record).length === 0 }
+    return this.#countTest(argument, (record) => findMatches(record).length)
   }
 
   #countTest(argument: string, count: (record: Seen) => number): Generated {
@@ -226,8 +230,8 @@ export class QueryMaker {
       name: at,
       values: ['north', 'south', 'true', '5', '2.5'],
     })
-    const shown = (record: Seen) => (value(record) === null ? null : String(value(record)))
-    return { text: `${at}${text}`, passes: (record) => holds(shown(record)) }
+    const readView = (record: Seen) => (value(record) === null ? null : String(value(record)))
+    return { text: `${at}${text}`, passes: (record) => holds(readView(record)) }
   }
 
   // ---- how it is written ----

@@ -29,11 +29,17 @@ async function manage(method: string, path: string, body?: unknown) {
   return response.body.data
 }
 
-let made = 0
+let sequence = 0
 
 /** An identity with an outstanding one-time enrollment. */
 async function newDevice(roleAttributes: string[] = []) {
-  const body = { name: `device ${++made}`, type: 'Device', isAdmin: false, roleAttributes, enrollment: { ott: true } }
+  const body = {
+    name: `device ${++sequence}`,
+    type: 'Device',
+    isAdmin: false,
+    roleAttributes,
+    enrollment: { ott: true },
+  }
   const { id } = await manage('POST', '/identities', body)
   const { enrollment } = await manage('GET', `/identities/${id}`)
   return { id: id as string, jwt: enrollment.ott.jwt as string, token: enrollment.ott.token as string }
@@ -206,14 +212,14 @@ describe('signing in by certificate', () => {
   })
 
   it('refuses a certificate that only comes along with another leaf', async () => {
-    const known = await enrolledDevice()
+    const device = await enrolledDevice()
     const stranger = await world.signIn()
     const other = await enrolledDevice()
     await manage('DELETE', `/identities/${other.id}`)
 
-    const response = await signIn(other.chain + known.chain, other.key)
+    const response = await signIn(other.chain + device.chain, other.key)
 
-    expect(stranger.id).not.toBe(known.id)
+    expect(stranger.id).not.toBe(device.id)
     expect(response.status).toBe(401)
     expect(response.body.error).not.toHaveProperty('cause')
   })
@@ -274,7 +280,7 @@ describe('what a device sees', () => {
     const lastChange = async () => (await ask(token, '/current-api-session/service-updates')).body.data.lastChangeAt
     const atFirst = await lastChange()
     world.clock.advance(1000)
-    await manage('POST', '/services', { name: 'unrelated', encryptionRequired: true, roleAttributes: ['nobody'] })
+    await manage('POST', '/services', { name: 'unrelated', encryptionRequired: true, roleAttributes: ['unused'] })
     const afterUnrelated = await lastChange()
     const { id } = await manage('POST', '/services', {
       name: 'watched',
@@ -317,10 +323,10 @@ describe('what a device sees', () => {
     await manage('POST', '/service-policies', policy)
     const { token } = (await signIn(device.chain, device.key)).body.data
 
-    const asked = await ask(token, '/services?configTypes=intercept.v1')
+    const response = await ask(token, '/services?configTypes=intercept.v1')
     const notAsked = await ask(token, '/services?configTypes=host.v1')
 
-    expect(asked.body.data[0].config).toEqual({
+    expect(response.body.data[0].config).toEqual({
       'intercept.v1': { protocols: ['tcp'], addresses: ['a.internal'], portRanges: [{ low: 1, high: 2 }] },
     })
     expect(notAsked.body.data[0].config).toEqual({})

@@ -1,4 +1,4 @@
-// Every administrator is locked out: a restart offers a token, and whoever has the data directory lets one in again.
+// Every administrator is locked out: a restart prints a token, and an operator with the data directory restores access.
 import { writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -96,8 +96,8 @@ describe('controller admin recover', () => {
   function recover(...args: string[]) {
     const file = join(world.directory, '../password')
     writeFileSync(file, 'a fresh start\n')
-    const given = ['--data-dir', world.directory, '--password-file', file, ...args]
-    return controller(['admin', 'recover', ...given], cleanEnvironment())
+    const allArguments = ['--data-dir', world.directory, '--password-file', file, ...args]
+    return controller(['admin', 'recover', ...allArguments], cleanEnvironment())
   }
 
   it('lets the first administrator in, and writes down who did it', async () => {
@@ -139,7 +139,7 @@ describe('controller admin recover', () => {
     expect(JSON.parse(stdout)).toMatchObject({ identityId: id, identityName: 'second in command', username: 'second' })
   })
 
-  it('waits for nobody: it is refused while a controller runs', async () => {
+  it('does not wait: it is refused while a controller runs', async () => {
     const unlock = lockDirectory(world.directory)
 
     const { code, stderr } = await recover('--username', 'back again')
@@ -150,8 +150,8 @@ describe('controller admin recover', () => {
 
   it.each([
     ['a short username', ['--username', 'abc'], 2],
-    ['an identity that is not there', ['nobody', '--username', 'back again'], 5],
-    ['no username where nobody can be asked', [], 2],
+    ['an identity that is not there', ['unknown', '--username', 'back again'], 5],
+    ['no username without a terminal', [], 2],
   ])('is refused with %s', async (_what, args, expected) => {
     await world.stop()
 
@@ -160,7 +160,7 @@ describe('controller admin recover', () => {
     expect([code, stdout]).toEqual([expected, ''])
   })
 
-  it('is refused a username that somebody else has', async () => {
+  it('is refused a username that another identity has', async () => {
     const people = await People.in(world)
     const { username } = await people.person()
     await world.stop()

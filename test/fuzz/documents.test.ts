@@ -1,4 +1,4 @@
-// Requests that nobody thought of: schemathesis makes them from the OpenAPI documents, and holds the responses to the documents.
+// Requests that schemathesis generates from the OpenAPI documents; it validates the responses against them.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ const CHECKS = [
   'response_schema_conformance',
 ]
 const RECORDS = 5
-let made = 0
+let sequence = 0
 
 const isPossible = await hasPython()
 
@@ -57,17 +57,17 @@ describe.skipIf(!isPossible)('a fuzzer with the document of', () => {
 
   /** Ids of some records of each collection, by its plural name. */
   async function records(): Promise<Record<string, readonly string[]>> {
-    const found: Record<string, readonly string[]> = {}
+    const failures: Record<string, readonly string[]> = {}
     for (const resource of resources as readonly AnyResource[]) {
       const ids: string[] = []
       for (let n = 0; resource.verbs.includes('create') && n < RECORDS; n++) {
-        const body = await exampleBody(world, resource, `${resource.name} ${++made} to be fuzzed`)
+        const body = await exampleBody(world, resource, `${resource.name} ${++sequence} to be fuzzed`)
         const { status, body: response } = await manage.call('POST', `/${resource.plural}`, body)
         if (status === 201) ids.push(response.data.id)
       }
-      found[resource.plural] = ids
+      failures[resource.plural] = ids
     }
-    return found
+    return failures
   }
 
   it.each([

@@ -1,4 +1,4 @@
-// Somebody changes large records again and again: the audit keeps what changed, and little of what is large.
+// A client changes large records again and again: the audit stores what changed, and little of large values.
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ChainedRecord } from '../../src/store/audit-chain.ts'
@@ -67,9 +67,9 @@ describe('the audit record of a changed record', () => {
   it('says that a secret changed, and does not hold it', async () => {
     const identityId = await admin.make('identities', { name: 'with a password', type: 'Device', isAdmin: false })
     const password = 'correct horse battery'
-    const id = await admin.make('authenticators', { method: 'updb', identityId, username: 'somebody', password })
+    const id = await admin.make('authenticators', { method: 'updb', identityId, username: 'jane.doe', password })
 
-    await admin.change('PATCH', `/authenticators/${id}`, { username: 'somebody', password: 'another horse battery' })
+    await admin.change('PATCH', `/authenticators/${id}`, { username: 'jane.doe', password: 'another horse battery' })
 
     const records = await world.controller.store.db
       .selectFrom('audit_records')
@@ -86,14 +86,14 @@ describe('an audit record is small', () => {
 
   it('of a large record that is made, changed and deleted', async () => {
     const id = await makeConfig(large)
-    const made = await newest()
+    const creation = await newest()
     await admin.change('PATCH', `/configs/${id}`, { data: { text: `${large.text}!`, other: 1 } })
     const changed = await newest()
     await admin.change('DELETE', `/configs/${id}`)
     const deleted = await newest()
 
-    for (const record of [made, changed, deleted]) expect(sizes(record)).toBeLessThan(2 * PER_SIDE)
-    expect([made, changed, deleted].map(({ operation }) => operation)).toEqual(['create', 'update', 'delete'])
+    for (const record of [creation, changed, deleted]) expect(sizes(record)).toBeLessThan(2 * PER_SIDE)
+    expect([creation, changed, deleted].map(({ operation }) => operation)).toEqual(['create', 'update', 'delete'])
   })
 
   it('and says of what it leaves out how long it is and how to recognise it', async () => {

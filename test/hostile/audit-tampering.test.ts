@@ -1,4 +1,4 @@
-// Somebody who can write to the database, and to nothing else, tries to change what the audit says.
+// An attacker who can write to the database, and to nothing else, tries to change what the audit says.
 import { createHash, createHmac } from 'node:crypto'
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import Sqlite, { type Database } from 'better-sqlite3'
@@ -54,7 +54,7 @@ describe('an audit chain that is made anew', () => {
       const write = file.prepare('update audit_records set actorName = ?, previousHash = ?, hash = ? where n = ?')
       let previous = '0'.repeat(64)
       for (const record of records) {
-        const forged = { ...record, actorName: 'somebody else' }
+        const forged = { ...record, actorName: 'mallory' }
         const hash = forge(previous, JSON.stringify(SEALED_COLUMNS.map((name) => forged[name])))
         write.run(forged.actorName, previous, hash, record.n)
         previous = hash

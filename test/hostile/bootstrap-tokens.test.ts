@@ -1,4 +1,4 @@
-// A bootstrap token that somebody finds later, in a terminal or a log, must not take over a controller that has administrators.
+// A bootstrap token that leaks later, from a terminal or a log, must not take over a controller that has administrators.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { decodeBootstrap } from '../../src/auth/bootstrap-codec.ts'
 import { disableIdentity, enableIdentity } from '../../src/auth/disabling.ts'
@@ -62,7 +62,7 @@ describe('a bootstrap token', () => {
     expect(await signIn(THIEF)).toBe(200)
   })
 
-  it('is worth nothing as soon as an administrator is usable, even if nobody has signed in', async () => {
+  it('is worth nothing as soon as an administrator is usable, even before it has signed in', async () => {
     const token = await newToken()
     await world.system.write((tx) => enableIdentity(world.controller.entities, tx, first))
 
@@ -93,7 +93,7 @@ describe('a bootstrap token', () => {
   })
 
   it.each([
-    ['an identity that is no administrator', { isAdmin: false }, {}],
+    ['an identity that is not an administrator', { isAdmin: false }, {}],
     ['an administrator who owes a second factor', { isAdmin: true }, { requireTotp: true }],
   ])('stays when %s signs in', async (_who, values, words) => {
     const people = await People.in(world)
@@ -131,8 +131,8 @@ describe('a bootstrap token', () => {
   })
 })
 
-describe('an enrollment that is no bootstrap token', () => {
-  it('gives nobody administration, also if it leaves the username open', async () => {
+describe('an enrollment that is not a bootstrap token', () => {
+  it('makes no administrator, also if it leaves the username open', async () => {
     const { id } = await world.signIn({ name: 'ordinary' })
     const { token } = await world.system.write(async (tx) => {
       const expiresAt = tx.clock.now() + 60_000

@@ -38,7 +38,7 @@ beforeEach(() => {
 })
 afterEach(() => verify.mockRestore())
 
-/** DER of an RSA key of that size that nobody has the private half of: making a real one would take minutes. */
+/** DER of an RSA key of that size without a private key, because generating a real one would take minutes. */
 function hugeKey(bits: number): Buffer {
   const modulus = randomBytes(bits / 8)
   modulus[0] = 0xff
@@ -58,7 +58,7 @@ async function sameNamed(
   name: string,
 ): Promise<{ bag: X509Certificate[]; lowest: webcrypto.CryptoKeyPair }> {
   const pairs: webcrypto.CryptoKeyPair[] = []
-  for (let made = 0; made < count; made++) {
+  for (let sequence = 0; sequence < count; sequence++) {
     pairs.push((await webcrypto.subtle.generateKey(ECDSA, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair)
   }
   const bag = pairs.map((pair, at) => forge(name, pair.publicKey, (pairs[at + 1] ?? pair).privateKey, true))
@@ -109,7 +109,7 @@ function presented(chain: string, key: KeyObject) {
 }
 
 describe('a bag of certificates', () => {
-  it('that belongs to nobody is refused without a signature check', async () => {
+  it('of no known authenticator is refused without a signature check', async () => {
     const { bag, leaf, key } = await hostileBag(9, ownName())
 
     const response = await people.signInBy(at, presented(pemOf(leaf, ...bag), key))

@@ -16,7 +16,7 @@ const make = (name: string) => {
   Authority.make(join(folder, name), ['127.0.0.1'], now)
   return Authority.load(join(folder, name))
 }
-const known = make('known')
+const knownRoot = make('known')
 const attacker = make('attacker')
 
 let server: Server
@@ -64,7 +64,7 @@ describe('a login to a controller whose root is not the pinned one', () => {
 
       expect(bodies).toEqual([])
       expect(code).toBe(1)
-      expect(stderr).toContain(`${attacker.rootFingerprint}, expected ${known.rootFingerprint}`)
+      expect(stderr).toContain(`${attacker.rootFingerprint}, expected ${knownRoot.rootFingerprint}`)
       expect(stderr).toMatch(/--fingerprint/)
     },
   )
@@ -73,7 +73,7 @@ describe('a login to a controller whose root is not the pinned one', () => {
     const env = cleanEnvironment()
     writeProfiles(env, { pinned: { url, rootPem } })
 
-    const wrong = await login(env, '--yes', '--fingerprint', known.rootFingerprint)
+    const wrong = await login(env, '--yes', '--fingerprint', knownRoot.rootFingerprint)
     const sentToWrong = bodies.length
     await login(env, '--fingerprint', attacker.rootFingerprint)
 

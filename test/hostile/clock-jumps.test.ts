@@ -70,12 +70,12 @@ describe.each([
     await isAlive(used.token)
     world.clock.set(step)
 
-    const gone = await world.controller.auth.apiSessions.sweep(world.system)
+    const endedCount = await world.controller.auth.apiSessions.sweep(world.system)
     const alive = [await isAlive(used.token), await isAlive(unused.token)]
     await world.controller.auth.apiSessions.flush(world.system)
     await restart()
 
-    expect([gone, ...alive]).toEqual([0, true, true])
+    expect([endedCount, ...alive]).toEqual([0, true, true])
     expect([await isAlive(used.token), await isAlive(unused.token)]).toEqual([true, true])
   })
 
@@ -87,10 +87,10 @@ describe.each([
     await sweep()
     world.clock.advance(10 * MINUTE)
 
-    const gone = await sweep()
+    const endedCount = await sweep()
 
     // The administrator of the test was idle for as long.
-    expect(gone).toBe(2)
+    expect(endedCount).toBe(2)
     expect([await isAlive(idle.token), await isAlive(used.token)]).toEqual([false, true])
     world.clock.advance(31 * MINUTE)
     expect([await sweep(), await isAlive(used.token)]).toEqual([1, false])
@@ -205,9 +205,9 @@ describe('a start before the last stored time', () => {
     world = await testController({ directory: world.directory, clock: world.clock, log })
 
     const before = await audited()
-    const gone = [await sweep(), await pruneAudit(world.controller.store, world.system, RETENTION)]
+    const removedCounts = [await sweep(), await pruneAudit(world.controller.store, world.system, RETENTION)]
 
-    expect(gone).toEqual([0, 0])
+    expect(removedCounts).toEqual([0, 0])
     expect(await audited()).toEqual(before)
     expect(await isAlive(token)).toBe(true)
     expect(await jumps()).toEqual([{ from: iso(last), to: iso(last - YEAR) }])
@@ -287,7 +287,7 @@ describe('the audit is cut by age', () => {
     await service('one')
     await service('two')
     const file = new Sqlite(getDataPaths(world.directory).database)
-    file.exec("update audit_records set actorName = 'nobody' where n = 2")
+    file.exec("update audit_records set actorName = 'mallory' where n = 2")
     file.close()
     world.clock.advance(RETENTION + DAY)
     admin = await managementOf(world)

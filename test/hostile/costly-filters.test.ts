@@ -1,4 +1,4 @@
-// Filters that are made to cost much: they are refused, or their work is done where it holds up nobody.
+// Filters that are made to cost much: they are refused, or run where they delay no other request.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseQuery } from '../../src/filter/parse.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -60,7 +60,7 @@ describe('a filter that asks much of each record', () => {
     ['ids in a list', `id in [${Array.from({ length: 1_900 }, () => '"a"').join(',')}]`],
     ['searches', many('name contains "é"', 700)],
     ['what policies match', many('isEmpty(identities)', 16)],
-  ])('is answered if it stays below the bound: %s', async (_what, filter) => {
+  ])('succeeds if it stays below the bound: %s', async (_what, filter) => {
     expect((await list('service-policies', filter)).status).toBe(200)
   })
 })
@@ -69,7 +69,7 @@ describe('parsed filters', () => {
   const unused = 'name = "unused"'
   const used = 'name = "used"'
 
-  it('stay cached as long as they are used, and are forgotten before they fill the memory', () => {
+  it('stay cached as long as they are used, and are evicted before they fill the memory', () => {
     const trees = [unused, used].map(parseQuery)
 
     for (let at = 0; at < 100; at++) {

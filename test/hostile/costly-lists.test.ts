@@ -1,4 +1,4 @@
-// Lists of many records by filters that look at each of them: answered like any other, while the loop goes on.
+// Lists of many records by filters that read each of them: they succeed like any other, and do not block the event loop.
 import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { identities } from '../../src/resources/identities.ts'
@@ -88,7 +88,7 @@ describe('a list by a filter that looks at every record', () => {
     while (!isDone) {
       expect((await list(`id = "${ids[0]}"`)).names).toEqual([names[0]])
       response += 1
-      // Injected requests are answered without a turn of the loop.
+      // Injected requests complete without a turn of the event loop.
       await setImmediate()
     }
 
@@ -97,7 +97,7 @@ describe('a list by a filter that looks at every record', () => {
   })
 })
 
-describe('a list that an index answers', () => {
+describe('a list that an index serves', () => {
   it.each([
     ['by id', () => `id = "${ids[5]}" and name icontains "é"`],
     ['by several ids', () => `id in ["${ids[1]}", "${ids[5]}"] and name icontains "é"`],

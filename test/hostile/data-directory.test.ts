@@ -1,4 +1,4 @@
-// Who can read a data directory, who can take it, and what is refused where the answer is not clear.
+// Who can read a data directory, who can take it over, and what is refused if that is unclear.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -92,7 +92,7 @@ describe('a data directory that other accounts could read', () => {
     rmSync(existing, { recursive: true })
   })
 
-  it('is not mended through a link that leads out of it', () => {
+  it('is not repaired through a link that leads out of it', () => {
     const elsewhere = join(directory, '..', 'elsewhere')
     writeFileSync(elsewhere, '')
     chmodSync(elsewhere, 0o644)

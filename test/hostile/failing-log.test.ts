@@ -30,7 +30,7 @@ async function serving(stdout: Output, stderr: Output) {
   return {
     pid: child.pid as number,
     async fail(count: number) {
-      const body = { username: 'nobody', password: 'not the password' }
+      const body = { username: 'unknown', password: 'not the password' }
       const path = `${MANAGEMENT}/authenticate?method=password`
       const statuses: number[] = []
       for (let at = 0; at < count; at++) statuses.push((await transport.send({ method: 'POST', path, body })).status)
@@ -65,7 +65,7 @@ describe('a controller', () => {
     expect(await stop()).toBe(0)
   })
 
-  it('serves and stops when nobody holds the other end of its outputs any more', async () => {
+  it('serves and stops after the readers of its outputs are gone', async () => {
     const { fail, stop } = await serving('pipe', 'pipe')
     child?.stdout?.destroy()
     child?.stderr?.destroy()
@@ -74,7 +74,7 @@ describe('a controller', () => {
     expect(await stop()).toBe(0)
   })
 
-  it('stops while nobody reads its log', async () => {
+  it('stops while its log is not read', async () => {
     const fifo = newFifo()
     const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK)
     const writer = openSync(fifo, constants.O_WRONLY)
@@ -111,7 +111,7 @@ describe('a controller', () => {
   )
 })
 
-describe('a log that nobody reads', () => {
+describe('a log that is not read', () => {
   it('loses whole lines beyond its bound, counts them, and tells the count when it is read again', async () => {
     const fifo = newFifo()
     const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -134,10 +134,10 @@ describe('a log that nobody reads', () => {
     closeSync(reader)
     closeSync(writer)
 
-    const kept = lines(read).filter((text) => text !== 'recovered')
-    expect(kept.map((text) => JSON.parse(text).at)).toEqual(kept.map((_, at) => at))
+    const keptLines = lines(read).filter((text) => text !== 'recovered')
+    expect(keptLines.map((text) => JSON.parse(text).at)).toEqual(keptLines.map((_, at) => at))
     expect(dropped).toBeGreaterThan(3_000)
-    expect(kept.length + dropped).toBe(5_000)
+    expect(keptLines.length + dropped).toBe(5_000)
     expect(JSON.parse(after).at).toBe(5_000)
   })
 })

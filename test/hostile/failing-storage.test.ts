@@ -209,20 +209,20 @@ describe('a start that fails half-way', () => {
     ['the database is a page of nothing', cutsDatabase, /database of .* cannot be used: .*\nTry: /],
     ['the settings are broken', breaks('config.yaml'), /settings|YAML/],
   ])('ends the process and lets go of the directory: %s', async (_what, prepare, message) => {
-    const made = copyOfTemplate()
-    const { args, release } = await prepare(made)
+    const creation = copyOfTemplate()
+    const { args, release } = await prepare(creation)
 
-    const ended = serve(['--data-dir', made, ...args], cleanEnvironment())
+    const ended = serve(['--data-dir', creation, ...args], cleanEnvironment())
 
     await expect(ended).rejects.toThrow(message)
-    lockDirectory(made)()
+    lockDirectory(creation)()
     release?.()
   })
 
   it.skipIf(!hasPrlimit)('ends when the disk is full, and starts once there is room', async () => {
-    const made = copyOfTemplate()
+    const creation = copyOfTemplate()
     const port = await freePort()
-    const args = ['--data-dir', made, '--listen', `127.0.0.1:${port}`]
+    const args = ['--data-dir', creation, '--listen', `127.0.0.1:${port}`]
 
     const full = await run(
       'prlimit',
@@ -236,8 +236,8 @@ describe('a start that fails half-way', () => {
   })
 
   it.skipIf(!hasPrlimit)('is completed when a first start found the disk full', async () => {
-    const made = join(mkdtempSync(join(tmpdir(), 'full-')), 'data')
-    const init = ['init', '--data-dir', made]
+    const creation = join(mkdtempSync(join(tmpdir(), 'full-')), 'data')
+    const init = ['init', '--data-dir', creation]
     const codes: (number | null)[] = []
     for (const bytes of [1, 5_000, 40_000, 200_000]) {
       const ended = await run(
@@ -264,7 +264,7 @@ function breaks(name: string) {
   return async (directory: string): Promise<Prepared> => {
     writeFileSync(
       join(directory, name),
-      'nonsense: [that nobody can read, and that is long enough for a header of SQLite, '.repeat(20),
+      'nonsense: [that cannot be parsed, and that is long enough for a header of SQLite, '.repeat(20),
     )
     return { args: ['--listen', '127.0.0.1:0'] }
   }
@@ -277,13 +277,13 @@ async function cutsDatabase(directory: string): Promise<Prepared> {
 
 async function takenAddress(directory: string): Promise<Prepared> {
   const { createServer } = await import('node:net')
-  const taken = createServer()
-  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
-  const address = taken.address()
+  const occupier = createServer()
+  await new Promise<void>((resolve) => occupier.listen(0, '127.0.0.1', resolve))
+  const address = occupier.address()
   const port = typeof address === 'object' && address ? address.port : 0
   const listeners = [{ address: `127.0.0.1:${await freePort()}` }, { address: `127.0.0.1:${port}` }]
   writeFileSync(getDataPaths(directory).config, JSON.stringify({ listeners }), { mode: 0o600 })
-  return { args: [], release: () => taken.close() }
+  return { args: [], release: () => occupier.close() }
 }
 
 /** Puts a copy of a database in its place, as a restore would. */

@@ -1,4 +1,4 @@
-// Whoever may list records cannot find out, by filters or by their order, what the list does not show.
+// A caller who may list records cannot find out, by filters or by their order, what the list does not show.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { terminators } from '../../src/resources/terminators.ts'
@@ -39,7 +39,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const asked = (path: string, name: 'filter' | 'sort', text: string) =>
+const ask = (path: string, name: 'filter' | 'sort', text: string) =>
   asClient(client.token, `${path}?${name}=${encodeURIComponent(text)}`)
 
 describe('a client', () => {
@@ -56,9 +56,9 @@ describe('a client', () => {
   it.each(hidden)('cannot find out %s', async (_what, path, symbol, filter) => {
     const where = path === '/terminators' ? `/services/${service}${path}` : path
 
-    const filtered = await asked(where, 'filter', filter)
-    const ordered = symbol ? await asked(where, 'filter', `true sort by ${symbol}`) : filtered
-    const sorted = symbol ? await asked(where, 'sort', symbol) : undefined
+    const filtered = await ask(where, 'filter', filter)
+    const ordered = symbol ? await ask(where, 'filter', `true sort by ${symbol}`) : filtered
+    const sorted = symbol ? await ask(where, 'sort', symbol) : undefined
 
     expect([filtered.status, ordered.status]).toEqual([400, 400])
     expect(filtered.body.error.code).toBe('INVALID_FILTER')
@@ -68,8 +68,8 @@ describe('a client', () => {
   it.each(['name contains "config"', 'tags.a = "b"', 'type = "x"', 'createdAt > datetime(2020-01-01T00:00:00Z)'])(
     'cannot ask about the configs of a service: %s',
     async (inner) => {
-      const emptiness = await asked('/services', 'filter', `isEmpty(from configs where ${inner})`)
-      const count = await asked('/services', 'filter', `count(from configs where ${inner}) > 0`)
+      const emptiness = await ask('/services', 'filter', `isEmpty(from configs where ${inner})`)
+      const count = await ask('/services', 'filter', `count(from configs where ${inner}) > 0`)
 
       expect([emptiness.body.error?.code, count.body.error?.code]).toEqual(['INVALID_FILTER', 'INVALID_FILTER'])
     },
@@ -77,10 +77,10 @@ describe('a client', () => {
 
   it('can ask about what it is shown', async () => {
     const responses = [
-      await asked('/services', 'filter', 'count(configs) = 1 and isEmpty(from configs where id = "none") sort by name'),
-      await asked(`/services/${service}/terminators`, 'filter', 'service.name contains "service" and instanceId = ""'),
-      await asked('/current-identity/edge-routers', 'filter', 'cost = 0 and not disabled sort by name desc'),
-      await asked('/controllers', 'filter', 'fingerprint != null sort by name'),
+      await ask('/services', 'filter', 'count(configs) = 1 and isEmpty(from configs where id = "none") sort by name'),
+      await ask(`/services/${service}/terminators`, 'filter', 'service.name contains "service" and instanceId = ""'),
+      await ask('/current-identity/edge-routers', 'filter', 'cost = 0 and not disabled sort by name desc'),
+      await ask('/controllers', 'filter', 'fingerprint != null sort by name'),
     ]
 
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200])

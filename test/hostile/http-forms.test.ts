@@ -46,7 +46,7 @@ describe('a request target in absolute form', () => {
     ['https://localhost?a=b', 200],
     ['https://localhost/edge/management/v1/identities', 401],
     ['https://localhost/edge/management/v1/no-such-path', 404],
-  ])('%s answers %i', async (requestTarget, status) => {
+  ])('%s responds with %i', async (requestTarget, status) => {
     const response = await send([`GET ${requestTarget} HTTP/1.1`, 'host: localhost'])
 
     expect(response.status).toBe(status)

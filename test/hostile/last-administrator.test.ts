@@ -39,7 +39,7 @@ type Ask = (method: string, path: string, body?: unknown) => Promise<TestRespons
 
 const inAnHour = () => new Date(world.clock.now() + 60 * MINUTE).toISOString()
 
-/** What would leave nobody. */
+/** The changes that would leave no administrator. */
 const attempts: Readonly<Record<string, (ask: Ask, person: Person) => Promise<TestResponse>>> = {
   'demoted by PATCH': (ask, { id }) => ask('PATCH', `/identities/${id}`, { isAdmin: false }),
   'demoted by PUT': (ask, { id }) => ask('PUT', `/identities/${id}`, { name: 'new', type: 'Device', isAdmin: false }),

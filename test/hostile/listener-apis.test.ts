@@ -52,11 +52,11 @@ const CLIENT_SPELLINGS = [
 ]
 
 describe('a listener for the client API', () => {
-  it.each(MANAGEMENT_SPELLINGS)('answers 404 for %s', async (path) => {
+  it.each(MANAGEMENT_SPELLINGS)('responds with 404 for %s', async (path) => {
     expect(await statusOf('client', path)).toBe(404)
   })
 
-  it('answers 404 for management paths that exist, whatever the method', async () => {
+  it('responds with 404 for existing management paths, for every method', async () => {
     for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS']) {
       expect(await statusOf('client', '/edge/%6danagement/v1/identities', method)).toBe(404)
     }
@@ -68,11 +68,11 @@ describe('a listener for the client API', () => {
 })
 
 describe('a listener for the management API', () => {
-  it.each(CLIENT_SPELLINGS)('answers 404 for %s', async (path) => {
+  it.each(CLIENT_SPELLINGS)('responds with 404 for %s', async (path) => {
     expect(await statusOf('management', path)).toBe(404)
   })
 
-  it('answers 404 for client paths that exist, whatever the method', async () => {
+  it('responds with 404 for existing client paths, for every method', async () => {
     for (const method of ['POST', 'GET', 'DELETE', 'OPTIONS']) {
       expect(await statusOf('management', '/authenticate?method=cert', method)).toBe(404)
     }

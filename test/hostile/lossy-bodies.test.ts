@@ -21,13 +21,13 @@ afterAll(() => world.close())
 function sendBytes(path: string, body: Buffer, type = 'application/json'): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': type, 'content-length': body.length, 'net-session': token }
-    const sent = request(`${at.url}${path}`, { method: 'POST', ca: at.rootPem, headers }, (response) => {
+    const outgoing = request(`${at.url}${path}`, { method: 'POST', ca: at.rootPem, headers }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }))
     })
-    sent.on('error', reject)
-    sent.end(body)
+    outgoing.on('error', reject)
+    outgoing.end(body)
   })
 }
 
@@ -41,8 +41,8 @@ const create = (json: string) =>
     headers: { 'content-type': 'application/json' },
   })
 
-let made = 0
-const identity = (more: string) => `{"name":"lossy ${++made}","type":"Device","isAdmin":false,${more}}`
+let sequence = 0
+const identity = (more: string) => `{"name":"lossy ${++sequence}","type":"Device","isAdmin":false,${more}}`
 
 describe('a body that is not UTF-8', () => {
   const invalid: readonly (readonly [string, number[]])[] = [
@@ -88,7 +88,7 @@ describe('a body that is not UTF-8', () => {
 })
 
 describe('a number', () => {
-  const lost = [
+  const lossyBodies = [
     '1e400',
     '-1e400',
     '1e-400',
@@ -101,7 +101,7 @@ describe('a number', () => {
     `${'9'.repeat(400)}`,
   ]
 
-  it.each(lost)('that would come back as another is refused: %s', async (number) => {
+  it.each(lossyBodies)('that would come back as another is refused: %s', async (number) => {
     const response = await create(identity(`"tags":{"before":"a \\" 1e400 \\\\","number":${number}}`))
 
     expect(response.status).toBe(400)
@@ -111,7 +111,7 @@ describe('a number', () => {
     })
   })
 
-  const kept = [
+  const exactBodies = [
     '0',
     '-0',
     '0.1',
@@ -127,7 +127,7 @@ describe('a number', () => {
     '0e999999999999',
   ]
 
-  it.each(kept)('that comes back as it is, is kept: %s', async (number) => {
+  it.each(exactBodies)('that comes back as it is, is kept: %s', async (number) => {
     const { status, body } = await create(identity(`"tags":{"number":${number},"text":"12345678901234567890"}`))
 
     expect(status).toBe(201)
@@ -173,7 +173,7 @@ describe('text', () => {
 
 describe('a time', () => {
   const enrollment = async (expiresAt: string) => {
-    const identityId = await manage.make('identities', { name: `timely ${++made}`, type: 'Device', isAdmin: false })
+    const identityId = await manage.make('identities', { name: `timely ${++sequence}`, type: 'Device', isAdmin: false })
     return manage.call('POST', '/enrollments', { identityId, method: 'ott', expiresAt })
   }
 
@@ -236,7 +236,7 @@ describe('a name', () => {
 
   it.each(unseen)('of %s alone is refused as a username', async (_what, shown) => {
     const username = shown.repeat(4)
-    const identityId = await manage.make('identities', { name: `unseen ${++made}`, type: 'Device', isAdmin: false })
+    const identityId = await manage.make('identities', { name: `unseen ${++sequence}`, type: 'Device', isAdmin: false })
     const credential = { identityId, method: 'updb', username, password: 'correct horse battery' }
 
     expect(await manage.refusal('POST', '/authenticators', credential)).toMatchObject({

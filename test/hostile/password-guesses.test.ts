@@ -73,7 +73,7 @@ describe('four hundred guesses of one source', () => {
     await storm
   })
 
-  it('do not delay whoever is signed in already, also at the same address', async () => {
+  it('do not delay clients that are signed in, also at the same address', async () => {
     const [victim, user] = [await people.person(), await people.person()]
     const token = await people.sessionOf(user)
     vi.mocked(argon2.verify).mockClear()
@@ -150,7 +150,7 @@ describe('a fair queue', () => {
     expect(refused).toEqual(['g1'])
   })
 
-  it('has places for favoured ones where strangers fill it', async () => {
+  it('has places for favoured callers if anonymous ones fill it', async () => {
     const { add, refused, started, finishAll } = queue()
     for (const name of ['z0', 'a1', 'b1', 'c1', 'd1', 'e1', 'f1']) add(name)
     add('k1', true)

@@ -21,7 +21,7 @@ async function statusesOf(...tokens: string[]): Promise<number[]> {
   return responses.map(({ status }) => status)
 }
 
-/** Two sessions of one person, and one of somebody else. */
+/** Two sessions of one person, and one of another. */
 async function signedIn(values: object = {}) {
   const person = await people.person({ ...values })
   const other = await people.person()

@@ -59,7 +59,7 @@ const CLOSE = 'connection: close\r\n'
 const COUNT = 200
 
 describe('two hundred requests that one client sends at once', () => {
-  it('are served one after the other, and answered in their order', async () => {
+  it('are served one after the other, with responses in their order', async () => {
     open()
     const received = readToEnd(socket)
     socket.write(get('/counted').repeat(COUNT - 1) + get('/counted', CLOSE))

@@ -1,4 +1,4 @@
-// Files with secrets: nobody can prepare, read or tear them.
+// Files with secrets: another account can neither prepare nor read them, and a crash does not tear them.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -55,11 +55,11 @@ describe('a key file', () => {
   it('is made once, with mode 0600, and read from then on', () => {
     const path = join(newDirectory(), 'some.key')
 
-    const made = loadOrCreateKey(path, 32)
+    const creation = loadOrCreateKey(path, 32)
 
-    expect(made).toHaveLength(32)
+    expect(creation).toHaveLength(32)
     expect(modeOf(path)).toBe(0o600)
-    expect(loadOrCreateKey(path, 32)).toEqual(made)
+    expect(loadOrCreateKey(path, 32)).toEqual(creation)
   })
 
   it('is refused when it is cut short', () => {

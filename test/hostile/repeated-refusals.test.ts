@@ -1,4 +1,4 @@
-// Refused sign-ins by the thousand: they fill neither the audit nor memory, and hide nobody else's.
+// Thousands of refused sign-ins: they fill neither the audit nor memory, and do not hide those of other sources.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { EventAggregator } from '../../src/auth/event-aggregator.ts'
 import type { Log } from '../../src/log.ts'
@@ -73,7 +73,7 @@ describe('repeated refusals', () => {
     await presentNothing(200, HERE)
     await presentNothing(1, ELSEWHERE)
     await people.signIn({ ...person, password: 'wrong horse' }, {}, HERE)
-    await people.signIn({ username: 'nobody at all', password: PASSWORD }, {}, HERE)
+    await people.signIn({ username: 'unknown user', password: PASSWORD }, {}, HERE)
 
     expect(await refusals()).toMatchObject([
       { address: HERE, reason: 'NO_CERTIFICATE' },
@@ -172,7 +172,7 @@ describe('repeated refusals', () => {
 describe('aggregated events', () => {
   const aggregator = () => new EventAggregator<string>({ windowMs: 1_000, maxKeys: 2 })
 
-  it('are forgotten once their window is over', async () => {
+  it('are removed once their window is over', async () => {
     const events = aggregator()
     for (const key of ['a', 'b', 'c']) events.admit(key, key, 0)
     await events.flush(1_000, async () => {})

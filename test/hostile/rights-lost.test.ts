@@ -26,7 +26,7 @@ let victim: Person
 let token: string
 let sessionId: string
 let strict: string
-let made = 0
+let sequence = 0
 
 beforeAll(async () => {
   world = await testController()
@@ -104,7 +104,7 @@ function sendSlowly(
   })
 }
 
-const newIdentity = () => ({ name: `too late ${++made}`, type: 'Device', isAdmin: true })
+const newIdentity = () => ({ name: `too late ${++sequence}`, type: 'Device', isAdmin: true })
 const creating = (body: unknown) => ({
   method: 'POST',
   path: `${MANAGEMENT}/identities`,

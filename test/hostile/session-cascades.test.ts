@@ -1,4 +1,4 @@
-// Sessions end in great numbers along with something else: nothing secret stays behind, and nobody waits long for it.
+// Many sessions end along with another record: no secret stays behind, and no other request waits long.
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { disableIdentity } from '../../src/auth/disabling.ts'
 import { newId, newToken } from '../../src/ids.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   world = await testController()
   people = await People.in(world)
   await people.manage('POST', '/service-policies', {
-    name: 'everything to everybody',
+    name: 'everything to all',
     type: 'Dial',
     semantic: 'AnyOf',
     identityRoles: ['#all'],
@@ -29,8 +29,8 @@ beforeAll(async () => {
   })
   services = []
   for (const name of ['web', 'mail', 'files']) {
-    const made = await people.manage('POST', '/services', { name, encryptionRequired: true })
-    services.push(made.id)
+    const creation = await people.manage('POST', '/services', { name, encryptionRequired: true })
+    services.push(creation.id)
   }
 })
 afterAll(() => world.close())
@@ -41,7 +41,7 @@ async function dialer(apiSessions: number) {
   const person = await people.person()
   const tokens: string[] = []
   const secrets: string[] = []
-  for (let made = 0; made < apiSessions; made++) {
+  for (let sequence = 0; sequence < apiSessions; sequence++) {
     const token = await people.sessionOf(person)
     tokens.push(token)
     const own = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
@@ -54,14 +54,14 @@ async function dialer(apiSessions: number) {
 function dial(apiSessionId: string, identityId: string, times = 1): Promise<string[]> {
   return world.system.write(async (tx) => {
     const tokens: string[] = []
-    for (let made = 0; made < times; made++) {
+    for (let sequence = 0; sequence < times; sequence++) {
       for (const serviceId of services) {
         const values = {
           id: newId(),
           apiSessionId,
           identityId,
           serviceId,
-          type: made === 0 ? ('Dial' as const) : ('Bind' as const),
+          type: sequence === 0 ? ('Dial' as const) : ('Bind' as const),
           token: newToken(),
         }
         await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')
@@ -186,9 +186,9 @@ describe('ending many sessions', () => {
   })
 
   it('for a service takes as many statements as ending few', async () => {
-    const made = async (name: string) =>
+    const creation = async (name: string) =>
       (await people.manage('POST', '/services', { name, encryptionRequired: true })).id as string
-    const [few, many] = [await made('few'), await made('many')]
+    const [few, many] = [await creation('few'), await creation('many')]
     const all = services
     services = [few]
     await dialer(2)
@@ -206,7 +206,7 @@ describe('ending many sessions', () => {
     expect(counts[1]).toBe(counts[0])
   })
 
-  it('takes away at most some thousand rows in a transaction if nobody can use them any more', async () => {
+  it('removes at most some thousand unusable rows in a transaction', async () => {
     const world = await testController()
     const { id: identityId, token } = await world.signIn()
     const { body } = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
@@ -215,13 +215,13 @@ describe('ending many sessions', () => {
       const resource = resources.find(({ plural }) => plural === 'services')
       if (!resource) throw new Error('there are no services')
       const ids: string[] = []
-      for (let made = 0; made < 2_500; made++) {
+      for (let sequence = 0; sequence < 2_500; sequence++) {
         ids.push(
           (
             await world.controller.entities.insert(
               tx,
               resource,
-              newEntity(tx, resource, { name: `service ${made}` }),
+              newEntity(tx, resource, { name: `service ${sequence}` }),
               undefined,
               'none',
             )

@@ -106,7 +106,7 @@ describe('the sessions of one identity', () => {
 })
 
 describe('an identity that signs in too often', () => {
-  it('is told when to come back, and nobody else is', async () => {
+  it('learns when to retry, and no other identity is limited', async () => {
     await open({ 'limits.signInsPerIdentity': 1 })
     const [person, other] = [await people.person(), await people.person()]
     for (let at = 0; at < 10; at++) await people.sessionOf(person)
@@ -185,7 +185,7 @@ describe('repeated sign-ins', () => {
 })
 
 describe('a rate limit', () => {
-  it('forgets whoever was not there for as long as an empty bucket takes to fill', async () => {
+  it('drops the bucket of an identity that was idle for as long as an empty one takes to fill', async () => {
     const limit = new RateLimit({ perSecond: 10, burst: 100 })
     for (let at = 0; at < 1_000; at++) limit.take(`identity ${at}`, 1_000)
     limit.take('identity 0', 12_000)

@@ -1,4 +1,4 @@
-// Bodies that arrive byte by byte: a request has a total time, whatever was answered to it already.
+// Bodies that arrive byte by byte: the total time of a request is limited, also after a response was sent.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { openTls, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'

@@ -41,7 +41,7 @@ const operations = [
 ]
 
 function* pieces() {
-  for (let sent = 0; sent < LARGE_BYTES; sent += MIB) yield shared.subarray(0, MIB)
+  for (let sentBytes = 0; sentBytes < LARGE_BYTES; sentBytes += MIB) yield shared.subarray(0, MIB)
 }
 
 interface Cut {
@@ -175,7 +175,7 @@ describe('a bound on what waits for all connections', () => {
     destroy() {
       this.destroyed = true
     }
-    /** Has a response written to it that nobody has had the time to take. */
+    /** Receives a response that the client has had no time to read. */
     respond(bytes: number) {
       this.writableLength += bytes
       this.bytesWritten += bytes

@@ -1,4 +1,4 @@
-// Whoever asks for whole lists and never reads them locks out nobody else.
+// A client that requests whole lists and never reads them does not lock out other clients.
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { services } from '../../src/resources/services.ts'
@@ -50,7 +50,7 @@ async function askAndStopReading(path: string, token: string): Promise<number> {
   return Number(/^HTTP\/1\.1 (\d+)/.exec(first.toString('latin1'))?.[1])
 }
 
-describe('whole lists that nobody reads', () => {
+describe('whole lists that are not read', () => {
   it('leave administrators all of theirs, and the check of the audit', async () => {
     const clients = await Promise.all(Array.from({ length: 6 }, () => world.signIn()))
     const statuses: number[] = []

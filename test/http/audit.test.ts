@@ -120,7 +120,7 @@ describe('the list of audit records', () => {
 
   it('never holds a password, a token or a key', async () => {
     const identityId = await admin.make('identities', {
-      name: 'somebody',
+      name: 'jane',
       type: 'Device',
       isAdmin: false,
       enrollment: { ott: true },
@@ -129,7 +129,7 @@ describe('the list of audit records', () => {
     await admin.make('authenticators', {
       method: 'updb',
       identityId,
-      username: 'somebody',
+      username: 'jane',
       password: 'correct horse battery',
     })
 
@@ -154,7 +154,7 @@ describe('the chain of audit records', () => {
   })
 
   it.each([
-    ['changed', "update audit_records set actorName = 'somebody else' where n = 3", /record 3 was changed/],
+    ['changed', "update audit_records set actorName = 'mallory' where n = 3", /record 3 was changed/],
     ['taken out', 'delete from audit_records where n = 3', /broken before record 4/],
     ['taken off the old end', 'delete from audit_records where n <= 2', /before record 3/],
   ])(
@@ -177,7 +177,7 @@ describe('the chain of audit records', () => {
     },
   )
 
-  it('shows that records were taken off the new end to whoever kept a hash', async () => {
+  it('reports, to a caller with an earlier hash, that the newest records were removed', async () => {
     allowFaults(/another process wrote to the database/)
     await service('web')
     const { last } = await verified()
@@ -195,9 +195,9 @@ describe('the chain of audit records', () => {
     world.clock.advance(30 * DAY)
     await service('new')
 
-    const gone = await pruneAudit(world.controller.store, world.system, DAY)
+    const prunedCount = await pruneAudit(world.controller.store, world.system, DAY)
 
-    expect(gone).toBe(last.id)
+    expect(prunedCount).toBe(last.id)
     const [cut, kept, ...others] = await listed()
     expect(others).toEqual([])
     expect(kept).toMatchObject({ entityName: 'new' })

@@ -1,4 +1,4 @@
-// Requests that are malformed, too large or of the wrong form: always an answer of the catalogue, never a 5xx.
+// Requests that are malformed, too large or of the wrong form: always an error of the catalogue, never a 5xx.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
@@ -93,7 +93,7 @@ describe('a body', () => {
   })
 })
 
-describe('an answer', () => {
+describe('a response', () => {
   it('in a form the controller does not have is refused with 406', async () => {
     const response = await world.send({
       method: 'GET',
@@ -133,7 +133,7 @@ describe('a path', () => {
     ['/nothing', 404],
     ['/fabric/v1/nothing', 404],
     [`${MANAGEMENT}/%zz`, 404],
-  ])('%s answers %i', async (path, status) => {
+  ])('%s responds with %i', async (path, status) => {
     const response = await world.send({ method: 'GET', path })
 
     expect(response.status).toBe(status)
@@ -148,9 +148,9 @@ describe('signing in by password', () => {
   })
 
   it.each([
-    ['an unknown user', { username: 'nobody', password: 'password' }],
+    ['an unknown user', { username: 'unknown', password: 'password' }],
     ['a wrong password', { username: ADMIN.username, password: 'password' }],
-  ])('answers %s like any other failure', async (_what, body) => {
+  ])('responds to %s as to any other failure', async (_what, body) => {
     const response = await authenticate(body)
 
     expect(response.status).toBe(401)
@@ -177,10 +177,10 @@ describe('a session', () => {
     world.clock.advance(29 * 60_000)
     const stillThere = await read()
     world.clock.advance(30 * 60_000)
-    const gone = await read()
+    const endedResponse = await read()
 
     expect(stillThere.status).toBe(200)
-    expect(gone.body.error.cause.code).toBe('SESSION_UNKNOWN')
+    expect(endedResponse.body.error.cause.code).toBe('SESSION_UNKNOWN')
   })
 
   it('ends by signing out', async () => {
@@ -192,7 +192,7 @@ describe('a session', () => {
     expect(second.status).toBe(401)
   })
 
-  it('named by something that is no token counts as none', async () => {
+  it('named by an invalid token counts as none', async () => {
     const response = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token: 'not-a-uuid' })
 
     expect(response.body.error.cause.code).toBe('SESSION_MISSING')

@@ -78,7 +78,7 @@ describe('a client that is slow', () => {
     expect(bodyOf(said).error).toMatchObject({ code: 'REQUEST_TIMEOUT', requestId: expect.any(String) })
   })
 
-  it('to send its body is told so, and cut, and it is no fault of ours', async () => {
+  it('to send its body gets a 4xx, and its connection is closed', async () => {
     const socket = await secured()
     const path = `${CLIENT}/authenticate?method=password`
     socket.write(
@@ -131,7 +131,7 @@ describe('a request', () => {
   })
 
   it.each([
-    ['that is no HTTP', 'hello\r\n\r\n'],
+    ['that is not HTTP', 'hello\r\n\r\n'],
     ['with two lengths', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'],
     [
       'with a length and chunks',
@@ -153,7 +153,7 @@ describe('a request', () => {
     socket.write(
       `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
     )
-    for (let sent = 0; sent < 6; sent++) socket.write(chunk)
+    for (let chunkCount = 0; chunkCount < 6; chunkCount++) socket.write(chunk)
 
     expect(await untilClosed(socket)).toMatch(/^HTTP\/1\.1 413 /)
   })
@@ -192,34 +192,41 @@ describe('connections from one address', () => {
 
 describe('a server that has more to do than it can', () => {
   it.each([
-    ['in time', 0, { stranger: 200, somebody: 200, administrator: 200 }],
-    ['late', 600, { stranger: 429, somebody: 200, administrator: 200 }],
-    ['very late', 1_100, { stranger: 429, somebody: 429, administrator: 200 }],
-    ['hopelessly late', 60_000, { stranger: 429, somebody: 429, administrator: 200 }],
-  ])('and is %s refuses strangers first, and administrators never', async (_how, delayMilliseconds, expected) => {
-    const app = await buildApp(world.controller, { load: { delayMilliseconds } })
-    const somebody = (await world.signIn()).token
-    const administrator = await world.admin()
-    const ask = (token?: string) =>
-      app.inject({
-        method: 'GET',
-        url: token ? `${MANAGEMENT}/current-identity` : `${MANAGEMENT}/version`,
-        headers: token ? { 'net-session': token } : {},
-      })
+    ['in time', 0, { anonymous: 200, identity: 200, administrator: 200 }],
+    ['late', 600, { anonymous: 429, identity: 200, administrator: 200 }],
+    ['very late', 1_100, { anonymous: 429, identity: 429, administrator: 200 }],
+    ['hopelessly late', 60_000, { anonymous: 429, identity: 429, administrator: 200 }],
+  ])(
+    'and is %s refuses anonymous requests first, and those of administrators never',
+    async (_how, delayMilliseconds, expected) => {
+      const app = await buildApp(world.controller, { load: { delayMilliseconds } })
+      const identity = (await world.signIn()).token
+      const administrator = await world.admin()
+      const ask = (token?: string) =>
+        app.inject({
+          method: 'GET',
+          url: token ? `${MANAGEMENT}/current-identity` : `${MANAGEMENT}/version`,
+          headers: token ? { 'net-session': token } : {},
+        })
 
-    const responses = { stranger: await ask(), somebody: await ask(somebody), administrator: await ask(administrator) }
+      const responses = {
+        anonymous: await ask(),
+        identity: await ask(identity),
+        administrator: await ask(administrator),
+      }
 
-    await app.close()
-    expect(Object.fromEntries(Object.entries(responses).map(([who, { statusCode }]) => [who, statusCode]))).toEqual(
-      expected,
-    )
-    for (const response of Object.values(responses).filter(({ statusCode }) => statusCode === 429)) {
-      expect(response.json().error.code).toBe('SERVER_TOO_MANY_REQUESTS')
-      expect(Number(response.headers['retry-after'])).toBeGreaterThan(0)
-    }
-  })
+      await app.close()
+      expect(Object.fromEntries(Object.entries(responses).map(([who, { statusCode }]) => [who, statusCode]))).toEqual(
+        expected,
+      )
+      for (const response of Object.values(responses).filter(({ statusCode }) => statusCode === 429)) {
+        expect(response.json().error.code).toBe('SERVER_TOO_MANY_REQUESTS')
+        expect(Number(response.headers['retry-after'])).toBeGreaterThan(0)
+      }
+    },
+  )
 
-  it('is one whose turns are late one after the other; a single long one is no overload', () => {
+  it('is one whose turns are late one after the other; a single long one is not overload', () => {
     const load = new EventLoopDelay()
     const delayAfter = (...turns: number[]) => {
       for (const turn of turns) load.record(turn)

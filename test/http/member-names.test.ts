@@ -65,9 +65,14 @@ describe('in the dialect of the peer, a member', () => {
     const schema = { type: 'object', properties: { port: { type: 'integer' } }, additionalProperties: true }
     const configTypeId = (await send('POST', '/config-types', { Name: 'cased', Schema: schema })).body.data.id
     const data = { Port: 'text, because it is another member', Nested: { NAME: 1, name: 2 } }
-    const made = await send('POST', '/configs', { Name: 'cased', configTypeId, Data: data, Tags: { Id: 1, NAME: 'x' } })
+    const creation = await send('POST', '/configs', {
+      Name: 'cased',
+      configTypeId,
+      Data: data,
+      Tags: { Id: 1, NAME: 'x' },
+    })
 
-    expect(await manage.get(`/configs/${made.body.data.id}`)).toMatchObject({ data, tags: { Id: 1, NAME: 'x' } })
+    expect(await manage.get(`/configs/${creation.body.data.id}`)).toMatchObject({ data, tags: { Id: 1, NAME: 'x' } })
   })
 
   it('that only the controller sets cannot be set in another case', async () => {

@@ -6,12 +6,12 @@ import { rawTarget, sendRaw } from '../world/raw-requests.ts'
 
 let world: TestController
 let administrator: string
-let somebody: string
+let userToken: string
 
 beforeAll(async () => {
   world = await testController()
   administrator = await world.admin()
-  somebody = (await world.signIn()).token
+  userToken = (await world.signIn()).token
 })
 afterAll(() => world.close())
 
@@ -85,13 +85,13 @@ describe('of two neighbours in the order of checks the first one decides:', () =
 
   it('a missing session, then a missing right', async () => {
     expect(await judge({ method: 'GET', path: `${MANAGEMENT}/identities` })).toEqual(noSession)
-    expect(await judge({ method: 'GET', path: `${MANAGEMENT}/identities`, token: somebody })).toEqual(denied)
+    expect(await judge({ method: 'GET', path: `${MANAGEMENT}/identities`, token: userToken })).toEqual(denied)
   })
 
   it('a missing right, then a content type', async () => {
     const request = { method: 'POST', path: `${MANAGEMENT}/identities`, body: 'a', headers: { 'content-type': 'a/b' } }
 
-    expect(await judge({ ...request, token: somebody })).toEqual(denied)
+    expect(await judge({ ...request, token: userToken })).toEqual(denied)
     expect(await judge({ ...request, token: administrator })).toEqual(wrongType)
   })
 
@@ -132,7 +132,7 @@ describe('of two neighbours in the order of checks the first one decides:', () =
   it('a parameter, then JSON', async () => {
     const request = { method: 'POST', path: `${CLIENT}/enroll/updb?token=no-uuid`, headers: JSON_TYPE }
 
-    expect(await judge({ ...request, body: '{ this is no json' })).toEqual(wrongParameter)
+    expect(await judge({ ...request, body: '{ this is not json' })).toEqual(wrongParameter)
   })
 
   it('JSON, then the schema', async () => {

@@ -21,11 +21,11 @@ const template = join(folder, 'template')
 beforeAll(() => Authority.make(template, HOSTS, NOW))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-let made = 0
+let sequence = 0
 
 /** A copy of one authority, because making RSA keys takes long. */
 function newAuthority(): { directory: string; authority: Authority } {
-  const directory = join(folder, `${++made}`)
+  const directory = join(folder, `${++sequence}`)
   cpSync(template, directory, { recursive: true })
   return { directory, authority: Authority.load(directory) }
 }
@@ -61,12 +61,12 @@ describe('a renewal of the server certificate', () => {
 
   it('notifies its listeners once, with the new certificate in place', () => {
     const { authority } = newAuthority()
-    const seen: string[] = []
-    authority.onChange(() => seen.push(computeFingerprint(authority.server.certificate)))
+    const observations: string[] = []
+    authority.onChange(() => observations.push(computeFingerprint(authority.server.certificate)))
 
     authority.renewServer(HOSTS, NOW + DAY)
 
-    expect(seen).toEqual([computeFingerprint(authority.server.certificate)])
+    expect(observations).toEqual([computeFingerprint(authority.server.certificate)])
   })
 
   it('is still valid after a clock is corrected that was set forward by mistake', () => {
@@ -123,13 +123,13 @@ describe('the roll-over of the intermediate', () => {
 
   it('issues by the new one, for clients that know only the root', async () => {
     const { authority } = newAuthority()
-    const known = authority.bundle
+    const knownBundle = authority.bundle
 
     authority.rotateIntermediate(HOSTS, NOW)
 
     const [leaf, ...others] = await issue(authority, NOW)
-    expect(isAccepted(authority, known, NOW)).toBe(true)
-    expect(buildChain(leaf as X509Certificate, others, known.filter(isSelfSigned), { now: NOW })).toHaveLength(3)
+    expect(isAccepted(authority, knownBundle, NOW)).toBe(true)
+    expect(buildChain(leaf as X509Certificate, others, knownBundle.filter(isSelfSigned), { now: NOW })).toHaveLength(3)
   })
 
   it('never ends after the root, and does not repeat itself at the end of the root', () => {
@@ -146,23 +146,23 @@ describe('the roll-over of the intermediate', () => {
 describe('the replacement of the root', () => {
   it('is trusted by clients that know only the previous root, and by those that know only the new one', () => {
     const { authority } = newAuthority()
-    const known = authority.bundle
+    const knownBundle = authority.bundle
 
     authority.rotateRoot(HOSTS, NOW)
 
-    expect(isAccepted(authority, known, NOW)).toBe(true)
+    expect(isAccepted(authority, knownBundle, NOW)).toBe(true)
     expect(isAccepted(authority, [authority.root], NOW)).toBe(true)
     expect(authority.bundle.filter(isSelfSigned)).toHaveLength(2)
   })
 
   it('issues client certificates that lead to both roots', async () => {
     const { authority } = newAuthority()
-    const known = authority.bundle
+    const knownBundle = authority.bundle
     authority.rotateRoot(HOSTS, NOW)
 
     const [leaf, ...others] = await issue(authority, NOW)
 
-    for (const trusted of [known, [authority.root]]) {
+    for (const trusted of [knownBundle, [authority.root]]) {
       expect(buildChain(leaf as X509Certificate, others, trusted.filter(isSelfSigned), { now: NOW })).toBeDefined()
     }
   })
@@ -177,14 +177,14 @@ describe('the replacement of the root', () => {
 
   it('ends with the new root alone, while certificates of the previous one remain valid', async () => {
     const { directory, authority } = newAuthority()
-    const known = authority.bundle
+    const knownBundle = authority.bundle
     const [leaf, ...others] = await issue(authority, NOW)
     authority.rotateRoot(HOSTS, NOW)
 
     authority.finishRootRotation(NOW)
 
     for (const each of [authority, Authority.load(directory)]) {
-      expect(isAccepted(each, known, NOW)).toBe(false)
+      expect(isAccepted(each, knownBundle, NOW)).toBe(false)
       expect(isAccepted(each, [each.root], NOW)).toBe(true)
       expect(each.bundle.filter(isSelfSigned)).toEqual([each.root])
       expect(parse(each.serverChainPem)).toHaveLength(2)
@@ -197,12 +197,12 @@ describe('the replacement of the root', () => {
     const { directory, authority } = newAuthority()
     authority.rotateRoot(HOSTS, NOW)
     authority.finishRootRotation(NOW)
-    const known = authority.bundle
+    const knownBundle = authority.bundle
 
     Authority.load(directory).rotateRoot(HOSTS, NOW)
 
     const again = Authority.load(directory)
-    expect(isAccepted(again, known, NOW)).toBe(true)
+    expect(isAccepted(again, knownBundle, NOW)).toBe(true)
     expect(again.former.filter(isSelfSigned)).toHaveLength(1)
     expect(again.trustDomain).toBe(authority.trustDomain)
   })

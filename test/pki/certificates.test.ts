@@ -177,7 +177,7 @@ describe('a chain', () => {
     expect(buildChain(await issue(), [], [authority.root], { now: NOW })).toBeUndefined()
   })
 
-  it('leaves the dates of the leaf to whoever asks', async () => {
+  it('leaves the dates of the leaf to the caller', async () => {
     const leaf = await issue()
     const late = NOW + 2 * YEAR
 
@@ -250,9 +250,9 @@ describe('the certificate store', () => {
   })
 
   it('reads in another implementation', () => {
-    const found = new x509.X509Certificates(encodeCertificateStore(authority.bundle).replaceAll('\n', ''))
+    const matches = new x509.X509Certificates(encodeCertificateStore(authority.bundle).replaceAll('\n', ''))
 
-    expect(found.map((certificate) => new X509Certificate(Buffer.from(certificate.rawData)).fingerprint256)).toEqual(
+    expect(matches.map((certificate) => new X509Certificate(Buffer.from(certificate.rawData)).fingerprint256)).toEqual(
       authority.bundle.map(({ fingerprint256 }) => fingerprint256),
     )
   })
@@ -322,7 +322,7 @@ describe('the name in a request', () => {
 
   it.each([
     ['empty', der.sequence()],
-    ['of several parts', encodeDistinguishedName('somebody', 'something')],
+    ['of several parts', encodeDistinguishedName('organization', 'name')],
     ['in UTF-8', name(commonName, der.utf8('Zürich 🏔'))],
     ['in the way of Windows', name(commonName, text(0x1e, Buffer.from('00410042', 'hex')))],
     ['of an old kind of text', name(commonName, text(0x14, Buffer.from([0xe9])))],
@@ -341,8 +341,8 @@ describe('the name in a request', () => {
     ['half a character', name(commonName, text(0x1e, Buffer.from('004100', 'hex')))],
     ['half a pair of characters', name(commonName, text(0x1e, Buffer.from('d83d', 'hex')))],
     ['a kind that does not end', name(Buffer.from([6, 2, 0x55, 0x84]), der.utf8('x'))],
-    ['a kind that is no kind', name(der.utf8('x'), der.utf8('x'))],
-    ['more than anybody needs', name(commonName, der.utf8('x'.repeat(3_000)))],
+    ['an unknown kind', name(der.utf8('x'), der.utf8('x'))],
+    ['more than any client needs', name(commonName, der.utf8('x'.repeat(3_000)))],
   ])('is refused where it is %s', (_what, subject) => {
     expect(() => readSigningRequest(requestFor(subject))).toThrow(/request/)
   })
@@ -383,7 +383,7 @@ describe('the name in a request', () => {
     }
   })
 
-  it('comes to nothing beside a key that is no point of its curve', () => {
+  it('fails for a key that is not a point of its curve', () => {
     const elsewhere = Buffer.from(publicKeyInfo)
     elsewhere[elsewhere.length - 1] = (elsewhere.at(-1) as number) ^ 1
 

@@ -39,7 +39,7 @@ describe.each([21, 22, 23, 24])('random sides and records (seed %i)', (seed) => 
     for (const { side, record } of cases) {
       const lacking = findLackingAttributes(side, record)
       if (lacking === undefined) {
-        expect(matchesSelector(side, { id: 'nobody', attributes: ATTRIBUTES })).toBe(false)
+        expect(matchesSelector(side, { id: 'unnamed', attributes: ATTRIBUTES })).toBe(false)
         continue
       }
       const attributes = [...record.attributes, ...lacking]
@@ -80,13 +80,13 @@ describe('the nearest policy', () => {
     const both = policy('a', 'AnyOf', ['#x'], ['#y'])
     const one = policy('b', 'AllOf', ['#x', '#y'], ['#inner'])
 
-    const found = nearest(both, one)
+    const matches = nearest(both, one)
 
-    expect(found?.policy).toBe(one)
-    expect(found && isOneSided(found)).toBe(true)
+    expect(matches?.policy).toBe(one)
+    expect(matches && isOneSided(matches)).toBe(true)
   })
 
-  it('is, of equals, one that an attribute mends before one that would have to name the record', () => {
+  it('is, of equals, one that an attribute repairs before one that would have to name the record', () => {
     const byId = policy('a', 'AnyOf', ['@other'], ['#inner'])
     const byAttribute = policy('b', 'AnyOf', ['#x'], ['#inner'])
 

@@ -63,11 +63,11 @@ const POLICIES = ['p0', 'p1', 'p2', 'p3', 'p4', 'p5']
 
 function plainMatch(semantic: Semantic, roles: readonly string[], { id, attributes }: RoleBearer): boolean {
   if (roles.includes(`@${id}`) || roles.includes('#all')) return true
-  const wanted = roles.filter((role) => role.startsWith('#')).map((role) => role.slice(1))
-  if (wanted.length === 0) return false
+  const selectedAttributes = roles.filter((role) => role.startsWith('#')).map((role) => role.slice(1))
+  if (selectedAttributes.length === 0) return false
   return semantic === 'AllOf'
-    ? wanted.every((one) => attributes.includes(one))
-    : wanted.some((one) => attributes.includes(one))
+    ? selectedAttributes.every((one) => attributes.includes(one))
+    : selectedAttributes.some((one) => attributes.includes(one))
 }
 
 class PlainNetwork {

@@ -15,18 +15,19 @@ const withMachine = (machine: Partial<MachineState>): PostureFacts => ({
   ...NOTHING,
   machine: { ...EMPTY_MACHINE, ...machine },
 })
-const stored = { at: NOW, postureCheckId: 'check' }
+const storedFields = { at: NOW, postureCheckId: 'check' }
 const check = (typeId: string, details: object) => compilePostureCheck({ id: 'check', typeId, details })
 const evidenceOf = (typeId: string, details: object, facts: PostureFacts, now = NOW) =>
   evaluateCheck(check(typeId, details), facts, now).evidence
 
-const runningSystem = (type: string, version: string) => withMachine({ os: { ...stored, type, version, build: null } })
+const runningSystem = (type: string, version: string) =>
+  withMachine({ os: { ...storedFields, type, version, build: null } })
 const addresses = (...macAddresses: string[]) =>
-  withMachine({ mac: { ...stored, macAddresses: macAddresses.map(toHexDigits) } })
-const inDomain = (domain: string) => withMachine({ domain: { ...stored, domain } })
+  withMachine({ mac: { ...storedFields, macAddresses: macAddresses.map(toHexDigits) } })
+const inDomain = (domain: string) => withMachine({ domain: { ...storedFields, domain } })
 
 const reportedProcess = (values: Partial<ProcessResponse> = {}): ProcessResponse => ({
-  ...stored,
+  ...storedFields,
   path: '/bin/agent',
   isRunning: true,
   hash: '',

@@ -29,13 +29,13 @@ describe('services on the client API', () => {
     const replaced = await asClient(token, `/services/${id}`, 'PUT', { name, unknown: 'passed over' })
     const patched = await asClient(token, `/services/${id}`, 'PATCH', { roleAttributes: ['a'] })
     const refused = await asClient(token, `/services/${id}`, 'PATCH', { name: '' })
-    const shown = await manage.get(`/services/${id}`)
+    const view = await manage.get(`/services/${id}`)
     const deleted = await asClient(token, `/services/${id}`, 'DELETE')
     const again = await asClient(token, `/services/${id}`, 'DELETE')
 
     expect([replaced.status, patched.status, deleted.status, again.status]).toEqual([200, 200, 200, 404])
     expect(refused.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'name' } })
-    expect(shown).toMatchObject({ name, roleAttributes: ['a'] })
+    expect(view).toMatchObject({ name, roleAttributes: ['a'] })
   })
 
   it('are others as soon as the role attributes of a signed-in identity change', async () => {
@@ -43,19 +43,19 @@ describe('services on the client API', () => {
     const client = await world.signIn({ roleAttributes: [before] })
     await grant(before, before)
     await grant(after, after)
-    const seen = async () => {
+    const readNames = async () => {
       const { data } = (await asClient(client.token, '/services')).body
       return data.map(({ id }: { id: string }) => id)
     }
     const changeTime = async () =>
       (await asClient(client.token, '/current-api-session/service-updates')).body.data.lastChangeAt
-    const [first, firstTime] = [await seen(), await changeTime()]
+    const [first, firstTime] = [await readNames(), await changeTime()]
 
     world.clock.advance(1_000)
     await manage.change('PATCH', `/identities/${client.id}`, { roleAttributes: [after] })
 
     expect(first).toEqual([before])
-    expect(await seen()).toEqual([after])
+    expect(await readNames()).toEqual([after])
     expect((await asClient(client.token, `/services/${before}`)).status).toBe(404)
     expect((await changeTime()) > firstTime).toBe(true)
   })
@@ -186,23 +186,23 @@ describe('the edge routers of a client', () => {
     const costly = await make({ name: north, cost: 9 })
     const others = [costly, await make({ name: south, cost: 1 })].sort()
     await joinService()
-    const asked = async (query: string) => {
+    const ask = async (query: string) => {
       const { body } = await asClient(client.token, `/services/${service}/edge-routers?${query}`)
       return [body.data.edgeRouters.map(({ id }: { id: string }) => id), body.meta.pagination]
     }
     const [first, second, third] = [router, ...others].sort()
     const filter = encodeURIComponent(`name != "${name}"`)
 
-    expect(await asked('')).toEqual([[first, second, third], { limit: 25, offset: 0, totalCount: 3 }])
-    expect(await asked('limit=2')).toEqual([[first, second], { limit: 2, offset: 0, totalCount: 3 }])
-    expect(await asked('limit=2&offset=1')).toEqual([[second, third], { limit: 2, offset: 1, totalCount: 3 }])
-    expect(await asked('limit=-1')).toEqual([[first, second, third], { limit: -1, offset: 0, totalCount: 3 }])
-    expect(await asked(`filter=${filter}`)).toEqual([others, { limit: 25, offset: 0, totalCount: 2 }])
-    expect(await asked(`filter=${filter}&limit=1&offset=1`)).toEqual([
+    expect(await ask('')).toEqual([[first, second, third], { limit: 25, offset: 0, totalCount: 3 }])
+    expect(await ask('limit=2')).toEqual([[first, second], { limit: 2, offset: 0, totalCount: 3 }])
+    expect(await ask('limit=2&offset=1')).toEqual([[second, third], { limit: 2, offset: 1, totalCount: 3 }])
+    expect(await ask('limit=-1')).toEqual([[first, second, third], { limit: -1, offset: 0, totalCount: 3 }])
+    expect(await ask(`filter=${filter}`)).toEqual([others, { limit: 25, offset: 0, totalCount: 2 }])
+    expect(await ask(`filter=${filter}&limit=1&offset=1`)).toEqual([
       others.slice(1),
       { limit: 1, offset: 1, totalCount: 2 },
     ])
-    expect(await asked('sort=cost%20desc&limit=2')).toEqual([[costly, router], { limit: 2, offset: 0, totalCount: 3 }])
+    expect(await ask('sort=cost%20desc&limit=2')).toEqual([[costly, router], { limit: 2, offset: 0, totalCount: 3 }])
     const bySecret = encodeURIComponent('fingerprint = "a"')
     const refused = await asClient(client.token, `/services/${service}/edge-routers?filter=${bySecret}`)
     expect([refused.status, refused.body.error.code]).toEqual([400, 'INVALID_FILTER'])

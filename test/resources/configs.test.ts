@@ -12,8 +12,8 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
-const newName = () => `config ${++made}`
+let sequence = 0
+const newName = () => `config ${++sequence}`
 const schema = { type: 'object', properties: { port: { type: 'integer', maximum: 10 } }, required: ['port'] }
 const makeType = (more: object = { schema }) => manage.make('config-types', { name: newName(), ...more })
 const makeConfig = (configTypeId: string, data: object = { port: 1 }) =>
@@ -34,7 +34,7 @@ describe('a config type', () => {
     ['of another type', { type: 'string' }],
     ['without a type', { properties: {} }],
     ['of several types', { type: ['object', 'null'] }],
-    ['that is no schema', { type: 'object', properties: 7 }],
+    ['that is not a schema', { type: 'object', properties: 7 }],
     ['that refers elsewhere', { type: 'object', properties: { a: { $ref: 'https://example.com/schema.json' } } }],
     ['that refers to nothing', { type: 'object', properties: { a: { $ref: '#/definitions/none' } } }],
     ['with a pattern that is none', { type: 'object', properties: { a: { type: 'string', pattern: '(' } } }],

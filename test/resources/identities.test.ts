@@ -12,8 +12,8 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
-const newName = () => `identity ${++made}`
+let sequence = 0
+const newName = () => `identity ${++sequence}`
 const body = (more: object = {}) => ({ name: newName(), type: 'Device', isAdmin: false, ...more })
 const make = (more: object = {}) => manage.make('identities', body(more))
 
@@ -38,14 +38,14 @@ describe('an identity', () => {
 
   it('is found by its type as clients of the peer know it', async () => {
     const [device, router] = [await make(), await make({ type: 'Router' })]
-    const found = async (type: string) => {
+    const findMatches = async (type: string) => {
       const filter = `type = "${type}" and (id = "${device}" or id = "${router}")`
       const list = await manage.get(`/identities?filter=${encodeURIComponent(filter)}`)
       return list.map(({ id }: { id: string }) => id)
     }
 
-    expect(await found('Default')).toEqual([device])
-    expect(await found('Router')).toEqual([router])
+    expect(await findMatches('Default')).toEqual([device])
+    expect(await findMatches('Router')).toEqual([router])
   })
 
   it('has blank for nothing where that is meant: external id and auth policy', async () => {
@@ -85,9 +85,9 @@ describe('an identity', () => {
     await make({ externalId: 'taken' })
     const id = await make()
 
-    const taken = { status: 400, code: 'COULD_NOT_VALIDATE', field: 'externalId', value: 'taken' }
-    expect(await manage.refusal('POST', '/identities', body({ externalId: 'taken' }))).toEqual(taken)
-    expect(await manage.refusal('PATCH', `/identities/${id}`, { externalId: 'taken' })).toEqual(taken)
+    const refusal = { status: 400, code: 'COULD_NOT_VALIDATE', field: 'externalId', value: 'taken' }
+    expect(await manage.refusal('POST', '/identities', body({ externalId: 'taken' }))).toEqual(refusal)
+    expect(await manage.refusal('PATCH', `/identities/${id}`, { externalId: 'taken' })).toEqual(refusal)
   })
 
   it('takes a patch without content, even in the moment in which it was made', async () => {
@@ -211,7 +211,7 @@ describe('the trace of an identity', () => {
     expect(inForce(id)).toBeUndefined()
   })
 
-  it('is named by the controller where nobody names it, and follows the channels it was told', async () => {
+  it('is named by the controller if the request does not name it, and follows the channels of the request', async () => {
     const id = await make()
 
     const { body: response } = await trace(id, { enabled: true, duration: '1h', channels: ['selectPath', 'gossip'] })

@@ -14,8 +14,8 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
-const newName = (what: string) => `${what} ${++made}`
+let sequence = 0
+const newName = (what: string) => `${what} ${++sequence}`
 
 const attributed = [
   { list: 'identity-role-attributes', plural: 'identities', body: { type: 'User', isAdmin: false } },
@@ -26,10 +26,10 @@ const attributed = [
 
 describe.each(attributed)('$list', ({ list, plural, body }) => {
   const make = (roleAttributes: string[]) => manage.make(plural, { name: newName(plural), ...body, roleAttributes })
-  const asked = async (filter: string, more = '') =>
+  const ask = async (filter: string, more = '') =>
     (await manage.call('GET', `/${list}?filter=${encodeURIComponent(filter)}${more}`)).body
 
-  it('are each named once, in order, as long as somebody has them', async () => {
+  it('are each named once, in order, as long as a record has them', async () => {
     const id = await make(['b', 'a'])
     await make(['b', 'C'])
 
@@ -47,9 +47,9 @@ describe.each(attributed)('$list', ({ list, plural, body }) => {
   it('can be filtered, sorted and paged', async () => {
     await make(['page-1', 'page-2', 'page-3', 'other'])
 
-    expect((await asked('id contains "page" sort by id desc')).data).toEqual(['page-3', 'page-2', 'page-1'])
-    expect((await asked('id contains "page"', '&limit=1&offset=1')).data).toEqual(['page-2'])
-    expect((await asked('id contains "page" limit 2')).meta.pagination).toEqual({ limit: 2, offset: 0, totalCount: 3 })
+    expect((await ask('id contains "page" sort by id desc')).data).toEqual(['page-3', 'page-2', 'page-1'])
+    expect((await ask('id contains "page"', '&limit=1&offset=1')).data).toEqual(['page-2'])
+    expect((await ask('id contains "page" limit 2')).meta.pagination).toEqual({ limit: 2, offset: 0, totalCount: 3 })
   })
 
   it('know no other field, and refuse a filter that is none', async () => {
@@ -134,13 +134,13 @@ describe('the controllers of the network', () => {
     world.clock.advance(1000)
     await announce()
 
-    const found = await manage.get(`/controllers?filter=${encodeURIComponent('true sort by name')}`)
+    const matches = await manage.get(`/controllers?filter=${encodeURIComponent('true sort by name')}`)
 
-    expect(found.map(({ name, isOnline }: { name: string; isOnline: boolean }) => [name, isOnline])).toEqual([
+    expect(matches.map(({ name, isOnline }: { name: string; isOnline: boolean }) => [name, isOnline])).toEqual([
       ['127.0.0.1', true],
       ['elsewhere', false],
     ])
-    expect(found[0]).toMatchObject({
+    expect(matches[0]).toMatchObject({
       id: world.controller.membership.ownId,
       certPem: expect.stringContaining('BEGIN CERTIFICATE'),
       fingerprint: expect.stringMatching(/^[0-9a-f]{40}$/),
@@ -151,10 +151,10 @@ describe('the controllers of the network', () => {
         'edge-management': [{ url: 'https://127.0.0.1:1280/edge/management/v1', version: 'v1' }],
       },
     })
-    expect(found[0]).not.toHaveProperty('publicKeyPrint')
+    expect(matches[0]).not.toHaveProperty('publicKeyPrint')
   })
 
-  it('are known to everybody who is signed in', async () => {
+  it('are shown to every signed-in identity', async () => {
     await announce()
     const { token } = await world.signIn()
 

@@ -29,9 +29,9 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
 
     const policy = await make(['#b', `@${id}`, '#a', '#b'])
 
-    const shown = await manage.get(`/${plural}/${policy}`)
-    expect(shown[field]).toEqual(['#a', '#b', `@${id}`])
-    expect(shown[`${field}Display`]).toEqual([
+    const view = await manage.get(`/${plural}/${policy}`)
+    expect(view[field]).toEqual(['#a', '#b', `@${id}`])
+    expect(view[`${field}Display`]).toEqual([
       { name: '#a', role: '#a' },
       { name: '#b', role: '#b' },
       { name: `@${name}`, role: `@${id}` },
@@ -66,10 +66,10 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
     await makeRecord(manage, kind, attributes.slice(1))
     const policy = await make(roles, 'AllOf')
 
-    const found = await manage.names(`/${plural}/${policy}/${kind}`)
+    const matches = await manage.names(`/${plural}/${policy}/${kind}`)
     await manage.change('PATCH', `/${plural}/${policy}`, { semantic: 'AnyOf' })
 
-    expect(found).toEqual([all.name])
+    expect(matches).toEqual([all.name])
     expect(await manage.names(`/${plural}/${policy}/${kind}`)).toHaveLength(2)
   })
 
@@ -104,8 +104,8 @@ describe.each(everySide)('the $field of $plural', ({ plural, more, field, kind }
 
     await manage.change('DELETE', `/${kind}/${going.id}`)
 
-    const shown = await manage.get(`/${plural}/${policy}`)
-    expect(shown[field]).toEqual(['#a', `@${staying.id}`])
+    const view = await manage.get(`/${plural}/${policy}`)
+    expect(view[field]).toEqual(['#a', `@${staying.id}`])
   })
 
   it('follow a change of the semantic alone', async () => {
@@ -206,9 +206,9 @@ describe('service policies', () => {
       identityRoles: ['#matched'],
       serviceRoles: ['#matched too'],
     })
-    const asked = (filter: string) => manage.names(`/service-policies?filter=${encodeURIComponent(filter)}`)
+    const ask = (filter: string) => manage.names(`/service-policies?filter=${encodeURIComponent(filter)}`)
 
-    expect(await asked(`anyOf(identities) = "${identity.id}"`)).toEqual([name])
-    expect(await asked(`anyOf(services) = "${service.id}"`)).toEqual([name])
+    expect(await ask(`anyOf(identities) = "${identity.id}"`)).toEqual([name])
+    expect(await ask(`anyOf(services) = "${service.id}"`)).toEqual([name])
   })
 })

@@ -128,8 +128,8 @@ describe('what an identity may reach, where it is much', () => {
   ] as const)('is listed as it is: %s', async (_what, semantic, roles, isGranted) => {
     const [much, more] = [newName('much'), newName('more')]
     const own = { '#much': `#${much}`, '#more': `#${more}` } as const
-    const made = await makeMany(services, [much, more])
-    const left = made[1]?.id
+    const creation = await makeMany(services, [much, more])
+    const left = creation[1]?.id
     const { id } = await makeRecord(manage, 'identities', [much])
     await manage.make('service-policies', {
       name: newName('policy'),
@@ -138,7 +138,7 @@ describe('what an identity may reach, where it is much', () => {
       identityRoles: [`#${much}`],
       serviceRoles: roles.length === 1 ? ['#all'] : [...roles.map((role) => own[role as '#much'] ?? role), `@${left}`],
     })
-    const expected = made.filter((service, at) => isGranted(at) || service.id === left).map(({ name }) => name)
+    const expected = creation.filter((service, at) => isGranted(at) || service.id === left).map(({ name }) => name)
     const filter = encodeURIComponent(`name contains "${much}" sort by name limit 500`)
 
     expect(await manage.names(`/identities/${id}/services?filter=${filter}`)).toEqual(expected)
@@ -148,7 +148,7 @@ describe('what an identity may reach, where it is much', () => {
 
   it('is listed as it is: edge routers', async () => {
     const [much, more] = [newName('much'), newName('more')]
-    const made = await makeMany(edgeRouters, [much, more])
+    const creation = await makeMany(edgeRouters, [much, more])
     const { id } = await makeRecord(manage, 'identities', [much])
     const service = await makeRecord(manage, 'services', [much])
     const policy = { name: newName('policy'), semantic: 'AnyOf', edgeRouterRoles: [`#${much}`] }
@@ -156,7 +156,7 @@ describe('what an identity may reach, where it is much', () => {
     await manage.make('service-edge-router-policies', { ...policy, serviceRoles: [`@${service.id}`] })
     const list = `edge-routers?filter=${encodeURIComponent('true sort by name limit 500')}`
 
-    expect(await manage.names(`/identities/${id}/${list}`)).toEqual(made.map(({ name }) => name))
-    expect(await manage.names(`/services/${service.id}/${list}`)).toEqual(made.map(({ name }) => name))
+    expect(await manage.names(`/identities/${id}/${list}`)).toEqual(creation.map(({ name }) => name))
+    expect(await manage.names(`/services/${service.id}/${list}`)).toEqual(creation.map(({ name }) => name))
   })
 })

@@ -12,8 +12,8 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
-const newName = () => `check ${++made}`
+let sequence = 0
+const newName = () => `check ${++sequence}`
 
 /** What each type is made with, what it then shows, and what a replacement must name. */
 const types = {
@@ -210,21 +210,21 @@ describe('posture checks', () => {
   it('can be listed by what only some types have', async () => {
     const id = await make('MFA', { promptOnUnlock: true })
 
-    const found = await manage.get(`/posture-checks?filter=${encodeURIComponent('promptOnUnlock = true')}`)
+    const matches = await manage.get(`/posture-checks?filter=${encodeURIComponent('promptOnUnlock = true')}`)
 
-    expect(found.map((check: { id: string }) => check.id)).toEqual([id])
+    expect(matches.map((check: { id: string }) => check.id)).toEqual([id])
   })
 
   it('are found by the roles of a role filter', async () => {
     const name = newName()
     await make('DOMAIN', { name, roleAttributes: ['filtered', 'north'] })
 
-    const found = await manage.names(`/posture-checks?roleFilter=${encodeURIComponent('#filtered')}`)
+    const matches = await manage.names(`/posture-checks?roleFilter=${encodeURIComponent('#filtered')}`)
 
-    expect(found).toEqual([name])
+    expect(matches).toEqual([name])
   })
 
-  it('refuse to be deleted by whoever does not administer with 403', async () => {
+  it('refuse to be deleted by callers who are not administrators with 403', async () => {
     const id = await make('DOMAIN')
     const { token } = await world.signIn()
 
@@ -251,10 +251,10 @@ describe('posture checks', () => {
 
 describe('posture check types', () => {
   it('are those that checks can be of', async () => {
-    const found = await manage.get('/posture-check-types')
+    const matches = await manage.get('/posture-check-types')
 
-    expect(found.map(({ id }: { id: string }) => id).sort()).toEqual(Object.keys(types).sort())
-    expect(found.find(({ id }: { id: string }) => id === 'OS')).toMatchObject({
+    expect(matches.map(({ id }: { id: string }) => id).sort()).toEqual(Object.keys(types).sort())
+    expect(matches.find(({ id }: { id: string }) => id === 'OS')).toMatchObject({
       name: 'Operating System Check',
       version: '1',
       operatingSystems: expect.arrayContaining([{ type: 'iOS', versions: ['11', '12'] }]),

@@ -15,8 +15,8 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
-const newName = () => `router ${++made}`
+let sequence = 0
+const newName = () => `router ${++sequence}`
 const makeEdgeRouter = (body: object = {}) => manage.make('edge-routers', { name: newName(), ...body })
 
 /** What the enrollment of an edge router, which comes later, leaves in its record. */
@@ -134,9 +134,9 @@ describe('an edge router', () => {
 
     await manage.change('DELETE', `/edge-routers/${id}`)
 
-    const kept = { edgeRouterRoles: ['#north'], edgeRouterRolesDisplay: [{ name: '#north', role: '#north' }] }
-    expect(await manage.get(`/edge-router-policies/${ofIdentities}`)).toMatchObject(kept)
-    expect(await manage.get(`/service-edge-router-policies/${ofServices}`)).toMatchObject(kept)
+    const keptValues = { edgeRouterRoles: ['#north'], edgeRouterRolesDisplay: [{ name: '#north', role: '#north' }] }
+    expect(await manage.get(`/edge-router-policies/${ofIdentities}`)).toMatchObject(keptValues)
+    expect(await manage.get(`/service-edge-router-policies/${ofServices}`)).toMatchObject(keptValues)
   })
 })
 
@@ -229,11 +229,11 @@ describe('the names of routers', () => {
   })
 
   it('cannot be changed to one that is taken, or to none', async () => {
-    const taken = newName()
-    await manage.make('routers', { name: taken })
+    const takenName = newName()
+    await manage.make('routers', { name: takenName })
     const id = await makeEdgeRouter()
 
-    expect(await manage.refusal('PATCH', `/edge-routers/${id}`, { name: taken })).toMatchObject({ field: 'name' })
+    expect(await manage.refusal('PATCH', `/edge-routers/${id}`, { name: takenName })).toMatchObject({ field: 'name' })
     expect(await manage.refusal('PUT', `/edge-routers/${id}`, { name: '' })).toMatchObject({ field: 'name' })
   })
 })

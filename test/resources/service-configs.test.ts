@@ -52,23 +52,24 @@ describe('the configuration of a service', () => {
     const service = await makeService({ configs: [own] })
     const client = await world.signIn({ roleAttributes: [service] })
     await grant(service, service)
-    const seen = async () => (await asClient(client.token, `/services/${service}?configTypes=all`)).body.data.config
+    const readConfig = async () =>
+      (await asClient(client.token, `/services/${service}?configTypes=all`)).body.data.config
     const path = `/identities/${client.id}/service-configs`
 
-    expect(await seen()).toEqual({ [type.name]: { port: 1 } })
+    expect(await readConfig()).toEqual({ [type.name]: { port: 1 } })
     await manage.change('POST', path, [
       { serviceId: service, configId: instead },
       { serviceId: service, configId: beside },
     ])
-    expect(await seen()).toEqual({ [type.name]: { port: 9 }, [other.name]: { extra: true } })
+    expect(await readConfig()).toEqual({ [type.name]: { port: 9 }, [other.name]: { extra: true } })
     expect((await manage.get(`/services/${service}?configTypes=all`)).config).toEqual({ [type.name]: { port: 1 } })
     await manage.change('DELETE', path, [{ serviceId: service, configId: instead }])
-    expect(await seen()).toEqual({ [type.name]: { port: 1 }, [other.name]: { extra: true } })
+    expect(await readConfig()).toEqual({ [type.name]: { port: 1 }, [other.name]: { extra: true } })
   })
 })
 
 describe('the configs of an identity', () => {
-  async function somebody() {
+  async function makeClient() {
     const type = await makeType()
     const [one, two] = [await makeConfig(type.id, {}), await makeConfig(type.id, {})]
     const service = await makeService()
@@ -77,7 +78,7 @@ describe('the configs of an identity', () => {
   }
 
   it('are listed whole, with what they refer to', async () => {
-    const { one, service, path } = await somebody()
+    const { one, service, path } = await makeClient()
 
     await manage.change('POST', path, [{ serviceId: service, configId: one }])
 
@@ -94,7 +95,7 @@ describe('the configs of an identity', () => {
   })
 
   it('are one of each type for a service: a second one takes the place of the first', async () => {
-    const { one, two, service, path } = await somebody()
+    const { one, two, service, path } = await makeClient()
     await manage.change('POST', path, [{ serviceId: service, configId: one }])
 
     await manage.change('POST', path, [{ serviceId: service, configId: two }])
@@ -103,7 +104,7 @@ describe('the configs of an identity', () => {
   })
 
   it('are taken away by the type of the config that is named', async () => {
-    const { one, two, service, path } = await somebody()
+    const { one, two, service, path } = await makeClient()
     await manage.change('POST', path, [{ serviceId: service, configId: two }])
 
     await manage.change('DELETE', path, [{ serviceId: service, configId: one }])
@@ -114,7 +115,7 @@ describe('the configs of an identity', () => {
   })
 
   it('are all there, or none of them, where one of what is named does not exist', async () => {
-    const { one, service, path } = await somebody()
+    const { one, service, path } = await makeClient()
     const good = { serviceId: service, configId: one }
 
     expect(await manage.refusal('POST', path, [good, { ...good, configId: 'nope' }])).toMatchObject({ status: 404 })
@@ -133,7 +134,7 @@ describe('the configs of an identity', () => {
     ['no objects', ['a'], 'COULD_NOT_PARSE_BODY', undefined],
     ['too many', Array.from({ length: 1001 }, () => ({})), 'COULD_NOT_VALIDATE', 'body'],
   ])('refuse %s', async (_what, body, code, field) => {
-    const { path } = await somebody()
+    const { path } = await makeClient()
 
     const refused = await manage.refusal('POST', path, body)
 
@@ -141,7 +142,7 @@ describe('the configs of an identity', () => {
   })
 
   it('keep their config from being deleted, and go with their service or identity', async () => {
-    const { one, two, service, identity, path } = await somebody()
+    const { one, two, service, identity, path } = await makeClient()
     const other = await makeService()
     await manage.change('POST', path, [
       { serviceId: service, configId: one },
@@ -158,7 +159,7 @@ describe('the configs of an identity', () => {
   })
 
   it('tell the identity that its services changed', async () => {
-    const { one, service } = await somebody()
+    const { one, service } = await makeClient()
     const client = await world.signIn()
     const lastChange = async () =>
       (await asClient(client.token, '/current-api-session/service-updates')).body.data.lastChangeAt

@@ -102,7 +102,7 @@ describe('services as an identity sees them', () => {
 
     expect(await permissions(client.id)).toEqual(expected)
     expect(await permissions('the viewer')).toEqual(expected)
-    expect(await manage.refusal('GET', '/services?asIdentity=nobody')).toMatchObject({ status: 404 })
+    expect(await manage.refusal('GET', '/services?asIdentity=unknown')).toMatchObject({ status: 404 })
   })
 
   it('are all of them for an administrator, who may dial none of them without a policy', async () => {
@@ -122,9 +122,9 @@ describe('services as an identity sees them', () => {
 
     const { body } = await world.send({ method: 'GET', path: `${MANAGEMENT}/configs/${config}/services`, token })
 
-    const shown = new Map(body.data.map((service: { id: string }) => [service.id, service]))
-    expect(shown.get(granted)).toMatchObject({ permissions: ['Dial'], config: {} })
-    expect(shown.get(other)).toMatchObject({ permissions: [], config: {}, postureQueries: [] })
+    const readView = new Map(body.data.map((service: { id: string }) => [service.id, service]))
+    expect(readView.get(granted)).toMatchObject({ permissions: ['Dial'], config: {} })
+    expect(readView.get(other)).toMatchObject({ permissions: [], config: {}, postureQueries: [] })
   })
 })
 

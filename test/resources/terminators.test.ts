@@ -16,11 +16,11 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
+let sequence = 0
 beforeEach(async () => {
-  made += 1
-  service = await manage.make('services', { name: `service ${made}`, encryptionRequired: true })
-  router = await manage.make('edge-routers', { name: `router ${made}` })
+  sequence += 1
+  service = await manage.make('services', { name: `service ${sequence}`, encryptionRequired: true })
+  router = await manage.make('edge-routers', { name: `router ${sequence}` })
 })
 
 const body = (more: object = {}) => ({
@@ -35,13 +35,13 @@ describe('a terminator', () => {
   it('shows its service and router, and what it costs', async () => {
     const id = await manage.make('terminators', body({ cost: 3, precedence: 'required', identity: 'host-1' }))
 
-    const shown = await manage.get(`/terminators/${id}`)
+    const view = await manage.get(`/terminators/${id}`)
 
-    expect(shown).toMatchObject({
+    expect(view).toMatchObject({
       serviceId: service,
-      service: { entity: 'services', id: service, name: `service ${made}` },
+      service: { entity: 'services', id: service, name: `service ${sequence}` },
       routerId: router,
-      router: { entity: 'transit-routers', id: router, name: `router ${made}` },
+      router: { entity: 'transit-routers', id: router, name: `router ${sequence}` },
       binding: 'transport',
       address: 'tcp:localhost:80',
       cost: 3,
@@ -77,8 +77,8 @@ describe('a terminator', () => {
 
   it('may move to another router, but not to another service', async () => {
     const id = await manage.make('terminators', body())
-    const otherRouter = await manage.make('routers', { name: `other router ${made}` })
-    const otherService = await manage.make('services', { name: `other service ${made}`, encryptionRequired: true })
+    const otherRouter = await manage.make('routers', { name: `other router ${sequence}` })
+    const otherService = await manage.make('services', { name: `other service ${sequence}`, encryptionRequired: true })
 
     await manage.change('PUT', `/terminators/${id}`, body({ router: otherRouter }))
     const refused = await manage.refusal('PUT', `/terminators/${id}`, body({ service: otherService }))
@@ -136,16 +136,19 @@ describe('lists of terminators', () => {
   it.each([
     ['service', () => `service = "${service}"`],
     ['router', () => `router = "${router}"`],
-    ['service.name', () => `service.name = "service ${made}"`],
-    ['router.name', () => `router.name contains "router ${made}"`],
-    ['instanceId', () => `instanceId = "host-${made}"`],
-    ['address', () => `address = "tcp:host-${made}:1"`],
+    ['service.name', () => `service.name = "service ${sequence}"`],
+    ['router.name', () => `router.name contains "router ${sequence}"`],
+    ['instanceId', () => `instanceId = "host-${sequence}"`],
+    ['address', () => `address = "tcp:host-${sequence}:1"`],
   ])('can be asked for by %s', async (_symbol, filter) => {
-    const id = await manage.make('terminators', body({ identity: `host-${made}`, address: `tcp:host-${made}:1` }))
+    const id = await manage.make(
+      'terminators',
+      body({ identity: `host-${sequence}`, address: `tcp:host-${sequence}:1` }),
+    )
 
-    const found = await manage.get(`/terminators?filter=${encodeURIComponent(filter())}`)
+    const matches = await manage.get(`/terminators?filter=${encodeURIComponent(filter())}`)
 
-    expect(found.map((terminator: { id: string }) => terminator.id)).toEqual([id])
+    expect(matches.map((terminator: { id: string }) => terminator.id)).toEqual([id])
   })
 
   it('cannot be sorted by the name of what they refer to', async () => {
@@ -157,24 +160,24 @@ describe('lists of terminators', () => {
   it('are sub-lists of their services', async () => {
     const id = await manage.make('terminators', body())
 
-    const found = await manage.get(`/services/${service}/terminators`)
+    const matches = await manage.get(`/services/${service}/terminators`)
 
-    expect(found.map((terminator: { id: string }) => terminator.id)).toEqual([id])
-    expect(found[0].address).toBe('tcp:localhost:80')
+    expect(matches.map((terminator: { id: string }) => terminator.id)).toEqual([id])
+    expect(matches[0].address).toBe('tcp:localhost:80')
   })
 })
 
 describe('the terminators of a service, for a client', () => {
-  it('are shown by what a client needs to address one, to whoever may reach the service', async () => {
+  it('are shown with what a client needs to address one, to identities that may reach the service', async () => {
     const id = await manage.make('terminators', body({ identity: 'host-1' }))
-    const client = await world.signIn({ roleAttributes: [`for ${made}`] })
+    const client = await world.signIn({ roleAttributes: [`for ${sequence}`] })
     const path = `${CLIENT}/services/${service}/terminators`
     const before = await world.send({ method: 'GET', path, token: client.token })
     await manage.make('service-policies', {
-      name: `policy ${made}`,
+      name: `policy ${sequence}`,
       type: 'Dial',
       semantic: 'AnyOf',
-      identityRoles: [`#for ${made}`],
+      identityRoles: [`#for ${sequence}`],
       serviceRoles: [`@${service}`],
     })
 

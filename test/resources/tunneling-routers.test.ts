@@ -12,8 +12,8 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
-const newName = () => `router ${++made}`
+let sequence = 0
+const newName = () => `router ${++sequence}`
 const makeEdgeRouter = (body: object = {}) => manage.make('edge-routers', { name: newName(), ...body })
 
 describe('an edge router that tunnels', () => {

@@ -153,7 +153,7 @@ describe('a router that has enrolled', () => {
     await expect.poll(hasConnection).toBe(false)
   })
 
-  it('gets heartbeats answered at once, with the value that it sent', async () => {
+  it('gets a response to heartbeats at once, with the value that it sent', async () => {
     const simulated = await connect(await newRouter())
     const value = Buffer.from('0102030405060708', 'hex')
     simulated.send(5, Buffer.alloc(0), [[5, value]])
@@ -161,7 +161,7 @@ describe('a router that has enrolled', () => {
     expect(response.headers.get(6)).toEqual(value)
   })
 
-  it('gets a ping answered, with the headers that replies repeat', async () => {
+  it('gets a response to a ping, with the headers that replies repeat', async () => {
     const simulated = await connect(await newRouter())
     const sequence = simulated.send(1, Buffer.alloc(0), [[128, Buffer.from('trace')]])
     const reply = await simulated.takeReply(sequence)
@@ -295,7 +295,7 @@ describe('a connection ends', () => {
     await simulated.closed
   })
 
-  it('if the router does not answer heartbeats for thirty seconds', async () => {
+  it('if the router does not respond to heartbeats for thirty seconds', async () => {
     const simulated = await connect(await newRouter())
     // It has a minute before it is judged.
     world.clock.advance(59_000)

@@ -131,9 +131,9 @@ describe('a rotation', () => {
     const key = readFileSync(getDataPaths(directory).tokenKey)
 
     expect(await rotate(directory)).toBe(0)
-    const kept = await open(directory)
-    expect(await isAlive(kept)).toBe(true)
-    await kept.stop()
+    const keptWorld = await open(directory)
+    expect(await isAlive(keptWorld)).toBe(true)
+    await keptWorld.stop()
     expect(readFileSync(getDataPaths(directory).tokenKey).equals(key)).toBe(true)
 
     expect(await rotate(directory, true)).toBe(1)

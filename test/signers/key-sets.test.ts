@@ -51,10 +51,10 @@ const readStatus = async () => (await people.manage('GET', `/external-jwt-signer
 /** Something that a test waits for until another part of it happens. */
 function makeSignal() {
   let give = () => {}
-  const given = new Promise<void>((resolve) => {
+  const signal = new Promise<void>((resolve) => {
     give = resolve
   })
-  return { given, give }
+  return { given: signal, give }
 }
 
 /** Replaces the key of the issuer by another one. Returns the tokens of both, in order. */
@@ -135,7 +135,7 @@ describe('the keys of a signer', () => {
     endpoint = await openEndpoint(json({}))
   })
 
-  it('are forgotten with their endpoint', async () => {
+  it('are evicted with their endpoint', async () => {
     await signIn()
     const other = await openEndpoint(json({ keys: [toJwk(createIssuerKey())] }))
     await people.manage('PATCH', `/external-jwt-signers/${signerId}`, { jwksEndpoint: other.url })
@@ -309,9 +309,9 @@ describe('an endpoint that fails', () => {
     const other = new Issuer()
     await other.trustedBy(people)
     const order: string[] = []
-    const answered = makeSignal()
+    const release = makeSignal()
     endpoint.respond = (request, response) =>
-      void answered.given.then(() => json({ keys: [toJwk(issuer.key)] })(request, response))
+      void release.given.then(() => json({ keys: [toJwk(issuer.key)] })(request, response))
     const waiting = signIn().then(({ status }) => order.push(`waited ${status}`))
     for (const name of ['another signer', 'a password', 'a list']) {
       const response =
@@ -322,7 +322,7 @@ describe('an endpoint that fails', () => {
             : await people.ask('GET', '/identities')
       order.push(`${name} ${response.status}`)
     }
-    answered.give()
+    release.give()
     await waiting
 
     expect(order).toEqual(['another signer 200', 'a password 200', 'a list 200', 'waited 200'])
@@ -332,10 +332,10 @@ describe('an endpoint that fails', () => {
     const other = await testController({ settings: { 'signers.caFile': authority.path, 'signers.timeout': '1h' } })
     const theirs = await People.in(other)
     await issuer.trustedBy(theirs, { jwksEndpoint: endpoint.url })
-    const asked = makeSignal()
-    endpoint.respond = () => asked.give()
+    const arrival = makeSignal()
+    endpoint.respond = () => arrival.give()
     const refreshing = other.controller.auth.signers.keyRefresher.refreshDue(other.controller.contexts)
-    await asked.given
+    await arrival.given
 
     await other.close()
 

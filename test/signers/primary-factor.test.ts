@@ -32,13 +32,13 @@ function forgeHmac(text: string): string {
 /** Signs in from an address of its own, because equal refusals of one source are logged once. */
 function signIn(token: string | undefined, base = CLIENT): Promise<TestResponse> {
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
-  const from = `10.0.${made >> 8}.${made++ & 255}`
+  const from = `10.0.${sequence >> 8}.${sequence++ & 255}`
   return world.send({ method: 'POST', path: `${base}/authenticate?method=ext-jwt`, body: {}, headers, from })
 }
 
-let made = 0
+let sequence = 0
 async function makeIdentity(values: Record<string, unknown> = {}): Promise<{ id: string; externalId: string }> {
-  const externalId = `subject-${++made}`
+  const externalId = `subject-${++sequence}`
   return { id: await people.identity({ externalId, ...values }), externalId }
 }
 
@@ -156,7 +156,7 @@ describe('a token is refused, and the log says why:', () => {
     ['without the claim', () => ({ claims: { sub: undefined } }), /no claim sub/],
     ['with a claim that is not text', () => ({ claims: { sub: ['subject-1'] } }), /no text in the claim sub/],
     ['with an empty claim', () => ({ claims: { sub: '' } }), /no text in the claim sub/],
-    ['for an identity that does not exist', () => ({ claims: { sub: 'nobody' } }), /names no identity/],
+    ['for an identity that does not exist', () => ({ claims: { sub: 'unknown' } }), /names no identity/],
     ['that demands an unknown extension', () => ({ header: { crit: ['exotic'], exotic: 1 } }), /./],
   ]
 

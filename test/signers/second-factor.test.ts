@@ -1,4 +1,4 @@
-// Tokens of an external issuer as a second factor: they come with every request, and nothing remembers them.
+// Tokens of an external issuer as a second factor: they come with every request, and are never stored.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requireSameRights } from '../../src/auth/callers.ts'
 import type { Change } from '../../src/store/changes.ts'
@@ -23,11 +23,11 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
+let sequence = 0
 
 /** A person under the policy, signed in by password. */
 async function signedIn(values: Record<string, unknown> = {}) {
-  const externalId = `subject-${++made}`
+  const externalId = `subject-${++sequence}`
   const person = await people.person({ authPolicyId, externalId, ...values })
   const { body } = await people.signIn(person)
   return { ...person, externalId, session: body.data, apiSession: body.data.token as string }
@@ -87,7 +87,7 @@ describe('a session under a policy that requires tokens of a signer', () => {
   })
 
   it('is complete at once if the sign-in carries the token', async () => {
-    const externalId = `subject-${++made}`
+    const externalId = `subject-${++sequence}`
     const person = await people.person({ authPolicyId, externalId })
     const path = `${CLIENT}/authenticate?method=password`
     const body = { username: person.username, password: PASSWORD }
@@ -100,7 +100,7 @@ describe('a session under a policy that requires tokens of a signer', () => {
 
   it('that began with a certificate is completed in the same way', async () => {
     const at = await world.listen()
-    const externalId = `subject-${++made}`
+    const externalId = `subject-${++sequence}`
     const device = await people.device({ authPolicyId, externalId })
     const path = `${CLIENT}/authenticate?method=cert`
     const credential = { method: 'POST', path, body: {}, cert: device.chain, key: device.key.keyPem }
@@ -114,7 +114,7 @@ describe('a session under a policy that requires tokens of a signer', () => {
   })
 
   it('may begin with a token of the same signer', async () => {
-    const externalId = `subject-${++made}`
+    const externalId = `subject-${++sequence}`
     await people.identity({ authPolicyId, externalId })
     const headers = bearer(issuer.token(world, externalId))
     const path = `${CLIENT}/authenticate?method=ext-jwt`
@@ -139,7 +139,7 @@ describe('a session under a policy that requires tokens of a signer', () => {
   it('of an administrator administers with a token only', async () => {
     const { apiSession, externalId } = await signedIn({ isAdmin: true })
     const create = (headers: Record<string, string>) => {
-      const body = { name: `service ${++made}`, encryptionRequired: true }
+      const body = { name: `service ${++sequence}`, encryptionRequired: true }
       return world.send({ method: 'POST', path: `${MANAGEMENT}/services`, token: apiSession, body, headers })
     }
 

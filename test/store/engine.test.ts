@@ -55,7 +55,7 @@ const names = async () =>
   (await store.db.selectFrom('identity_types').select('name').orderBy('n').execute()).map(({ name }) => name).slice(5)
 
 describe('a store', () => {
-  it('puts every commit on disk before it is answered, also when it is opened again', async () => {
+  it('puts every commit on disk before the caller resumes, also when it is opened again', async () => {
     await store.close()
     const again = openForWriting(file)
     const names = ['synchronous', 'journal_mode', 'foreign_keys', 'temp_store', 'journal_size_limit', 'busy_timeout']
@@ -146,14 +146,14 @@ describe('transactions that wait together', () => {
       readMeanwhile += 1
     }
 
-    // A group holds 64 at the most, and between two of them there is a turn of the loop.
+    // A group holds at most 64, and between two of them there is a turn of the loop.
     expect(store.stats().commits - before).toBeGreaterThanOrEqual(4)
     expect(readMeanwhile).toBeGreaterThanOrEqual(4)
   })
 
   it('announce what they changed in the order of their commits, and only that', async () => {
-    const seen: string[] = []
-    await followCommits(store, (changes) => seen.push(...changes.map(({ id }) => id)))
+    const observations: string[] = []
+    await followCommits(store, (changes) => observations.push(...changes.map(({ id }) => id)))
     const change = (id: string): Change => ({
       operation: 'create',
       audit: 'none',
@@ -169,7 +169,7 @@ describe('transactions that wait together', () => {
 
     await Promise.allSettled([write('1', true), write('2', false), write('3', true)])
 
-    expect(seen).toEqual(['1', '3'])
+    expect(observations).toEqual(['1', '3'])
   })
 
   it('tell their callers after the projections', async () => {
@@ -332,15 +332,15 @@ describe('a stream', () => {
     await store.write(async (tx) => {
       for (let at = 0; at < 50; at++) await addType(`type ${at}`)(tx)
     }, STAMP)
-    const seen: string[] = []
+    const observations: string[] = []
 
     const query = store.db.selectFrom('identity_types').select('name').orderBy('n')
     for await (const { name } of store.stream(query, { reader: { id: 'a', isAdministrator: false } })) {
-      seen.push(name)
-      if (seen.length === 10) await store.write(addType('written meanwhile'), STAMP)
+      observations.push(name)
+      if (observations.length === 10) await store.write(addType('written meanwhile'), STAMP)
     }
 
-    expect(seen).toHaveLength(55)
+    expect(observations).toHaveLength(55)
     expect(await names()).toHaveLength(51)
   })
 })
@@ -348,8 +348,8 @@ describe('a stream', () => {
 describe('the tables', () => {
   it('are looked at again once there are many more records, so that lists are planned for them', async () => {
     const looked = async () => {
-      const found = sql<{ n: number }>`select count(*) as n from sqlite_schema where name = 'sqlite_stat1'`
-      return (await found.execute(store.db)).rows[0]?.n
+      const matches = sql<{ n: number }>`select count(*) as n from sqlite_schema where name = 'sqlite_stat1'`
+      return (await matches.execute(store.db)).rows[0]?.n
     }
     await store.write(addAudited('first'), STAMP)
     const before = await looked()

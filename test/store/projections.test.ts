@@ -1,4 +1,4 @@
-// Projections that break: each is rebuilt before anybody resumes, none makes another miss a commit, or the process stops.
+// Projections that throw: each is rebuilt before the callers resume, and none makes another miss a commit, or the process stops.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -123,12 +123,12 @@ describe('a projection', () => {
 
   it('lets no other request in while it is rebuilt', async () => {
     second.failure.apply = Number.POSITIVE_INFINITY
-    const seen: { rows: Promise<unknown[]>; names: number }[] = []
+    const observations: { rows: Promise<unknown[]>; names: number }[] = []
     let isOver = false
     // A query runs before its call returns, so both are of one turn.
     const look = () => {
       const rows = store.db.selectFrom('identity_types').select('id').execute()
-      seen.push({ rows, names: second.names.length })
+      observations.push({ rows, names: second.names.length })
       if (!isOver) setImmediate(look)
     }
     look()
@@ -136,8 +136,8 @@ describe('a projection', () => {
     for (const name of ['added 1', 'added 2', 'added 3']) await add(name)
     isOver = true
 
-    expect(seen.length).toBeGreaterThan(3)
-    for (const { rows, names } of seen) expect(names).toBe((await rows).length)
+    expect(observations.length).toBeGreaterThan(3)
+    for (const { rows, names } of observations) expect(names).toBe((await rows).length)
   })
 
   it('that cannot be rebuilt stops the process: no caller is told of success, the others follow, and nothing is written', async () => {

@@ -43,14 +43,14 @@ const scansWith = (milliseconds?: number, maxWaitMs?: number) => {
   return scans
 }
 
-// More numbers than anybody counts, each of which costs so many units.
+// A long series of numbers, each of which costs so many units.
 const endless = (units: number, text = 'endless') =>
   sql<{ n: number }>`with recursive endless(n) as (select 1 union all select n + 1 from endless)
     select n from ${sql.raw(text)} where likelihood(spend(${units}), 1.0) and n < 0`
 
 const codeOf = (attempt: Promise<unknown>) =>
   attempt.then(
-    () => 'answered',
+    () => 'done',
     (error) => error.code,
   )
 
@@ -100,7 +100,7 @@ describe('a thread for reads', () => {
     expect(await Promise.all(running)).toEqual(['INVALID_FILTER', 'INVALID_FILTER'])
   })
 
-  it('answers administrators while that of everybody else is busy', async () => {
+  it('serves administrators while that of all other callers is busy', async () => {
     const threads = scansWith(2_000)
     const order: string[] = []
     const slow = codeOf(threads.rows(compiled(endless(1)), client)).then(() => order.push('client'))
@@ -211,7 +211,7 @@ describe('a guarded read', () => {
     const costs = (rows: number) => store.scan({ compile: () => upTo(rows, 1) }, client)
 
     // A guard that was called once for the whole statement would never end it.
-    await expect(codeOf(costs(60_000))).resolves.toBe('answered')
+    await expect(codeOf(costs(60_000))).resolves.toBe('done')
     expect(store.stats().scans).toBe(1)
   })
 })

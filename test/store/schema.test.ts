@@ -72,7 +72,7 @@ describe.each((resources as readonly AnyResource[]).map((resource) => [resource.
   },
 )
 
-it('no constraint waits for the commit, where it would fail strangers', async () => {
+it('no constraint waits for the commit, where it would fail other transactions', async () => {
   const { rows } = await sql<{ sql: string }>`select sql from sqlite_master where sql like '%deferr%'`.execute(
     world.controller.store.db,
   )

@@ -56,7 +56,7 @@ describe('streams', () => {
     expect(await codeOf(openStream(client('modest')))).toBe('opened')
   })
 
-  it('leave places for administrators when everybody else takes what they can', async () => {
+  it('leave places for administrators if all other callers take as many as they can', async () => {
     for (let at = 0; at < 8; at++) await openStream(client(`client ${at}`))
 
     expect(await codeOf(openStream(client('one more')))).toBe('SERVER_TOO_MANY_REQUESTS')
@@ -84,7 +84,7 @@ describe('streams', () => {
     expect(store.stats().openStreams).toBe(6)
   })
 
-  it('are cut once nobody reads from them, and only then', async () => {
+  it('are cut once they are not read, and only then', async () => {
     const idle = await openStream(client('idle'), { idleTimeoutMs: 20 })
     const waiting = await openStream(client('waiting'), { idleTimeoutMs: 60_000 })
 

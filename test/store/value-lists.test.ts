@@ -38,14 +38,14 @@ describe('a list of the attributes in use', () => {
     [{ filter: 'id contains "lab"' }, ['lab-1', 'lab-2'], 2],
     [{ filter: 'id icontains "ZÜR"' }, ['Zürich'], 1],
     [{ filter: 'id = "staff"' }, ['staff'], 1],
-    [{ filter: 'id = "nobody"' }, [], 0],
+    [{ filter: 'id = "unknown"' }, [], 0],
     [{ filter: 'not (id in ["staff", "abroad"])' }, ['Zürich', 'lab-1', 'lab-2'], 3],
     [{ filter: 'true sort by id desc skip 1 limit 2' }, ['lab-2', 'lab-1'], 5],
     [{ sort: 'id desc', limit: 1 }, ['staff'], 5],
     [{ limit: 2, offset: 1 }, ['abroad', 'lab-1'], 5],
     [{ offset: 7 }, [], 5],
     [{ limit: -1, offset: 3 }, ['lab-2', 'staff'], 5],
-  ])('answers %j', async (parameters, values, total) => {
+  ])('returns what %j selects', async (parameters, values, total) => {
     const page = await listed(parameters)
 
     expect(page).toMatchObject({ values, total })
@@ -76,7 +76,7 @@ describe('a list of the attributes in use', () => {
     await world.controller.entities.remove(world.system, identities, id)
   })
 
-  it('forgets an attribute with its last record', async () => {
+  it('drops an attribute with its last record', async () => {
     const { id } = await world.controller.entities.create(world.system, identities, {
       name: 'the last',
       typeId: 'Device',

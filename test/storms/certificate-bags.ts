@@ -16,7 +16,7 @@ export interface Presented {
   readonly key: string
 }
 
-/** A certificate of nobody, in a bag of authorities that have the name of the controller's own. */
+/** A certificate of no identity, in a bag of authorities that have the name of the controller's own. */
 export function bagOfStranger(directory: string): Presented {
   const name = ownName(directory)
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -36,7 +36,7 @@ export function bagBesideDevice(directory: string, { cert, key }: Presented): Pr
   return { cert: [leaf, bag(ownName(directory)), ...above].join(''), key }
 }
 
-/** Authorities of one name whose keys nobody has: making real ones would take minutes. */
+/** Authorities of one name without private keys, because generating real ones would take minutes. */
 function bag(name: Buffer): string {
   const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const authorities = Array.from({ length: BAG_SIZE }, () =>

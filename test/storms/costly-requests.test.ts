@@ -10,7 +10,7 @@ const BY_PASSWORD = `${CLIENT}/authenticate?method=password`
 const KIB = 1024
 const PERSON = { username: 'person', password: ADMIN.password }
 
-/** The headers of the session of somebody who does not administer. */
+/** The headers of the session of an identity that is not an administrator. */
 async function signInPerson(target: Target): Promise<Record<string, string>> {
   const person = { name: 'person', type: 'User', isAdmin: false }
   const { id } = (await target.send('POST', '/identities', person)).body.data
@@ -21,10 +21,10 @@ async function signInPerson(target: Target): Promise<Record<string, string>> {
 
 const nested = (open: string, close: string, times: number) => open.repeat(times) + close.repeat(times)
 
-/** Bodies that a stranger and somebody who is signed in can send, up to what is let in and beyond it. */
+/** Bodies that anonymous and signed-in clients can send, up to the limit and beyond it. */
 function bodies(session: Record<string, string>): readonly AttackRequest[] {
   const small = 60 * KIB
-  const strangers: readonly string[] = [
+  const anonymousBodies: readonly string[] = [
     nested('[', ']', small / 2),
     nested('{"a":', '1}', small / 8),
     `{"username":"${'\\u0000'.repeat(small / 6)}"}`,
@@ -38,7 +38,7 @@ function bodies(session: Record<string, string>): readonly AttackRequest[] {
     `{"hosting":[${'1e400,'.repeat(100 * KIB)}1]}`,
   ]
   return [
-    ...strangers.map((body) => ({ path: BY_PASSWORD, body })),
+    ...anonymousBodies.map((body) => ({ path: BY_PASSWORD, body })),
     ...signedIn.map((body) => ({ path: `${CLIENT}/sessions`, body, headers: session })),
   ]
 }
@@ -77,15 +77,21 @@ const filters: readonly string[] = [
 const SERVICES = 3_000
 
 async function makeServices(target: Target): Promise<void> {
-  let made = 0
+  let sequence = 0
   const maker = async () => {
-    while (made < SERVICES) {
-      const name = `service ${made++} ${'é'.repeat(40)}`
+    while (sequence < SERVICES) {
+      const name = `service ${sequence++} ${'é'.repeat(40)}`
       await target.send('POST', '/services', { name, encryptionRequired: true, roleAttributes: ['everyone'] })
     }
   }
   await Promise.all(Array.from({ length: 8 }, maker))
-  const policy = { name: 'everybody', type: 'Dial', semantic: 'AnyOf', identityRoles: ['#all'], serviceRoles: ['#all'] }
+  const policy = {
+    name: 'everything',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: ['#all'],
+  }
   await target.send('POST', '/service-policies', policy)
 }
 

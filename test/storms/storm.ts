@@ -62,10 +62,10 @@ export async function storm<T>(name: string, options: StormOptions, attack: (tar
   }
   options.beforeRestart?.(directory)
   const { findings } = checkDatabase(directory, getDataPaths(directory))
-  const lost = await findLost(directory, outcome.work.acknowledged)
+  const lostChanges = await findLost(directory, outcome.work.acknowledged)
   rmSync(options.parent === undefined ? dirname(directory) : directory, { recursive: true, force: true })
   report(name, outcome)
-  return { ...outcome, lost, findings }
+  return { ...outcome, lost: lostChanges, findings }
 }
 
 /** Expects that a storm did no harm. */

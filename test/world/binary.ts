@@ -16,13 +16,13 @@ export interface Finished {
   readonly stderr: string
 }
 
-/** An environment of its own: no profile, no data directory and no setting of whoever runs the tests. */
+/** An environment of its own: no profile, no data directory and no setting of the person who runs the tests. */
 export function cleanEnvironment(home = mkdtempSync(join(tmpdir(), 'controller-home-'))): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(
+  const keptVariables = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('CONTROLLER_') && !name.startsWith('NODE_EXTRA'),
   )
   return {
-    ...Object.fromEntries(kept),
+    ...Object.fromEntries(keptVariables),
     HOME: home,
     XDG_CONFIG_HOME: join(home, 'config'),
     XDG_DATA_HOME: join(home, 'data'),

@@ -55,9 +55,9 @@ export class TestClock implements Clock {
   }
 }
 
-/** An answer as tests look at it. */
+/** A response as tests read it. */
 export interface TestResponse extends Reply {
-  // biome-ignore lint/suspicious/noExplicitAny: tests reach into whatever was answered
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any member of a response
   readonly body: any
 }
 
@@ -67,7 +67,7 @@ export interface TestController {
   readonly clock: TestClock
   /** The code's own way in, as the controller itself. */
   readonly system: Context
-  /** Sends a request in process, as whoever the token belongs to, from an address other than 127.0.0.1 if `from` is given. */
+  /** Sends a request in process with the session of the token, from an address other than 127.0.0.1 if `from` is given. */
   send(request: Request & { token?: string | undefined; from?: string }): Promise<TestResponse>
   /** The token of a new administrator's session. */
   admin(): Promise<string>
@@ -116,7 +116,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   })
   const system = controller.contexts.create({ kind: 'system' })
   let listening: Listening | undefined
-  let made = 0
+  let sequence = 0
 
   async function send(request: Request & { token?: string | undefined; from?: string }): Promise<TestResponse> {
     const { text, headers } = encodeBody(request)
@@ -131,7 +131,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   }
 
   async function signIn(values: { name?: string; isAdmin?: boolean; roleAttributes?: string[] } = {}) {
-    const name = values.name ?? `identity-${++made}`
+    const name = values.name ?? `identity-${++sequence}`
     return system.write(async (tx) => {
       const entity = newEntity(tx, identities, { typeId: 'Default', isAdmin: false, ...values, name })
       await controller.entities.insert(tx, identities, entity)

@@ -32,7 +32,7 @@ export function takeContradictions(): string[] {
 /** Looks at a response before it is sent; the hook of applications under test. */
 export async function checkResponse(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
   if (reply.statusCode >= 500) {
-    recordFault(`${request.method} ${request.url} answered ${reply.statusCode}: ${String(payload).slice(0, 600)}`)
+    recordFault(`${request.method} ${request.url} returned ${reply.statusCode}: ${String(payload).slice(0, 600)}`)
   }
   // What an offline command is shown is not described by the documents of the APIs.
   if (request.state?.caller.kind === 'local-operator' || !isDescribed(request)) return payload
@@ -65,14 +65,14 @@ function observed(stream: Readable, look: (text: string) => void): Readable {
 function noteContradictions(request: FastifyRequest, reply: FastifyReply, text: string): void {
   const { operation, api } = request.routeOptions?.config ?? {}
   const contentType = String(reply.getHeader('content-type'))
-  const found = operation && api ? differences(api, operation.id, reply.statusCode, contentType, text) : []
+  const matches = operation && api ? differences(api, operation.id, reply.statusCode, contentType, text) : []
   if (operation && api && contentType === 'application/json') {
     const path = operation.path.replace(/:(\w+)/g, '{$1}')
     const fromContract = contractDifferences(api, operation.method, path, reply.statusCode, JSON.parse(text))
-    found.push(...fromContract.map((difference) => `the public contract: ${difference}`))
+    matches.push(...fromContract.map((difference) => `the public contract: ${difference}`))
   }
-  const sentence = `${request.method} ${request.url} answered ${reply.statusCode}`
-  contradictions.push(...found.map((difference) => `${sentence}: ${difference}\n  ${text.slice(0, 600)}`))
+  const sentence = `${request.method} ${request.url} returned ${reply.statusCode}`
+  contradictions.push(...matches.map((difference) => `${sentence}: ${difference}\n  ${text.slice(0, 600)}`))
 }
 
 /** How a response differs from what the document says of its operation. */

@@ -62,6 +62,11 @@ export async function makeExample(world: TestController, plural: string, name: s
     ).id
   }
   const body = await exampleBody(world, target, name)
-  const made = await world.send({ method: 'POST', path: `${MANAGEMENT}/${plural}`, token: await world.admin(), body })
-  return made.body.data.id as string
+  const creation = await world.send({
+    method: 'POST',
+    path: `${MANAGEMENT}/${plural}`,
+    token: await world.admin(),
+    body,
+  })
+  return creation.body.data.id as string
 }

@@ -30,9 +30,9 @@ export interface TokenChanges {
 
 export const AUDIENCE = 'the controller under test'
 
-let made = 0
+let sequence = 0
 
-export function createIssuerKey(kind: KeyKind = 'P-256', kid = `key-${++made}`): IssuerKey {
+export function createIssuerKey(kind: KeyKind = 'P-256', kid = `key-${++sequence}`): IssuerKey {
   const pair =
     kind === 'RSA'
       ? generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -49,7 +49,7 @@ export function toJwk({ kid, algorithm, publicKey }: IssuerKey): Record<string, 
 
 /** An issuer by itself; a signer record makes a controller trust it. */
 export class Issuer {
-  readonly issuer = `https://issuer-${++made}.example`
+  readonly issuer = `https://issuer-${++sequence}.example`
   key: IssuerKey
 
   constructor(kind: KeyKind = 'P-256') {
@@ -74,7 +74,7 @@ export class Issuer {
 
   /** The body of a signer that trusts this issuer by its certificate. */
   signerBody(changes: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
-    const common = { name: `signer ${++made}`, issuer: this.issuer, audience: AUDIENCE, enabled: true }
+    const common = { name: `signer ${++sequence}`, issuer: this.issuer, audience: AUDIENCE, enabled: true }
     const source = 'jwksEndpoint' in changes ? {} : { certPem: this.certificate(), kid: this.key.kid }
     return { ...common, ...source, useExternalId: true, ...changes }
   }

@@ -14,7 +14,7 @@ export interface ListServer {
 
 /**
  * @param total what the list says of its length
- * @param items the identities of one list; where they throw, the answer breaks off
+ * @param items the identities of one list; if they throw, the response is cut off
  */
 export async function listServer(
   total: number,
@@ -27,8 +27,8 @@ export async function listServer(
     { key: pem('server.key'), cert: pem('server.crt') + pem('intermediate.crt') },
     (request, response) => {
       const isCount = new URL(request.url ?? '', 'https://here').searchParams.get('limit') === '1'
-      const sent = isCount ? [] : items()
-      pipeline(Readable.from(envelope(sent, meta)), response).catch(() => response.destroy())
+      const page = isCount ? [] : items()
+      pipeline(Readable.from(envelope(page, meta)), response).catch(() => response.destroy())
     },
   )
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -6,12 +6,12 @@ import { MANAGEMENT } from './controller.ts'
 type Body = Readonly<Record<string, unknown>>
 
 export interface Management {
-  /** Sends a request and returns the whole answer. */
+  /** Sends a request and returns the whole response. */
   call(method: string, path: string, body?: unknown): Promise<TestResponse>
   /** Makes a record and returns its id. */
   make(plural: string, body: Body): Promise<string>
   /** The `data` of a GET that succeeds. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests reach into whatever was answered
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any member of a response
   get(path: string): Promise<any>
   /** A change that succeeds. */
   change(method: 'PUT' | 'PATCH' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<void>

@@ -1,5 +1,5 @@
 // Names for records of tests.
-let made = 0
+let sequence = 0
 
 /** A name that no other record of this test file has. */
-export const newName = (what: string) => `${what} ${++made}`
+export const newName = (what: string) => `${what} ${++sequence}`

@@ -30,7 +30,7 @@ export interface PolicyWords {
   readonly requireTotp?: boolean
 }
 
-let made = 0
+let sequence = 0
 
 /** An administrator at work, over the API. */
 export class People {
@@ -53,8 +53,8 @@ export class People {
     return this.#world.send(body === undefined ? common : { ...common, body })
   }
 
-  /** The data of an answer that must be a success. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests reach into whatever was answered
+  /** The data of a response that must be a success. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any member of a response
   async manage(method: string, path: string, body?: unknown): Promise<any> {
     const response = await this.ask(method, path, body)
     expect(response.body.error).toBeUndefined()
@@ -62,7 +62,7 @@ export class People {
   }
 
   async identity(values: Record<string, unknown> = {}): Promise<string> {
-    const body = { name: `somebody ${++made}`, type: 'Device', isAdmin: false, ...values }
+    const body = { name: `person ${++sequence}`, type: 'Device', isAdmin: false, ...values }
     return (await this.manage('POST', '/identities', body)).id
   }
 
@@ -75,7 +75,7 @@ export class People {
   }: PolicyWords): Promise<string> {
     const { primary } = permissivePolicy
     const body = {
-      name: `policy ${++made}`,
+      name: `policy ${++sequence}`,
       primary: {
         cert: { ...primary.cert, ...cert },
         extJwt: { ...primary.extJwt, ...extJwt },
@@ -89,7 +89,7 @@ export class People {
   /** An identity with a username and a password. */
   async person(values: Record<string, unknown> = {}, password = PASSWORD): Promise<Person> {
     const id = await this.identity(values)
-    const username = `person-${++made}`
+    const username = `person-${++sequence}`
     const body = { identityId: id, method: 'updb', username, password }
     return { id, username, password, authenticatorId: (await this.manage('POST', '/authenticators', body)).id }
   }

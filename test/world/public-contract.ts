@@ -124,8 +124,8 @@ export function contractDifferences(api: Api, method: string, path: string, stat
     validators.set(key, check)
   }
   if (check(body)) return []
-  const found = new Set((check.errors ?? []).map(describe))
-  return [...found].filter((difference) => !isKnown(`${method} ${path}`, difference))
+  const matches = new Set((check.errors ?? []).map(describe))
+  return [...matches].filter((difference) => !isKnown(`${method} ${path}`, difference))
 }
 
 function isKnown(operation: string, difference: string): boolean {

@@ -28,10 +28,10 @@ export function random(seed: number): Random {
     oneIn: (times) => below(times) === 0,
     pick: (values) => values[below(values.length)] as never,
     some: (values, most = values.length) => {
-      const wanted = below(Math.min(most, values.length) + 1)
-      const chosen = new Set<number>()
-      while (chosen.size < wanted) chosen.add(below(values.length))
-      return values.filter((_, at) => chosen.has(at))
+      const count = below(Math.min(most, values.length) + 1)
+      const indexes = new Set<number>()
+      while (indexes.size < count) indexes.add(below(values.length))
+      return values.filter((_, at) => indexes.has(at))
     },
   }
 }

@@ -1,4 +1,4 @@
-// Writers that change a network all the time, each its own records, and know of every answer what must be true after it.
+// Writers that change a network all the time, each its own records, and track what must be true after every response.
 import type { Transport } from '../../src/client/transport.ts'
 import { MANAGEMENT } from './controller.ts'
 import { type Random, random } from './random.ts'
@@ -12,15 +12,15 @@ export type State = Readonly<Record<string, readonly string[]>> | undefined
 export interface Tracked {
   readonly plural: string
   readonly name: string
-  /** Unknown where the answer to its creation never came. */
+  /** Undefined if the response to its creation never came. */
   id: string | undefined
-  /** What it may be now: more than one thing where a change was sent and not answered. */
+  /** What it may be now: more than one value if a change was sent and not acknowledged. */
   may: readonly State[]
-  /** How many changes of it were answered. */
-  answered: number
+  /** How many changes of it were acknowledged. */
+  acknowledgedCount: number
 }
 
-/** Writes until the controller is gone; what it tracks can be looked at meanwhile. @throws where an answer is anything but a success */
+/** Writes until the controller is gone; what it tracks can be read meanwhile. @throws if a response is not a success */
 export async function storm(
   transport: Transport,
   token: string,
@@ -28,9 +28,9 @@ export async function storm(
   tracked: Tracked[] = [],
 ): Promise<Tracked[]> {
   const dice = random(seed)
-  for (let made = 0; ; made++) {
+  for (let sequence = 0; ; sequence++) {
     const one = dice.oneIn(2) ? dice.pick(tracked.filter(({ may: [state] }) => state)) : undefined
-    const record = one ?? newRecord(dice, `storm-${seed}-${made}`)
+    const record = one ?? newRecord(dice, `storm-${seed}-${sequence}`)
     if (!one) tracked.push(record)
     const isAnswered = await change(transport, token, dice, record)
     if (!isAnswered) return tracked
@@ -39,10 +39,10 @@ export async function storm(
 
 function newRecord(dice: Random, name: string): Tracked {
   const plural = dice.pick(['identities', 'identities', 'services', 'service-policies'])
-  return { plural, name, id: undefined, may: [undefined], answered: 0 }
+  return { plural, name, id: undefined, may: [undefined], acknowledgedCount: 0 }
 }
 
-/** One change of a record that is there, or its creation. Returns whether it was answered. */
+/** One change of a record that is there, or its creation. Returns whether it was acknowledged. */
 async function change(transport: Transport, token: string, dice: Random, record: Tracked): Promise<boolean> {
   const { plural, name, id, may } = record
   const sets = setsOf(dice, plural)
@@ -59,7 +59,7 @@ async function change(transport: Transport, token: string, dice: Random, record:
   if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.text}`)
   record.id ??= JSON.parse(reply.text).data.id as string
   record.may = [next]
-  record.answered++
+  record.acknowledgedCount++
   return true
 }
 

@@ -1,4 +1,4 @@
-# Runs a command on a terminal of its own, answers what it asks, and tells what was on the screen.
+# Runs a command on a terminal of its own, types the inputs at its questions, and reports the screen.
 import fcntl
 import json
 import os
@@ -20,7 +20,7 @@ fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, spec["columns"
 
 screen = ""
 seen = 0
-answers = list(spec["answers"])
+inputs = list(spec["inputs"])
 end = time.monotonic() + PATIENCE_SECONDS
 while time.monotonic() < end:
     ready, _, _ = select.select([terminal], [], [], 0.1)
@@ -32,13 +32,13 @@ while time.monotonic() < end:
         if not chunk:
             break
         screen += chunk.decode("utf-8", "replace")
-    if answers:
-        found = re.search(answers[0][0], screen[seen:])
+    if inputs:
+        found = re.search(inputs[0][0], screen[seen:])
         if found:
             seen += found.end()
             # What is typed before the question is really open would be lost.
             time.sleep(0.1)
-            os.write(terminal, answers.pop(0)[1].encode())
+            os.write(terminal, inputs.pop(0)[1].encode())
 _, status = os.waitpid(pid, os.WNOHANG)
 deadline = time.monotonic() + 5
 while _ == 0 and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-// The real binary on a terminal: what a person sees, and what happens when they answer.
+// The real binary on a terminal: what a person sees, and what happens when they type.
 import { join } from 'node:path'
 import { BINARY, run } from './binary.ts'
 
@@ -9,7 +9,7 @@ export interface Shown {
 }
 
 /** Question, as a regular expression of Python, and what is typed when it appears. */
-export type Answer = readonly [question: string, typed: string]
+export type PromptInput = readonly [question: string, typed: string]
 
 export const ENTER = '\r'
 export const CTRL_C = '\u0003'
@@ -18,13 +18,13 @@ export const CTRL_C = '\u0003'
 export async function onTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  { answers: responses = [], columns = 100 }: { answers?: readonly Answer[]; columns?: number } = {},
+  { inputs = [], columns = 100 }: { inputs?: readonly PromptInput[]; columns?: number } = {},
 ): Promise<Shown> {
   const { stdout } = await runPython({
     argv: [process.execPath, BINARY, ...args],
     env: { ...env, TERM: 'xterm-256color' },
     columns,
-    answers: responses,
+    inputs,
   })
   return JSON.parse(stdout) as Shown
 }
@@ -36,7 +36,7 @@ function runPython(spec: object) {
 /** The text of a screen without colours and cursor movements, and without lines that were wiped. */
 export function plainText(screen: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: that wipes a line
-  const kept = screen.replace(/[^\n]*\r\u001b\[K/g, '')
+  const keptText = screen.replace(/[^\n]*\r\u001b\[K/g, '')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal acts on
-  return kept.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll('\r', '')
+  return keptText.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll('\r', '')
 }

@@ -1,18 +1,18 @@
-// The words in which databases differ, behind names of our own: code above the dialects is written in these.
+// The SQL in which databases differ, behind common names that all other code uses.
 import type { Expression, Kysely, RawBuilder, SqlBool } from 'kysely'
 
 export interface SqlDialect {
   /** `value` is one of `values`: one statement text for any number of them. */
   isOneOf(value: Expression<unknown>, values: readonly (string | number)[]): Expression<SqlBool>
-  /** The same of the elements of a JSON array, which is one parameter. */
+  /** The same for the elements of a JSON array, which is one parameter. */
   isElementOf(value: Expression<unknown>, json: string): Expression<SqlBool>
   /** `needle` occurs in `text`, byte for byte. */
   contains(text: Expression<unknown>, needle: string): Expression<SqlBool>
   /** `needle` occurs in `text` once both are in upper case. */
   containsIgnoringCase(text: Expression<unknown>, needle: string): Expression<SqlBool>
   /**
-   * A condition that always holds, beside what a filter asks of each record: it counts what each costs, so that a statement
-   * which costs too much can be ended.
+   * A condition that is always true. It counts the cost of each record that a filter reads, so that a statement that costs too
+   * much can be ended.
    */
   guard(cost: number): Expression<SqlBool>
   /** A number as decimal text. */
@@ -22,24 +22,24 @@ export interface SqlDialect {
   /** How many elements a JSON array has. */
   elementCount(json: Expression<unknown>): RawBuilder<number>
   /**
-   * A table expression over the distinct values of a column, in their order, found one by one: who takes a few pays for a
-   * few. From `start` on (and with it), where one is given.
+   * A table expression over the distinct values of a column, in order, found one by one, so that a few values cost little. It
+   * begins at `start`, inclusive, if one is given.
    */
   distinctValues(table: string, column: string, isDescending: boolean, start?: string): RawBuilder<{ value: string }>
   /** A member of a JSON object as a plain value; booleans as 0 and 1. */
   member(json: Expression<unknown>, path: readonly string[]): RawBuilder<unknown>
-  /** The same member as text: `true`, `false`, a number's digits, a string's characters; null where there is none. */
+  /** The same member as text: `true`, `false`, a number's digits, a string's characters; null if the member is missing. */
   memberText(json: Expression<unknown>, path: readonly string[]): RawBuilder<string>
-  /** The type of a member: `true`, `false`, `integer`, `real`, `text`, `null`; null where there is none. */
+  /** The type of a member: `true`, `false`, `integer`, `real`, `text`, `null`; null if the member is missing. */
   memberType(json: Expression<unknown>, path: readonly string[]): RawBuilder<string>
 }
 
-/** The adapter of our executors, which knows the words of its database. */
+/** The adapter of our executors, which provides the SQL dialect of its database. */
 export interface SqlDialectAdapter {
   readonly sqlDialect: SqlDialect
 }
 
-/** The words of the database behind a handle. */
+/** Returns the SQL dialect of the database behind a handle. */
 // biome-ignore lint/suspicious/noExplicitAny: handles of any database type
 export function getSqlDialect(db: Kysely<any>): SqlDialect {
   return (db.getExecutor().adapter as unknown as SqlDialectAdapter).sqlDialect

@@ -1,4 +1,4 @@
-// Opens SQLite files the only way this controller uses them, and proves that the settings took effect.
+// Opens SQLite files with the settings that this controller requires, and verifies that they took effect.
 import { dirname } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { runAsOwner } from '../../../data-directory.ts'
@@ -21,7 +21,7 @@ const SETTINGS: readonly (readonly [pragma: string, value: string, reads: unknow
 /** Opens a file for reading and writing, creating it if it is missing. */
 export function openForWriting(file: string): SqliteDatabase {
   return runAsOwner(dirname(file), () => {
-    // SQLite gives the files that it puts beside a database the mode of the database.
+    // SQLite creates the files beside a database with the mode of the database.
     ensurePrivateFile(file)
     const connection = new Sqlite(file, { timeout: 0 })
     try {
@@ -50,7 +50,7 @@ export function openForReading(file: string): SqliteDatabase {
   return runAsOwner(dirname(file), () => openExistingForReading(file))
 }
 
-/** The same for a file that this process writes to, so that none has to be made beside it. For threads, too. */
+/** The same for a file that this process writes to, so that no file has to be created beside it. Also for threads. */
 export function openExistingForReading(file: string): SqliteDatabase {
   const connection = new Sqlite(file, { readonly: true, timeout: 0 })
   try {
@@ -63,7 +63,7 @@ export function openExistingForReading(file: string): SqliteDatabase {
   }
 }
 
-/** Functions that filters need and SQLite lacks: its own `upper` knows ASCII only. */
+/** Functions that filters need and SQLite lacks: its own `upper` converts ASCII only. */
 function addFunctions(connection: SqliteDatabase): void {
   connection.function('unicode_upper', { deterministic: true }, (text) =>
     typeof text === 'string' ? text.toUpperCase() : text,

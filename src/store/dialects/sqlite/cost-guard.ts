@@ -1,5 +1,5 @@
-// Ends statements that cost too much. Nothing interrupts a statement of SQLite from outside, but it calls back for each
-// record that a filter looks at (`SqlDialect.guard`), and the callback throws.
+// Ends statements that cost too much. A statement of SQLite cannot be interrupted from outside, but it calls back for each
+// record that a filter reads (`SqlDialect.guard`), and the callback throws.
 import type { SqliteDatabase } from './connection.ts'
 
 /** The statement was ended by the guard. */
@@ -23,7 +23,7 @@ export class CostGuard {
     })
   }
 
-  /** Runs statements that may cost so many units together. @throws CostExceededError */
+  /** Runs statements whose total cost is limited to this many units. @throws CostExceededError */
   withinUnits<T>(units: number, run: () => T): T {
     this.#unitsLeft = units
     try {
@@ -33,7 +33,7 @@ export class CostGuard {
     }
   }
 
-  /** Runs statements that may take so long together. @throws CostExceededError */
+  /** Runs statements whose total time is limited. @throws CostExceededError */
   withinTime<T>(timeoutMs: number, run: () => T): T {
     this.#deadline = performance.now() + timeoutMs
     try {

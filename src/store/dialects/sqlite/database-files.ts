@@ -1,9 +1,9 @@
-// Notices that the files of an open database are no longer the ones that their names lead to.
+// Detects that the files of an open database are no longer the files at their paths.
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { LOCK_FILE } from '../../../data-directory.ts'
 
-// The log counts as much as the database: a commit is in it alone until a checkpoint.
+// The write-ahead log matters as much as the database: until a checkpoint, a commit is only in the log.
 const ENDINGS = ['', '-wal']
 
 interface FileIdentity {
@@ -12,7 +12,7 @@ interface FileIdentity {
   readonly ino: number
 }
 
-/** A file of an open database was deleted or replaced: what is written to it from then on is lost with this process. */
+/** A file of an open database was deleted or replaced: everything that is written to it is lost with this process. */
 export class DatabaseFileLostError extends Error {
   constructor(path: string) {
     super(`${path} was deleted or replaced while it was open: restore it, then restart the controller`)
@@ -34,7 +34,7 @@ export class DatabaseFiles {
   }
 
   /**
-   * A file that comes back does not help: what was committed meanwhile is in the other one.
+   * A file that is put back does not help: the commits in between are in the other file.
    * @throws DatabaseFileLostError if a file was deleted or replaced, at any time since it was opened
    */
   requirePresent(): void {
@@ -43,7 +43,7 @@ export class DatabaseFiles {
   }
 
   /**
-   * To be asked when another process has written: without the file of its lock, a directory can be locked twice.
+   * Must be called if another process has written: without the file of its lock, a directory can be locked twice.
    * @throws DatabaseFileLostError if that file was deleted or replaced
    */
   requireLock(): void {

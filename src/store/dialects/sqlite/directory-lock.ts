@@ -1,4 +1,4 @@
-// One process at a time works on a data directory: an exclusive lock that the system lets go of when the process dies.
+// Locks a data directory for one process, with an exclusive lock that the system releases when the process dies.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { DataDirectoryError, LOCK_FILE, restrictAccess, runAsOwner } from '../../../data-directory.ts'
@@ -14,8 +14,8 @@ export class DirectoryLockedError extends Error {
 }
 
 /**
- * Takes the lock of a directory, and closes its files to other accounts. Returns what lets go of the lock.
- * @param onClosed is told of each path that other accounts had rights to
+ * Locks a directory, and removes the rights of other accounts to its files. Returns the function that releases the lock.
+ * @param onClosed receives each path that other accounts had rights to
  * @throws DirectoryLockedError if another process holds it, DataDirectoryError if it cannot be taken for any other reason
  */
 export function lockDirectory(directory: string, onClosed: (path: string) => void = () => {}): () => void {
@@ -32,8 +32,8 @@ function lockFile(directory: string): Sqlite.Database {
   try {
     ensurePrivateFile(path)
     file = new Sqlite(path, { timeout: 0 })
-    // SQLite opens a file that it may not write as one to read, and then grants an exclusive transaction without any lock.
-    // A change shows the difference. It stays in memory, and is rolled back at the end.
+    // SQLite opens a file without write permission for reading, and then grants an exclusive transaction without any lock. A
+    // change detects this. It stays in memory, and is rolled back at the end.
     file.pragma('journal_mode = memory')
     file.exec('begin exclusive; pragma user_version = 1')
     return file

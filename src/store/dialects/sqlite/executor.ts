@@ -17,15 +17,15 @@ import { sqliteDialect } from './sql-dialect.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
 import type { PreparedStatements } from './statements.ts'
 
-/** What a handle may do, asked before each statement. */
+/** The permissions of a handle, checked before each statement. */
 export interface WritePermit {
-  /** Throws where the statement may not run. */
+  /** Throws if the statement may not run. */
   check(isReadOnly: boolean): void
-  /** Told of each statement that changes something. */
+  /** Receives each statement that changes data. */
   changed?(query: RootOperationNode): void
 }
 
-/** Kysely's adapter, which also knows the words of this database. */
+/** Kysely's adapter, which also provides the SQL dialect of this database. */
 class SqliteDialectAdapter extends SqliteAdapter implements SqlDialectAdapter {
   readonly sqlDialect = sqliteDialect
 }
@@ -112,7 +112,7 @@ export class SqliteExecutor implements QueryExecutor {
   }
 }
 
-/** Parameters as SQLite takes them. What it would silently turn into NULL is a mistake of ours and refused. */
+/** Converts parameters for SQLite. A value that it would silently convert to NULL is a defect of this code, and is rejected. */
 export function toBindable(parameters: readonly unknown[]): unknown[] {
   return parameters.map((value) => {
     if (typeof value === 'boolean') return value ? 1 : 0

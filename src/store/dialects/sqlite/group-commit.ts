@@ -11,16 +11,16 @@ import { isBusy, translateSqliteError } from './sqlite-errors.ts'
 import type { PreparedStatements } from './statements.ts'
 import { openQueryHandle } from './transaction.ts'
 
-// A group ends at whichever comes first. Larger groups commit more per fsync, but hold up the requests beside them:
-// at 64 bodies the 99th percentile of an event-loop turn stays under 10 ms.
+// A group ends at the first of these limits. Larger groups commit more per fsync, but delay other requests: at 64 bodies the
+// 99th percentile of an event-loop turn stays under 10 ms.
 const MAX_TRANSACTIONS = 64
 const MAX_GROUP_MS = 4
 
-// How long a group may wait for more to come. It waits only while every turn of the loop brings some: eight clients that
-// write all the time then share each commit, instead of four or five of them, and one that writes alone waits for nothing.
+// How long a group may wait for more transactions. It waits only while each turn of the event loop adds some: eight clients
+// that write continuously then share each commit, instead of four or five of them, and a single client does not wait.
 const MAX_GATHER_MS = 1
 
-// How often a database locked by another process is asked again, and for how long, before the writers get a 503.
+// How often, and after which delay, a database that another process has locked is retried before the writers get a 503.
 const BUSY_RETRY_MS = 20
 const MAX_BUSY_RETRIES = 100
 
@@ -35,23 +35,23 @@ interface Job {
 }
 
 /**
- * A body that ran. Its caller learns of it after the group's commit, also where it failed: a caller that resumed
- * earlier would run between two bodies, and read what is not on disk yet.
+ * The outcome of a body. Its caller resumes after the group's commit, also if the body failed: a caller that resumed earlier
+ * would run between two bodies, and read data that is not on disk yet.
  */
 type Outcome =
   | { readonly job: Job; readonly isOk: true; readonly value: unknown; readonly changes: readonly Change[] }
   | { readonly job: Job; readonly isOk: false; readonly error: unknown }
 
-/** What a group's commit did, for the projections that follow it. */
+/** The effects of a group's commit, for the projections that follow it. */
 export interface CommittedGroup {
   /** In the order of the transactions. */
   readonly changes: readonly Change[]
   readonly tables: ReadonlySet<string>
 }
 
-/** What the queue tells the store. */
+/** The events that the queue reports to the store. */
 export interface GroupListener {
-  /** @returns undefined, or what settles before the callers of the group resume */
+  /** @returns undefined, or a promise that settles before the callers of the group resume */
   committed(group: CommittedGroup): Promise<void> | undefined
   /** Another process wrote to the file: cached data may be outdated. Called inside the next group. */
   foreignWrite(): void
@@ -97,14 +97,14 @@ export class GroupCommit {
     return { transactions: this.#transactions, refused: this.#refused, waiting: this.#jobs.length }
   }
 
-  /** True while a transaction's body runs: then reads belong on its own handle. */
+  /** True while a transaction's body runs: then reads must use its own handle. */
   get isInsideBody(): boolean {
     return this.#isInsideBody
   }
 
   /**
-   * Puts a transaction in line. Called inside a body it throws: the inner one could only run after the outer.
-   * @throws SERVER_TOO_MANY_REQUESTS where the line is full; for favoured callers it is twice as long
+   * Queues a transaction. Throws inside a body, because the inner transaction could only run after the outer one.
+   * @throws SERVER_TOO_MANY_REQUESTS if the queue is full; for privileged callers it is twice as long
    */
   add<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
     if (this.#isInsideBody) throw new StoreMisuseError('a transaction was started inside another one')
@@ -118,7 +118,7 @@ export class GroupCommit {
     })
   }
 
-  /** Settles once nothing waits any more. */
+  /** Settles once the queue is empty. */
   async waitUntilDrained(): Promise<void> {
     while (this.#jobs.length > 0 || this.#running) {
       await (this.#running ?? new Promise((resolve) => setImmediate(resolve)))
@@ -152,7 +152,7 @@ export class GroupCommit {
     })
   }
 
-  /** Opens the group's transaction; false where another process holds the database, then it is asked again later. */
+  /** Opens the group's transaction. Returns false if another process has locked the database; it is then retried later. */
   #begin(): boolean {
     try {
       this.#files.requirePresent()
@@ -172,7 +172,7 @@ export class GroupCommit {
     }
   }
 
-  // Nothing in here gives the event loop a turn, so no request reads between the statements of a group.
+  // Nothing here yields to the event loop, so no request reads between the statements of a group.
   async #runGroup(group: Job[]): Promise<void> {
     const outcomes: Outcome[] = []
     const tables = new Set<string>()
@@ -202,7 +202,7 @@ export class GroupCommit {
     for (const job of group.slice(0, MAX_TRANSACTIONS)) {
       if (outcomes.length > 0 && performance.now() - started > MAX_GROUP_MS) break
       outcomes.push(await this.#runBody(job, tables, listEarlierChanges(outcomes)))
-      // On a full disk and the like SQLite ends the whole transaction, not just this savepoint.
+      // If the disk is full, for example, SQLite rolls back the whole transaction, not only this savepoint.
       if (!this.#connection.inTransaction) break
     }
   }
@@ -216,7 +216,7 @@ export class GroupCommit {
     this.#files.requireLock()
   }
 
-  /** Puts the group on disk; returns what its callers are told where that fails. */
+  /** Commits the group. Returns the error for its callers if that fails. */
   #commit(): unknown {
     try {
       if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
@@ -235,8 +235,9 @@ export class GroupCommit {
   }
 
   /**
-   * Lets projections follow the commit. One that has to be rebuilt reads rows, so the event loop gets no turn.
-   * @returns what the callers are told if a projection cannot be rebuilt: what they stored is on disk, but not served
+   * Applies the commit to the projections. A projection that has to be rebuilt only reads rows, so the event loop gets no
+   * turn.
+   * @returns the error for the callers if a projection cannot be rebuilt: their changes are on disk, but not served
    */
   #announce(outcomes: readonly Outcome[], tables: ReadonlySet<string>): Promise<unknown> | undefined {
     for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
@@ -281,14 +282,14 @@ export class GroupCommit {
       this.#control.rollbackTo.run()
       this.#control.release.run()
     } catch {
-      // Then the whole group goes, and its commit says so to everyone in it.
+      // Then the whole group is rolled back, and each of its callers gets the error of the commit.
       this.#rollBack()
     }
   }
 
   /**
-   * Runs `work`, or refuses it as soon as it awaits something foreign. When all microtasks are done and it is not, what
-   * it awaits needs the event loop: `process.nextTick` from a microtask runs exactly then, before any I/O.
+   * Runs `work`, or rejects it as soon as it awaits anything but its own queries. If all microtasks are done and `work` is
+   * not, it awaits the event loop: `process.nextTick` from a microtask runs exactly then, before any I/O.
    */
   #rejectNonQueryAwait<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -314,7 +315,7 @@ export class GroupCommit {
   }
 }
 
-/** What the bodies of a group changed so far; those that failed changed nothing. */
+/** The changes of a group's bodies so far; failed bodies have none. */
 function listEarlierChanges(outcomes: readonly Outcome[]): readonly Change[] {
   return outcomes.flatMap((outcome) => (outcome.isOk ? outcome.changes : []))
 }
@@ -343,7 +344,7 @@ class ControlStatements {
     this.#dataVersion = connection.prepare('pragma data_version').pluck()
   }
 
-  /** Moves when another connection changes the file, and not when this one does. */
+  /** Changes if another connection writes to the file, but not if this one does. */
   dataVersion(): unknown {
     return this.#dataVersion.get()
   }

@@ -1,4 +1,4 @@
-// What is done to a database while no controller runs: looking whether it is whole, and bringing it to the newest schema.
+// Maintenance of a database while no controller runs: integrity checks and migrations.
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../../clock.ts'
@@ -10,15 +10,15 @@ import { migrate, pendingMigrations } from '../../migrate.ts'
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
 import { lockDirectory } from './directory-lock.ts'
 
-/** What a look at a database found. */
+/** The result of a check. */
 export interface CheckReport {
-  /** A sentence for each thing that is wrong; none where the database is whole. */
+  /** One sentence for each defect; empty if the database is intact. */
   readonly findings: readonly string[]
   readonly auditRecords: number
   readonly pendingMigrations: readonly string[]
 }
 
-// So many findings say enough; a broken file can hold any number.
+// The report is bounded, because a damaged file can have any number of defects.
 const MAX_FINDINGS = 100
 
 /** The paths of the files that a check reads. */
@@ -28,7 +28,7 @@ export interface CheckedFiles {
 }
 
 /**
- * Reads the whole database: its pages, its references, and whether its audit is one unbroken chain.
+ * Checks the whole database: its pages, its references, and the chain of its audit.
  * @throws DirectoryLockedError, DataDirectoryError
  */
 export function checkDatabase(directory: string, files: CheckedFiles): CheckReport {
@@ -63,7 +63,7 @@ function findDanglingReferences(connection: SqliteDatabase): string[] {
     .map(({ table, rowid, parent }) => `row ${rowid} of ${table} refers to a row of ${parent} that does not exist`)
 }
 
-/** Verifies the audit. Without its key nothing can be said about it, which is a finding too. */
+/** Verifies the audit. Without its key it cannot be verified, which is a defect, too. */
 function checkAudit(connection: SqliteDatabase, keyFile: string): Pick<ChainReport, 'findings' | 'records'> {
   try {
     return verifyAuditChain(connection, new AuditSealer(loadKey(keyFile, AUDIT_KEY_BYTES)))
@@ -82,9 +82,9 @@ function verifyAuditChain(connection: SqliteDatabase, sealer: AuditSealer): Chai
 }
 
 /**
- * Runs what has not run yet, or with `isTrial` runs it on a copy that is thrown away.
+ * Runs the pending migrations, or with `isTrial` runs them on a copy that is discarded.
  * @returns the names of the migrations
- * @throws DirectoryLockedError, DataDirectoryError, and what a migration says that fails
+ * @throws DirectoryLockedError, DataDirectoryError, and the error of a migration that fails
  */
 export async function migrateDatabase(
   directory: string,
@@ -97,7 +97,7 @@ export async function migrateDatabase(
     requireDatabase(directory)
     if (!isTrial) return await migrateFile(file, clock)
     const copy = join(directory, 'trial.db')
-    // A trial that was killed leaves its copy behind.
+    // A killed trial leaves its copy behind.
     discardDatabase(copy)
     try {
       await copyDatabase(file, copy)
@@ -122,7 +122,9 @@ async function copyDatabase(file: string, copy: string): Promise<void> {
   await connection.backup(copy).finally(() => connection.close())
 }
 
-/** Creates the database of a new data directory, or completes one that was begun. The caller holds the directory's lock. */
+/**
+ * Creates the database of a new data directory, or completes an interrupted creation. The caller holds the directory's lock.
+ */
 export async function createDatabase(file: string, clock: Clock): Promise<void> {
   await migrateFile(file, clock)
 }

@@ -1,10 +1,10 @@
-// The thread that runs reads which look at many records: whatever they take, nothing else waits for it.
+// The thread for reads of many records, so that no other request waits for them.
 import { parentPort, workerData } from 'node:worker_threads'
 import { openExistingForReading, type SqliteDatabase } from './connection.ts'
 import { CostExceededError, CostGuard } from './cost-guard.ts'
 import { takeRows } from './take-rows.ts'
 
-/** What the thread is asked for. A cursor keeps one state of the database for all of its rows. */
+/** A request to the thread. A cursor reads all of its rows from one snapshot of the database. */
 export type ScanRequest =
   | ({ readonly kind: 'rows'; readonly timeoutMs: number } & ScanStatement)
   | ({ readonly kind: 'open'; readonly cursor: number } & ScanStatement)

@@ -1,4 +1,4 @@
-// Reads that look at many records, each in its turn in a thread: one for administrators, and one for all others.
+// Reads of many records, queued for a thread: one for administrators, and one for all other callers.
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { CompiledQuery } from 'kysely'
@@ -10,7 +10,7 @@ import type { ScanReply, ScanRequest } from './scan-thread.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
 
 const MAX_SCAN_MS = 5_000
-// A request times out by then, so that its result would be of no use.
+// The request has timed out by then, so its result would be useless.
 const MAX_WAIT_MS = 10_000
 const MAX_WAITING = 64
 const MAX_PER_READER = { administrators: 16, others: 2 } as const
@@ -19,7 +19,7 @@ const RETRY_AFTER_SECONDS = 5
 // Tests run the sources, installations the compiled files.
 const THREAD = new URL(`./scan-thread${extname(import.meta.url)}`, import.meta.url)
 
-/** Rows of one state of the database, some at a time. */
+/** Rows of one snapshot of the database, read in batches. */
 export interface Cursor {
   /** The next rows; none at the end. */
   next(count: number): Promise<readonly unknown[]> | readonly unknown[]
@@ -35,7 +35,7 @@ export class Scans {
   #started = 0
 
   /**
-   * @param files those of the connection that writes: a thread must not read from others
+   * @param files the files of the writing connection, because a thread must not read other ones
    * @param timeoutMs how long a read may take before it is refused
    * @param maxWaitMs how long a read may wait for its turn before it is refused
    */
@@ -46,7 +46,7 @@ export class Scans {
     this.#timeoutMs = timeoutMs
   }
 
-  /** How many reads were begun. */
+  /** The number of reads that were started. */
   get started(): number {
     return this.#started
   }
@@ -61,7 +61,7 @@ export class Scans {
     return (await this.#selectThread(reader).request({ kind: 'rows', ...statement }, reader)) as Row[]
   }
 
-  /** The rows of a query, some at a time. Its methods throw as `rows` does. */
+  /** The rows of a query, in batches. Its methods throw as `rows` does. */
   cursor({ sql, parameters }: CompiledQuery, reader: Reader): Cursor {
     this.#started += 1
     const thread = this.#selectThread(reader)
@@ -106,7 +106,7 @@ interface ScanJob {
   reject(error: unknown): void
 }
 
-/** One thread and those who wait for it. It starts when it is needed, and anew after it failed. */
+/** One thread and its queue. It starts when it is needed, and again after a failure. */
 class ScanThread {
   readonly #file: string
   readonly #maxPerReader: number
@@ -122,7 +122,7 @@ class ScanThread {
     this.#maxWaitMs = maxWaitMs
   }
 
-  /** @throws SERVER_TOO_MANY_REQUESTS if the reader, or all of them, wait for too much already */
+  /** @throws SERVER_TOO_MANY_REQUESTS if too many reads of the reader, or of all readers, wait already */
   request(request: ScanRequest, reader: Reader): Promise<readonly unknown[]> {
     const own = this.#jobs.filter((job) => job.reader.id === reader.id && job.request.kind !== 'close')
     if (this.#jobs.length >= MAX_WAITING || own.length >= this.#maxPerReader) {
@@ -132,7 +132,7 @@ class ScanThread {
     return this.#add(request, reader)
   }
 
-  /** Asks for something that is not waited for. */
+  /** Sends a request without waiting for its reply. */
   post(request: ScanRequest, reader: Reader): void {
     if (this.#worker) void this.#add(request, reader).catch(() => {})
   }
@@ -183,7 +183,10 @@ class ScanThread {
     this.#send()
   }
 
-  /** Reads that waited for too long would keep the thread busy for requests that timed out, or whose client is gone. */
+  /**
+   * Refuses reads that waited for too long: they would keep the thread busy for requests that have timed out, or whose client
+   * is gone.
+   */
   #refuseOverdue(): void {
     const overdue = (job: ScanJob | undefined) =>
       job && job.request.kind !== 'close' && performance.now() - job.since > this.#maxWaitMs
@@ -201,7 +204,7 @@ class ScanThread {
     if (next > 0) this.#jobs.unshift(...this.#jobs.splice(next, 1))
   }
 
-  /** What waits is refused. The next request starts a thread anew. */
+  /** Refuses the waiting reads. The next request starts a new thread. */
   #fail(error: unknown): void {
     this.#worker = undefined
     for (const { reject } of this.#jobs.splice(0)) {

@@ -1,4 +1,4 @@
-// SQLite's way of saying what `sql-dialect.ts` names.
+// The SQL dialect of SQLite.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { SqlDialect } from '../sql-dialect.ts'
 
@@ -20,17 +20,17 @@ export const sqliteDialect: SqlDialect = {
     const folded = needle.toUpperCase()
     const isContained = sql<SqlBool>`instr(unicode_upper(${text}), ${folded}) > 0`
     if (!ASCII.test(folded)) return isContained
-    // SQLite's own upper() knows ASCII only, and runs ten times as fast. It does where the text has nothing else: some
-    // letters beyond become ASCII in upper case, such as the German sharp s.
+    // SQLite's own upper() converts ASCII only, and is ten times as fast. It is used for text that is ASCII only, because some
+    // other letters become ASCII in upper case, such as the German sharp s.
     return sql<SqlBool>`(instr(upper(${text}), ${folded}) > 0 or (octet_length(${text}) <> length(${text}) and ${isContained}))`
   },
-  // The planner takes an unknown function for one that lets a part of the rows through.
+  // The planner assumes that an unknown function rejects some of the rows.
   guard: (cost) => sql<SqlBool>`likelihood(spend(${cost}), 1.0)`,
   asText: (value) => sql`cast(${value} as text)`,
   elements: (json) => sql<{ value: string }>`json_each(${json})`,
   elementCount: (json) => sql<number>`json_array_length(${json})`,
-  // One step to the next value in the index each: `select distinct` would pass over every row. SQLite hands the rows of
-  // such a query out as it finds them, in this order.
+  // Each step goes to the next value in the index, whereas `select distinct` would read every row. SQLite returns the rows of
+  // such a query as it finds them, in this order.
   distinctValues(table, column, isDescending, start) {
     const edge = sql.raw(isDescending ? 'max' : 'min')
     const from =

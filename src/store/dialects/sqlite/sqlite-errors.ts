@@ -1,4 +1,4 @@
-// What SQLite's errors mean to the rest of the controller.
+// Converts SQLite's errors to those of the controller.
 import { errors } from '../../../errors.ts'
 import { UniqueViolationError } from '../../store.ts'
 import { DatabaseFileLostError } from './database-files.ts'
@@ -12,7 +12,7 @@ export function isBusy(error: unknown): boolean {
   return getCode(error).startsWith('SQLITE_BUSY')
 }
 
-// What the disk, the file or another process does, and not the statement: by SQLite's primary result codes.
+// Errors of the disk, the file or another process, not of the statement: SQLite's primary result codes.
 const STORAGE_FAULTS: ReadonlySet<string> = new Set([
   'SQLITE_BUSY',
   'SQLITE_CANTOPEN',

@@ -1,4 +1,4 @@
-// Prepared statements kept for reuse: preparing costs more than most of our queries take to run.
+// Caches prepared statements, because preparing one takes longer than running most of our queries.
 import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import type { SqliteDatabase } from './connection.ts'
@@ -6,13 +6,13 @@ import type { SqliteDatabase } from './connection.ts'
 const MAX_PREPARED_BYTES = 8 * 1024 * 1024
 const MAX_SEEN_ONCE_BYTES = 512 * 1024
 
-/** A statement, and ballast that tells the garbage collector of the memory SQLite holds for it, which it cannot see. */
+/** A statement, with ballast by which the garbage collector accounts for the memory that SQLite allocates for it. */
 interface PreparedStatement {
   readonly statement: Statement
   readonly externalMemory: ArrayBuffer
 }
 
-// Measured: a list of the longest kind takes 10.6 KB beside what its conditions take.
+// Measured: a list of the longest kind takes 10.6 KB in addition to its conditions.
 const STATEMENT_BYTES = 12_288
 const STATEMENT_BYTES_PER_CHARACTER = 8
 
@@ -31,7 +31,10 @@ export class PreparedStatements {
     this.#connection = connection
   }
 
-  /** The statement of that text. A text is kept from its second use on: one that comes once would only push others out. */
+  /**
+   * The statement of that text. It is cached from its second use on, because a statement that is used once would only evict
+   * others.
+   */
   get(text: string): Statement {
     const prepared = this.#prepared.get(text)
     if (prepared) return prepared.statement

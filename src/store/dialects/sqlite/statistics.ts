@@ -1,16 +1,16 @@
-// What SQLite's planner knows of the tables: without it, a list in an indexed order may be sorted from scratch.
+// The statistics of SQLite's planner: without them, a list in an indexed order may be sorted again.
 import { setImmediate } from 'node:timers/promises'
 import type { SqliteDatabase } from './connection.ts'
 
-// Tables of this many rows are sampled: reading all of each index would hold up everything else. Samples know how many
-// rows share a value; what is read whole also tells how values are spread, which ranges (dates, above all) are planned by.
+// Tables of this many rows are sampled, because reading whole indexes would block all other work. A sample contains how many
+// rows share a value; a whole index also gives the distribution of values, by which ranges (above all of dates) are planned.
 const MAX_ANALYZED_ROWS = 200_000
 const SAMPLE = 1_000
 
 // By far the longest table, and one whose lists follow its own order.
 const SAMPLED = 'audit_records'
 
-/** Refreshes the statistics, a table at a time. False where the store was closed before the end. */
+/** Refreshes the statistics, one table at a time. Returns false if the store was closed before the end. */
 export async function analyzeTables(connection: SqliteDatabase, isClosed: () => boolean): Promise<boolean> {
   for (const table of listTables(connection)) {
     await setImmediate()
@@ -23,7 +23,7 @@ export async function analyzeTables(connection: SqliteDatabase, isClosed: () => 
   return true
 }
 
-/** Whether the tables were ever looked at. */
+/** Whether the tables were ever analyzed. */
 export function hasStatistics(connection: SqliteDatabase): boolean {
   return connection.prepare("select 1 from sqlite_schema where name = 'sqlite_stat1'").get() !== undefined
 }

@@ -35,7 +35,7 @@ const MAX_QUEUE_LENGTH = 1_000
 const MAX_COST = 50_000
 const MAX_COSTLY_BYTES = 256 * 1024
 const ANALYZE_AFTER_CHANGES = 1_000
-// Pages a step of a backup copies before other work gets a turn.
+// The number of pages that a backup copies before other work gets a turn.
 const BACKUP_PAGES = 200
 
 export interface SqliteStoreOptions {
@@ -72,7 +72,7 @@ class SqliteStore implements Store {
   readonly #connection: SqliteDatabase
   readonly #guard = new CostGuard()
   readonly #scans: Scans
-  /** The texts of statements that turned out to cost too much for this thread. */
+  /** The texts of statements that cost too much for this thread. */
   readonly #costlyStatements = new LRUCache<string, true>({
     maxSize: MAX_COSTLY_BYTES,
     sizeCalculation: (_, text) => 2 * text.length,
@@ -83,7 +83,7 @@ class SqliteStore implements Store {
   readonly #rowCounts = new RowCounts()
   readonly #reportError: SqliteStoreOptions['reportError']
   #commits = 0
-  /** How many records were ever made, about, and how many there had been when the tables were last looked at. */
+  /** The approximate number of records that were ever created, and that number at the last analysis of the tables. */
   #createdRecords: number
   #analyzedRecords: number
   #isClosed = false
@@ -193,8 +193,8 @@ class SqliteStore implements Store {
   }
 
   /**
-   * After each doubling: a database that was just filled would be read by plans made for an empty one. Only what is made
-   * counts, because a change moves no statistics to speak of.
+   * Analyzes the tables after each doubling, because the plans for an empty database do not suit a full one. Only created
+   * records count, because other changes barely affect the statistics.
    */
   #analyzeIfGrown(changes: CommittedGroup['changes']): void {
     for (const { operation } of changes) if (operation === 'create') this.#createdRecords += 1
@@ -219,10 +219,10 @@ function crash(error: ProjectionError): void {
   })
 }
 
-// So many records at the new end may have been changed by another process before their ages are lost.
+// How many of the newest records are searched for an intact one, whose age is reliable.
 const MAX_CHANGED = 1_000
 
-/** With what the chain goes on: the hash of the newest record, and the age of the newest one that is as it was written. */
+/** Returns the state from which the chain continues: the hash of the newest record, and the age of the newest intact one. */
 function readChainHead(connection: SqliteDatabase, sealer: AuditSealer, now: Instant): ChainHead {
   const newest = connection
     .prepare(`select * from audit_records order by n desc limit ${MAX_CHANGED}`)
@@ -230,7 +230,7 @@ function readChainHead(connection: SqliteDatabase, sealer: AuditSealer, now: Ins
   let hash: string | undefined
   for (const record of newest) {
     hash ??= record.hash
-    // The time in between is known by the wall clock alone. If that is behind, no time has passed.
+    // Only the wall clock measures the time in between. If it was set back, that time counts as zero.
     if (sealer.isIntact(record)) return { hash, elapsed: record.elapsed + Math.max(0, now - record.at) }
   }
   return { hash: hash ?? CHAIN_START, elapsed: 0 }

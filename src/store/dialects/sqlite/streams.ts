@@ -1,5 +1,5 @@
-// Rows one by one, each stream on a connection of its own: an open iterator keeps its connection on an old state. Streams
-// whose rows take long to find are read in a thread.
+// Streams rows one by one, each stream on a connection of its own, because an open iterator keeps its connection on an old
+// snapshot. Streams whose rows take long to find are read in a thread.
 import type { CompiledQuery } from 'kysely'
 import { errors } from '../../../errors.ts'
 import type { Reader, StreamOptions } from '../../store.ts'
@@ -10,14 +10,14 @@ import type { Cursor, Scans } from './scans.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
 import { takeRows } from './take-rows.ts'
 
-// While a stream is open the log of the database grows, and starts over only once it is closed. Administrators have places
+// While a stream is open, the write-ahead log grows; it restarts only once the stream is closed. Administrators have streams
 // of their own, which no other reader can take.
 const MAX_OPEN = { administrators: 12, others: 8 } as const
 const MAX_PER_READER = { administrators: 6, others: 2 } as const
 const MAX_IDLE_CONNECTIONS = 2
 const RETRY_AFTER_SECONDS = 5
 
-// A connection is asked for so many rows in one turn of the loop, and a thread in one message.
+// The number of rows that are read in one turn of the event loop, or in one message of a thread.
 const ROWS_AT_ONCE = 200
 
 const MAX_STREAM_MS = 60_000
@@ -48,7 +48,7 @@ export class Streams {
   readonly #idleConnections: SqliteDatabase[] = []
   readonly #open = new Set<OpenStream>()
 
-  /** @param files those of the connection that writes: a stream must not read from others */
+  /** @param files the files of the writing connection, because a stream must not read other ones */
   constructor(file: string, files: DatabaseFiles, scans: Scans) {
     this.#file = file
     this.#files = files
@@ -69,10 +69,10 @@ export class Streams {
   }
 
   /**
-   * The rows of a query, on the state of the database at the first of them. The connection is given back at the end, when
-   * the consumer leaves, when it does not ask for a row for too long, and when time is up.
-   * @throws SERVER_TOO_MANY_REQUESTS if the reader has too many streams open, or all readers together, StreamTimeoutError if this
-   * one was cut, STORAGE_UNAVAILABLE if the database cannot be read, and as `Scans.rows` does
+   * The rows of a query, on the snapshot of the database at the first row. The connection is released at the end, if the
+   * consumer stops, if it does not read for too long, and when the time is up.
+   * @throws SERVER_TOO_MANY_REQUESTS if the reader has too many streams open, or all readers together, StreamTimeoutError if
+   * this one was cut, STORAGE_UNAVAILABLE if the database cannot be read, and as `Scans.rows` does
    */
   async *rows<Row>(query: CompiledQuery<Row>, options: StreamOptions): AsyncGenerator<Row> {
     const {
@@ -133,7 +133,7 @@ export class Streams {
     for (const connection of this.#idleConnections.splice(0)) connection.close()
   }
 
-  /** Rows that are found as fast as they are read. */
+  /** Opens a cursor in this thread, for rows that are found quickly. */
   #openCursor({ sql, parameters }: CompiledQuery): Cursor {
     const connection = this.#idleConnections.pop() ?? this.#openConnection()
     let rows: IterableIterator<unknown> | undefined

@@ -1,4 +1,4 @@
-// The handle that a transaction's body works with: Kysely's own kind, which can be closed.
+// The handle that a transaction's body works with: a Kysely instance that can be closed.
 import { type RootOperationNode, SqliteAdapter, SqliteQueryCompiler, Transaction } from 'kysely'
 import type { Database } from '../../database.ts'
 import { StoreMisuseError } from '../../store.ts'
@@ -9,7 +9,7 @@ export interface QueryHandle {
   readonly db: Transaction<Database>
   /** The tables that were changed through it. */
   readonly tables: ReadonlySet<string>
-  /** From here on every use is refused, so that a body cannot go on after its end. */
+  /** Rejects every later use, so that a body cannot continue after its end. */
   close(): void
 }
 

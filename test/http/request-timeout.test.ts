@@ -1,4 +1,4 @@
-// Callers are told when an answer takes too long.
+// A request that takes too long is ended with a response that says so.
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defineOperation } from '../../server/operation.ts'
@@ -11,7 +11,7 @@ let world: TestController
 beforeAll(async () => {
   const responses = (path: string, milliseconds: number, isUnhurried = false) =>
     defineOperation({
-      id: `answer${path.slice(1)}`,
+      id: `timed${path.slice(1)}`,
       apis: ['client'],
       topic: 'tests',
       method: 'GET',
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe('an operation', () => {
-  it('that answers in time is left alone', async () => {
+  it('that responds in time is not affected', async () => {
     const response = await world.send({ method: 'GET', path: `${CLIENT}/soon` })
 
     expect(response.status).toBe(200)
@@ -45,7 +45,7 @@ describe('an operation', () => {
     expect(response.status).toBe(200)
   })
 
-  it('that does not is answered for with 503, and with when to ask again', async () => {
+  it('that does not is ended with 503, and the time after which to retry', async () => {
     expectFaults(/TIMEOUT/)
     const response = await world.send({ method: 'GET', path: `${CLIENT}/never` })
 

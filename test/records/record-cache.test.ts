@@ -1,4 +1,4 @@
-// What is remembered of records, and what makes way when it becomes too much.
+// The record cache: what it holds, and what it evicts when it is full.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RecordCache } from '../../src/records/record-cache.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
@@ -19,7 +19,7 @@ afterAll(() => world.close())
 const SOME = 5
 const MANY = 100
 
-describe('remembered records', () => {
+describe('cached records', () => {
   it('of a few services stay, however many identities are read', async () => {
     const few: string[] = []
     for (let at = 0; at < SOME; at++) {
@@ -32,9 +32,9 @@ describe('remembered records', () => {
     const context = world.system
     // Room for all services and for a fraction of the identities.
     const records = new RecordCache(world.controller.records, 60_000)
-    // Remembered ones need no database.
+    // Cached ones need no database.
     const { db: _, ...withoutDatabase } = context
-    const isRemembered = async (resource: AnyResource, id: string) => {
+    const isCached = async (resource: AnyResource, id: string) => {
       try {
         return (await records.findById(withoutDatabase as typeof context, resource, id)) !== undefined
       } catch {
@@ -45,12 +45,12 @@ describe('remembered records', () => {
     for (const id of few) await records.findById(context, services, id)
     for (const id of many) await records.findById(context, identities, id)
 
-    for (const id of few) expect(await isRemembered(services, id)).toBe(true)
-    expect(await isRemembered(identities, many.at(-1) ?? '')).toBe(true)
-    expect(await isRemembered(identities, many[0] ?? '')).toBe(false)
+    for (const id of few) expect(await isCached(services, id)).toBe(true)
+    expect(await isCached(identities, many.at(-1) ?? '')).toBe(true)
+    expect(await isCached(identities, many[0] ?? '')).toBe(false)
   })
 
-  it('are all there, although reading the others of a page makes them forgotten', async () => {
+  it('are all returned, although reading the others of a page evicts them', async () => {
     const ids: string[] = []
     for (let at = 0; at < MANY; at++) {
       ids.push(await manage.make('identities', { name: `of a page ${at}`, type: 'User', isAdmin: false }))
