@@ -12,6 +12,8 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   rotateIntermediate: 'pki:rotate',
   rotateRoot: 'pki:rotate',
   finishRootRotation: 'pki:rotate',
+  extendCurrentIdentityAuthenticator: 'renew',
+  extendVerifyCurrentIdentityAuthenticator: 'renew',
   // The same operations at a second path.
   updateControllerSetting: 'controller-setting:replace',
   patchControllerSetting: 'controller-setting:update',

@@ -73,7 +73,7 @@ const CATALOGUE = {
   NO_EDGE_ROUTERS_AVAILABLE: [400, 'There is no edge router that both the identity and the service may use.'],
   // ---- signing in ----
   UNAUTHORIZED: [401, 'Not allowed: sign in first, or with an identity that holds this right.'],
-  NOT_EXTENDABLE: [403, 'Only certificates can be asked to be extended.', 'FORBIDDEN'],
+  NOT_EXTENDABLE: [403, 'Only certificates can be extended.', 'FORBIDDEN'],
   FORBIDDEN: [403, 'This identity does not hold the right to do that.'],
   INVALID_AUTH: [401, 'Signing in failed.'],
   USERNAME_TAKEN: [409, 'Another identity signs in by this username.', 'COULD_NOT_VALIDATE'],
