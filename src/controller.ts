@@ -32,6 +32,7 @@ import { ReferenceCache } from './records/reference-cache.ts'
 import { ConnectedRouters } from './routers/connected-routers.ts'
 import type { LiveNetwork } from './routers/live-network.ts'
 import { RouterProvisioner } from './routers/router-provisioner.ts'
+import { SessionSync } from './routers/session-sync.ts'
 import { Traces } from './routers/traces.ts'
 import { UsableRouters } from './routers/usable-routers.ts'
 import { finishRotation, isRotationUnfinished, loadSecretCipher } from './secrets/key-files.ts'
@@ -93,6 +94,7 @@ interface Routers {
   readonly usable: UsableRouters
   readonly network: LiveNetwork
   readonly connected: ConnectedRouters
+  readonly sessionSync: SessionSync
   readonly traces: Traces
 }
 
@@ -171,8 +173,9 @@ async function assemble(
   const access = new Access(startedAt, posture.reported, live)
   const { apiSessions, policies, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
+  const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const rights = [access, apiSessions, posture.reported, policies, signers.directory, verifiedMfa, extensionRequests]
-  await store.projections.start(...rights, connected, references, records.cache)
+  await store.projections.start(...rights, connected, sessionSync, references, records.cache)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
@@ -184,6 +187,7 @@ async function assemble(
     usable: new UsableRouters(access, live.network),
     network: live.network,
     connected,
+    sessionSync,
     traces: new Traces(),
   }
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })

@@ -69,6 +69,8 @@ export const authenticationOperations: readonly AnyOperation[] = [
         presented,
         reported,
       )
+      // Routers must know the session before its client connects to one.
+      await controller.routers.sessionSync.settle()
       const sessionDialect = detectSignInDialect(headers, reported.sdkInfo, dialect)
       const token = controller.auth.apiSessions.deriveToken(apiSessionId)
       return dataResponse(

@@ -55,6 +55,8 @@ export const sessionCertificateOperations: readonly AnyOperation[] = [
     async run({ controller, context, body }) {
       const holder = { identityId: requireIdentityId(context), apiSessionId: requireApiSessionId(context) }
       const issued = await issueSessionCertificate(controller, context, holder, body.csr)
+      // The client presents it to routers next.
+      await controller.routers.sessionSync.settle()
       return dataResponse({ _links: toLinks(issued.id), ...issued }, { status: 201 })
     },
   }),

@@ -6,6 +6,7 @@ import { computeFingerprint, readNotAfter, readNotBefore } from '../../src/pki/c
 import { type ConnectedRouter, RouterRejectedError } from '../../src/routers/connected-routers.ts'
 import type { RouterConnection, RouterHello } from '../../src/routers/router-connection.ts'
 import { readPeerCertificates } from '../requests.ts'
+import { encodeAnnouncement } from './announcements.ts'
 import { Channel } from './channel.ts'
 import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
@@ -131,6 +132,10 @@ export class ControlListener {
     const connection: RouterConnection = {
       get lastHeardAt() {
         return channel.lastHeardAt
+      },
+      announce: (announcement) => {
+        const { type, body, headers } = encodeAnnouncement(announcement)
+        channel.send(type, body, { headers })
       },
       close: (reason) => channel.close(reason),
     }

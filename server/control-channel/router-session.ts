@@ -8,7 +8,14 @@ import { describeEdge } from './edge-description.ts'
 import { PROTOCOL_RELEASE } from './hello.ts'
 import type { Message } from './message.ts'
 import { InspectResponseSchema, RouterInterfacesUpdateSchema, VerifyRouterSchema } from './messages/control_pb.ts'
-import { ClientHelloSchema, ConnectEventsSchema, ServerHelloSchema } from './messages/edge_pb.ts'
+import {
+  ApiSessionHeartbeatSchema,
+  ClientHelloSchema,
+  ConnectEventsSchema,
+  RequestClientReSyncSchema,
+  ServerHelloSchema,
+  ValidateSessionsRequestSchema,
+} from './messages/edge_pb.ts'
 
 /** A connected router, and what is needed to serve it. */
 export interface RouterSession {
@@ -67,9 +74,29 @@ const refuseByError = refuseByText(ContentType.ERROR)
 const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [
     ContentType.CLIENT_HELLO,
-    withBody(ClientHelloSchema, ({ router }, hello) => {
+    withBody(ClientHelloSchema, async ({ controller, router }, hello) => {
       router.describeEdge(describeEdge(hello))
+      await controller.routers.sessionSync.sendAll(router)
     }),
+  ],
+  [
+    ContentType.REQUEST_CLIENT_RESYNC,
+    withBody(RequestClientReSyncSchema, async ({ controller, router }, { reason }) => {
+      controller.log.warn({ routerId: router.id, reason }, 'a router asks for all API sessions again')
+      await controller.routers.sessionSync.sendAll(router)
+    }),
+  ],
+  [
+    ContentType.API_SESSION_HEARTBEAT,
+    withBody(ApiSessionHeartbeatSchema, ({ controller, router }, { tokens }) =>
+      controller.routers.sessionSync.recordActivity(router, tokens),
+    ),
+  ],
+  [
+    ContentType.VALIDATE_SESSIONS,
+    withBody(ValidateSessionsRequestSchema, ({ controller, router }, { sessionTokens }) =>
+      controller.routers.sessionSync.validateSessions(router, sessionTokens),
+    ),
   ],
   [
     ContentType.UPDATE_ROUTER_INTERFACES,

@@ -153,6 +153,11 @@ export class ApiSessions implements Projection {
     }
   }
 
+  /** The ids of all sessions. */
+  listIds(): string[] {
+    return Array.from(this.#live.all(), ({ id }) => id)
+  }
+
   get(apiSessionId: string): LiveApiSession | undefined {
     return this.#live.get(apiSessionId)
   }

@@ -89,6 +89,11 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     return this.#byId.values()
   }
 
+  /** The edge routers among them. */
+  listEdgeRouters(): ConnectedRouter[] {
+    return [...this.#byId.values()].filter(({ isEdge }) => isEdge)
+  }
+
   get(id: string): ConnectedRouter | undefined {
     return this.#byId.get(id)
   }

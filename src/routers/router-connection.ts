@@ -32,8 +32,34 @@ export interface IdentityPresence {
   readonly isConnected: boolean
 }
 
+/** An API session as routers check it: the client presents the token and one of the certificates. */
+export interface RouterApiSession {
+  readonly id: string
+  readonly token: string
+  readonly identityId: string
+  /** SHA-1 of the identity's certificates and of those of the session, lower-case hex. */
+  readonly fingerprints: readonly string[]
+}
+
+/** A part of all API sessions. Routers forget what is in no part once they have all of them. */
+export interface SyncPart {
+  /** The same in all parts; of two synchronizations the later one has the greater id. */
+  readonly id: string
+  readonly sequence: number
+  readonly isLast: boolean
+}
+
+/** What routers are told of sessions. One announcement may go to many routers. */
+export type SessionAnnouncement =
+  | { readonly kind: 'api-sessions-added'; readonly apiSessions: readonly RouterApiSession[]; readonly part?: SyncPart }
+  | { readonly kind: 'api-sessions-updated'; readonly apiSessions: readonly RouterApiSession[] }
+  | { readonly kind: 'api-sessions-removed'; readonly tokens: readonly string[] }
+  | { readonly kind: 'sessions-removed'; readonly tokens: readonly string[] }
+
 /** What the controller does with the connection of a router. The control channel implements it. */
 export interface RouterConnection {
+  /** Tells the router of sessions; the message is on its way when this returns. */
+  announce(announcement: SessionAnnouncement): void
   /** When the router last sent anything, by the monotonic clock. */
   readonly lastHeardAt: number
   /** Ends the connection. The reason goes to the log only: routers are not told. */
