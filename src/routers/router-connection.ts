@@ -41,7 +41,7 @@ export interface RouterApiSession {
   readonly fingerprints: readonly string[]
 }
 
-/** A part of all API sessions. Routers forget what is in no part once they have all of them. */
+/** A part of all API sessions. Once routers have all parts, they remove what is in none. */
 export interface SyncPart {
   /** The same in all parts; of two synchronizations the later one has the greater id. */
   readonly id: string

@@ -152,12 +152,12 @@ export class SessionSync implements Projection {
   /** Removals come last: a session that was announced and ended in one batch must not remain. */
   async #toAnnouncements(pending: PendingChanges): Promise<SessionAnnouncement[]> {
     const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = pending
-    const changed = new Set([...changedIds, ...(await this.#listApiSessionsOf([...identityIds]))])
+    const affectedIds = new Set([...changedIds, ...(await this.#listApiSessionsOf([...identityIds]))])
     const announcements: SessionAnnouncement[] = []
     for (const ids of split([...addedIds], PART_SIZE))
       announcements.push({ kind: 'api-sessions-added', apiSessions: await this.#read(ids) })
-    const onlyChanged = [...changed].filter((id) => !addedIds.has(id))
-    for (const ids of split(onlyChanged, PART_SIZE)) {
+    const updatedIds = [...affectedIds].filter((id) => !addedIds.has(id))
+    for (const ids of split(updatedIds, PART_SIZE)) {
       const apiSessions = await this.#read(ids)
       if (apiSessions.length > 0) announcements.push({ kind: 'api-sessions-updated', apiSessions })
     }

@@ -327,12 +327,12 @@ describe('with a JWT of an external signer', () => {
       writeJwt('dora@example.com')
 
       const { code } = await user.login(network.url, ...byPassword(), '--ext-jwt-file', file)
-      const shown = await user.whoami()
+      const identity = await user.whoami()
       writeJwt('dora@example.com', { claims: { aud: 'another' } })
       const { code: later } = await user.run('whoami')
 
       expect(code).toBe(0)
-      expect(shown).toMatchObject({ identityId: person.id })
+      expect(identity).toMatchObject({ identityId: person.id })
       expect(later).toBe(4)
     })
 

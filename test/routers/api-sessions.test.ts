@@ -86,8 +86,8 @@ describe('a router that connects', () => {
     expect(new Set(parts.map(({ id }) => id)).size).toBe(1)
     expect(parts.map(({ sequence }) => sequence)).toEqual(parts.map((_part, at) => at))
     expect(parts.filter(({ isLast }) => isLast)).toHaveLength(1)
-    const known = new Set(sessions.map(({ token }) => token))
-    for (const token of tokens) expect(known.has(token)).toBe(true)
+    const receivedTokens = new Set(sessions.map(({ token }) => token))
+    for (const token of tokens) expect(receivedTokens.has(token)).toBe(true)
   })
 
   it('learns of each session its id, its identity and the fingerprints of their certificates', async () => {
