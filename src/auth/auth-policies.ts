@@ -26,6 +26,10 @@ export class AuthPolicyCache implements Projection {
     return policy
   }
 
+  all(): Iterable<AuthPolicy> {
+    return this.#byId.values()
+  }
+
   apply(changes: readonly Change[]): void {
     for (const { resource, id, after } of changes) {
       if (resource !== authPolicies.plural) continue

@@ -9,6 +9,7 @@ import { disconnectedNetwork } from '../../src/routers/live-network.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { type TestController, testController } from '../world/controller.ts'
+import { Issuer } from '../world/issuers.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { type SmallNetwork, smallNetwork } from './network.ts'
 
@@ -148,6 +149,15 @@ interface Break {
 
 const patch = (path: string, body: object) => network.change('PATCH', path, body)
 
+/** Puts the identity under an auth policy that requires tokens of a new signer. */
+async function requireSigner(identity: string, tag: string, changes: object): Promise<void> {
+  const signer = await network.make('external-jwt-signers', new Issuer().signerBody({ ...changes }))
+  const { data } = (await network.call('GET', '/auth-policies/default')).body
+  const secondary = { ...data.secondary, requireExtJwtSigner: signer }
+  const id = await network.make('auth-policies', { name: `tokens ${tag}`, primary: data.primary, secondary })
+  await patch(`/identities/${identity}`, { authPolicyId: id })
+}
+
 const mendable: readonly Break[] = [
   {
     what: 'the identity is disabled',
@@ -171,6 +181,18 @@ const mendable: readonly Break[] = [
       const id = await network.make('auth-policies', { name: `closed ${tag}`, primary, secondary: data.secondary })
       await patch(`/identities/${identity}`, { authPolicyId: id })
     },
+  },
+  {
+    what: 'its auth policy requires tokens of a signer that is disabled',
+    link: 'auth-policy',
+    message: /requires tokens of signer \d+ with every request, and signer \d+ is disabled$/,
+    break: ({ identity, tag }) => requireSigner(identity, tag, { enabled: false }),
+  },
+  {
+    what: 'its auth policy requires tokens that name an external id, and it has none',
+    link: 'auth-policy',
+    message: /which name an external id, and laptop-n\d+ has none$/,
+    break: ({ identity, tag }) => requireSigner(identity, tag, {}),
   },
   {
     what: 'its enrollment has expired',
@@ -368,6 +390,57 @@ const unmendable: readonly Break[] = [
     break: ({ terminator }) => network.change('DELETE', `/terminators/${terminator}`),
   },
 ]
+
+describe('an auth policy that does not admit the identity', () => {
+  it('is not loosened for others: the command gives this identity another one', async () => {
+    await requireSigner(pair.identity, pair.tag, { enabled: false })
+
+    const { remedy } = linkOf(await adviceOn(pair), 'auth-policy')
+
+    expect(remedy).toEqual({
+      operation: 'update',
+      resource: 'identities',
+      record: { id: pair.identity, name: `laptop-${pair.tag}` },
+      values: { authPolicyId: 'default' },
+      references: [{ id: 'default', name: 'Default' }],
+    })
+  })
+
+  it('is copied first, if no other one admits the identity', async () => {
+    const { identity, tag } = pair
+    const { primary, secondary } = (await network.call('GET', '/auth-policies/default')).body.data
+    const closed = { ...primary, cert: { ...primary.cert, allowed: false } }
+    const before = await network.get('/auth-policies?limit=500')
+    for (const { id } of before) await patch(`/auth-policies/${id}`, { primary: closed })
+
+    const link = linkOf(await adviceOn(pair), 'auth-policy')
+
+    expect(link.remedy).toBeUndefined()
+    expect(link.next).toEqual([
+      { operation: 'create', resource: 'auth-policies', values: { name: `Default-laptop-${tag}`, primary, secondary } },
+    ])
+    await network.make('auth-policies', link.next?.[0]?.values as never)
+    await repair(linkOf(await adviceOn(pair), 'auth-policy'))
+    expect(failed(await adviceOn(pair))).toEqual([])
+    await patch('/auth-policies/default', { primary })
+    await patch(`/identities/${identity}`, { authPolicyId: 'default' })
+  })
+
+  it('is met by a token of a signer that names the external id of the identity', async () => {
+    const { identity } = pair
+    await network.make('external-jwt-signers', new Issuer().signerBody({ name: `keycloak ${pair.tag}` }))
+    const [enrollment] = await network.get(`/identities/${identity}/enrollments`)
+    await network.change('DELETE', `/enrollments/${enrollment.id}`)
+    const without = linkOf(await adviceOn(pair), 'auth-policy')
+    await patch(`/identities/${identity}`, { externalId: `subject ${pair.tag}` })
+
+    const link = linkOf(await adviceOn(pair), 'auth-policy')
+
+    expect(without.outcome).toBe('failed')
+    expect(link.outcome).toBe('passed')
+    expect(link.message).toContain(`a token of keycloak ${pair.tag}`)
+  })
+})
 
 describe('a link that no single command repairs', () => {
   it.each(unmendable.map((one) => [one.what, one]))(

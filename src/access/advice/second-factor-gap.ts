@@ -2,16 +2,26 @@
 import type { AuthPolicy } from '../../auth/auth-policies.ts'
 import type { AdviceQuestion } from './subject.ts'
 
-/** Returns why the identity cannot present a second factor that the policy requires, as the end of a sentence; else undefined. */
-export function findSecondFactorGap(question: AdviceQuestion, { secondary }: AuthPolicy): string | undefined {
-  const { verifiedMfa, identity } = question
-  if (secondary.requireTotp && !verifiedMfa.has(identity.id)) {
-    return `one-time passwords, and ${identity.name} has set up none`
-  }
-  return secondary.requireExtJwtSigner === null ? undefined : findSignerGap(question, secondary.requireExtJwtSigner)
+/** A second factor that an identity cannot present. */
+interface SecondFactorGap {
+  /** The factor and the reason, as the end of a sentence that begins with the requirement. */
+  readonly words: string
+  /** Only the owner of the identity can close it. */
+  readonly isOwnersTask: boolean
 }
 
-function findSignerGap({ signers, identity }: AdviceQuestion, signerId: string): string | undefined {
+/** Returns the first second factor of the policy that the identity cannot present; undefined if it can present all. */
+export function findSecondFactorGap(question: AdviceQuestion, { secondary }: AuthPolicy): SecondFactorGap | undefined {
+  const { verifiedMfa, identity } = question
+  if (secondary.requireTotp && !verifiedMfa.has(identity.id)) {
+    return { words: `one-time passwords, and ${identity.name} has set up none`, isOwnersTask: true }
+  }
+  const { requireExtJwtSigner } = secondary
+  const words = requireExtJwtSigner === null ? undefined : describeSignerGap(question, requireExtJwtSigner)
+  return words === undefined ? undefined : { words, isOwnersTask: false }
+}
+
+function describeSignerGap({ signers, identity }: AdviceQuestion, signerId: string): string | undefined {
   const signer = signers.get(signerId)
   // An auth policy keeps its signers from being deleted.
   if (!signer) return 'tokens of a signer that does not exist'

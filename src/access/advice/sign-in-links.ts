@@ -1,11 +1,14 @@
 // The links about who asks: the identity may sign in, and its auth policy can be met.
-import { X509Certificate } from 'node:crypto'
+import type { AuthPolicy } from '../../auth/auth-policies.ts'
 import { listAuthenticatorIds } from '../../auth/credentials.ts'
 import { isDisabled } from '../../auth/disabling.ts'
 import { toIsoTime } from '../../clock.ts'
-import { isWithinDates } from '../../pki/certificates.ts'
+import { authPolicies } from '../../resources/auth-policies.ts'
 import { type Link, type Remedy, toSentenceList } from './chain.ts'
-import type { AdviceQuestion } from './subject.ts'
+import { toPlainName } from './remedies.ts'
+import { findSecondFactorGap } from './second-factor-gap.ts'
+import { findWays, isAdmitted, type Way } from './sign-in-ways.ts'
+import { type AdviceQuestion, findFreeName } from './subject.ts'
 
 // How long an enrollment that is proposed lasts.
 const ENROLLMENT_MS = 24 * 60 * 60_000
@@ -20,85 +23,32 @@ export function identityLink({ context, identity }: AdviceQuestion): Link {
   return { link: 'identity', outcome: 'failed', message: `${name} is disabled${until}`, remedy }
 }
 
-/** A way of signing in that the identity has, or is about to get. */
-interface Way {
-  readonly method: 'cert' | 'updb'
-  readonly words: string
-  /** Why it is worth nothing, where that is so. */
-  readonly flaw?: string
-}
-
 export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
-  const { authPolicies, identity } = question
-  const policy = authPolicies.get(identity.authPolicyId)
-  const ways = [...(await presentWays(question)), ...(await comingWays(question))]
-  const admitted = ways.filter(({ method, flaw }) => flaw === undefined && policy.primary[method].allowed)
-  if (admitted.length === 0) return unmet(question, policy, ways)
+  const { identity } = question
+  const policy = question.authPolicies.get(identity.authPolicyId)
+  const ways = await findWays(question)
+  const admitted = ways.filter((way) => isAdmitted(way, policy))
+  if (admitted.length === 0) return explainNoWay(question, policy, ways)
   const words = toSentenceList(admitted.map((way) => way.words))
-  if (policy.secondary.requireTotp) {
-    const message = `auth policy ${policy.name} asks for one-time passwords beside ${words}, and ${identity.name} has set up none`
-    return { link: 'auth-policy', outcome: 'failed', message }
-  }
-  return { link: 'auth-policy', outcome: 'passed', message: `auth policy ${policy.name} is met by ${words}` }
+  const gap = findSecondFactorGap(question, policy)
+  if (!gap) return { link: 'auth-policy', outcome: 'passed', message: `auth policy ${policy.name} is met by ${words}` }
+  const message = `beside ${words}, auth policy ${policy.name} requires ${gap.words}`
+  const withoutSigner = { secondary: { ...policy.secondary, requireExtJwtSigner: null } }
+  const repair = gap.isOwnersTask ? {} : await findPolicyRepair(question, ways, { ...policy, ...withoutSigner })
+  return { link: 'auth-policy', outcome: 'failed', message, ...repair }
 }
 
-async function presentWays({ context, authPolicies, identity }: AdviceQuestion): Promise<Way[]> {
-  const { db, clock } = context
-  const { cert } = authPolicies.get(identity.authPolicyId).primary
-  const rows = await db
-    .selectFrom('authenticators')
-    .select(['method', 'certPem'])
-    .where('identityId', '=', identity.id)
-    .orderBy('id')
-    .execute()
-  return rows.map(({ method, certPem }) => {
-    if (method === 'updb') return { method, words: 'a password' }
-    const isInTime = cert.allowExpiredCerts || !certPem || isWithinDates(new X509Certificate(certPem), clock.now())
-    return { method, words: 'a certificate', ...(isInTime ? {} : { flaw: 'its certificate is outside its dates' }) }
-  })
-}
+const METHOD_NOUNS = { cert: 'certificates', updb: 'passwords', extJwt: 'external tokens' } as const
 
-/** What outstanding enrollments will give. */
-async function comingWays({ context, identity }: AdviceQuestion): Promise<Way[]> {
-  const { db, clock } = context
-  const rows = await db
-    .selectFrom('enrollments')
-    .select(['id', 'method', 'expiresAt'])
-    .where('identityId', '=', identity.id)
-    .orderBy('id')
-    .execute()
-  return rows.map(({ method, expiresAt }) => {
-    const until = toIsoTime(expiresAt)
-    const gives = method === 'updb' ? 'password' : 'certificate'
-    const way = {
-      method: method === 'updb' ? 'updb' : 'cert',
-      words: `the ${gives} it can enroll for until ${until}`,
-    } as const
-    return expiresAt > clock.now() ? way : { ...way, flaw: `its enrollment expired at ${until}` }
-  })
-}
-
-async function unmet(
-  question: AdviceQuestion,
-  policy: { readonly id: string; readonly name: string },
-  ways: readonly Way[],
-): Promise<Link> {
+async function explainNoWay(question: AdviceQuestion, policy: AuthPolicy, ways: readonly Way[]): Promise<Link> {
   const { identity } = question
   const link = { link: 'auth-policy', outcome: 'failed' } as const
-  const [closed] = ways.filter(({ flaw }) => flaw === undefined)
+  const closed = ways.find(({ flaw }) => flaw === undefined)
   if (closed) {
-    const noun = closed.method === 'cert' ? 'certificates' : 'passwords'
-    const message = `auth policy ${policy.name} admits no ${noun}, and ${identity.name} has nothing else`
-    return {
-      ...link,
-      message,
-      remedy: {
-        operation: 'update',
-        resource: 'auth-policies',
-        record: { id: policy.id, name: policy.name },
-        values: { primary: { [closed.method]: { allowed: true } } },
-      },
-    }
+    const message = `auth policy ${policy.name} admits no ${METHOD_NOUNS[closed.method]}, and ${identity.name} has nothing else`
+    const { method } = closed
+    const primary = { ...policy.primary, [method]: { ...policy.primary[method], allowed: true } }
+    return { ...link, message, ...(await findPolicyRepair(question, ways, { ...policy, primary })) }
   }
   const [flawed] = ways
   const message = flawed
@@ -108,10 +58,61 @@ async function unmet(
   return { ...link, message, ...(remedy ? { remedy } : {}) }
 }
 
+/**
+ * To change the auth policy of the identity would admit others too, so the remedy is another policy for this identity. If none
+ * of the others admits it, a new one comes first.
+ */
+async function findPolicyRepair(
+  question: AdviceQuestion,
+  ways: readonly Way[],
+  wanted: AuthPolicy,
+): Promise<Pick<Link, 'remedy' | 'next'>> {
+  const remedy = assignOtherPolicy(question, ways)
+  return remedy ? { remedy } : { next: [await copyPolicy(question, wanted)] }
+}
+
+async function copyPolicy({ context, identity }: AdviceQuestion, policy: AuthPolicy): Promise<Remedy> {
+  const name = await findFreeName(context, authPolicies, `${toPlainName(policy)}-${toPlainName(identity)}`)
+  const { requireTotp, requireExtJwtSigner } = policy.secondary
+  const secondary = { requireTotp, ...(requireExtJwtSigner === null ? {} : { requireExtJwtSigner }) }
+  return { operation: 'create', resource: authPolicies.plural, values: { name, primary: policy.primary, secondary } }
+}
+
+/**
+ * Gives this identity an auth policy that it can meet; one with a second factor rather than one without. Undefined if there is
+ * none.
+ */
+function assignOtherPolicy(question: AdviceQuestion, ways: readonly Way[]): Remedy | undefined {
+  const { identity } = question
+  const candidates = [...question.authPolicies.all()].filter(
+    (policy) =>
+      policy.id !== identity.authPolicyId &&
+      ways.some((way) => isAdmitted(way, policy)) &&
+      findSecondFactorGap(question, policy) === undefined,
+  )
+  const [best] = candidates.sort((a, b) => countSecondFactors(b) - countSecondFactors(a) || (a.name < b.name ? -1 : 1))
+  if (!best) return undefined
+  return {
+    operation: 'update',
+    resource: 'identities',
+    record: { id: identity.id, name: identity.name },
+    values: { authPolicyId: best.id },
+    references: [{ id: best.id, name: best.name }],
+  }
+}
+
+function countSecondFactors({ secondary }: AuthPolicy): number {
+  return Number(secondary.requireTotp) + Number(secondary.requireExtJwtSigner !== null)
+}
+
 /** What lets the identity enroll, if its auth policy admits what it gets by that. */
-async function newEnrollment({ context, authPolicies, identity }: AdviceQuestion): Promise<Remedy | undefined> {
+async function newEnrollment({
+  context,
+  authPolicies: policies,
+  identity,
+}: AdviceQuestion): Promise<Remedy | undefined> {
   const { db, clock } = context
-  if (!authPolicies.get(identity.authPolicyId).primary.cert.allowed) return undefined
+  if (!policies.get(identity.authPolicyId).primary.cert.allowed) return undefined
   const expiresAt = toIsoTime(clock.now() + ENROLLMENT_MS)
   const expired = await db
     .selectFrom('enrollments')

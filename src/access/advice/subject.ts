@@ -1,10 +1,13 @@
 // Loads the subject of advice once: the identity, the service and the type.
 import { sql } from 'kysely'
 import type { AuthPolicyCache } from '../../auth/auth-policies.ts'
+import type { VerifiedMfa } from '../../auth/verified-mfa.ts'
 import type { Context } from '../../context.ts'
 import { notFoundError } from '../../errors.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
 import type { AnyResource } from '../../resources/define.ts'
+import type { ExternalSigners } from '../../signers/external-signers.ts'
+import type { Signers } from '../../signers/signers.ts'
 import { selectRows } from '../../store/subtypes.ts'
 import { isOneOf, untyped } from '../../store/untyped.ts'
 import type { Access } from '../access.ts'
@@ -15,12 +18,17 @@ interface AdvisedIdentity extends NamedRoleBearer {
   readonly disabledAt: number | null
   readonly disabledUntil: number | null
   readonly authPolicyId: string
+  readonly externalId: string | null
 }
 
 /** What advice is worked out with. */
 export interface AdviceParts {
   readonly access: Access
-  readonly auth: { readonly policies: AuthPolicyCache }
+  readonly auth: {
+    readonly policies: AuthPolicyCache
+    readonly verifiedMfa: VerifiedMfa
+    readonly signers: Pick<ExternalSigners, 'directory'>
+  }
 }
 
 /** What every link is worked out from. */
@@ -28,6 +36,8 @@ export interface AdviceQuestion {
   readonly context: Context
   readonly access: Access
   readonly authPolicies: AuthPolicyCache
+  readonly verifiedMfa: VerifiedMfa
+  readonly signers: Signers
   readonly identity: AdvisedIdentity
   readonly service: NamedRoleBearer
   readonly type: PolicyType
@@ -43,7 +53,7 @@ export async function readQuestion(
 ): Promise<AdviceQuestion> {
   const identity = await context.db
     .selectFrom('identities')
-    .select(['id', 'name', 'roleAttributes', 'disabledAt', 'disabledUntil', 'authPolicyId'])
+    .select(['id', 'name', 'roleAttributes', 'disabledAt', 'disabledUntil', 'authPolicyId', 'externalId'])
     .where('id', '=', identityId)
     .executeTakeFirst()
   if (!identity) throw notFoundError('identity', identityId)
@@ -57,6 +67,8 @@ export async function readQuestion(
     context,
     access,
     authPolicies: auth.policies,
+    verifiedMfa: auth.verifiedMfa,
+    signers: auth.signers.directory,
     identity: withAttributes(identity),
     service: withAttributes(service),
     type,
