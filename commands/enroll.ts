@@ -247,9 +247,9 @@ async function presentCertificate(
   try {
     await redeem(token, authoritiesPem, { ...content, clientCertificate })
   } catch (error) {
-    // The response to an earlier attempt may have been lost.
+    // The response to this request, or to an earlier one, may have been lost.
     if (!(error instanceof RequestError) || !(await isEnrolled(token, authoritiesPem, clientCertificate))) throw error
-    process.stderr.write('The certificate was enrolled before.\n')
+    process.stderr.write('The certificate is enrolled already.\n')
   }
   return clientCertificate
 }

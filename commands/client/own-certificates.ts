@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { ClientCertificate } from '../../src/client/http-transport.ts'
 import { parsePemBlocks, toKeyPem, toPem } from '../../src/pki/pem.ts'
-import { type CommandError, makeUsageError } from '../exit-codes.ts'
+import { makeUsageError } from '../exit-codes.ts'
 import { promptPassword } from '../prompts.ts'
 import { assertKeyPair } from './identity-files.ts'
 import { readPkcs12 } from './pkcs12.ts'
@@ -46,22 +46,17 @@ async function readBundle(file: string, passwordFile: string | undefined): Promi
 }
 
 function readKeyPem(file: string): string {
-  const bytes = readBytes('key', file)
+  const text = readBytes('key', file).toString('utf8')
+  // PKCS #8, and the format of RFC 1421.
+  if (/-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(text)) {
+    const hint = `openssl pkey -in ${file} -out FILE.key writes it without a password`
+    throw makeUsageError(`${file} is encrypted`, { field: 'key', hint })
+  }
   try {
-    return toKeyPem(createPrivateKey(bytes))
+    return toKeyPem(createPrivateKey(text))
   } catch (error) {
-    throw unreadableKeyError(file, error as Error & { code?: string })
+    throw makeUsageError(`${file} is not a private key in PEM: ${(error as Error).message}`, { field: 'key' })
   }
-}
-
-function unreadableKeyError(file: string, { code, message }: Error & { code?: string }): CommandError {
-  if (code === 'ERR_MISSING_PASSPHRASE') {
-    return makeUsageError(`${file} is encrypted`, {
-      field: 'key',
-      hint: `openssl pkey -in ${file} -out FILE.key writes it without a password`,
-    })
-  }
-  return makeUsageError(`${file} is not a private key in PEM: ${message}`, { field: 'key' })
 }
 
 function readBytes(flag: string, file: string): Buffer {

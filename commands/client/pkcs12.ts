@@ -15,7 +15,7 @@ export async function readPkcs12(file: string, bytes: Buffer, password: string):
   const { default: forge } = await import('node-forge')
   const { pkcs12, pki, asn1 } = forge
   const toDer = (element: Parameters<typeof asn1.toDer>[0]) => Buffer.from(asn1.toDer(element).getBytes(), 'binary')
-  const bundle = decode(file, () => pkcs12.pkcs12FromAsn1(asn1.fromDer(bytes.toString('binary')), password))
+  const bundle = decode(file, password, () => pkcs12.pkcs12FromAsn1(asn1.fromDer(bytes.toString('binary')), password))
   const bags = bundle.safeContents.flatMap(({ safeBags }) => safeBags)
   const keyBags = bags.filter(({ type }) => type === pki.oids.keyBag || type === pki.oids.pkcs8ShroudedKeyBag)
   const [keyBag] = keyBags
@@ -32,21 +32,32 @@ export async function readPkcs12(file: string, bytes: Buffer, password: string):
   return { keyPem: key.export({ type: 'pkcs8', format: 'pem' }) as string, certificatePems }
 }
 
-function decode<T>(file: string, read: () => T): T {
+function decode<T>(file: string, password: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
     const { message } = error as Error
-    if (/password|MAC/i.test(message)) {
-      throw makeUsageError(`${file} cannot be opened: wrong password`, { field: 'pkcs12-password-file' })
+    if (!/password|MAC|decrypt/i.test(message)) {
+      throw makeUsageError(`${file} is not a PKCS #12 bundle: ${message}`, { field: 'pkcs12' })
     }
-    throw makeUsageError(`${file} is not a PKCS #12 bundle: ${message}`, { field: 'pkcs12' })
+    // The library encodes other characters in one of the two ways that a bundle requires.
+    const isAscii = /^[\x20-\x7e]*$/.test(password)
+    const reason = isAscii ? 'wrong password' : 'wrong password, or one with characters that are not ASCII'
+    throw makeUsageError(`${file} cannot be opened: ${reason}`, {
+      field: 'pkcs12-password-file',
+      ...(isAscii ? {} : { hint: toConversion(file) }),
+    })
   }
+}
+
+/** How a bundle becomes PEM files, with which the user enrolls. */
+function toConversion(file: string): string {
+  return `openssl pkcs12 -in ${file} -noenc -out FILE.pem, then --cert FILE.pem --key FILE.pem`
 }
 
 function notRsaError(file: string): CommandError {
   return makeUsageError(`${file}: only RSA keys can be read from PKCS #12 bundles`, {
     field: 'pkcs12',
-    hint: `openssl pkcs12 -in ${file} -noenc -out FILE.pem, then --cert FILE.pem --key FILE.pem`,
+    hint: toConversion(file),
   })
 }
