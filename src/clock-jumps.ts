@@ -1,4 +1,4 @@
-// What is reported when the clock jumps. Nothing is deleted because of it: sessions and audit records age by the monotonic clock.
+// Reports jumps of the clock. They delete nothing, because sessions and audit records age by the monotonic clock.
 import type { Kysely } from 'kysely'
 import { type Instant, MAX_INSTANT, MIN_INSTANT, toIsoTime } from './clock.ts'
 import type { Context } from './context.ts'
@@ -7,10 +7,10 @@ import { CLOCK_JUMP } from './store/audit.ts'
 import type { Database } from './store/database.ts'
 import type { WatchedClock } from './watched-clock.ts'
 
-// Clocks that the network sets differ by seconds between one start and the next.
+// Clocks that are synchronized over the network differ by seconds between two starts.
 const START_TOLERANCE_MS = 60_000
 
-/** Notes a jump if the process started before the latest time that was stored. */
+/** Records a jump if the process started before the latest stored time. */
 export async function reportStartInPast(db: Kysely<Database>, clock: WatchedClock): Promise<void> {
   const latest = await findLatestStoredTime(db)
   const now = clock.now()

@@ -1,4 +1,4 @@
-// The reference of all settings, as a page of Markdown: made from their definitions by the build.
+// The reference of all settings as a Markdown page, which the build generates from their definitions.
 import { settingDocs, toVariableName, toYamlValue } from './config.ts'
 
 export function renderConfigReference(): string {

@@ -1,8 +1,8 @@
-// The forms that values of settings have: durations, sizes, counts, addresses, and what is said of others.
+// The types of settings: durations, sizes, counts, addresses, and the errors of invalid values.
 import { isIP } from 'node:net'
 import { isAbsolute } from 'node:path'
 
-/** A setting is not of the form it needs. */
+/** A setting has an invalid value. */
 export class ConfigError extends Error {
   readonly key: string
 
@@ -95,7 +95,7 @@ export function readHostAndPort(value: unknown, key: string): string {
   return text
 }
 
-/** Host and port of `host:port`; an IPv6 host stands in brackets. */
+/** Host and port of `host:port`; an IPv6 host is in brackets. */
 export function splitAddress(address: string): { host: string; port: number } {
   const at = address.lastIndexOf(':')
   return { host: address.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(address.slice(at + 1)) }

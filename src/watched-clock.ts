@@ -1,17 +1,17 @@
-// Notices when the wall clock is set while the process runs: it then moves away from the monotonic clock.
+// Detects that the wall clock is set while the process runs, because it then diverges from the monotonic clock.
 import type { Clock, Instant } from './clock.ts'
 
-// The system corrects its clock by less than this all the time.
+// The system regularly corrects its clock by less than this.
 const MIN_STEP_MS = 1_000
 const MIN_JUMP_MS = 10 * 60_000
-// A clock that jumps all the time is reported often enough by these.
+// More jumps need not be reported if the clock jumps all the time.
 const MAX_UNREPORTED = 100
 
 /** The wall clock was set by more than ten minutes, or the process started before a time that was stored earlier. */
 export interface ClockJump {
   /** What the wall clock would read if it had not been set, or the latest stored time. */
   readonly from: Instant
-  /** What it reads. */
+  /** What the wall clock reads. */
   readonly to: Instant
 }
 
@@ -47,7 +47,7 @@ export class WatchedClock implements Clock {
     this.#listeners.add(listener)
   }
 
-  /** Notes a jump that happened while the process did not run. */
+  /** Records a jump that happened while the process did not run. */
   noteJump(jump: ClockJump): void {
     if (this.#unreported.length < MAX_UNREPORTED) this.#unreported.push(jump)
   }

@@ -1,4 +1,4 @@
-// Signing in. What is still owed afterwards, a second factor, is asked for by the session itself.
+// Sign-in by any method. The session lists the second factors that are outstanding afterwards.
 import type { Method } from '../../src/auth/authentication-methods.ts'
 import { methods } from '../../src/auth/authentication-methods.ts'
 import type { ClientInfo } from '../../src/auth/create-api-session.ts'
@@ -20,7 +20,7 @@ interface AuthenticateBody extends ClientInfo {
   readonly password?: string
 }
 
-/** What a client reports beyond the declared members would be stored with its identity, up to the size of a body. */
+/** Drops undeclared members, which would otherwise be stored with the identity, up to the size of a body. */
 function pickDeclared<V extends object>({ properties = {} }: JsonSchema, info: V): V {
   return Object.fromEntries(Object.entries(info).filter(([name]) => Object.hasOwn(properties, name))) as V
 }
@@ -29,7 +29,7 @@ const authenticateFields = {
   username: f.text(usernameLength),
   password: f.text({ ...passwordLength, secret: true }),
   configTypes: f.strings({
-    summary: 'Ids or names of config types whose data services shall carry; all of them by "all".',
+    summary: 'Ids or names of the config types whose data services include; "all" means every type.',
   }),
   envInfo: f.json(envInfoSchema, {
     summary: 'The machine that the client runs on.',

@@ -1,4 +1,4 @@
-// What a caller may do with its own session: look at it, and end it.
+// A caller's own API session: reading it, and ending it.
 import type { OwnApiSessionView } from '../../src/auth/api-session-behavior.ts'
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
@@ -22,7 +22,7 @@ function getExternalTokens({ caller }: Context): readonly VerifiedToken[] {
   return (caller.kind === 'identity' && caller.externalTokens) || []
 }
 
-/** A session as it is shown to itself, in the words of its dialect, with the verified tokens of the request. */
+/** An API session as its own caller sees it, in its dialect, with the verified tokens of the request. */
 export function renderOwnApiSession(
   controller: Controller,
   context: Context,

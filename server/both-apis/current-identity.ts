@@ -1,4 +1,4 @@
-// Who the caller is.
+// The identity of the caller.
 import type { Context } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
 import { identities } from '../../src/resources/identities.ts'

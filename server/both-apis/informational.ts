@@ -1,4 +1,4 @@
-// What anyone may know of this controller: its version, its documents, the authorities it is recognised by.
+// Public information about this controller: its version, its documents, and the authorities that its clients trust.
 import type { X509Certificate } from 'node:crypto'
 import { findByCertificate } from '../../src/auth/credentials.ts'
 import { toIsoTime } from '../../src/clock.ts'
@@ -17,7 +17,7 @@ import { version } from '../version.ts'
 const BOTH = ['client', 'management'] as const
 const INFORMATION = { public: 'it tells nothing about the network' } as const
 
-// Every capability there is a name for, switched on or not; `/version` lists those that are on.
+// Every capability that has a name; `/version` lists those that are enabled.
 const CAPABILITIES = ['OIDC_AUTH', 'HA_CONTROLLER'] as const
 
 const SPECS = ['edge-client', 'edge-management'] as const
@@ -40,7 +40,7 @@ const versionOperation = (id: string, path: string) =>
     method: 'GET',
     path,
     atRoot: [path],
-    summary: 'Shows the version of the controller and where its APIs are found.',
+    summary: 'Shows the version of the controller and the paths of its APIs.',
     access: INFORMATION,
     returns: { kind: 'data', schema: versionShape },
     run: ({ controller }) => dataResponse({ ...version, capabilities: [], apiVersions: listApiVersions(controller) }),
@@ -112,7 +112,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     topic: 'informational',
     method: 'GET',
     path: '/protocols',
-    summary: 'Shows by which protocols and addresses clients reach the controller.',
+    summary: 'Shows the protocols and addresses by which clients reach the controller.',
     access: INFORMATION,
     returns: { kind: 'data', schema: { type: 'object' } },
     run: ({ controller }) => dataResponse({ https: { address: getAdvertisedAddress(controller.config) } }),

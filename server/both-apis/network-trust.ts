@@ -1,4 +1,4 @@
-// The JWT by which a client comes to trust this network before it has an enrollment.
+// The JWT by which a client learns to trust this network before it has an enrollment.
 import { NETWORK_AUDIENCE } from '../dialects.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { dataResponse } from '../responses.ts'
@@ -10,7 +10,7 @@ export const networkTrustOperations: readonly AnyOperation[] = [
     topic: 'enrollment',
     method: 'GET',
     path: '/network-jwts',
-    summary: 'Lists the JWTs by which a client comes to trust this network.',
+    summary: 'Lists the JWTs by which a client learns to trust this network.',
     access: { public: 'it says no more than the certificate that is served to everyone' },
     returns: {
       kind: 'data',

@@ -1,4 +1,4 @@
-// A caller's own authenticators: seen, and given another username or password.
+// A caller's own authenticators: reading them, and changing the username or password.
 import {
   changeOwnAuthenticator,
   getOwnAuthenticator,
@@ -31,7 +31,7 @@ const ownFields = {
   tags: f.tags(),
 }
 
-/** On a patch everything but the current password may be left out. */
+/** In a PATCH, only the current password is required. */
 function changeOperation(how: 'replace' | 'patch', words: Pick<AnyOperation, 'id' | 'method' | 'summary'>) {
   return defineOperation<OwnAuthenticatorChange>({
     ...COMMON,

@@ -6,12 +6,12 @@ import type { Restriction } from '../../src/store/lists.ts'
 import type { Call } from '../operation.ts'
 import { requireRow } from '../resource-operations.ts'
 
-/** The identity whose records the caller may see; undefined for those who may see all. */
+/** Returns the id of the identity whose records the caller may see; undefined if it may see all. */
 function findRestrictedIdentityId({ context: { caller } }: Call): string | undefined {
   return caller.kind === 'identity' && !caller.isAdmin ? caller.identityId : undefined
 }
 
-/** What a list of such records is restricted to. */
+/** The restriction of a list to the records that the caller may see. */
 export function restrictToOwn(call: Call): readonly Restriction[] {
   const identityId = findRestrictedIdentityId(call)
   return identityId === undefined ? [] : [{ field: 'identityId', equals: identityId }]

@@ -1,4 +1,4 @@
-// How services are shown: as an identity sees them, with the data of the requested config types.
+// Presents services as an identity sees them, with the data of the requested config types.
 import type { Viewer } from '../../src/access/viewers.ts'
 import { resolveConfigTypes } from '../../src/auth/create-api-session.ts'
 import type { Presentation } from '../../src/records/presentation.ts'

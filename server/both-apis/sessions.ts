@@ -27,7 +27,7 @@ export const sessionOperations: readonly AnyOperation[] = [
     id: 'listSessions',
     method: 'GET',
     path: '/sessions',
-    summary: 'Lists sessions for services: all of them for administrators, their own for others.',
+    summary: 'Lists sessions for services: all for administrators, their own for other callers.',
     access: READ,
     query: listQuery,
     returns: { kind: 'list', resource: 'sessions' },
@@ -39,7 +39,7 @@ export const sessionOperations: readonly AnyOperation[] = [
     id: 'createSession',
     method: 'POST',
     path: '/sessions',
-    summary: 'Makes a session for dialing or hosting a service; the same again as long as it lives.',
+    summary: 'Creates a session for dialing or hosting a service, or returns the existing one.',
     access: { permission: 'session.create', grantedTo: 'authenticated' },
     body: readFieldsBody<SessionCreate>({
       serviceId: f.text({ summary: 'The service.' }),

@@ -1,4 +1,4 @@
-// Enrollment over the client API: one-time tokens become credentials, and clients check the controller first.
+// Enrollment on the client API: one-time tokens are exchanged for credentials, and clients verify the controller first.
 import { enroll } from '../../src/enrollment/enroll.ts'
 import { extendRouterCertificates } from '../../src/enrollment/enroll-router.ts'
 import { answerChallenge, toKeySet } from '../../src/enrollment/key-set.ts'
@@ -28,7 +28,7 @@ const certificates = { cert: string, ca: string, serverCert: string }
 const ENROLLED = { kind: 'data', schema: objectOf(certificates) } as const
 const token: QueryParameter = { schema: { ...string, format: 'uuid', description: 'The token of the enrollment.' } }
 
-/** What counts of it depends on the method. */
+/** The method determines which members are used. */
 interface EnrollBody {
   readonly clientCsr?: string
   readonly username?: string
@@ -49,7 +49,7 @@ const jsonBody = readFieldsBody<EnrollBody>(
   { isRequired: false },
 )
 
-/** JSON, or a signing request as it is. */
+/** JSON, or a signing request in PEM. */
 const enrollBody: BodyReader<EnrollBody> = {
   schema: jsonBody.schema,
   isRequired: false,
@@ -69,14 +69,14 @@ function request(method: string | undefined, token: string | undefined, body: En
   }
 }
 
-/** The paths that name their method; clients use the generic one. */
+/** The paths of single methods; clients use the generic path. */
 const byMethod: readonly AnyOperation[] = [
   defineOperation<EnrollBody>({
     ...COMMON,
     id: 'enrollOtt',
     method: 'POST',
     path: '/enroll/ott',
-    summary: 'Turns a one-time token and a signing request into a client certificate.',
+    summary: 'Exchanges a one-time token and a signing request for a client certificate.',
     access: PUBLIC,
     body: readFieldsBody<EnrollBody>({ clientCsr, token: tokenField }),
     returns: ENROLLED,
@@ -89,7 +89,7 @@ const byMethod: readonly AnyOperation[] = [
     id: 'enrollOttCa',
     method: 'POST',
     path: '/enroll/ottca',
-    summary: "Turns a one-time token and a certificate of another authority into an identity's way in.",
+    summary: 'Exchanges a one-time token for an authenticator with a certificate of another authority.',
     incomplete: NO_AUTHORITIES,
     access: PUBLIC,
     body: readFieldsBody<EnrollBody>({ token: tokenField }),
@@ -103,7 +103,7 @@ const byMethod: readonly AnyOperation[] = [
     id: 'enrollCa',
     method: 'POST',
     path: '/enroll/ca',
-    summary: 'Turns a certificate of another authority into an identity.',
+    summary: 'Creates an identity for a certificate of another authority.',
     incomplete: NO_AUTHORITIES,
     access: PUBLIC,
     returns: ENROLLED,
@@ -116,7 +116,7 @@ const byMethod: readonly AnyOperation[] = [
     id: 'enrollUpdb',
     method: 'POST',
     path: '/enroll/updb',
-    summary: 'Turns a one-time token into a username with a password.',
+    summary: 'Exchanges a one-time token for a username with a password.',
     access: PUBLIC,
     query: { token: { ...token, isRequired: true } },
     body: readFieldsBody<EnrollBody>({ username, password: f.text({ ...secret, required: true }) }),
@@ -127,14 +127,14 @@ const byMethod: readonly AnyOperation[] = [
   }),
 ]
 
-/** The paths of edge routers; routers themselves enroll by the generic one. */
+/** The paths of edge routers; routers themselves use the generic path. */
 const ofRouters: readonly AnyOperation[] = [
   defineOperation<{ readonly clientCsr?: string; readonly serverCsr?: string; readonly token?: string }>({
     ...COMMON,
     id: 'enrollErOtt',
     method: 'POST',
     path: '/enroll/erott',
-    summary: 'Turns a one-time token and two signing requests into the certificates of an edge router.',
+    summary: 'Exchanges a one-time token and two signing requests for the certificates of an edge router.',
     access: PUBLIC,
     body: readFieldsBody({
       clientCsr,
@@ -168,7 +168,7 @@ const ofRouters: readonly AnyOperation[] = [
   }),
 ]
 
-/** How a client verifies the controller. Both responses have no envelope. */
+/** The operations by which a client verifies the controller. Their responses have no envelope. */
 const challenge: readonly AnyOperation[] = [
   defineOperation<{ readonly keyId: string; readonly nonce: string }>({
     ...COMMON,
@@ -179,7 +179,7 @@ const challenge: readonly AnyOperation[] = [
     access: BEFORE_TRUST,
     body: readFieldsBody({
       keyId: f.text({ required: true, summary: 'The kid of a key in the key set, or of an enrollment JWT.' }),
-      nonce: f.text({ required: true, format: 'uuid', summary: 'A UUID; its text is what is signed.' }),
+      nonce: f.text({ required: true, format: 'uuid', summary: 'A UUID, whose text is signed.' }),
     }),
     returns: {
       kind: 'raw',

@@ -1,4 +1,4 @@
-// The services that a caller may reach, over which routers, and how it learns that they changed.
+// The services that a caller can reach, their routers and terminators, and the time of the last change.
 import { getViewer, type Viewer } from '../../src/access/viewers.ts'
 import { toIsoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
@@ -26,7 +26,7 @@ import { dataResponse, listUnder, type Response } from '../responses.ts'
 
 const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const
 
-/** What clients are told of edge routers. */
+/** The members of edge routers that clients receive. */
 const ROUTER_MEMBERS = [
   'name',
   'hostname',
@@ -37,10 +37,10 @@ const ROUTER_MEMBERS = [
   'noTraversal',
   'disabled',
 ]
-/** What clients are told of terminators: enough to address one of several hosts. */
+/** The members of terminators that clients receive: enough to address one of several hosts. */
 const TERMINATOR_MEMBERS = ['serviceId', 'service', 'routerId', 'identity']
 
-/** Refuses services that the caller may not see: what is not there and what is not granted look the same. */
+/** Refuses services that the caller may not see. Unknown services and services that are not granted get the same error. */
 async function assertVisible({ controller, context }: Call, { identity, isAdmin }: Viewer, id = ''): Promise<void> {
   if (isAdmin) await requireRow(context, services, id)
   else if (!controller.access.isVisible(identity, id)) throw notFoundError('service', id)
@@ -53,7 +53,7 @@ async function listServiceRouters(call: Call): Promise<Response> {
   await assertVisible(call, viewer, id)
   const { 'session-token': token } = headers
   if (token !== undefined) await assertSessionToken(context, String(token), id)
-  // A client that asks for no page gets as many as it would ever try.
+  // Without a limit, a client gets as many as it would ever try.
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
   const source = getListSource(call.operation, edgeRouters)
   const ids = controller.routers.usable.listIds(viewer.identity, id)
@@ -62,7 +62,7 @@ async function listServiceRouters(call: Call): Promise<Response> {
   return listUnder('edgeRouters', texts, page, source.filterableFields)
 }
 
-/** The token of a session for the service, made by this very sign-in. */
+/** Requires that the token belongs to a session of the caller's API session for the service. */
 async function assertSessionToken(context: Context, token: string, serviceId: string): Promise<void> {
   const row = await context.db
     .selectFrom('sessions')
@@ -118,7 +118,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     topic: 'services',
     method: 'GET',
     path: '/services/:id/terminators',
-    summary: 'Lists where a service is hosted that the caller may dial or bind.',
+    summary: 'Lists the terminators of a service that the caller may dial or bind.',
     access: REACH,
     query: listQuery,
     returns: { kind: 'list', resource: 'terminators', only: TERMINATOR_MEMBERS },
@@ -147,7 +147,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     topic: 'current-api-session',
     method: 'GET',
     path: '/current-api-session/service-updates',
-    summary: 'Shows when something last changed that the caller may reach.',
+    summary: 'Shows when the services of the caller last changed.',
     access: { permission: 'current-api-session.read', grantedTo: 'authenticated' },
     returns: {
       kind: 'data',
@@ -167,7 +167,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     topic: 'current-identity',
     method: 'GET',
     path: '/current-identity/edge-routers',
-    summary: 'Lists the edge routers that the caller may use, as far as they have enrolled.',
+    summary: 'Lists the enrolled edge routers that the caller may use.',
     access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },

@@ -1,4 +1,4 @@
-// Who is signed in: administrators see every API session, and end them. Callers have `current-api-session` for their own.
+// API sessions for administrators, who see and end all of them. Callers have `current-api-session` for their own.
 import { apiSessions } from '../../src/resources/api-sessions.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listQuery } from '../query.ts'

@@ -29,7 +29,10 @@ const COMMON = {
 const described = fieldsSchema(auditFields)
 const recordSchema: JsonSchema = {
   ...described,
-  properties: { id: { type: 'integer', description: 'Its place in the order of all.' }, ...described.properties },
+  properties: {
+    id: { type: 'integer', description: 'Its number in the order of all records.' },
+    ...described.properties,
+  },
   required: ['id', ...(described.required ?? [])],
   'x-columns': ['id', 'at', 'actorName', 'operation', 'resource', 'entityName', 'entityId'],
   'x-example-filter': 'resource = "identities" and operation != "create"',
@@ -65,10 +68,10 @@ export const auditOperations: readonly AnyOperation[] = [
     id: 'verifyAudit',
     path: '/controller/audit/verify',
     hasNoTimeout: true,
-    summary: 'Looks whether the audit is one unbroken chain, of which nothing was changed or taken out.',
+    summary: 'Verifies that the audit is one unbroken chain, without changed or removed records.',
     query: {
       hash: {
-        schema: { type: 'string', description: 'The hash of a record seen earlier, which must still be there.' },
+        schema: { type: 'string', description: 'The hash of an earlier record, which must still exist.' },
       },
     },
     returns: {
@@ -81,7 +84,7 @@ export const auditOperations: readonly AnyOperation[] = [
           first: end,
           last: {
             ...end,
-            description: 'Keep its hash: asked with it later, this tells that nothing was cut off behind.',
+            description: 'Store its hash: a later verification with it detects that the newest records were removed.',
           },
           findings: { type: 'array', items: { type: 'string' } },
         },

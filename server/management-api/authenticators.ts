@@ -1,4 +1,4 @@
-// What administrators do with authenticators beyond creating and changing them.
+// Operations on authenticators beyond their records: re-enrollment and early extension.
 import { requestExtension, requestExtensionForIdentity } from '../../src/auth/extension-requests.ts'
 import { reEnroll } from '../../src/enrollment/re-enroll.ts'
 import { f } from '../../src/schema/fields.ts'
@@ -15,7 +15,7 @@ function extendOperation(extend: Extend, words: Pick<AnyOperation, 'id' | 'path'
     ...COMMON,
     ...words,
     access: UPDATE,
-    body: readFieldsBody({ rollKeys: f.bool({ summary: 'Whether the holder is asked for a new key, too.' }) }),
+    body: readFieldsBody({ rollKeys: f.bool({ summary: 'Whether to request a new key, too.' }) }),
     returns: { kind: 'empty' },
     errorStatuses: [403],
     async run({ controller, context, params, body }) {
@@ -30,9 +30,11 @@ export const authenticatorOperations: readonly AnyOperation[] = [
     ...COMMON,
     id: 'reEnrollAuthenticator',
     path: '/authenticators/:id/re-enroll',
-    summary: 'Reverts an authenticator to an enrollment of its kind; it is gone, and so are its sessions.',
+    summary: 'Replaces an authenticator by an enrollment of its method, and ends its sessions.',
     access: UPDATE,
-    body: readFieldsBody({ expiresAt: f.time({ required: true, summary: 'Until when the token can be used.' }) }),
+    body: readFieldsBody({
+      expiresAt: f.time({ required: true, summary: 'The time until which the token is valid.' }),
+    }),
     returns: { kind: 'created', resource: 'enrollments' },
     run: async ({ controller, context, params, body }) =>
       createdResponse('enrollments', await reEnroll(controller, context, params.id ?? '', body.expiresAt)),
@@ -40,11 +42,11 @@ export const authenticatorOperations: readonly AnyOperation[] = [
   extendOperation(requestExtension, {
     id: 'requestExtendAuthenticator',
     path: '/authenticators/:id/request-extend',
-    summary: 'Asks the holder of a certificate to extend it early.',
+    summary: 'Requests the holder of a certificate to extend it early.',
   }),
   extendOperation(requestExtensionForIdentity, {
     id: 'requestExtendAllCertAuthenticators',
     path: '/identities/:id/request-extend',
-    summary: 'Asks an identity to extend all of its certificates early.',
+    summary: 'Requests an identity to extend all of its certificates early.',
   }),
 ]

@@ -1,4 +1,4 @@
-// What a controller's settings come to once the global ones fill their gaps, and the second place where they are written.
+// The effective settings of a controller, which combine its own with the global ones.
 import { toIsoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { notFoundError } from '../../src/errors.ts'
@@ -24,7 +24,7 @@ const effectiveSchema = objectOf({
   instance: settings,
 })
 
-/** Those of a record, or of a controller that has no record of its own. @throws NOT_FOUND */
+/** Returns the settings of a record, or of a controller without a record of its own. @throws NOT_FOUND */
 async function findOwnSettings(context: Context, id: string, global: Settings): Promise<Settings> {
   const own = await find(context, controllerSettings, id)
   if (own) return own
@@ -40,7 +40,7 @@ export const controllerSettingOperations: readonly AnyOperation[] = [
     topic: 'controller-settings',
     method: 'GET',
     path: EFFECTIVE,
-    summary: 'Shows the settings that hold for one controller, and those that are its own.',
+    summary: 'Shows the effective settings of one controller, and its own ones.',
     access: { permission: 'controller-setting.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: effectiveSchema },
     async run({ context, params: { id = '' } }) {
@@ -57,7 +57,7 @@ export const controllerSettingOperations: readonly AnyOperation[] = [
       })
     },
   }),
-  // The documents write settings here; where they are read they can be written too.
+  // The public documents write settings at this path; they can also be written where they are read.
   ...(['replace', 'patch', 'delete'] as const).flatMap((verb) => {
     const own = makeResourceOperation(controllerSettings, verb)
     return [
@@ -67,7 +67,7 @@ export const controllerSettingOperations: readonly AnyOperation[] = [
   }),
 ]
 
-/** The members that are set; the others are left to the global settings. */
+/** The members that are set; the global settings provide the others. */
 function set(oidc: Settings['oidc']): Record<string, unknown> {
   return Object.fromEntries(Object.entries(oidc).filter(([, value]) => value !== null))
 }

@@ -1,4 +1,4 @@
-// What administrators do with edge routers beyond their records.
+// Operations on edge routers beyond their records: re-enrollment.
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { emptyResponse } from '../responses.ts'
 
@@ -9,7 +9,7 @@ export const edgeRouterOperations: readonly AnyOperation[] = [
     topic: 'edge-routers',
     method: 'POST',
     path: '/edge-routers/:id/re-enroll',
-    summary: 'Takes the credential of an edge router, and lets it enroll again.',
+    summary: 'Removes the credential of an edge router, and creates a new enrollment.',
     access: { permission: 'edge-router.update', grantedTo: 'administrator' },
     returns: { kind: 'empty' },
     async run({ controller, context, params }) {

@@ -1,4 +1,4 @@
-// What administrators do with enrollments beyond making and deleting them.
+// Operations on enrollments beyond their records: a new token.
 import { f } from '../../src/schema/fields.ts'
 import { links, requiredObject, text } from '../../src/schema/json-schema.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
@@ -11,9 +11,11 @@ export const enrollmentOperations: readonly AnyOperation[] = [
     topic: 'enrollments',
     method: 'POST',
     path: '/enrollments/:id/refresh',
-    summary: 'Gives an enrollment a new token and a new end; the old token is worth nothing from then on.',
+    summary: 'Gives an enrollment a new token and expiry; the old token becomes invalid.',
     access: { permission: 'enrollment.update', grantedTo: 'administrator' },
-    body: readFieldsBody({ expiresAt: f.time({ required: true, summary: 'Until when the new token can be used.' }) }),
+    body: readFieldsBody({
+      expiresAt: f.time({ required: true, summary: 'The time until which the new token is valid.' }),
+    }),
     returns: { kind: 'data', schema: requiredObject({ _links: links, id: text }) },
     async run({ controller, context, params: { id = '' }, body }) {
       await controller.enrollments.refresh(context, id, body.expiresAt)

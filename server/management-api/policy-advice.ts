@@ -1,4 +1,4 @@
-// Whether an identity may reach a service, in the record that administrators' tools know.
+// Whether an identity can reach a service, in the record format that existing tools for administrators expect.
 import { loadRoleBearer } from '../../src/access/role-bearers.ts'
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
@@ -61,7 +61,7 @@ async function findReference(
   return reference && new RawJson(reference.text)
 }
 
-/** References to edge routers that say, too, whether each is online. */
+/** References to edge routers, with the state of each. */
 async function listRouterReferences(
   controller: Controller,
   { db }: Context,

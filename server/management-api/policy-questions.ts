@@ -1,4 +1,4 @@
-// Questions that administrators ask of policies: why not, who, what, and what if.
+// Questions of administrators about policies: advice, who, what, and impact.
 import type { Access } from '../../src/access/access.ts'
 import { advise } from '../../src/access/advice/advise.ts'
 import type { NamedRoleBearer } from '../../src/access/advice/chain.ts'
@@ -26,7 +26,7 @@ const OWN = { apis: ['management'], topic: 'policies', isOwn: true } as const
 const READ = { permission: 'policy.read', grantedTo: 'administrator' } as const
 const TYPE = { schema: { type: 'string', enum: ['Dial', 'Bind'], description: 'Dialing or hosting.' } } as const
 
-/** The records whose change may take access away, or give it. */
+/** The resources whose changes can affect access. */
 const DECIDING = [
   'identities',
   'services',
@@ -49,7 +49,7 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     id: 'adviseOnPolicies',
     method: 'GET',
     path: '/controller/policy/advise/:identityId/:serviceId',
-    summary: 'Explains why an identity can reach a service, or why not, link by link, and what would help.',
+    summary: 'Explains, link by link, why an identity can or cannot reach a service, with remedies.',
     access: READ,
     query: { type: TYPE },
     returns: { kind: 'data', schema: { type: 'object' } },
@@ -114,10 +114,10 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     id: 'judgePolicyImpact',
     method: 'POST',
     path: '/controller/policy/impact',
-    summary: 'Shows what access a deletion, or a change, would take away and give, without making it.',
+    summary: 'Shows which access a deletion or a change would remove and add, without making it.',
     access: READ,
     body: readFieldsBody<WhatIf>({
-      resource: f.choice(DECIDING, { required: true, summary: 'What kind of record it is, as in paths.' }),
+      resource: f.choice(DECIDING, { required: true, summary: 'The resource of the record, as in paths.' }),
       id: f.text({ required: true, summary: 'The record.' }),
       changes: f.json(anyObject, {
         nullable: true,
@@ -149,11 +149,11 @@ function toRoleBearer({ id, name, roleAttributes }: AnyRow): NamedRoleBearer {
 interface Grant {
   readonly policy: IndexedPolicy
   readonly evidence: Evidence
-  /** The role selectors' entries that decide it, such as `#staff → #web`. */
+  /** The entries of the role selectors that match, such as `#staff → #web`. */
   readonly roles: string
 }
 
-/** Those of the policies that match both, in the order of their names. */
+/** The policies that match both, in the order of their names. */
 function listGrants(
   access: Access,
   policies: readonly IndexedPolicy[],

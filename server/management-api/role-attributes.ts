@@ -1,4 +1,4 @@
-// The role attributes that are in use, by kind of record: what administrators pick from when they write policies.
+// The role attributes that are in use, by resource, for administrators who write policies.
 import type { AnyResource } from '../../src/resources/define.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { identities } from '../../src/resources/identities.ts'
@@ -27,7 +27,7 @@ export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((
     query: listQuery,
     returns: { kind: 'data', schema: { type: 'array', items: attribute } },
     async run({ controller, context, query }) {
-      // Without a limit all of them, as clients expect.
+      // Without a limit, all of them are listed, as clients expect.
       const plan = planList(listParameters(query), 'none')
       const { values, ...window } = await listValues(controller.store, context, resource, 'roleAttributes', plan)
       return listResponse(

@@ -1,4 +1,4 @@
-// The configs that one identity gets for services in place of the services' own.
+// Overrides of service configs for one identity.
 import { addOverrides, removeOverrides, type ServiceConfig } from '../../src/access/config-overrides.ts'
 import { RawJson, toJsonText } from '../../src/records/raw-json.ts'
 import { identities } from '../../src/resources/identities.ts'
@@ -8,7 +8,7 @@ import { type AnyOperation, defineOperation, readListBody } from '../operation.t
 import { requireRow } from '../resource-operations.ts'
 import { emptyResponse, listResponse } from '../responses.ts'
 
-// An identity's overrides for half of the services of a large network.
+// Enough for the overrides of one identity for half of the services of a large network.
 const MAX_PAIRS = 1000
 
 const common = { apis: ['management'], topic: 'identities', path: '/identities/:id/service-configs' } as const
@@ -75,7 +75,7 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     ...common,
     id: 'disassociateIdentitysServiceConfigs',
     method: 'DELETE',
-    summary: 'Takes such configs from an identity: for each service, what it has of the type of the config.',
+    summary: 'Removes such configs from an identity: for each service, the override of the same config type.',
     access: UPDATE,
     body: readListBody<ServiceConfig>(pair, { maxItems: MAX_PAIRS, isRequired: false }),
     returns: { kind: 'empty' },

@@ -1,4 +1,4 @@
-// Services on the management API: all of them, or as a certain identity sees them.
+// Services on the management API: all of them, or those that one identity sees.
 import { loadRoleBearer } from '../../src/access/role-bearers.ts'
 import { getViewer, type Viewer } from '../../src/access/viewers.ts'
 import type { Context } from '../../src/context.ts'
@@ -8,12 +8,12 @@ import type { Call } from '../operation.ts'
 import type { OperationOverrides } from '../resource-operations.ts'
 
 export const serviceOverrides: OperationOverrides = {
-  // Of an identity that is unknown.
+  // For an unknown identity.
   errorStatuses: { list: [404] },
   query: {
     ...configTypesQuery,
     asIdentity: {
-      schema: { type: 'string', description: 'The id or name of an identity: services as it sees them.' },
+      schema: { type: 'string', description: 'The id or name of an identity, to show services as it sees them.' },
     },
   },
   presentation: async (call) => presentServices(call, await findViewer(call)),
@@ -30,7 +30,7 @@ async function findViewer({ controller, context, query }: Call): Promise<Viewer>
     : findNamedViewer(context, asIdentity)
 }
 
-/** The identity of that id, or else of that name. @throws NOT_FOUND */
+/** Finds an identity by its id, or else by its name. @throws NOT_FOUND */
 async function findNamedViewer(context: Context, idOrName: string): Promise<Viewer> {
   const identity = (column: 'id' | 'name') =>
     context.db.selectFrom('identities').select(['id', 'isAdmin']).where(column, '=', idOrName).executeTakeFirst()

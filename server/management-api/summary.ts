@@ -1,4 +1,4 @@
-// How many records of each kind there are.
+// The number of records of each resource.
 import { sql } from 'kysely'
 import type { Context } from '../../src/context.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
@@ -8,7 +8,7 @@ import { selectRows } from '../../src/store/subtypes.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { dataResponse } from '../responses.ts'
 
-/** The members that clients know, and the resource that each of them counts. */
+/** The members that clients expect, and the resource that each of them counts. */
 const counted: Readonly<Record<string, string>> = {
   apiSessionCertificates: 'api-session-certificates',
   apiSessions: 'api-sessions',
@@ -36,7 +36,7 @@ const counted: Readonly<Record<string, string>> = {
   terminators: 'terminators',
 }
 
-/** Members that clients know and that count what this controller does without. */
+/** Members that clients expect, for records that this controller does not have. */
 const NOTHING = { eventualEvents: 0, revocations: 0 } as const
 
 export const summaryOperations: readonly AnyOperation[] = [
@@ -46,7 +46,7 @@ export const summaryOperations: readonly AnyOperation[] = [
     topic: 'informational',
     method: 'GET',
     path: '/summary',
-    summary: 'Shows how many records of each kind there are.',
+    summary: 'Shows the number of records of each resource.',
     access: { permission: 'summary.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: { type: 'object', additionalProperties: { type: 'integer' } } },
     async run({ controller, context }) {
