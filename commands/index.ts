@@ -15,6 +15,7 @@ import { passwd } from './passwd.ts'
 import { pkiRotate } from './pki-rotate.ts'
 import { policyAdvise } from './policy-advise.ts'
 import { policyImpact } from './policy-impact.ts'
+import { identityPosture, postureCheckTest } from './posture.ts'
 import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
 import { Renew } from './renew.ts'
 import { Serve } from './serve.ts'
@@ -36,6 +37,8 @@ const HAND_WRITTEN = {
   'external-jwt-signer:test': externalJwtSignerTest,
   'policy:advise': policyAdvise,
   'policy:impact': policyImpact,
+  'identity:posture': identityPosture,
+  'posture-check:test': postureCheckTest,
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,

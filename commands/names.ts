@@ -1,5 +1,6 @@
 // Resolves the names that a user types to ids.
 import type { ResourceDescription } from '../src/client/api-description.ts'
+import { loadApiDescription } from './api/description.ts'
 import type { Client } from './client/client.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { findNearest } from './nearest.ts'
@@ -38,6 +39,12 @@ export async function resolveId(
   const near = isNamed ? await findNearestNames(client, list, rest) : []
   const hint = near.length > 0 ? near.join(', ') : `controller ${name} list`
   throw new CommandError(EXIT.notFound, 'NOT_FOUND', `${client.target}: there is no ${noun} "${text}"`, { hint })
+}
+
+/** The id of the record that has `text` as its id or name, as a part of a path. @throws CommandError like `resolveId` */
+export async function resolvePathId(client: Client, plural: string, text = ''): Promise<string> {
+  const resource = loadApiDescription().resources[plural]
+  return resource ? encodeURIComponent(await resolveId(client, resource, text)) : text
 }
 
 /** Replaces the name after the `@` of a role by an id; role attributes are returned unchanged. */

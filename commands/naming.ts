@@ -9,6 +9,8 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   adviseOnPolicies: 'policy:advise',
   testExternalJwtSigner: 'external-jwt-signer:test',
   judgePolicyImpact: 'policy:impact',
+  describeIdentityPosture: 'identity:posture',
+  testPostureCheck: 'posture-check:test',
   rotateIntermediate: 'pki:rotate',
   rotateRoot: 'pki:rotate',
   finishRootRotation: 'pki:rotate',

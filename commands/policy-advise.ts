@@ -4,7 +4,7 @@ import { loadApiDescription } from './api/description.ts'
 import { requiredArgument } from './arguments.ts'
 import { defineConnectedCommand } from './connected.ts'
 import { EXIT } from './exit-codes.ts'
-import { resolveId } from './names.ts'
+import { resolvePathId } from './names.ts'
 import type { Entity } from './output/cells.ts'
 import { escapeLines } from './output/text.ts'
 import { type Remedy, toCommandWords } from './remedies.ts'
@@ -39,13 +39,8 @@ export const policyAdvise = defineConnectedCommand({
   flags: { bind: Flags.boolean({ description: 'Explain hosting the service instead of dialing it.' }) },
   example: 'laptop web',
   async run({ client, args, flags, print }) {
-    const { resources } = loadApiDescription()
-    const resolvePathId = async (plural: string, nameOrId = '') => {
-      const resource = resources[plural]
-      return resource ? encodeURIComponent(await resolveId(client, resource, nameOrId)) : nameOrId
-    }
-    const identity = await resolvePathId('identities', args.identity)
-    const service = await resolvePathId('services', args.service)
+    const identity = await resolvePathId(client, 'identities', args.identity)
+    const service = await resolvePathId(client, 'services', args.service)
     const type = flags.bind ? 'Bind' : 'Dial'
     const { data } = await client.call('GET', `/controller/policy/advise/${identity}/${service}?type=${type}`)
     const advice = data as Advice

@@ -33,6 +33,7 @@ import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { policyQuestionOperations } from './management-api/policy-questions.ts'
+import { postureQuestionOperations } from './management-api/posture-questions.ts'
 import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceOverrides } from './management-api/services.ts'
@@ -79,6 +80,7 @@ export const operations: readonly AnyOperation[] = [
   ...identityPostureOperations,
   ...policyAdviceOperations,
   ...policyQuestionOperations,
+  ...postureQuestionOperations,
   ...roleAttributeOperations,
   ...serviceConfigOperations,
   ...summaryOperations,

@@ -33,7 +33,6 @@ import { ConnectedRouters } from './routers/connected-routers.ts'
 import type { LiveNetwork } from './routers/live-network.ts'
 import { RouterProvisioner } from './routers/router-provisioner.ts'
 import { SessionSync } from './routers/session-sync.ts'
-import { Traces } from './routers/traces.ts'
 import { UsableRouters } from './routers/usable-routers.ts'
 import { finishRotation, isRotationUnfinished, loadSecretCipher } from './secrets/key-files.ts'
 import type { SecretCipher } from './secrets/secret-cipher.ts'
@@ -95,7 +94,6 @@ interface Routers {
   readonly network: LiveNetwork
   readonly connected: ConnectedRouters
   readonly sessionSync: SessionSync
-  readonly traces: Traces
 }
 
 export interface OpenOptions {
@@ -188,7 +186,6 @@ async function assemble(
     network: live.network,
     connected,
     sessionSync,
-    traces: new Traces(),
   }
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
   // In this order: the rights of the caller come first, and sessions are revoked only for changes that no guard refuses.

@@ -1,5 +1,5 @@
 // Shows the impact of a deletion or a change before it is made.
-import type { ApiDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { Client } from '../client/client.ts'
 import { toNoun } from '../names.ts'
 import { splitPath, toSingular } from '../naming.ts'
@@ -18,6 +18,11 @@ export interface Impact {
   readonly gains: Effect
   readonly unreachable: Effect
   readonly sessions: number
+  readonly gates: readonly {
+    readonly policy: { readonly name: string }
+    readonly identities: number
+    readonly remainingChecks: number
+  }[]
   readonly isComplete: boolean
 }
 
@@ -40,6 +45,11 @@ export async function fetchDeletionImpact(
   return renderImpact(await fetchImpact(client, { resource: resource.plural, id }))
 }
 
+/** Whether the command asks before a change that would open or close a gate: a posture check guards what others dial. */
+export function asksBeforeChange({ method, path }: OperationDescription): boolean {
+  return (method === 'PATCH' || method === 'PUT') && path === '/posture-checks/:id'
+}
+
 /** The impact of a change, or of a deletion if there are no `changes`. */
 export async function fetchImpact(
   client: Client,
@@ -50,7 +60,7 @@ export async function fetchImpact(
 }
 
 /** The impact in sentences; empty if access does not change. */
-export function renderImpact({ loses, gains, unreachable, sessions, isComplete }: Impact): string[] {
+export function renderImpact({ loses, gains, unreachable, sessions, gates, isComplete }: Impact): string[] {
   const prefix = isComplete ? '' : 'At least '
   const sentence = (effect: Effect, verb: string) =>
     effect.pairs === 0
@@ -58,7 +68,12 @@ export function renderImpact({ loses, gains, unreachable, sessions, isComplete }
       : [
           `${prefix}${toCountText(effect.identities, 'identity')} ${verb} ${toCountText(effect.services, 'service')}${nameExamples(effect)}.`,
         ]
+  const opened = gates.map(({ policy, identities, remainingChecks }) => {
+    const rest = remainingChecks === 0 ? 'no posture check' : `only ${toCountText(remainingChecks, 'posture check')}`
+    return `The policy ${policy.name} would demand ${rest} of ${prefix.toLowerCase()}${toCountText(identities, 'identity')}.`
+  })
   return [
+    ...opened,
     ...sentence(loses, 'would lose the right to'),
     ...sentence(unreachable, 'would have no edge router left for'),
     ...sentence(gains, 'would gain the right to'),

@@ -7,6 +7,7 @@ import { hasAlternatePath, REPLACED_OPERATIONS, splitPath, toCommandId } from '.
 import { listPathArguments, toOclifArguments } from './arguments.ts'
 import { makeExample } from './examples.ts'
 import { toOclifFlags } from './flag-definitions.ts'
+import { asksBeforeChange } from './impact.ts'
 import { runTask } from './perform.ts'
 import { type CommandTask, makeTask, toQueryFlag } from './task.ts'
 
@@ -67,7 +68,7 @@ function makeFlags(task: CommandTask): Interfaces.FlagInput {
     ...(takesData ? { data: makeDataFlag(isText) } : {}),
     ...makeQueryFlags(operation),
     ...(carriesJwt ? JWT_FLAGS : {}),
-    ...(operation.method === 'DELETE'
+    ...(operation.method === 'DELETE' || asksBeforeChange(operation)
       ? { yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }) }
       : {}),
   }

@@ -8,7 +8,7 @@ import { canPrompt } from '../prompts.ts'
 import { fillPath, findReferencedResource, listPathArguments } from './arguments.ts'
 import { type FlagValues, listMissingFlags, readBodyFromFlags, setAt } from './body.ts'
 import { type BodyFlag, getAt } from './body-flags.ts'
-import { fetchDeletionImpact, listLinkedRecords } from './impact.ts'
+import { asksBeforeChange, fetchDeletionImpact, fetchImpact, listLinkedRecords, renderImpact } from './impact.ts'
 import { printList } from './listing.ts'
 import { printResponse } from './present.ts'
 import { type CommandTask, type PreparedRequest, toQueryFlag } from './task.ts'
@@ -31,6 +31,7 @@ export async function runTask(task: CommandTask, run: CommandRun): Promise<void>
   await resolveReferences(task, body, run)
   const prepared: PreparedRequest = { path, ids, body, defaults }
   if (operation.method === 'DELETE') await confirmDeletion(task, prepared, run)
+  if (asksBeforeChange(operation) && run.flags.yes !== true) await confirmChange(task, prepared, run)
   const headers: Record<string, string> = task.isText ? { 'content-type': operation.body?.contentTypes[0] ?? '' } : {}
   const response = await run.client.call(operation.method, path, body, headers)
   await printResponse(task, prepared, response, run)
@@ -146,4 +147,20 @@ async function confirmDeletion(task: CommandTask, { ids }: PreparedRequest, run:
     return run.confirm(`Delete the ${toNoun(resource.name)} ${nameOrId}?`)
   }
   await run.confirm(`${operation.summary.replace(/\.$/, '')}${nameOrId === undefined ? '' : ` (${nameOrId})`}?`)
+}
+
+// ---- change ----------------------------------------------------------------------------------------------------------
+
+/** Shows who would gain or lose access, and asks; a change without an effect on access is made at once. */
+async function confirmChange(task: CommandTask, { ids, body }: PreparedRequest, run: CommandRun): Promise<void> {
+  const { operation, api } = task
+  const [first] = listPathArguments(operation, api)
+  if (!first?.resource) return
+  // A replacement removes the role attributes that it does not name.
+  const changes = operation.method === 'PUT' ? { roleAttributes: [], ...(body as object) } : body
+  const change = { resource: first.resource.plural, id: ids[first.parameter] ?? '', changes }
+  const lines = renderImpact(await fetchImpact(run.client, change))
+  if (lines.length === 0) return
+  for (const line of lines) run.notice(line)
+  await run.confirm(`Change the ${toNoun(first.resource.name)} ${run.args[first.argument]}?`)
 }

@@ -9,11 +9,11 @@ import type { PolicyType } from '../../src/policy/policy-index.ts'
 import type { IndexedPolicy } from '../../src/policy/policy-table.ts'
 import { findDecidingRoles, mergeSelectors } from '../../src/policy/role-selector.ts'
 import type { Evidence } from '../../src/posture/evaluate-check.ts'
-import type { AnyRow } from '../../src/resources/define.ts'
+import type { AnyResource, AnyRow } from '../../src/resources/define.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { getResource } from '../../src/resources/index.ts'
 import { services } from '../../src/resources/services.ts'
-import { NO_TOLERANCE } from '../../src/schema/bodies.ts'
+import { applyPatch, NO_TOLERANCE } from '../../src/schema/bodies.ts'
 import { f } from '../../src/schema/fields.ts'
 import { anyObject } from '../../src/schema/json-schema.ts'
 import { get } from '../../src/store/entities.ts'
@@ -132,16 +132,26 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
       if (!changes || Object.keys(changes).length === 0)
         return dataResponse(await computeImpact(controller, context, { resource: plural, id, before }))
-      const after = {
-        ...before,
-        ...readInput(resource, 'patch', changes, NO_TOLERANCE, before.typeId as string | undefined),
-      }
+      const values = readInput(resource, 'patch', changes, NO_TOLERANCE, before.typeId as string | undefined)
+      const after = mergeChanges(resource, before, values)
       return dataResponse(await computeImpact(controller, context, { resource: plural, id, before, after }))
     },
   }),
 ]
 
-function toRoleBearer({ id, name, roleAttributes }: AnyRow): NamedRoleBearer {
+/** The record after the changes, as a patch would store it. */
+function mergeChanges(
+  resource: AnyResource,
+  before: Readonly<Record<string, unknown>>,
+  values: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const variant = resource.variants?.[before.typeId as string]
+  if (!variant || !values.details) return { ...before, ...values }
+  const [old, changed] = [before.details, values.details] as Record<string, unknown>[]
+  return { ...before, ...values, details: applyPatch(variant, old ?? {}, changed ?? {}) }
+}
+
+export function toRoleBearer({ id, name, roleAttributes }: AnyRow): NamedRoleBearer {
   return { id, name: name as string, attributes: JSON.parse(roleAttributes as string) as string[] }
 }
 

@@ -3,7 +3,9 @@ import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../context.ts'
 import type { Bitset } from '../policy/bitset.ts'
 import type { PolicyReader, PolicyType } from '../policy/policy-index.ts'
+import type { IndexedPolicy } from '../policy/policy-table.ts'
 import {
+  matchesSelector,
   mergeSelectors,
   parseRoleSelector,
   type RoleBearer,
@@ -33,6 +35,15 @@ interface Pair {
   readonly type: PolicyType
 }
 
+/** A service policy that would no longer demand a posture check, whether the machines of its identities pass it now or not. */
+export interface OpenedGate {
+  readonly policy: { readonly id: string; readonly name: string }
+  /** How many identities the policy matches. */
+  readonly identities: number
+  /** How many posture checks it still demands. */
+  readonly remainingChecks: number
+}
+
 export interface Impact {
   /** Rights to dial or host that end. */
   readonly loses: Effect
@@ -42,6 +53,8 @@ export interface Impact {
   readonly unreachable: Effect
   /** Sessions that end with their rights. */
   readonly sessions: number
+  /** Service policies that demand less of machines. */
+  readonly gates: readonly OpenedGate[]
   /** Whether every identity was looked at; in a large network only some thousands are. */
   readonly isComplete: boolean
 }
@@ -74,6 +87,7 @@ export async function computeImpact(parts: ImpactParts, context: Context, change
     gains: gains.effect(),
     unreachable: unreachable.effect(),
     sessions: await countRevokedSessions(parts.access, context, change),
+    gates: findOpenedGates(parts.access, change, looked),
     isComplete: looked.length === concerned.length,
   }
 }
@@ -256,6 +270,34 @@ class Tally {
       examples: this.#examples,
     }
   }
+}
+
+// ---- gates ------------------------------------------------------------------------------------------------------------
+
+/** The service policies that demand a posture check before the change, and not after it. */
+function findOpenedGates(access: Access, change: RecordChange, subjects: readonly Subject[]): OpenedGate[] {
+  const policies = findDemandingPolicies(access.index, change)
+  const demandsBefore = policies.map((policy) => access.index.listRequiredPostureChecks(policy))
+  const demandsAfter = access.withHypothetical([change], (index) =>
+    policies.map(({ id }) => {
+      const policy = index.findServicePolicy(id)
+      return policy && index.listRequiredPostureChecks(policy)
+    }),
+  )
+  return policies.flatMap((policy, at) => {
+    const { id, name } = policy
+    const remainingIds = demandsAfter[at]?.map((check) => check.id)
+    // A policy that is deleted grants nothing.
+    if (!remainingIds || demandsBefore[at]?.every((check) => remainingIds.includes(check.id))) return []
+    const identities = subjects.filter(({ before }) => matchesSelector(policy.subjects, before)).length
+    return [{ policy: { id, name }, identities, remainingChecks: remainingIds.length }]
+  })
+}
+
+function findDemandingPolicies(index: PolicyReader, { resource, id }: RecordChange): IndexedPolicy[] {
+  if (resource === 'posture-checks') return index.findServicePoliciesOfPostureCheck(id)
+  const policy = resource === 'service-policies' ? index.findServicePolicy(id) : undefined
+  return policy ? [policy] : []
 }
 
 // ---- sessions ---------------------------------------------------------------------------------------------------------

@@ -194,45 +194,28 @@ describe('a disabled identity', () => {
 
 describe('the trace of an identity', () => {
   const trace = (id: string, spec: object) => manage.call('PUT', `/identities/${id}/trace`, spec)
-  const inForce = (id: string) => world.controller.routers.traces.get(id, world.clock.now())
 
-  it('lasts as long as was said', async () => {
+  it('cannot begin, because routers do not trace', async () => {
     const id = await make()
 
-    const { body: response } = await trace(id, { enabled: true, traceId: 'why', duration: '1m30s', channels: ['all'] })
+    const refused = await manage.refusal('PUT', `/identities/${id}/trace`, { enabled: true, duration: '1m30s' })
 
-    expect(response.data).toEqual({
-      enabled: true,
-      traceId: 'why',
-      until: new Date(world.clock.now() + 90_000).toISOString(),
-    })
-    expect(inForce(id)).toMatchObject({ traceId: 'why', channels: new Set(['selectPath', 'establishPath']) })
-    world.clock.advance(90_000)
-    expect(inForce(id)).toBeUndefined()
+    expect(refused).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'enabled' })
   })
 
-  it('is named by the controller if the request does not name it, and follows the channels of the request', async () => {
+  it('can be ended, whether it began or not', async () => {
     const id = await make()
 
-    const { body: response } = await trace(id, { enabled: true, duration: '1h', channels: ['selectPath', 'gossip'] })
-
-    expect(response.data.traceId).toMatch(/^[0-9a-f-]{36}$/)
-    expect(inForce(id)?.channels).toEqual(new Set(['selectPath']))
-  })
-
-  it('ends when it is switched off, or not switched on', async () => {
-    const id = await make()
-    await trace(id, { enabled: true, traceId: 'why', duration: '1h' })
-
-    const { status, body: response } = await trace(id, {})
-    const { body: named } = await trace(id, { enabled: false, traceId: 'named again' })
-    const { body: again } = await trace(id, {})
+    const { status, body: response } = await trace(id, { enabled: false, traceId: 'why' })
+    const { body: unnamed } = await trace(id, {})
 
     expect(status).toBe(200)
-    expect(response.data).toMatchObject({ enabled: false, traceId: 'why' })
-    expect(named.data).toMatchObject({ enabled: false, traceId: 'named again' })
-    expect(again.data.traceId).toMatch(/^[0-9a-f-]{36}$/)
-    expect(inForce(id)).toBeUndefined()
+    expect(response.data).toEqual({
+      enabled: false,
+      traceId: 'why',
+      until: new Date(world.clock.now()).toISOString(),
+    })
+    expect(unnamed.data.traceId).toMatch(/^[0-9a-f-]{36}$/)
   })
 
   it.each([undefined, '', 'soon', '10', '0s', '-5m', '99999999999h'])('has no duration %s', async (duration) => {
