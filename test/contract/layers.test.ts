@@ -184,6 +184,18 @@ describe('the layers', () => {
     expect(users.every((file) => file.startsWith('src/store/dialects/sqlite/'))).toBe(true)
   })
 
+  it('sends requests to others from one part of the controller only', () => {
+    const sends =
+      /import \{[^}]*\b(?:request|get|connect|createConnection)\b[^}]*\} from 'node:(?:https?|net|tls)'|(?<![#.\w])fetch\(/
+    const senders = ['src', 'server']
+      .flatMap(filesBelow)
+      // The command line's own requests to a controller.
+      .filter((file) => !file.startsWith('src/client/'))
+      .filter((file) => sends.test(readFileSync(join(root, file), 'utf8')))
+
+    expect(senders).toEqual(['src/outbound/outbound-client.ts'])
+  })
+
   it('opens every file with a sentence on what it is for', () => {
     const silent = ['src', 'server', 'commands', 'test']
       .flatMap(filesBelow)
