@@ -55,9 +55,11 @@ export class OwnCertificates {
    * @throws ROOT_KEY_MISSING if the key of the root is required and not in the data directory
    */
   async renewDue(context: Context): Promise<readonly string[]> {
-    const renewed = withKeyErrors(() => this.#authority.renewDue(this.#hosts, context.clock.now()))
-    await this.publish(context)
-    return renewed
+    try {
+      return withKeyErrors(() => this.#authority.renewDue(this.#hosts, context.clock.now()))
+    } finally {
+      await this.publish(context)
+    }
   }
 
   /** Renews the server certificate now. */

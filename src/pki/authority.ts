@@ -194,20 +194,24 @@ export class Authority {
 
   /**
    * Replaces the certificates that expire soon, lack a host, or lead to an earlier authority because a rotation was
-   * interrupted. @throws KeyFileError if the key of the root is required and not here
+   * interrupted.
+   * @throws KeyFileError if the key of the root is required and not here; the server certificate is renewed nevertheless
    */
   renewDue(hosts: readonly string[], now: Instant): Renewed[] {
     const renewed: Renewed[] = []
     this.#files.removeUnfinished()
-    if (isIntermediateDue(this.intermediate.certificate, this.root, now)) {
-      this.#replaceIntermediate(now)
-      renewed.push('intermediate')
+    try {
+      if (isIntermediateDue(this.intermediate.certificate, this.root, now)) {
+        this.#replaceIntermediate(now)
+        renewed.push('intermediate')
+      }
+    } finally {
+      if (isServerCertificateDue(this.server.certificate, this.intermediate.certificate, hosts, now)) {
+        this.#replaceServer(hosts, now)
+        renewed.push('server')
+      }
+      if (renewed.length > 0) this.#notify()
     }
-    if (isServerCertificateDue(this.server.certificate, this.intermediate.certificate, hosts, now)) {
-      this.#replaceServer(hosts, now)
-      renewed.push('server')
-    }
-    if (renewed.length > 0) this.#notify()
     return renewed
   }
 

@@ -1,9 +1,12 @@
 // The inventory of certificates: it follows the records that hold them, and the controller's own files.
 import { X509Certificate } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { expectFaults } from '../world/faults.ts'
 import { People } from '../world/people.ts'
 import { recordingLog } from '../world/recording-log.ts'
 
@@ -110,6 +113,28 @@ describe('the inventory', () => {
 
     expect(response.status).toBe(400)
     expect(response.body.error.cause).toMatchObject({ field: 'expiring', value: expiring })
+  })
+})
+
+describe('the daily check', () => {
+  it('reports that the key of the root is required and not in the data directory, and renews the rest', async () => {
+    const errors = recordingLog()
+    const other = await testController({ log: errors })
+    rmSync(join(other.directory, 'pki', 'root.key'))
+    const { fingerprint256 } = other.controller.authority.server.certificate
+
+    expectFaults(/ROOT_KEY_MISSING|could not be renewed/)
+    other.clock.advance(11 * 365 * DAY)
+    await other.controller.certificates.upkeep.runIfDue(other.system)
+
+    const messages = errors.lines.map(({ level, message }) => `${level}: ${message}`)
+    expect(messages).toContain('error: the certificates of the controller could not be renewed')
+    expect(other.controller.authority.server.certificate.fingerprint256).not.toBe(fingerprint256)
+    const { rows } = await sql<{ n: number }>`select count(*) as n from certificates where kind = 'server'`.execute(
+      other.controller.store.db,
+    )
+    expect(rows[0]?.n).toBe(1)
+    await other.close()
   })
 })
 

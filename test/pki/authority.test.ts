@@ -245,4 +245,15 @@ describe('the files', () => {
     expect(authority.renewDue(HOSTS, NOW + 0.8 * YEAR)).toEqual(['server'])
     expect(() => authority.rotateIntermediate(HOSTS, NOW)).toThrow(expect.objectContaining({ name: 'KeyFileError' }))
   })
+
+  it('let the server certificate be renewed while the intermediate cannot be, because the key of the root is elsewhere', () => {
+    const { directory } = newAuthority()
+    rmSync(join(directory, 'root.key'))
+    const authority = Authority.load(directory)
+    const now = NOW + 11 * YEAR
+
+    expect(() => authority.renewDue(HOSTS, now)).toThrow(expect.objectContaining({ name: 'KeyFileError' }))
+
+    expect(readNotAfter(authority.server.certificate)).toBe(now + YEAR)
+  })
 })
