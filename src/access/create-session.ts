@@ -1,7 +1,8 @@
 // Dialing and hosting: whether a sign-in may, in the order in which clients know the refusals, and the session it gets.
+import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { Context } from '../context.ts'
 import { errors, invalidError, notFoundError } from '../errors.ts'
-import { newToken } from '../ids.ts'
+import { newId } from '../ids.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import { describeComparison } from '../posture/descriptions.ts'
@@ -19,6 +20,7 @@ import { loadNames } from './advice/subject.ts'
 /** What sessions are opened with. */
 export interface SessionParts {
   readonly access: Access
+  readonly auth: { readonly apiSessions: Pick<ApiSessions, 'deriveToken'> }
   readonly entities: EntityStore
   readonly posture: { readonly failedRequests: FailedServiceRequests }
 }
@@ -67,7 +69,10 @@ export async function createSession(
     // Another request of the same client may have come first.
     const [made] = await existingSession(tx.db, apiSessionId, serviceId, type)
     if (made) return made.id
-    const values = { apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, token: newToken() }
+    // The token follows from the id, so that routers can be told of its end when only the id is left.
+    const id = newId()
+    const token = parts.auth.apiSessions.deriveToken(id)
+    const values = { id, apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, token }
     return (await parts.entities.insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')).id
   })
 }

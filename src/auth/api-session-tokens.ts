@@ -1,4 +1,4 @@
-// The tokens of API sessions: derived from a key and the session's id, so that only their hashes need to be stored.
+// The tokens of sessions: derived from a key and the session's id, so that only their hashes need to be stored.
 import { createHmac, hash } from 'node:crypto'
 import { loadOrCreateKey } from '../pki/files.ts'
 
@@ -18,8 +18,8 @@ export class ApiSessionTokens {
   }
 
   /** The token of a session: a version 4 UUID whose random bits come from HMAC-SHA-256 of the session's id. */
-  derive(apiSessionId: string): string {
-    const bytes = createHmac('sha256', this.#key).update(apiSessionId).digest().subarray(0, 16)
+  derive(sessionId: string): string {
+    const bytes = createHmac('sha256', this.#key).update(sessionId).digest().subarray(0, 16)
     // RFC 9562 §5.4: version in the high half of byte 6, variant in the high bits of byte 8.
     bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40
     bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80

@@ -126,8 +126,9 @@ export class ApiSessions implements Projection {
     return this.#timeout
   }
 
-  deriveToken(apiSessionId: string): string {
-    return this.#tokens.derive(apiSessionId)
+  /** The token of the API session, or service session, with this id. */
+  deriveToken(id: string): string {
+    return this.#tokens.derive(id)
   }
 
   /** Returns the live session of a token, and records the activity. */

@@ -86,8 +86,7 @@ export class SessionSync implements Projection {
       const record = after ?? before
       if (record?.method === 'cert') identityIds.add(record.identityId as string)
     } else if (resource === sessions.plural && operation === 'delete') {
-      const token = before?.token
-      if (typeof token === 'string') removedSessionTokens.push(token)
+      removedSessionTokens.push(this.#apiSessions.deriveToken(id))
     }
   }
 

@@ -183,6 +183,41 @@ describe('a router that is connected', () => {
     expect(response.status).toBe(200)
   })
 
+  it('is told when a service session ends: with its policy, its API session, or by an administrator', async () => {
+    const router = await connect()
+    await takeAll(router)
+    const admin = await world.admin()
+    const manage = async (path: string, body: unknown) =>
+      (await world.send({ method: 'POST', path: `${MANAGEMENT}/${path}`, token: admin, body })).body.data.id as string
+    const all = { semantic: 'AnyOf', identityRoles: ['#all'] }
+    await manage('edge-router-policies', { ...all, name: 'routers', edgeRouterRoles: ['#all'] })
+    await manage('service-edge-router-policies', {
+      name: 'services',
+      semantic: 'AnyOf',
+      serviceRoles: ['#all'],
+      edgeRouterRoles: ['#all'],
+    })
+    const serviceId = await manage('services', { name: 'web', encryptionRequired: true })
+    const policyId = await manage('service-policies', { ...all, name: 'dial', type: 'Dial', serviceRoles: ['#all'] })
+    const open = async () => {
+      const { token } = await world.signIn()
+      const path = `${CLIENT}/sessions`
+      const { body } = await world.send({ method: 'POST', path, token, body: { serviceId, type: 'Dial' } })
+      return { apiToken: token, id: body.data.id as string, token: body.data.token as string }
+    }
+    const read = async () => fromBinary(SessionRemovedSchema, (await router.takeType(20102)).body).tokens
+    const byAdministrator = await open()
+    const path = `${MANAGEMENT}/sessions/${byAdministrator.id}`
+    await world.send({ method: 'DELETE', path, token: admin })
+    expect(await read()).toEqual([byAdministrator.token])
+    const withApiSession = await open()
+    await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token: withApiSession.apiToken })
+    expect(await read()).toEqual([withApiSession.token])
+    const withPolicy = await open()
+    await world.send({ method: 'DELETE', path: `${MANAGEMENT}/service-policies/${policyId}`, token: admin })
+    expect(await read()).toEqual([withPolicy.token])
+  })
+
   it('is told which of the service sessions that it knows have ended, and nothing if none has', async () => {
     const router = await connect()
     await takeAll(router)
