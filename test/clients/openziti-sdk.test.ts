@@ -112,6 +112,19 @@ describe.skipIf(!matches)('an unmodified C SDK', () => {
     expect(log).toMatch(/received 0\/0 for paging request GET\[\/services\]/)
   })
 
+  it('signs in with the identity file of the command line, before and after its renewal', async () => {
+    writeFileSync(file('tablet.jwt'), await cli('identity', 'create', 'tablet', '--role', 'staff', '-o', 'jwt'))
+    await cli('enroll', file('tablet.jwt'))
+    const enrolled = await sdkLog('tablet', /completed paging request GET\[\/services\]/)
+
+    await cli('renew', file('tablet.json'))
+    const renewed = await sdkLog('tablet', /completed paging request GET\[\/services\]/)
+
+    expect(enrolled).toMatch(/logged in successfully/)
+    expect(renewed).toMatch(/logged in successfully/)
+    expect(renewed).toMatch(/received 1\/1 for paging request GET\[\/services\]/)
+  })
+
   it('signs in again after the controller was restarted', async () => {
     await served.stop()
     served = await serve(['--data-dir', data], env)
