@@ -1,5 +1,5 @@
 // A controller with a model in it, and what the measurements need to know of that.
-import { Api, forEach, type Need } from '../controller/api.ts'
+import { Api, forEach, MANAGEMENT, type Need } from '../controller/api.ts'
 import { ControllerProcess } from '../controller/controller-process.ts'
 import type { Generator } from '../generator/generator.ts'
 import type { Outcome } from '../generator/plan.ts'
@@ -12,6 +12,7 @@ import {
   identityBody,
   identityName,
   identityNumber,
+  postureCheckBody,
   serviceBody,
   serviceEdgeRouterPolicyBody,
   servicePolicyBody,
@@ -26,6 +27,8 @@ const MAX_NAMED = 10_000
 const NAMED_TOGETHER = 500
 const LOADING_IN_FLIGHT = 8
 const LOADED = 'name contains "identity-"'
+
+const POSTURE_CHECKS = 50
 
 /** Records of one kind, by the plural that stands in its path. */
 interface RecordsToLoad {
@@ -121,6 +124,25 @@ export class Network {
   /** Lets one edge router of each region enroll, so that every identity sees one. */
   enrolledRouters(): Promise<number> {
     return this.#once('routers', () => enrollOneRouterInEachRegion(this))
+  }
+
+  /** Lets each service policy demand one of fifty posture checks, which machines with Linux 6 pass. */
+  guardedServices(): Promise<void> {
+    return this.#once('guarded services', async () => {
+      const checks = await forEach(Array.from({ length: POSTURE_CHECKS }), async (_, at) => {
+        const path = `${MANAGEMENT}/posture-checks`
+        const record = await this.api.asAdministrator({ method: 'POST', path, body: postureCheckBody(at) })
+        return (record as Named).id
+      })
+      const policies = await this.api.records<Named>('/service-policies', 'true sort by name', this.model.policies)
+      await forEach(policies, ({ id }, at) =>
+        this.api.asAdministrator({
+          method: 'PATCH',
+          path: `${MANAGEMENT}/service-policies/${id}`,
+          body: { postureCheckRoles: [`@${checks[at % checks.length]}`] },
+        }),
+      )
+    })
   }
 
   #policiesAndWhatTheyGrant(): RecordsToLoad[] {

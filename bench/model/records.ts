@@ -41,6 +41,12 @@ export function servicePolicyBody(at: number, model: Model) {
   }
 }
 
+/** A machine with Linux 6 passes, whatever the number. */
+export function postureCheckBody(at: number) {
+  const operatingSystems = [{ type: 'Linux', versions: ['>=6.0.0 <7.0.0'] }, { type: 'Windows' }]
+  return { name: `check-${padded(at)}`, typeId: 'OS', operatingSystems }
+}
+
 export function edgeRouterBody(at: number, model: Model) {
   return { name: `router-${padded(at)}`, roleAttributes: [region(at, model)] }
 }

@@ -8,16 +8,18 @@ import { percentile } from '../report/statistics.ts'
 import { changingWorkloads, readingWorkloads } from './administration.ts'
 import { clientWorkloads } from './clients.ts'
 import { measureWorkload } from './measure.ts'
+import { postureWorkloads } from './posture.ts'
 import { profiled } from './profiled.ts'
 import { signingInWorkloads } from './signing-in.ts'
 import { management, type Workload } from './workload.ts'
 
-/** In an order in which no workload changes what a later one finds: reads, sign-ins, changes, new records. */
+/** In an order in which no workload changes what a later one finds: reads, sign-ins, changes, new records, posture. */
 export const workloads: readonly Workload[] = [
   ...clientWorkloads,
   ...readingWorkloads,
   ...signingInWorkloads,
   ...changingWorkloads,
+  ...postureWorkloads,
 ]
 
 const WHILE_LOADING = 'POST identities, while loading'
