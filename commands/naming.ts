@@ -5,6 +5,14 @@ import type { ApiDescription, OperationDescription, ResourceDescription } from '
 export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   authenticate: 'login',
   authenticateMfa: 'login',
+  detailMfa: 'mfa:status',
+  enrollMfa: 'mfa:enroll',
+  verifyMfa: 'mfa:enroll',
+  detailMfaQrCode: 'mfa:enroll',
+  deleteMfa: 'mfa:remove',
+  detailMfaRecoveryCodes: 'mfa:recovery-codes',
+  createMfaRecoveryCodes: 'mfa:recovery-codes',
+  renewMfaRecoveryCodes: 'mfa:recovery-codes',
   listRoot: 'version',
   adviseOnPolicies: 'policy:advise',
   testExternalJwtSigner: 'external-jwt-signer:test',
@@ -29,13 +37,6 @@ const COMMAND_NAMES: Readonly<Record<string, string>> = {
   listEnumeratedCapabilities: 'capability:list',
   listWellKnownCas: 'well-known-ca:list',
   detailSpecBody: 'spec:show',
-  detailMfa: 'mfa:get',
-  enrollMfa: 'mfa:enroll',
-  deleteMfa: 'mfa:remove',
-  verifyMfa: 'mfa:verify',
-  detailMfaQrCode: 'mfa:qr-code',
-  detailMfaRecoveryCodes: 'mfa:recovery-codes',
-  createMfaRecoveryCodes: 'mfa:new-recovery-codes',
 }
 
 const CRUD: Readonly<Record<string, string>> = {

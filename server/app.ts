@@ -19,6 +19,7 @@ import { authorize } from './hooks/authorize.ts'
 import { checkContentType } from './hooks/check-content-type.ts'
 import { checkHead } from './hooks/check-head.ts'
 import { identify } from './hooks/identify.ts'
+import { ignoreUnreadBody } from './hooks/ignore-unread-body.ts'
 import { limitWrites } from './hooks/limit-writes.ts'
 import { negotiate } from './hooks/negotiate.ts'
 import { reauthorize } from './hooks/reauthorize.ts'
@@ -82,6 +83,9 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.addHook('onRequest', limitWrites(controller))
   app.addHook('onRequest', checkContentType)
   app.addHook('onRequest', negotiate)
+  // The public contract has an operation that reads the body of a GET request.
+  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
+  app.addHook('onRequest', ignoreUnreadBody)
   const reauthorizeRequest = reauthorize(controller)
   addBodyParsers(app, reauthorizeRequest)
   app.addHook('preHandler', (request, _reply, done) => done(reauthorizeRequest(request)))

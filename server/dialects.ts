@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TotpWords } from '../src/auth/api-session-behavior.ts'
 import type { Api, Dialect } from '../src/config.ts'
+import type { ControllerError } from '../src/errors.ts'
 import { isUuid } from '../src/ids.ts'
 import type { BodyTolerance } from '../src/schema/bodies.ts'
 import { version } from './version.ts'
@@ -50,6 +51,14 @@ export const TOTP_QUERY_WORDS = {
   native: { provider: 'native', format: 'numeric' },
   openziti: { provider: 'ziti', format: 'alphaNumeric' },
 } as const satisfies Record<Dialect, TotpWords>
+
+/** The statuses that OpenZiti clients expect, by error code, if they differ from those of the documents. */
+const OPENZITI_STATUSES: Readonly<Record<string, number>> = { MFA_INVALID_TOKEN: 400 }
+
+/** Returns the status of an error in a dialect. */
+export function toDialectStatus({ code, status }: ControllerError, dialect: Dialect | undefined): number {
+  return dialect === 'openziti' ? (OPENZITI_STATUSES[code] ?? status) : status
+}
 
 /**
  * How far a body may differ from its schema. OpenZiti clients write member names in any case, and null for absent members. A

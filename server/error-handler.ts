@@ -2,6 +2,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ControllerError, errors, type PublicCause, toPrintable } from '../src/errors.ts'
 import type { Log } from '../src/log.ts'
+import { toDialectStatus } from './dialects.ts'
 import { ENVELOPE_VERSIONS } from './responses.ts'
 
 /** The error handler of the server. */
@@ -10,7 +11,9 @@ export function handleError(log: Log) {
     const error = toControllerError(thrown)
     logError(log, error, thrown, request)
     if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
-    reply.code(error.status).header('content-type', 'application/json').serializer(String)
+    // A request that is refused before its hooks run has no state.
+    const status = toDialectStatus(error, request.state?.dialect)
+    reply.code(status).header('content-type', 'application/json').serializer(String)
     reply.send(`${JSON.stringify(renderErrorEnvelope(error, request.id))}\n`)
   }
 }

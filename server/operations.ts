@@ -13,6 +13,7 @@ import { controllerOperations } from './both-apis/controllers.ts'
 import { currentApiSessionOperations } from './both-apis/current-api-session.ts'
 import { currentIdentityOperations } from './both-apis/current-identity.ts'
 import { makeInformationalOperations } from './both-apis/informational.ts'
+import { mfaOperations } from './both-apis/mfa.ts'
 import { networkTrustOperations } from './both-apis/network-trust.ts'
 import { ownAuthenticatorOperations } from './both-apis/own-authenticators.ts'
 import { sessionOperations } from './both-apis/sessions.ts'
@@ -64,6 +65,7 @@ export const operations: readonly AnyOperation[] = [
   ...currentApiSessionOperations,
   ...currentIdentityOperations,
   ...ownAuthenticatorOperations,
+  ...mfaOperations,
   ...certificateExtensionOperations,
   ...networkTrustOperations,
   ...enrollOperations,

@@ -4,6 +4,7 @@ import { ApiSessionBehavior } from './auth/api-session-behavior.ts'
 import type { Auth } from './auth/auth.ts'
 import { AuthPolicyBehavior } from './auth/auth-policy-behavior.ts'
 import { AuthenticatorBehavior } from './auth/authenticator-behavior.ts'
+import { MfaEnrollmentBehavior } from './auth/mfa/mfa-enrollment-behavior.ts'
 import { SignerBehavior } from './auth/signer-behavior.ts'
 import type { Behaviors } from './behavior.ts'
 import type { CertificateBehavior } from './certificates/certificate-behavior.ts'
@@ -29,6 +30,7 @@ import { enrollments as enrollmentRecords } from './resources/enrollments.ts'
 import { externalJwtSigners } from './resources/external-jwt-signers.ts'
 import { identities } from './resources/identities.ts'
 import { resources } from './resources/index.ts'
+import { mfaEnrollments } from './resources/mfa-enrollments.ts'
 import { routers as allRouters } from './resources/routers.ts'
 import { services } from './resources/services.ts'
 import { sessions } from './resources/sessions.ts'
@@ -45,7 +47,10 @@ import { SessionBehavior } from './sessions/session-behavior.ts'
 /** What behaviors work with. */
 export interface BehaviorCollaborators {
   readonly access: Access
-  readonly auth: Pick<Auth, 'apiSessions' | 'clientTrust' | 'extensionRequests' | 'passwords' | 'policies' | 'signers'>
+  readonly auth: Pick<
+    Auth,
+    'apiSessions' | 'clientTrust' | 'extensionRequests' | 'mfaSecrets' | 'passwords' | 'policies' | 'signers'
+  >
   readonly certificateBehavior: CertificateBehavior
   readonly enrollments: EnrollmentIssuer
   readonly membership: ControllerMembership
@@ -60,7 +65,7 @@ export interface BehaviorCollaborators {
 /** @throws Error if a resource declares what no behavior provides */
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollaborators): void {
   const { access, auth, certificateBehavior, enrollments, membership, references, routers } = parts
-  const { apiSessions, clientTrust, extensionRequests, passwords, policies, signers } = auth
+  const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers } = auth
   const { network, provisioner, usable: usableRouters } = routers
   const { scopes } = access
   const schemas = new ConfigSchemas()
@@ -69,6 +74,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
     new ApiSessionBehavior(apiSessions, policies, signers.directory, extensionRequests),
   )
   behaviors.register(authenticators, new AuthenticatorBehavior({ apiSessions, passwords, clientTrust }))
+  behaviors.register(mfaEnrollments, new MfaEnrollmentBehavior(mfaSecrets))
   behaviors.register(authPolicies, new AuthPolicyBehavior())
   behaviors.register(certificates, certificateBehavior)
   behaviors.register(configTypes, new ConfigTypeBehavior(schemas))

@@ -14,6 +14,7 @@ import {
   readList,
   readOptionalPath,
   readSwitch,
+  readWholeNumber,
   splitAddress,
 } from './setting-types.ts'
 
@@ -71,6 +72,18 @@ const settings = {
     'How long before its end a certificate is reported in the log, once a day: those of the controller, of identities, routers, authorities and signers.',
     '1d',
   ),
+  'totp.window': {
+    explain:
+      'How many steps of 30 seconds the clock of an authenticator app may be early or late: its codes are accepted that long before and after. At most 10.',
+    default: 1,
+    read: (value, key) => readWholeNumber(value, key, { min: 0, max: 10 }),
+  },
+  'totp.issuer': {
+    explain:
+      'What authenticator apps call this controller: up to 64 characters, without a colon. If it is empty, the host of the first advertised address.',
+    default: '',
+    read: (value, key) => readIssuer(value, key),
+  },
   'audit.retention': {
     explain:
       'How long audit records are kept: a duration such as 365d, or forever. Older ones are cut off the old end, which is audited too.',
@@ -298,6 +311,14 @@ export function toVariableName(key: string): string {
 function readVariable(env: NodeJS.ProcessEnv, key: string): unknown {
   const text = env[toVariableName(key)]
   return text === undefined || text === '' ? undefined : (parse(text) as unknown)
+}
+
+function readIssuer(value: unknown, key: string): string {
+  const issuer = typeof value === 'string' ? value.trim() : undefined
+  if (issuer === undefined || issuer.length > 64 || /[:\p{Control}]/u.test(issuer)) {
+    throw new ConfigError(key, 'must be text of at most 64 characters, without a colon')
+  }
+  return issuer
 }
 
 function readListeners(value: unknown, key: string): ListenerConfig[] {

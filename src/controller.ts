@@ -153,7 +153,7 @@ interface OpenedFiles {
 
 async function assemble(
   { config, clock: systemClock, log, live: givenLive }: OpenOptions,
-  { startedAt, authority, tokens, store }: OpenedFiles,
+  { startedAt, authority, tokens, store, secretCipher }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
@@ -162,7 +162,7 @@ async function assemble(
   const records = createRecords()
   const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
-  const auth = createAuth({ config, clock, log, authority, tokens, entities })
+  const auth = createAuth({ config, clock, log, authority, tokens, entities, secretCipher })
   const posture: Posture = {
     reported: new ReportedPosture(auth.apiSessions, clock),
     deadlines: new PostureDeadlines(clock, startedAt, config['posture.settleTime']),

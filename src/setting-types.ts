@@ -62,6 +62,11 @@ export function countSetting(standard: number, explain: string) {
   }
 }
 
+export function readWholeNumber(value: unknown, key: string, { min, max }: { min: number; max: number }): number {
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number
+  throw new ConfigError(key, `must be a whole number from ${min} to ${max}`)
+}
+
 export function readList(value: unknown, key: string): unknown[] {
   if (!Array.isArray(value)) throw new ConfigError(key, 'must be a list')
   return value

@@ -7,7 +7,7 @@ import type { AnyOperation } from '../operation.ts'
 /** Refuses with 415 a content type that the operation does not take, and every content coding. */
 export function checkContentType(request: FastifyRequest, reply: FastifyReply, done: (refusal?: Error) => void): void {
   const { operation } = request.routeOptions.config
-  if (!operation || operation.method === 'GET' || !hasContent(request)) done()
+  if (!operation || (operation.method === 'GET' && !operation.body) || !hasContent(request)) done()
   else done(refuseCoding(request, reply) ?? refuseType(request, operation))
 }
 

@@ -1,5 +1,6 @@
 // Operations on identities beyond their records: disable, enable, trace, remove a second factor.
 import { disableIdentity, enableIdentity } from '../../src/auth/disabling.ts'
+import { removeMfa } from '../../src/auth/mfa/own-mfa.ts'
 import { MAX_DURATION_MS, toIsoTime } from '../../src/clock.ts'
 import { parseDuration } from '../../src/config.ts'
 import { invalidError } from '../../src/errors.ts'
@@ -95,11 +96,11 @@ export const identityOperations: readonly AnyOperation[] = [
     method: 'DELETE',
     path: '/identities/:id/mfa',
     summary: "Takes away an identity's second factor.",
-    incomplete: 'finds no second factor, because none can be enrolled',
     access: UPDATE,
     returns: { kind: 'empty' },
-    async run({ context, params }) {
-      await requireRow(context, identities, params.id)
+    async run({ controller, context, params }) {
+      const { id } = await requireRow(context, identities, params.id)
+      await context.write((tx) => removeMfa(controller, tx, id))
       return emptyResponse()
     },
   }),

@@ -12,8 +12,9 @@ import type { AuthPolicy } from './auth-policies.ts'
 import { isPartial } from './second-factors.ts'
 
 /**
- * Whether some administrator could sign in: enabled, with a credential that its auth policy takes as enough. Inside a
- * transaction everything is as that sees it, auth policies included.
+ * Whether some administrator could sign in: enabled, with a credential that its auth policy accepts. One that owes TOTP
+ * counts, because it has enrolled TOTP or can enroll it. Inside a transaction everything is as that sees it, auth policies
+ * included.
  * @param except the id of an identity that does not count
  */
 export async function hasUsableAdministrator(
@@ -33,7 +34,8 @@ export async function hasUsableAdministrator(
   const now = context.clock.now()
   for (const { method, authPolicyId, certPem } of rows) {
     const policy = await get(context, authPolicies, authPolicyId)
-    if (method === 'updb' ? allowsPasswordAlone(policy) : allowsCertificateAlone(policy, certPem, now)) return true
+    if (requiresForeignFactor(policy)) continue
+    if (method === 'updb' ? policy.primary.updb.allowed : allowsCertificate(policy, certPem, now)) return true
   }
   return false
 }
@@ -43,15 +45,20 @@ export function allowsPasswordAlone(policy: AuthPolicy): boolean {
   return policy.primary.updb.allowed && !requiresSecondFactor(policy)
 }
 
-/** Whether this certificate is enough to sign in by now. */
-function allowsCertificateAlone(policy: AuthPolicy, certPem: string | null, now: Instant): boolean {
+/** Whether the auth policy admits an identity by this certificate now. */
+function allowsCertificate(policy: AuthPolicy, certPem: string | null, now: Instant): boolean {
   const { allowed, allowExpiredCerts } = policy.primary.cert
-  if (!allowed || requiresSecondFactor(policy) || certPem === null) return false
+  if (!allowed || certPem === null) return false
   return allowExpiredCerts || isWithinDates(new X509Certificate(certPem), now)
 }
 
 function requiresSecondFactor(policy: AuthPolicy): boolean {
   return isPartial({ owesTotp: false, isTotpComplete: false }, policy, [])
+}
+
+/** Whether the auth policy requires a factor that an identity cannot enroll after its first one. TOTP can be enrolled then. */
+function requiresForeignFactor(policy: AuthPolicy): boolean {
+  return policy.secondary.requireExtJwtSigner !== null
 }
 
 /**

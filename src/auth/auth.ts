@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Authority } from '../pki/authority.ts'
+import type { SecretCipher } from '../secrets/secret-cipher.ts'
 import { createExternalSigners, type ExternalSigners } from '../signers/external-signers.ts'
 import type { EntityStore } from '../store/entities.ts'
 import type { WatchedClock } from '../watched-clock.ts'
@@ -11,6 +12,8 @@ import { AuthPolicyCache } from './auth-policies.ts'
 import { ClientTrustStore } from './client-trust.ts'
 import { ExtensionRequests } from './extension-requests.ts'
 import { FailedSignInRecorder } from './failed-sign-ins.ts'
+import { MfaSecrets } from './mfa/mfa-secrets.ts'
+import { WrongCodeLimit } from './mfa/wrong-code-limit.ts'
 import { PasswordHasher } from './password-hasher.ts'
 import { Passwords } from './passwords.ts'
 import { SignInRecorder } from './sign-in-recorder.ts'
@@ -22,6 +25,8 @@ export interface Auth {
   readonly policies: AuthPolicyCache
   readonly extensionRequests: ExtensionRequests
   readonly verifiedMfa: VerifiedMfa
+  readonly mfaSecrets: MfaSecrets
+  readonly wrongCodes: WrongCodeLimit
   readonly passwordHasher: PasswordHasher
   readonly passwords: Passwords
   readonly clientTrust: ClientTrustStore
@@ -38,13 +43,14 @@ interface Collaborators {
   readonly authority: Authority
   readonly tokens: ApiSessionTokens
   readonly entities: EntityStore
+  readonly secretCipher: SecretCipher
 }
 
 /**
  * Its projections (`sessions`, `policies`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty until the store
  * starts them. @throws ConfigError
  */
-export function createAuth({ config, clock, log, authority, tokens, entities }: Collaborators): Auth {
+export function createAuth({ config, clock, log, authority, tokens, entities, secretCipher }: Collaborators): Auth {
   const policies = new AuthPolicyCache()
   const apiSessions = new ApiSessions({
     entities,
@@ -60,6 +66,8 @@ export function createAuth({ config, clock, log, authority, tokens, entities }: 
     policies,
     extensionRequests: new ExtensionRequests(),
     verifiedMfa: new VerifiedMfa(),
+    mfaSecrets: new MfaSecrets(secretCipher, config),
+    wrongCodes: new WrongCodeLimit(),
     passwordHasher,
     passwords: new Passwords({ entities, hasher: passwordHasher, policies, apiSessions }),
     clientTrust: new ClientTrustStore(authority),

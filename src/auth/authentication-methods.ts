@@ -41,6 +41,8 @@ export type RefusalReason =
   | 'MISSING_CLAIM'
   | 'SIGNER_NOT_ALLOWED'
   | 'CREDENTIAL_CHANGED'
+  | 'WRONG_CODE'
+  | 'REUSED_CODE'
 
 /**
  * The sign-in is refused. The response is `INVALID_AUTH` for every reason, so that it does not reveal which identities exist

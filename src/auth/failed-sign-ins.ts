@@ -4,6 +4,7 @@ import { ANONYMOUS, type Caller, type Context, type Origin, toActor, type WriteC
 import type { Contexts } from '../contexts.ts'
 import type { Log } from '../log.ts'
 import { authenticators } from '../resources/authenticators.ts'
+import { mfaEnrollments } from '../resources/mfa-enrollments.ts'
 import { sourceFromContext } from '../sources.ts'
 import type { AuditEvent } from '../store/changes.ts'
 import type { EntityStore } from '../store/entities.ts'
@@ -12,8 +13,8 @@ import type { AuthenticationError, Method, RefusalReason } from './authenticatio
 import { isDisabled, lockOut } from './disabling.ts'
 import { EventAggregator } from './event-aggregator.ts'
 
-/** Recorded if no authenticator matches the credentials. */
-const NO_AUTHENTICATOR = ''
+/** Recorded if no credential matches. */
+const NO_CREDENTIAL = ''
 
 const WINDOW_MS = 60_000
 // The number of sources with records of their own a minute; further sources share one record for each reason.
@@ -23,9 +24,10 @@ const MAX_SOURCES = 500
 interface RefusedSignIn {
   readonly caller: Caller
   readonly origin: Origin
-  readonly method: Method
+  readonly method: Method | 'totp'
   readonly reason: RefusalReason
-  readonly authenticatorId: string
+  /** The credential that it concerns: an authenticator, or an MFA enrollment. */
+  readonly credentialId: string
 }
 
 /** What refused sign-ins are recorded and counted with. */
@@ -50,7 +52,7 @@ export async function recordFailedSignIn(
   { reason, message }: AuthenticationError,
 ): Promise<void> {
   const { caller, origin } = context
-  const signIn = { caller, origin, method, reason, authenticatorId: authenticator?.id ?? NO_AUTHENTICATOR }
+  const signIn = { caller, origin, method, reason, credentialId: authenticator?.id ?? NO_CREDENTIAL }
   await recordRefusal(parts, context, signIn, message)
 }
 
@@ -61,11 +63,27 @@ export async function recordWrongPassword(
   authenticatorId: string,
 ): Promise<void> {
   const { caller, origin } = context
-  const signIn = { caller, origin, method: 'password', reason: 'WRONG_PASSWORD', authenticatorId } as const
+  const signIn = {
+    caller,
+    origin,
+    method: 'password',
+    reason: 'WRONG_PASSWORD',
+    credentialId: authenticatorId,
+  } as const
   await recordRefusal(parts, context, signIn, 'the current password is wrong')
 }
 
-/** Records and logs a refusal. One without an authenticator costs its source nothing, so it is logged only if it is recorded. */
+/** Records that a signed-in identity sent a wrong code of its second factor. */
+export async function recordWrongCode(
+  parts: FailedSignInParts,
+  context: Context,
+  { reason, enrollmentId, message }: { reason: RefusalReason; enrollmentId: string; message: string },
+): Promise<void> {
+  const { caller, origin } = context
+  await recordRefusal(parts, context, { caller, origin, method: 'totp', reason, credentialId: enrollmentId }, message)
+}
+
+/** Records and logs a refusal. One without a credential costs its source nothing, so it is logged only if it is recorded. */
 async function recordRefusal(
   parts: FailedSignInParts,
   context: Context,
@@ -74,18 +92,18 @@ async function recordRefusal(
 ): Promise<void> {
   const { auth, log, contexts } = parts
   const { clock } = context
-  const { method, reason, authenticatorId } = signIn
+  const { method, reason, credentialId } = signIn
   const isFirst = auth.failedSignIns.admit(signIn, clock.now())
-  if (isFirst || authenticatorId !== NO_AUTHENTICATOR) {
+  if (isFirst || credentialId !== NO_CREDENTIAL) {
     const { requestId, address } = signIn.origin
     log.info({ requestId, address, method, reason: detail }, 'a sign-in was refused')
   }
-  const isGuess = reason === 'WRONG_PASSWORD' && authenticatorId !== NO_AUTHENTICATOR
+  const isGuess = reason === 'WRONG_PASSWORD' && credentialId !== NO_CREDENTIAL
   if (!isFirst && !isGuess) return
   try {
     await contexts.create(toActor(signIn.caller), signIn.origin).write(async (tx) => {
       if (isFirst) tx.record({ ...eventFromRefusal(signIn), audit: 'event', at: clock.now() })
-      if (isGuess) await countFailure(parts, tx, authenticatorId)
+      if (isGuess) await countFailure(parts, tx, credentialId)
     })
   } catch (error) {
     if (isFirst) auth.failedSignIns.undo(signIn)
@@ -93,8 +111,9 @@ async function recordRefusal(
   }
 }
 
-function eventFromRefusal({ method, reason, authenticatorId }: RefusedSignIn): AuditEvent {
-  return { operation: 'refuse', resource: authenticators.plural, id: authenticatorId, method, reason }
+function eventFromRefusal({ method, reason, credentialId }: RefusedSignIn): AuditEvent {
+  const { plural: resource } = method === 'totp' ? mfaEnrollments : authenticators
+  return { operation: 'refuse', resource, id: credentialId, method, reason }
 }
 
 /** Counts a wrong password, and locks the identity at the limit of its auth policy. */
@@ -172,7 +191,7 @@ function sourceKey(signIn: RefusedSignIn): string {
   return `${sourceFromContext(signIn)} ${reasonKey(signIn)}`
 }
 
-/** A record of guesses at several authenticators names none of them. */
+/** A record of guesses at several credentials names none of them. */
 function combineRefusals(earlier: RefusedSignIn, later: RefusedSignIn): RefusedSignIn {
-  return earlier.authenticatorId === later.authenticatorId ? later : { ...later, authenticatorId: NO_AUTHENTICATOR }
+  return earlier.credentialId === later.credentialId ? later : { ...later, credentialId: NO_CREDENTIAL }
 }

@@ -15,7 +15,6 @@ import { requireAllowedMethod } from './steps/require-allowed-method.ts'
 import { requireCertificate } from './steps/require-certificate.ts'
 import { requireCredentials } from './steps/require-credentials.ts'
 import { requireEnabledIdentity } from './steps/require-enabled-identity.ts'
-import { requirePossibleSecondFactors } from './steps/require-possible-second-factors.ts'
 import { requireUnexpiredCertificate } from './steps/require-unexpired-certificate.ts'
 import { verifyChain } from './steps/verify-chain.ts'
 import { verifyExternalToken } from './steps/verify-external-token.ts'
@@ -41,7 +40,6 @@ const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] =
   [verifyPassword,         'password'],
   // Second factors. Every request checks what is still owed: second-factors.ts.
   [verifySecondFactorTokens, 'password', 'cert'],
-  [requirePossibleSecondFactors, 'password', 'cert', 'ext-jwt'],
   [limitSignInRate,           'password', 'cert', 'ext-jwt'],
   [rehashPassword,      'password'],
 ]

@@ -5,9 +5,11 @@ import { authPolicies, permissivePolicy } from '../resources/auth-policies.ts'
 import { identities } from '../resources/identities.ts'
 import { type EntityStore, get, newEntity } from '../store/entities.ts'
 import { allowsPasswordAlone } from './administrators.ts'
+import type { ApiSessions } from './api-sessions.ts'
 import type { AuthPolicyCache } from './auth-policies.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
 import { isDisabled } from './disabling.ts'
+import { removeMfa } from './mfa/own-mfa.ts'
 import type { Passwords } from './passwords.ts'
 
 const RECOVERY_POLICY = 'Administrator recovery'
@@ -15,7 +17,11 @@ const RECOVERY_POLICY = 'Administrator recovery'
 /** What recovery works with. */
 export interface RecoveryParts {
   readonly entities: EntityStore
-  readonly auth: { readonly passwords: Passwords; readonly policies: AuthPolicyCache }
+  readonly auth: {
+    readonly passwords: Passwords
+    readonly policies: AuthPolicyCache
+    readonly apiSessions: ApiSessions
+  }
 }
 
 /** The recovered identity, and what changed, each as a sentence. */
@@ -77,7 +83,8 @@ export async function restoreAdminAccess(
     changed.authPolicyId = await ensureRecoveryPolicy(parts, tx)
     actions.push(`it has the auth policy "${RECOVERY_POLICY}", because its own is not met by a password alone`)
   }
-  if (actions.length > 0) await parts.entities.update(tx, identities, previous, changed)
+  if (Object.keys(changed).length > 0) await parts.entities.update(tx, identities, previous, changed)
+  if (await removeMfa(parts, tx, identityId)) actions.push('its second factor was removed')
   return actions
 }
 

@@ -1,5 +1,6 @@
 // The second factor of an identity: the secret that it shares with an authenticator app, and its recovery codes.
 import { f } from '../schema/fields.ts'
+import { listOf, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** Steps of a time-based code since 1970, up to the largest exact integer. */
@@ -18,6 +19,9 @@ export const mfaEnrollments = defineResource({
     // The step of the last accepted code: that code and all before it are refused, even inside the window.
     lastUsedStep: f.int({ ...STEP, access: 'internal' }),
   },
+  // Shown to the owner alone, by the operations that ask for it.
+  computed: { provisioningUrl: text, recoveryCodes: listOf(text) },
+  computedFrom: ['identityId', 'isVerified', 'encryptedSecret', 'encryptedRecoveryCodes'],
   // Made and ended by operations of the identity, and ended by administrators.
   verbs: [],
   columns: ['isVerified'],

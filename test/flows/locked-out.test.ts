@@ -46,7 +46,6 @@ const disasters: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
     await world.system.write((tx) => world.controller.entities.removeInTransaction(tx, authenticators, row.id))
   },
   'is under a policy closed to passwords': async (id) => underPolicy(id, { updb: { allowed: false } }),
-  'is under a policy that demands TOTP': async (id) => underPolicy(id, { requireTotp: true }),
   'administers no more': (id) =>
     world.system.write(async (tx) =>
       world.controller.entities.update(tx, identities, await get(tx, identities, id), { isAdmin: false }),

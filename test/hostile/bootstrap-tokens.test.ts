@@ -92,16 +92,30 @@ describe('a bootstrap token', () => {
     await expectWorthless(token)
   })
 
-  it.each([
-    ['an identity that is not an administrator', { isAdmin: false }, {}],
-    ['an administrator who owes a second factor', { isAdmin: true }, { requireTotp: true }],
-  ])('stays when %s signs in', async (_who, values, words) => {
+  it('stays when an identity that is not an administrator signs in', async () => {
     const people = await People.in(world)
-    const person = await people.person({ ...values, authPolicyId: await people.policy(words) })
+    const person = await people.person()
     const token = await newToken()
     expect((await people.signIn(person)).status).toBe(200)
 
     expect((await redeem(token)).status).toBe(200)
+  })
+
+  it('is worth nothing while an administrator can enroll the second factor that it owes, and ends when it has', async () => {
+    const people = await People.in(world)
+    const token = await newToken()
+    const person = await people.person({ isAdmin: true, authPolicyId: await people.policy({ requireTotp: true }) })
+    const session = await people.sessionOf(person)
+    const send = (method: string, path: string, body?: object) =>
+      world.send({ method, path: `${CLIENT}/current-identity/mfa${path}`, token: session, ...(body ? { body } : {}) })
+    await expectWorthless(token)
+    const whileOwed = await countOfEnrollments()
+
+    await send('POST', '')
+    const { provisioningUrl } = (await send('GET', '')).body.data
+    await send('POST', '/verify', { code: new AuthenticatorApp(provisioningUrl).code(world.clock.now()) })
+
+    expect([whileOwed, await countOfEnrollments()]).toEqual([1, 0])
   })
 
   it('ends when another one is made', async () => {
