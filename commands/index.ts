@@ -12,6 +12,10 @@ import { Init } from './init.ts'
 import { Login } from './login.ts'
 import { Logout } from './logout.ts'
 import { passwd } from './passwd.ts'
+import { mfaEnroll } from './mfa/enroll.ts'
+import { mfaRecoveryCodes } from './mfa/recovery-codes.ts'
+import { mfaRemove } from './mfa/remove.ts'
+import { mfaStatus } from './mfa/status.ts'
 import { pkiRotate } from './pki-rotate.ts'
 import { policyAdvise } from './policy-advise.ts'
 import { policyImpact } from './policy-impact.ts'
@@ -30,6 +34,10 @@ const HAND_WRITTEN = {
   whoami,
   passwd,
   renew: Renew,
+  'mfa:enroll': mfaEnroll,
+  'mfa:status': mfaStatus,
+  'mfa:remove': mfaRemove,
+  'mfa:recovery-codes': mfaRecoveryCodes,
   'profile:list': ProfileList,
   'profile:use': ProfileUse,
   'profile:delete': ProfileDelete,

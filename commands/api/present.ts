@@ -127,7 +127,7 @@ async function printRecord(
   if (jwt === undefined) throw noJwtError()
   if (flags.qr) {
     const { renderQrCode } = await import('../output/qr.ts')
-    notice(await renderQrCode(jwt))
+    process.stderr.write(`${(await renderQrCode(jwt)).join('\n')}\n`)
   }
   if (file === '-') return run.print({ kind: 'text', text: jwt })
   if (file !== undefined) {

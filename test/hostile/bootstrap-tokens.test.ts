@@ -7,6 +7,7 @@ import { createBootstrapToken } from '../../src/initialize.ts'
 import { enrollments } from '../../src/resources/enrollments.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { get, newEntity } from '../../src/store/entities.ts'
+import { AuthenticatorApp } from '../world/authenticator-app.ts'
 import {
   ADMIN,
   CLIENT,
