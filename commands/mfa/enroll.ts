@@ -35,8 +35,8 @@ export const mfaEnroll = defineConnectedCommand({
       )
     }
     if (flags['mfa-code'] === undefined) await showSetup(provisioningUrl, flags, notice)
-    const done = { sentence: 'Your second factor is set up.', facts: { isVerified: true } }
-    await handOverRecoveryCodes(run, done, async () => {
+    const outcome = { sentence: 'Your second factor is set up.', facts: { isVerified: true } }
+    await handOverRecoveryCodes(run, outcome, async () => {
       await useCode(client, flags, 'Code of the app', (code) => verifyMfa(client, code)).catch(explainInterrupt)
       return recoveryCodes
     })

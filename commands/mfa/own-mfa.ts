@@ -73,14 +73,14 @@ export async function useCode<T>(
   question: string,
   use: (code: string) => Promise<T>,
 ): Promise<T> {
-  const given = (flags['mfa-code'] ?? flags['recovery-code']) as string | undefined
+  const flagCode = (flags['mfa-code'] ?? flags['recovery-code']) as string | undefined
   for (let at = 1; ; at++) {
-    const code = given ?? (await promptText(question, '--mfa-code'))
+    const code = flagCode ?? (await promptText(question, '--mfa-code'))
     try {
       return await use(code.replaceAll(' ', ''))
     } catch (error) {
       if (!(error instanceof RequestError && error.code === 'MFA_INVALID_TOKEN')) throw error
-      if (given !== undefined || !canPrompt() || at === MAX_PROMPTS) throw wrongCodeError(client)
+      if (flagCode !== undefined || !canPrompt() || at === MAX_PROMPTS) throw wrongCodeError(client)
       process.stderr.write('the code is not accepted: enter the next one\n')
     }
   }

@@ -13,11 +13,11 @@ export const recoveryCodesFileFlag = Flags.string({
 /**
  * Calls `obtain`, and hands over the recovery codes that it returns. The space of the file is reserved before, so that codes
  * that exist once are not lost to a full disk.
- * @param done what is reported as done, beside the codes
+ * @param outcome what is reported beside the codes
  */
 export async function handOverRecoveryCodes(
   { flags, print, notice }: CommandRun,
-  done: { readonly sentence: string; readonly facts: Readonly<Record<string, unknown>> },
+  outcome: { readonly sentence: string; readonly facts: Readonly<Record<string, unknown>> },
   obtain: () => Promise<readonly string[]>,
 ): Promise<void> {
   const path = flags['recovery-codes-file'] as string | undefined
@@ -28,14 +28,14 @@ export async function handOverRecoveryCodes(
     } finally {
       file.release()
     }
-    const sentence = `${done.sentence}\nWrote the recovery codes to ${path}. Keep it where you find it without your device.`
-    return print({ kind: 'done', sentence, facts: { ...done.facts, recoveryCodesFile: path } })
+    const sentence = `${outcome.sentence}\nWrote the recovery codes to ${path}. Keep it where you find it without your device.`
+    return print({ kind: 'done', sentence, facts: { ...outcome.facts, recoveryCodesFile: path } })
   }
   const codes = await obtain()
   await print({
     kind: 'done',
-    sentence: toSentence(done.sentence, codes),
-    facts: { ...done.facts, recoveryCodes: codes },
+    sentence: toSentence(outcome.sentence, codes),
+    facts: { ...outcome.facts, recoveryCodes: codes },
   })
   if (canPrompt()) await makeSureSaved(codes, notice)
 }

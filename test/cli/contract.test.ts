@@ -400,7 +400,8 @@ describe('enrollment tokens', () => {
     expect(stdout).toBe('watch\n')
     expect(readFileSync(file, 'utf8')).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    expect(stderr).toMatch(/^▄{40,}$/m)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these begin the colours of a terminal
+    expect(stderr).toMatch(/^\u001b\[[\d;]+m█{40,}/m)
   })
 
   it('are made for a username where --updb names one', async () => {
