@@ -73,6 +73,7 @@ export async function renderFittingQrCode(
   return undefined
 }
 
+/** Counts what a line of half blocks shows, without its colors. */
 function countColumns(line: string): number {
-  return line.replaceAll(new RegExp(`${RESET.slice(0, 1)}\\[[0-9;]*m`, 'g'), '').length
+  return line.replace(/[^ █▀▄]/g, '').length
 }

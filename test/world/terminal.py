@@ -16,7 +16,7 @@ spec = json.load(sys.stdin)
 pid, terminal = pty.fork()
 if pid == 0:
     os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, spec["columns"], 0, 0))
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", spec["rows"], spec["columns"], 0, 0))
 
 screen = ""
 seen = 0

@@ -11,19 +11,26 @@ export interface Shown {
 /** Question, as a regular expression of Python, and what is typed when it appears. */
 export type PromptInput = readonly [question: string, typed: string]
 
+export interface TerminalOptions {
+  readonly inputs?: readonly PromptInput[]
+  readonly columns?: number
+  readonly rows?: number
+}
+
 export const ENTER = '\r'
 export const CTRL_C = '\u0003'
 
-/** Runs a command of the controller on a terminal, as wide as said. */
+/** Runs a command of the controller on a terminal, as large as said. */
 export async function onTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  { inputs = [], columns = 100 }: { inputs?: readonly PromptInput[]; columns?: number } = {},
+  { inputs = [], columns = 100, rows = 40 }: TerminalOptions = {},
 ): Promise<Shown> {
   const { stdout } = await runPython({
     argv: [process.execPath, BINARY, ...args],
     env: { ...env, TERM: 'xterm-256color' },
     columns,
+    rows,
     inputs,
   })
   return JSON.parse(stdout) as Shown

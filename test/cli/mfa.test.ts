@@ -1,0 +1,325 @@
+// `controller mfa …`, as people set up and use their second factor: a camera reads the QR code that the terminal shows.
+import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
+import { cleanEnvironment, type Finished } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { PASSWORD, People, type Person } from '../world/people.ts'
+import { writeProfiles } from '../world/profiles.ts'
+import { readQrCode } from '../world/qr-code.ts'
+import { DARK, drawScreen, LIGHT } from '../world/screen.ts'
+import { CTRL_C, ENTER, onTerminal, type PromptInput, plainText, type TerminalOptions } from '../world/terminal.ts'
+
+let world: TestController
+let people: People
+let url: string
+let rootPem: string
+let files: string
+
+beforeAll(async () => {
+  world = await testController({ settings: { 'totp.issuer': 'controller.example.com' } })
+  people = await People.in(world)
+  ;({ url, rootPem } = await world.listen())
+  files = mkdtempSync(join(tmpdir(), 'mfa-'))
+  writeFileSync(join(files, 'password'), `${PASSWORD}\n`)
+})
+afterAll(() => world?.close())
+
+let made = 0
+const newFile = () => join(files, `codes-${++made}`)
+const now = () => world.clock.now()
+
+/** A person at their own machine, signed in by a password. */
+class User {
+  readonly person: Person
+  readonly env: NodeJS.ProcessEnv
+
+  private constructor(person: Person, env: NodeJS.ProcessEnv) {
+    this.person = person
+    this.env = env
+  }
+
+  static async create(values: Record<string, unknown> = {}): Promise<User> {
+    const person = await people.person(values)
+    const { NO_COLOR: _unset, ...env } = cleanEnvironment()
+    writeProfiles(env, { test: { url, rootPem, token: await people.sessionOf(person) } })
+    return new User(person, env)
+  }
+
+  run(...args: string[]): Promise<Finished> {
+    return commandLine(args, this.env)
+  }
+
+  type(args: readonly string[], options: TerminalOptions = {}, env: NodeJS.ProcessEnv = {}) {
+    return onTerminal(args, { ...this.env, ...env }, { columns: 80, rows: 24, ...options })
+  }
+
+  /** Sets up the second factor as a script does. */
+  async enroll(): Promise<{ app: AuthenticatorApp; codes: string[] }> {
+    const { stdout } = await this.run('mfa', 'enroll', '-o', 'json')
+    const app = new AuthenticatorApp(JSON.parse(stdout).provisioningUrl)
+    const file = newFile()
+    const { code, stderr } = await this.run(
+      'mfa',
+      'enroll',
+      '--mfa-code',
+      app.code(now()),
+      '--recovery-codes-file',
+      file,
+    )
+    expect([code, stderr]).toEqual([0, expect.stringContaining('Continuing the enrollment')])
+    world.clock.advance(STEP_MS)
+    return { app, codes: readFileSync(file, 'utf8').trim().split('\n') }
+  }
+
+  async status(): Promise<Record<string, unknown>> {
+    return JSON.parse((await this.run('mfa', 'status', '-o', 'json')).stdout)
+  }
+}
+
+const CODE_PROMPT = 'Code of the app'
+const SAVED_PROMPT = 'Have you saved'
+const interrupted: PromptInput = [CODE_PROMPT, CTRL_C]
+
+describe('enrolling in a terminal', () => {
+  it.each([
+    ['a dark background', DARK, {}],
+    ['a light background', LIGHT, {}],
+    ['a dark background with NO_COLOR', DARK, { NO_COLOR: '1' }],
+    ['a light background with NO_COLOR', LIGHT, { NO_COLOR: '1' }],
+  ])('draws a QR code that a camera reads on %s, within 80 columns and 24 rows', async (_what, theme, env) => {
+    const user = await User.create()
+
+    const { screen, code } = await user.type(['mfa', 'enroll'], { inputs: [interrupted] }, env)
+    // What the terminal shows while it waits for the code.
+    const shown = screen.slice(0, screen.indexOf(CODE_PROMPT))
+    const read = readQrCode(drawScreen(shown, theme, { columns: 80, rows: 24 }))
+
+    expect(code).toBe(130)
+    expect(read).toMatch(/^otpauth:\/\/totp\/controller\.example\.com:/)
+    expect(plainText(screen)).toContain('interrupted: your second factor is not set up yet')
+    expect(plainText(screen)).toContain('controller mfa enroll')
+  })
+
+  it('goes on where it was interrupted, and the decoded secret passes the second factor', async () => {
+    const user = await User.create()
+    const first = await user.type(['mfa', 'enroll'], { inputs: [interrupted] })
+    const shown = first.screen.slice(0, first.screen.indexOf(CODE_PROMPT))
+    const app = new AuthenticatorApp(readQrCode(drawScreen(shown, LIGHT, { columns: 80, rows: 24 })) ?? '')
+    const wrong = app.wrongCode(now())
+
+    const inputs: PromptInput[] = [
+      [CODE_PROMPT, `${wrong}${ENTER}`],
+      [CODE_PROMPT, `${app.code(now()).replace(/(...)/, '$1 ')}${ENTER}`],
+      [SAVED_PROMPT, `y${ENTER}`],
+    ]
+    const { screen, code } = await user.type(['mfa', 'enroll'], { inputs })
+
+    const text = plainText(screen)
+    expect(code).toBe(0)
+    expect(text).toContain('Continuing the enrollment that was started')
+    expect(text).toContain('the code is not accepted')
+    expect(text).toContain('Your second factor is set up.')
+    expect(text.match(/^ {2}([A-Z2-7]{6} {2}){4}[A-Z2-7]{6}$/gm)).toHaveLength(4)
+    world.clock.advance(STEP_MS)
+    const session = (await people.signIn(user.person)).body.data
+    const passed = await world.send({
+      method: 'POST',
+      path: '/edge/client/v1/authenticate/mfa',
+      token: session.token,
+      body: { code: app.code(now()) },
+    })
+    expect(passed.status).toBe(200)
+  })
+
+  it('writes the recovery codes to a private file if they are not saved', async () => {
+    const user = await User.create()
+    const { stdout } = await user.run('mfa', 'enroll', '-o', 'json')
+    const app = new AuthenticatorApp(JSON.parse(stdout).provisioningUrl)
+    const file = newFile()
+
+    const inputs: PromptInput[] = [
+      [CODE_PROMPT, `${app.code(now())}${ENTER}`],
+      [SAVED_PROMPT, `n${ENTER}`],
+      ['Write them to a file', `${file}${ENTER}`],
+    ]
+    const { screen, code } = await user.type(['mfa', 'enroll'], { inputs })
+
+    expect(code).toBe(0)
+    for (const recoveryCode of readFileSync(file, 'utf8').trim().split('\n')) expect(screen).toContain(recoveryCode)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  })
+
+  it('says how to see the recovery codes again if it is interrupted after the code', async () => {
+    const user = await User.create()
+    const app = new AuthenticatorApp(JSON.parse((await user.run('mfa', 'enroll', '-o', 'json')).stdout).provisioningUrl)
+
+    const inputs: PromptInput[] = [
+      [CODE_PROMPT, `${app.code(now())}${ENTER}`],
+      [SAVED_PROMPT, CTRL_C],
+    ]
+    const { screen, code } = await user.type(['mfa', 'enroll'], { inputs })
+
+    expect(code).toBe(130)
+    expect(plainText(screen)).toMatch(/are valid\nTry: show the recovery codes again: controller mfa recovery-codes/)
+    expect(await user.status()).toMatchObject({ isVerified: true })
+  })
+
+  it('shows text if the terminal is too small, and a larger code if it is asked to', async () => {
+    const user = await User.create()
+
+    const small = await user.type(['mfa', 'enroll'], { columns: 40, rows: 24, inputs: [interrupted] })
+    const low = await user.type(['mfa', 'enroll'], { columns: 80, rows: 20, inputs: [interrupted] })
+    const text = await user.type(['mfa', 'enroll', '--no-qr'], { inputs: [interrupted] })
+    const large = await user.type(['mfa', 'enroll', '--large'], { columns: 120, rows: 60, inputs: [interrupted] })
+
+    for (const { screen } of [small, low, text]) {
+      expect(screen).not.toContain('█')
+      expect(plainText(screen).replaceAll('\n', '')).toMatch(/otpauth:\/\/totp\//)
+      expect(plainText(screen)).toMatch(/secret: ([A-Z2-7]{4} ){7}[A-Z2-7]{4}/)
+    }
+    const shown = large.screen.slice(0, large.screen.indexOf(CODE_PROMPT))
+    for (const theme of [DARK, LIGHT]) {
+      const pixels = drawScreen(shown, theme, { columns: 120, rows: 60 })
+      expect(readQrCode(pixels)).toMatch(/^otpauth:\/\/totp\//)
+    }
+  })
+})
+
+describe('enrolling by a script', () => {
+  it('prints the URL and the secret, then takes a code and a file for the recovery codes', async () => {
+    const user = await User.create()
+
+    const { app, codes } = await user.enroll()
+
+    expect(codes).toHaveLength(20)
+    expect(await user.status()).toMatchObject({ isEnrolled: true, isVerified: true })
+    const again = await user.run('mfa', 'enroll', '--mfa-code', app.code(now()))
+    expect([again.code, again.stderr]).toEqual([6, expect.stringContaining('you have a second factor already')])
+  })
+
+  it('requires a file for the recovery codes, before it uses the code', async () => {
+    const user = await User.create()
+    const app = new AuthenticatorApp(JSON.parse((await user.run('mfa', 'enroll', '-o', 'json')).stdout).provisioningUrl)
+    const folder = join(files, 'no-such-folder', 'codes')
+
+    const without = await user.run('mfa', 'enroll', '--mfa-code', app.code(now()))
+    const elsewhere = await user.run('mfa', 'enroll', '--mfa-code', app.code(now()), '--recovery-codes-file', folder)
+    const both = await user.run('mfa', 'enroll', '--large', '--no-qr')
+
+    expect([without.code, without.stderr]).toEqual([2, expect.stringContaining('--recovery-codes-file')])
+    expect([elsewhere.code, both.code]).toEqual([2, 2])
+    expect(await user.status()).toMatchObject({ isEnrolled: true, isVerified: false })
+  })
+
+  it('leaves no file if the code is wrong, and says how to go on', async () => {
+    const user = await User.create()
+    const app = new AuthenticatorApp(JSON.parse((await user.run('mfa', 'enroll', '-o', 'json')).stdout).provisioningUrl)
+    const file = newFile()
+
+    const wrong = app.wrongCode(now())
+    const { code, stderr } = await user.run('mfa', 'enroll', '--mfa-code', wrong, '--recovery-codes-file', file)
+
+    expect([code, existsSync(file)]).toEqual([2, false])
+    expect(stderr).toMatch(/the code is not accepted\n.*go on with: controller mfa enroll/)
+  })
+
+  it('by an identity that must enroll one goes on after a partial sign-in', async () => {
+    const user = await User.create({ authPolicyId: await people.policy({ requireTotp: true }) })
+
+    await user.enroll()
+
+    expect((await user.run('whoami')).code).toBe(0)
+  })
+})
+
+describe('the status', () => {
+  it('tells whether there is a second factor', async () => {
+    const user = await User.create()
+    const sentence = async () => (await user.run('mfa', 'status')).stdout
+
+    expect(await sentence()).toMatch(/^You have no second factor; set one up with: controller mfa enroll\n$/)
+    await user.run('mfa', 'enroll')
+    expect(await sentence()).toMatch(/^You started to set up a second factor .*; go on with: controller mfa enroll\n$/)
+    await user.enroll()
+    expect(await sentence()).toMatch(/^You have a second factor, since /)
+  })
+})
+
+describe('recovery codes', () => {
+  it('are shown for a code of the app, and replaced with one code', async () => {
+    const user = await User.create()
+    const { app, codes } = await user.enroll()
+
+    const shown = await user.run('mfa', 'recovery-codes', '--mfa-code', app.code(now()), '-o', 'json')
+    world.clock.advance(STEP_MS)
+    const renewed = await user.run('mfa', 'recovery-codes', '--renew', '--mfa-code', app.code(now()), '-o', 'json')
+    const byCode = JSON.parse(renewed.stdout).recoveryCodes as string[]
+    const file = newFile()
+    const [first = ''] = byCode
+    const again = await user.run(
+      'mfa',
+      'recovery-codes',
+      '--renew',
+      '--recovery-code',
+      first,
+      '--recovery-codes-file',
+      file,
+    )
+
+    expect(JSON.parse(shown.stdout).recoveryCodes).toEqual(codes)
+    expect(byCode).toHaveLength(20)
+    expect(byCode.filter((code) => codes.includes(code))).toEqual([])
+    expect(again.code).toBe(0)
+    expect(readFileSync(file, 'utf8')).not.toContain(first)
+  })
+
+  it('are not shown for a recovery code, a wrong code, or without a second factor', async () => {
+    const [user, other] = [await User.create(), await User.create()]
+    const { app, codes } = await user.enroll()
+    const show = (...args: string[]) => user.run('mfa', 'recovery-codes', ...args)
+
+    expect((await show('--recovery-code', codes[0] ?? '')).code).toBe(2)
+    expect((await show('--mfa-code', app.wrongCode(now()))).code).toBe(2)
+    expect((await show('--renew', '--mfa-code', '1', '--recovery-code', '2')).code).toBe(2)
+    expect((await show()).stderr).toMatch(/cannot prompt .*without a terminal\n.*--mfa-code/)
+    expect((await other.run('mfa', 'recovery-codes', '--mfa-code', '123456')).code).toBe(5)
+  })
+})
+
+describe('removing', () => {
+  it('requires a code and a confirmation, and an enrollment', async () => {
+    const user = await User.create()
+    const { app } = await user.enroll()
+    const remove = (...args: string[]) => user.run('mfa', 'remove', ...args)
+
+    expect((await remove('--mfa-code', app.code(now()))).code).toBe(2)
+    expect((await remove('--yes', '--mfa-code', app.wrongCode(now()))).code).toBe(2)
+    expect((await remove('--yes', '--mfa-code', app.code(now()))).code).toBe(0)
+
+    expect(await user.status()).toMatchObject({ isEnrolled: false })
+    expect((await remove('--yes')).code).toBe(5)
+  })
+
+  it('takes an enrollment that is not verified without a code', async () => {
+    const user = await User.create()
+    await user.run('mfa', 'enroll')
+
+    expect((await user.run('mfa', 'remove', '--yes')).code).toBe(0)
+  })
+
+  it('by an administrator asks first, and names the identity', async () => {
+    const [user, administrator] = [await User.create(), await User.create({ isAdmin: true })]
+    await user.enroll()
+    const { name } = await people.manage('GET', `/identities/${user.person.id}`)
+
+    const asked = await administrator.type(['identity', 'remove-mfa', name], { inputs: [[name, `n${ENTER}`]] })
+    const { code } = await administrator.run('identity', 'remove-mfa', name, '--yes')
+
+    expect([asked.code, code]).toEqual([130, 0])
+    expect(await user.status()).toMatchObject({ isEnrolled: false })
+  })
+})
