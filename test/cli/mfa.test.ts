@@ -28,8 +28,8 @@ beforeAll(async () => {
 })
 afterAll(() => world?.close())
 
-let made = 0
-const newFile = () => join(files, `codes-${++made}`)
+let fileCount = 0
+const newFile = () => join(files, `codes-${++fileCount}`)
 const now = () => world.clock.now()
 
 /** A person at their own machine, signed in by a password. */
@@ -95,8 +95,8 @@ describe('enrolling in a terminal', () => {
 
     const { screen, code } = await user.type(['mfa', 'enroll'], { inputs: [interrupted] }, env)
     // What the terminal shows while it waits for the code.
-    const shown = screen.slice(0, screen.indexOf(CODE_PROMPT))
-    const read = readQrCode(drawScreen(shown, theme, { columns: 80, rows: 24 }))
+    const visible = screen.slice(0, screen.indexOf(CODE_PROMPT))
+    const read = readQrCode(drawScreen(visible, theme, { columns: 80, rows: 24 }))
 
     expect(code).toBe(130)
     expect(read).toMatch(/^otpauth:\/\/totp\/controller\.example\.com:/)
@@ -107,8 +107,8 @@ describe('enrolling in a terminal', () => {
   it('goes on where it was interrupted, and the decoded secret passes the second factor', async () => {
     const user = await User.create()
     const first = await user.type(['mfa', 'enroll'], { inputs: [interrupted] })
-    const shown = first.screen.slice(0, first.screen.indexOf(CODE_PROMPT))
-    const app = new AuthenticatorApp(readQrCode(drawScreen(shown, LIGHT, { columns: 80, rows: 24 })) ?? '')
+    const visible = first.screen.slice(0, first.screen.indexOf(CODE_PROMPT))
+    const app = new AuthenticatorApp(readQrCode(drawScreen(visible, LIGHT, { columns: 80, rows: 24 })) ?? '')
     const wrong = app.wrongCode(now())
 
     const inputs: PromptInput[] = [
@@ -181,9 +181,9 @@ describe('enrolling in a terminal', () => {
       expect(plainText(screen).replaceAll('\n', '')).toMatch(/otpauth:\/\/totp\//)
       expect(plainText(screen)).toMatch(/secret: ([A-Z2-7]{4} ){7}[A-Z2-7]{4}/)
     }
-    const shown = large.screen.slice(0, large.screen.indexOf(CODE_PROMPT))
+    const visible = large.screen.slice(0, large.screen.indexOf(CODE_PROMPT))
     for (const theme of [DARK, LIGHT]) {
-      const pixels = drawScreen(shown, theme, { columns: 120, rows: 60 })
+      const pixels = drawScreen(visible, theme, { columns: 120, rows: 60 })
       expect(readQrCode(pixels)).toMatch(/^otpauth:\/\/totp\//)
     }
   })
@@ -254,7 +254,7 @@ describe('recovery codes', () => {
     const user = await User.create()
     const { app, codes } = await user.enroll()
 
-    const shown = await user.run('mfa', 'recovery-codes', '--mfa-code', app.code(now()), '-o', 'json')
+    const current = await user.run('mfa', 'recovery-codes', '--mfa-code', app.code(now()), '-o', 'json')
     world.clock.advance(STEP_MS)
     const renewed = await user.run('mfa', 'recovery-codes', '--renew', '--mfa-code', app.code(now()), '-o', 'json')
     const byCode = JSON.parse(renewed.stdout).recoveryCodes as string[]
@@ -270,7 +270,7 @@ describe('recovery codes', () => {
       file,
     )
 
-    expect(JSON.parse(shown.stdout).recoveryCodes).toEqual(codes)
+    expect(JSON.parse(current.stdout).recoveryCodes).toEqual(codes)
     expect(byCode).toHaveLength(20)
     expect(byCode.filter((code) => codes.includes(code))).toEqual([])
     expect(again.code).toBe(0)
@@ -316,10 +316,10 @@ describe('removing', () => {
     await user.enroll()
     const { name } = await people.manage('GET', `/identities/${user.person.id}`)
 
-    const asked = await administrator.type(['identity', 'remove-mfa', name], { inputs: [[name, `n${ENTER}`]] })
+    const declined = await administrator.type(['identity', 'remove-mfa', name], { inputs: [[name, `n${ENTER}`]] })
     const { code } = await administrator.run('identity', 'remove-mfa', name, '--yes')
 
-    expect([asked.code, code]).toEqual([130, 0])
+    expect([declined.code, code]).toEqual([130, 0])
     expect(await user.status()).toMatchObject({ isEnrolled: false })
   })
 })
