@@ -30,7 +30,7 @@ export const authenticatorOperations: readonly AnyOperation[] = [
     ...COMMON,
     id: 'reEnrollAuthenticator',
     path: '/authenticators/:id/re-enroll',
-    summary: 'Replaces an authenticator by an enrollment of its method, and ends its sessions.',
+    summary: 'Replaces an authenticator with an enrollment of its method, and ends its sessions.',
     access: UPDATE,
     body: readFieldsBody({
       expiresAt: f.time({ required: true, summary: 'The time until which the token is valid.' }),
@@ -42,11 +42,11 @@ export const authenticatorOperations: readonly AnyOperation[] = [
   extendOperation(requestExtension, {
     id: 'requestExtendAuthenticator',
     path: '/authenticators/:id/request-extend',
-    summary: 'Requests the holder of a certificate to extend it early.',
+    summary: 'Requests the early extension of a certificate from its holder.',
   }),
   extendOperation(requestExtensionForIdentity, {
     id: 'requestExtendAllCertAuthenticators',
     path: '/identities/:id/request-extend',
-    summary: 'Requests an identity to extend all of its certificates early.',
+    summary: 'Requests the early extension of all certificates of an identity.',
   }),
 ]

@@ -96,7 +96,7 @@ export class EnrollmentIssuer {
     return jwt
   }
 
-  /** The JWT by which a client comes to trust this network before it has any token: the same for as long as it runs. */
+  /** The JWT by which a client learns to trust this network before it has any token: the same for as long as it runs. */
   signNetworkJwt(audience: string): Promise<string> {
     this.#networkJwt ??= signNetworkJwt({ config: this.#config, authority: this.#authority }, audience)
     return this.#networkJwt
