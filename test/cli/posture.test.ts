@@ -73,7 +73,7 @@ describe('identity posture', () => {
   })
 
   it('knows no identity that does not exist', async () => {
-    expect((await run('identity', 'posture', 'nobody')).code).toBe(5)
+    expect((await run('identity', 'posture', 'unknown')).code).toBe(5)
   })
 })
 
@@ -103,9 +103,9 @@ describe('a change of a posture check', () => {
     expect(finished.code).toBe(0)
     await run('posture-check', 'update', 'domain', '--domains', 'a.b', '--yes')
 
-    const asked = await run('posture-check', 'update', 'domain', '--domains', 'a.b', '--domains', 'c.d')
+    const question = await run('posture-check', 'update', 'domain', '--domains', 'a.b', '--domains', 'c.d')
 
-    expect(asked.stderr).toContain('1 identity would gain the right to 1 service (laptop).')
+    expect(question.stderr).toContain('1 identity would gain the right to 1 service (laptop).')
     await run('posture-check', 'update', 'domain', '--domains', 'a.b', '--domains', 'c.d', '--yes')
   })
 
