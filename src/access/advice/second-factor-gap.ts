@@ -14,7 +14,10 @@ interface SecondFactorGap {
 export function findSecondFactorGap(question: AdviceQuestion, { secondary }: AuthPolicy): SecondFactorGap | undefined {
   const { verifiedMfa, identity } = question
   if (secondary.requireTotp && !verifiedMfa.has(identity.id)) {
-    return { words: `one-time passwords, and ${identity.name} has set up none`, isOwnersTask: true }
+    return {
+      words: `one-time passwords, and ${identity.name} has set up none (controller mfa enroll)`,
+      isOwnersTask: true,
+    }
   }
   const { requireExtJwtSigner } = secondary
   const words = requireExtJwtSigner === null ? undefined : describeSignerGap(question, requireExtJwtSigner)
