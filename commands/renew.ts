@@ -66,10 +66,13 @@ export class Renew extends PrintingCommand {
     const transport = createHttpTransport({ url, rootPem, clientCertificate, headers: toBearerHeaders(jwt) })
     try {
       const session = await signInWithFile(transport, file, flags)
-      if (dueBefore !== undefined && !isDue(file, session, dueBefore)) return await this.#printNotDue(file, flags)
-      const renewed = await renewCertificate(transport, session, file, flags['keep-key'] === true)
-      await new PartialSession(transport, session).end()
-      await this.#printRenewed(file, renewed, flags)
+      try {
+        if (dueBefore !== undefined && !isDue(file, session, dueBefore)) return await this.#printNotDue(file, flags)
+        const renewed = await renewCertificate(transport, session, file, flags['keep-key'] === true)
+        await this.#printRenewed(file, renewed, flags)
+      } finally {
+        await new PartialSession(transport, session).end()
+      }
     } finally {
       await transport.close()
     }
@@ -89,7 +92,7 @@ export class Renew extends PrintingCommand {
       hasNewKey: renewed.clientCertificate.keyPem !== file.clientCertificate.keyPem,
       isRenewed: true,
     }
-    const sentence = `Renewed the certificate in ${file.target.path}. It expires ${toTimeText(expiresAt)}, at ${expiresAt}.`
+    const sentence = `Renewed the certificate in ${file.target.path}. It expires ${toTimeText(expiresAt)}.`
     return this.print({ kind: 'done', sentence, facts }, flags.output)
   }
 
@@ -103,7 +106,7 @@ export class Renew extends PrintingCommand {
       expiresAt,
       isRenewed: false,
     }
-    const sentence = `The certificate in ${target.path} is not due. It expires ${toTimeText(expiresAt)}, at ${expiresAt}.`
+    const sentence = `The certificate in ${target.path} is not due. It expires ${toTimeText(expiresAt)}.`
     return this.print({ kind: 'done', sentence, facts }, flags.output)
   }
 }
