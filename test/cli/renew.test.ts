@@ -142,7 +142,7 @@ describe('renewing an identity file', () => {
   it('leaves no session behind', async () => {
     const { file, identityId } = await enrolledFile(network)
 
-    await renew(file, "--within", "1d")
+    await renew(file, '--within', '1d')
     await renew(file)
 
     const sessions = await network.people.manage(
