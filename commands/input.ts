@@ -27,6 +27,12 @@ export async function readSecret(flag: string, file: string): Promise<string> {
   return text.replace(/\r?\n$/, '')
 }
 
+/** A PEM text from a file, from stdin by `-`, or as it is typed. A path may also follow an `@`. */
+export async function readPem(flag: string, value: string): Promise<string> {
+  if (value.startsWith('-----BEGIN ') || value === '-' || value.startsWith('@')) return readText(flag, value)
+  return readTextFile(flag, value)
+}
+
 async function readTextFile(flag: string, path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')

@@ -74,7 +74,7 @@ export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: 
 }
 
 /** The audience of the JWTs by which clients trust a network. */
-export const NETWORK_AUDIENCE = 'openziti-enroller'
+export const ENROLLER_AUDIENCE = 'openziti-enroller'
 
 /** Returns the headers of every response. */
 export function responseHeaders(dialect: Dialect, instanceId: string): Record<string, string> {

@@ -25,6 +25,7 @@ import { sessionCertificateOperations } from './client-api/session-certificates.
 import { apiSessionOperations } from './management-api/api-sessions.ts'
 import { auditOperations } from './management-api/audit.ts'
 import { authenticatorOperations } from './management-api/authenticators.ts'
+import { caOperations } from './management-api/cas.ts'
 import { certificateOperations } from './management-api/certificates.ts'
 import { controllerSettingOperations } from './management-api/controller-settings.ts'
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
@@ -76,6 +77,7 @@ export const operations: readonly AnyOperation[] = [
   ...signerOperations,
   ...sessionOperations,
   ...controllerOperations,
+  ...caOperations,
   ...controllerSettingOperations,
   ...edgeRouterOperations,
   ...identityOperations,

@@ -4,6 +4,7 @@ import { ApiSessionBehavior } from './auth/api-session-behavior.ts'
 import type { Auth } from './auth/auth.ts'
 import { AuthPolicyBehavior } from './auth/auth-policy-behavior.ts'
 import { AuthenticatorBehavior } from './auth/authenticator-behavior.ts'
+import { CertificateAuthorityBehavior } from './auth/authorities/ca-behavior.ts'
 import { MfaEnrollmentBehavior } from './auth/mfa/mfa-enrollment-behavior.ts'
 import { SignerBehavior } from './auth/signer-behavior.ts'
 import type { Behaviors } from './behavior.ts'
@@ -20,6 +21,7 @@ import type { ReferenceCache } from './records/reference-cache.ts'
 import { apiSessions as apiSessionRecords } from './resources/api-sessions.ts'
 import { authPolicies } from './resources/auth-policies.ts'
 import { authenticators } from './resources/authenticators.ts'
+import { cas } from './resources/cas.ts'
 import { certificates } from './resources/certificates.ts'
 import { configTypes } from './resources/config-types.ts'
 import { configs } from './resources/configs.ts'
@@ -76,6 +78,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
   behaviors.register(authenticators, new AuthenticatorBehavior({ apiSessions, passwords, clientTrust }))
   behaviors.register(mfaEnrollments, new MfaEnrollmentBehavior(mfaSecrets))
   behaviors.register(authPolicies, new AuthPolicyBehavior())
+  behaviors.register(cas, new CertificateAuthorityBehavior({ apiSessions, clientTrust }))
   behaviors.register(certificates, certificateBehavior)
   behaviors.register(configTypes, new ConfigTypeBehavior(schemas))
   behaviors.register(configs, new ConfigBehavior(schemas))
@@ -84,7 +87,10 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
   behaviors.register(edgeRouters, new EdgeRouterBehavior({ provisioner, enrollments, network, scopes }))
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))
   behaviors.register(externalJwtSigners, new SignerBehavior({ ...signers, apiSessions }))
-  behaviors.register(identities, new IdentityBehavior({ apiSessions, enrollments, provisioner, network, scopes }))
+  behaviors.register(
+    identities,
+    new IdentityBehavior({ apiSessions, enrollments, provisioner, network, references, scopes }),
+  )
   behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network }))
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))
   behaviors.register(sessions, new SessionBehavior({ access, apiSessions, references, usableRouters }))

@@ -169,11 +169,11 @@ async function assemble(
     failedRequests: new FailedServiceRequests(),
   }
   const access = new Access(startedAt, posture.reported, live)
-  const { apiSessions, policies, extensionRequests, verifiedMfa, signers } = auth
+  const { apiSessions, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
-  const rights = [access, apiSessions, posture.reported, policies, signers.directory, verifiedMfa, extensionRequests]
-  await store.projections.start(...rights, connected, sessionSync, references, records.cache)
+  const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
+  await store.projections.start(...rights, extensionRequests, connected, sessionSync, references, records.cache)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)

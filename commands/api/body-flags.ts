@@ -24,6 +24,7 @@ export interface BodyFlag {
 const SHORT_NAMES: Readonly<Record<string, string>> = {
   roleAttributes: 'role',
   tags: 'tag',
+  certPem: 'cert',
   typeId: 'type',
   'enrollment.ott': 'ott',
   'enrollment.ottca': 'ottca',

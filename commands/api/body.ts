@@ -1,6 +1,6 @@
 // Builds the body of a request from flags.
 import { makeUsageError } from '../exit-codes.ts'
-import { readJson, readSecret, readText } from '../input.ts'
+import { readJson, readPem, readSecret } from '../input.ts'
 import { parseInstant } from '../times.ts'
 import { type BodyFlag, getAt, toTypedFlag } from './body-flags.ts'
 import { toValueText } from './flag-definitions.ts'
@@ -67,7 +67,7 @@ async function parseFlagValue(member: BodyFlag, value: unknown): Promise<unknown
     case 'json':
       return typeof value === 'string' ? readJson(flag, value) : value
     case 'file':
-      return readText(flag, value as string)
+      return readPem(flag, value as string)
     case 'instant':
       return parseInstant(flag, value as string)
     case 'secret':

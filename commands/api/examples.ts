@@ -124,7 +124,7 @@ function makeSampleWords(member: BodyFlag, api: ApiDescription): string[] {
     case 'json':
       return [flag, '{}']
     case 'file':
-      return [flag, '@ca.pem']
+      return [flag, 'ca.pem']
     case 'secret':
       return [flag, 'password.txt']
     case 'text':

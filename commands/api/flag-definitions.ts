@@ -8,7 +8,7 @@ export function toOclifFlags(members: readonly BodyFlag[]): Interfaces.FlagInput
 }
 
 const HELP_VALUES: Partial<Record<FlagForm, string>> = {
-  file: 'PEM|@FILE',
+  file: 'FILE',
   instant: 'TIME',
   secret: 'FILE',
   pairs: 'KEY=VALUE',

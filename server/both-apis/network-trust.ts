@@ -1,5 +1,5 @@
 // The JWT by which a client learns to trust this network before it has an enrollment.
-import { NETWORK_AUDIENCE } from '../dialects.ts'
+import { ENROLLER_AUDIENCE } from '../dialects.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { dataResponse } from '../responses.ts'
 
@@ -20,6 +20,6 @@ export const networkTrustOperations: readonly AnyOperation[] = [
       },
     },
     run: async ({ controller }) =>
-      dataResponse([{ name: 'default', token: await controller.enrollments.signNetworkJwt(NETWORK_AUDIENCE) }]),
+      dataResponse([{ name: 'default', token: await controller.enrollments.signNetworkJwt(ENROLLER_AUDIENCE) }]),
   }),
 ]

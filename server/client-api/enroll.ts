@@ -1,5 +1,5 @@
 // Enrollment on the client API: one-time tokens are exchanged for credentials, and clients verify the controller first.
-import { enroll } from '../../src/enrollment/enroll.ts'
+import { type EnrollmentRequest, enroll } from '../../src/enrollment/enroll.ts'
 import { extendRouterCertificates } from '../../src/enrollment/enroll-router.ts'
 import { answerChallenge, toKeySet } from '../../src/enrollment/key-set.ts'
 import { errors } from '../../src/errors.ts'
@@ -10,18 +10,17 @@ import { assertAcceptsJson } from '../hooks/negotiate.ts'
 import {
   type AnyOperation,
   type BodyReader,
+  type Call,
   defineOperation,
   type QueryParameter,
   readFieldsBody,
 } from '../operation.ts'
-import { dataResponse, rawResponse } from '../responses.ts'
+import { dataResponse, type Response, rawResponse } from '../responses.ts'
 
 const COMMON = { apis: ['client'] as const, topic: 'enrollment' }
 const PUBLIC = { public: 'the token, or the certificate, is what lets a caller in' } as const
 const BEFORE_TRUST = { public: 'a client asks it before it trusts this controller' } as const
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain'] as const
-
-const NO_AUTHORITIES = 'refuses every request, because no other authority can be registered'
 
 const string: JsonSchema = { type: 'string' }
 const certificates = { cert: string, ca: string, serverCert: string }
@@ -33,6 +32,7 @@ interface EnrollBody {
   readonly clientCsr?: string
   readonly username?: string
   readonly password?: string
+  readonly name?: string
   readonly token?: string
   readonly certCsr?: string
   readonly serverCertCsr?: string
@@ -44,8 +44,10 @@ const username = f.text(newUsername)
 const certCsr = f.text({ summary: 'A PEM certificate signing request of a router, as a client.' })
 const serverCertCsr = f.text({ summary: 'A PEM certificate signing request of a router, as a server.' })
 const secret = { ...passwordLength, secret: true } as const
+// The client chooses it, and no administrator reads it before it becomes the name of an identity.
+const name = f.text({ maxLength: 200, summary: 'The name that an identity which enrolls by itself asks for.' })
 const jsonBody = readFieldsBody<EnrollBody>(
-  { clientCsr, certCsr, serverCertCsr, username, password: f.text(secret) },
+  { clientCsr, certCsr, serverCertCsr, username, password: f.text(secret), name },
   { isRequired: false },
 )
 
@@ -57,16 +59,26 @@ const enrollBody: BodyReader<EnrollBody> = {
   read: (sent, tolerance) => (typeof sent === 'string' ? { clientCsr: sent } : jsonBody.read(sent, tolerance)),
 }
 
-function request(method: string | undefined, token: string | undefined, body: EnrollBody) {
-  const { clientCsr, username, password, certCsr, serverCertCsr } = body
+function request(
+  { certificates }: Pick<Call, 'certificates'>,
+  method: string | undefined,
+  token: string | undefined,
+  { clientCsr, username, password, name, certCsr, serverCertCsr }: EnrollBody,
+): EnrollmentRequest {
   return {
     routerRequests: { certCsr, serverCertCsr },
     method,
     token,
+    certificates,
+    ...(name === undefined ? {} : { name }),
     ...(clientCsr === undefined ? {} : { csr: clientCsr }),
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
   }
+}
+
+async function complete({ controller, context }: Call, request: EnrollmentRequest): Promise<Response> {
+  return dataResponse(await enroll(controller, context, request))
 }
 
 /** The paths of single methods; clients use the generic path. */
@@ -81,35 +93,30 @@ const byMethod: readonly AnyOperation[] = [
     body: readFieldsBody<EnrollBody>({ clientCsr, token: tokenField }),
     returns: ENROLLED,
     errorStatuses: [409],
-    run: async ({ controller, context, body }) =>
-      dataResponse(await enroll(controller, context, request('ott', body.token, body))),
+    run: async (call) => complete(call, request(call, 'ott', call.body.token, call.body)),
   }),
   defineOperation<EnrollBody>({
     ...COMMON,
     id: 'enrollOttCa',
     method: 'POST',
     path: '/enroll/ottca',
-    summary: 'Exchanges a one-time token for an authenticator with a certificate of another authority.',
-    incomplete: NO_AUTHORITIES,
+    summary: "Exchanges a one-time token for an authenticator with a certificate of an operator's authority.",
     access: PUBLIC,
     body: readFieldsBody<EnrollBody>({ token: tokenField }),
     returns: ENROLLED,
     errorStatuses: [409],
-    run: async ({ controller, context, body }) =>
-      dataResponse(await enroll(controller, context, request('ottca', body.token, {}))),
+    run: async (call) => complete(call, request(call, 'ottca', call.body.token, {})),
   }),
   defineOperation({
     ...COMMON,
     id: 'enrollCa',
     method: 'POST',
     path: '/enroll/ca',
-    summary: 'Creates an identity for a certificate of another authority.',
-    incomplete: NO_AUTHORITIES,
+    summary: "Creates an identity for a certificate of an operator's authority.",
     access: PUBLIC,
     returns: ENROLLED,
-    errorStatuses: [409],
-    run: async ({ controller, context }) =>
-      dataResponse(await enroll(controller, context, request('ca', undefined, {}))),
+    errorStatuses: [400, 409],
+    run: async (call) => complete(call, request(call, 'ca', undefined, {})),
   }),
   defineOperation<EnrollBody>({
     ...COMMON,
@@ -122,8 +129,7 @@ const byMethod: readonly AnyOperation[] = [
     body: readFieldsBody<EnrollBody>({ username, password: f.text({ ...secret, required: true }) }),
     returns: { kind: 'data', schema: requiredObject({ username: string }) },
     errorStatuses: [409],
-    run: async ({ controller, context, query, body }) =>
-      dataResponse(await enroll(controller, context, request('updb', query.token as string, body))),
+    run: async (call) => complete(call, request(call, 'updb', call.query.token as string, call.body)),
   }),
 ]
 
@@ -142,9 +148,9 @@ const ofRouters: readonly AnyOperation[] = [
       token: f.text({ summary: 'The token of the enrollment.' }),
     }),
     returns: ENROLLED,
-    run: async ({ controller, context, body }) => {
-      const requests = { certCsr: body.clientCsr ?? '', serverCertCsr: body.serverCsr ?? '' }
-      return dataResponse(await enroll(controller, context, request('erott', body.token, requests)))
+    run: async (call) => {
+      const { clientCsr: certCsr = '', serverCsr: serverCertCsr = '', token } = call.body
+      return complete(call, request(call, 'erott', token, { certCsr, serverCertCsr }))
     },
   }),
   defineOperation<{ readonly certCsr: string; readonly serverCertCsr: string }>({
@@ -219,11 +225,12 @@ export const enrollOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: objectOf({ ...certificates, username: string }) },
     errorStatuses: [409],
     hasOneForm: true,
-    async run({ controller, context, query, headers, body }) {
+    async run(call) {
+      const { query, headers, body } = call
       const { token, method } = query as { token?: string; method?: string }
       const isPem = REQUEST_TYPES.some((type) => String(headers['content-type']).startsWith(type))
       if (isPem) assertAcceptsJson(headers.accept as string | undefined)
-      return dataResponse(await enroll(controller, context, request(method, token, body)))
+      return complete(call, request(call, method, token, body))
     },
   }),
   ...byMethod,

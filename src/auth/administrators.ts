@@ -24,8 +24,10 @@ export async function hasUsableAdministrator(
   const rows = await context.db
     .selectFrom('identities')
     .innerJoin('authenticators', 'authenticators.identityId', 'identities.id')
-    .select(['method', 'authPolicyId', 'certPem'])
+    .leftJoin('cas', 'cas.id', 'authenticators.caId')
+    .select(['method', 'authPolicyId', 'authenticators.certPem'])
     .distinct()
+    .where((eb) => eb.or([eb('caId', 'is', null), eb('isAuthEnabled', '=', 1)]))
     // The index of administrators holds no other rows: a parameter in place of the number would not match it.
     .where('isAdmin', '=', sql.lit(1))
     .where('identities.id', '!=', except)
@@ -71,7 +73,7 @@ export async function requireOtherAdministrator(tx: WriteContext, identityId: st
 
 /**
  * Requires that an administrator can still sign in after changes that demote or delete one, or take away a credential of
- * one. Asked when a transaction has made all of its changes: a password may have been replaced by another one.
+ * one, or close an authority. Asked when a transaction has made all of its changes: a password may have been replaced by another one.
  * @throws LAST_ADMINISTRATOR
  */
 export async function requireUsableAdministrator(tx: WriteContext, changes: readonly Change[]): Promise<void> {
@@ -88,6 +90,7 @@ async function concernsAdministrator(
   { resource, operation, before, after }: Change,
 ): Promise<boolean> {
   if (resource === 'identities') return before?.isAdmin === true && after?.isAdmin !== true
+  if (resource === 'cas') return before?.isAuthEnabled === true && after?.isAuthEnabled === false
   if (resource !== 'authenticators' || operation !== 'delete') return false
   const query = tx.db.selectFrom('identities').select('isAdmin')
   const owner = await query.where('id', '=', String(before?.identityId)).executeTakeFirst()

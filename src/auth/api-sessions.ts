@@ -28,6 +28,8 @@ export interface NewApiSession {
   /** The identity, as read in the transaction that stores the session. */
   readonly identity: ApiSessionIdentity
   readonly authenticatorId: string
+  /** The authority of the certificate that it began with, if an operator brought that authority. */
+  readonly caId?: string | null
   readonly ipAddress: string
   /** Ids of config types, or `all` alone. */
   readonly configTypes: readonly string[]
@@ -36,10 +38,11 @@ export interface NewApiSession {
   readonly improperClientCertChain?: boolean
 }
 
-/** Selects the sessions of an identity except one, or the sessions that began with an authenticator. */
+/** Selects the sessions of an identity except one, or those that began with an authenticator or a certificate of an authority. */
 export type ApiSessionSelection =
   | { readonly identityId: string; readonly except?: string | undefined }
   | { readonly authenticatorId: string }
+  | { readonly caId: string }
 
 /** How a new session is stored. */
 export interface ApiSessionStart {
@@ -247,7 +250,9 @@ export class ApiSessions implements Projection {
     const all = tx.db.selectFrom('api_sessions').select('id')
     const rows = await ('identityId' in of
       ? all.where('identityId', '=', of.identityId).where('id', '!=', of.except ?? '')
-      : all.where('authenticatorId', '=', of.authenticatorId)
+      : 'caId' in of
+        ? all.where('caId', '=', of.caId)
+        : all.where('authenticatorId', '=', of.authenticatorId)
     ).execute()
     return this.#entities.removeAllIn(
       tx,

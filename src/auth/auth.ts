@@ -47,8 +47,8 @@ interface Collaborators {
 }
 
 /**
- * Its projections (`sessions`, `policies`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty until the store
- * starts them. @throws ConfigError
+ * Its projections (`sessions`, `policies`, `clientTrust`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty
+ * until the store starts them. @throws ConfigError
  */
 export function createAuth({ config, clock, log, authority, tokens, entities, secretCipher }: Collaborators): Auth {
   const policies = new AuthPolicyCache()

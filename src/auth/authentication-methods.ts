@@ -3,12 +3,17 @@
 export const methods = ['password', 'cert', 'ext-jwt'] as const
 export type Method = (typeof methods)[number]
 
+/** The id that clients know for the authenticator of an identity that signs in by its external id: none is stored. */
+export const EXTERNAL_ID_AUTHENTICATOR = 'internal'
+
 /** The authenticator that matches the credentials. */
 export interface AuthenticatorMatch {
   readonly id: string
   readonly identityId: string
   readonly passwordHash: string | null
   readonly fingerprint256: string | null
+  /** The authority of a certificate, if an operator brought it. */
+  readonly caId: string | null
   readonly isIssuedByNetwork: boolean
   readonly isExtendRequested: boolean
   readonly lastAuthResolvedToRoot: boolean
@@ -18,6 +23,15 @@ export interface AuthenticatorMatch {
 export function toSignerAuthenticatorId(signerId: string): string {
   return `extJwtId:${signerId}`
 }
+
+/** The members of an authenticator that is not a stored certificate. */
+export const NO_CERTIFICATE = {
+  fingerprint256: null,
+  caId: null,
+  isIssuedByNetwork: false,
+  isExtendRequested: false,
+  lastAuthResolvedToRoot: false,
+} as const
 
 /** Why a sign-in is refused, in the audit; refusals of one source with one reason are counted together. */
 export type RefusalReason =

@@ -27,7 +27,7 @@ export type Authenticator = Entity<typeof authenticators>
 export interface PreparedAuthenticator {
   readonly isNew: boolean
   readonly passwordHash?: string
-  readonly certificate?: CertificateFields
+  readonly certificate?: CertificateFields & Pick<Authenticator, 'caId'>
   /** The stored hash that the owner has proven to know the password of. */
   readonly provenHash?: string
 }
@@ -73,7 +73,7 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
     }
     if (!previous) await assertPossible(context, next, password)
     if (next.method === 'cert' && !previous) {
-      return { isNew: true, certificate: toCertificateFields(this.#parseOwnCertificate(next.certPem ?? '')) }
+      return { isNew: true, certificate: this.#readCertificate(next.certPem ?? '') }
     }
     const common = { isNew: !previous, ...(provenHash === undefined ? {} : { provenHash }) }
     if (!password) return common
@@ -121,19 +121,20 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
     await this.#apiSessions.revokeAll(tx, { authenticatorId: id })
   }
 
-  /** A certificate of the controller's own making, in force when it was issued; its auth policy decides whether it still may be used. */
-  #parseOwnCertificate(pem: string): X509Certificate {
+  /** The certificate must have been valid when it was issued; its auth policy decides whether it still may be used. */
+  #readCertificate(pem: string): CertificateFields & Pick<Authenticator, 'caId'> {
     const certificate = parseCertificate(pem)
     if (isSessionCertificate(certificate)) {
       throw errors.CERTIFICATE_FAILED_VALIDATION({ field: 'certPem', reason: 'is valid for one API session only' })
     }
-    if (!this.#clientTrust.isOwn(certificate, readNotBefore(certificate))) {
+    const verdict = this.#clientTrust.findAuthority(certificate, readNotBefore(certificate))
+    if (!verdict) {
       throw errors.CERTIFICATE_FAILED_VALIDATION({
         field: 'certPem',
         reason: 'leads to no authority that is trusted here',
       })
     }
-    return certificate
+    return { ...toCertificateFields(certificate), caId: verdict.registered?.record.id ?? null }
   }
 }
 

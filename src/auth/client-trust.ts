@@ -1,12 +1,18 @@
-// Verifies client certificates against the authorities that they may lead to.
+// Verifies client certificates against the authorities that they may lead to: the controller's own, and those of operators.
 import type { X509Certificate } from 'node:crypto'
+import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import type { Authority } from '../pki/authority.ts'
-import { buildChain, SignatureBudget } from '../pki/chains.ts'
+import { buildChain, MAX_PRESENTED_CERTIFICATES, SignatureBudget } from '../pki/chains.ts'
+import { cas } from '../resources/cas.ts'
+import type { AnyRow } from '../resources/define.ts'
+import type { Change } from '../store/changes.ts'
+import type { Database } from '../store/database.ts'
+import type { Projection } from '../store/projection.ts'
+import { entityFromRow } from '../store/rows.ts'
 import type { AuthenticatorMatch } from './authentication-methods.ts'
-
-/** `proper`: the presented certificates lead to a root. `improper`: they lead only to an intermediate of the authority. */
-export type ChainTrust = 'proper' | 'improper'
+import { toNameKey } from './authorities/authority-certificates.ts'
+import { type CertificateAuthority, RegisteredAuthority } from './authorities/registered-authority.ts'
 
 /** An authority whose certificates are accepted as credentials. */
 export interface ClientAuthority {
@@ -14,10 +20,24 @@ export interface ClientAuthority {
   readonly anchors: readonly X509Certificate[]
   /** The anchors at which a proper chain ends. */
   readonly roots: readonly X509Certificate[]
+  /** Certificates that a chain may lead over, beside those that the client presents. */
+  readonly intermediates?: readonly X509Certificate[]
 }
 
-export class ClientTrustStore {
+/** How a certificate leads to an authority. */
+export interface ChainVerdict {
+  /** Undefined if it is the controller's own. */
+  readonly registered: RegisteredAuthority | undefined
+  /** Whether the presented certificates lead to a root; otherwise they lead only to an intermediate of the controller. */
+  readonly isProper: boolean
+}
+
+export class ClientTrustStore implements Projection {
+  readonly name = 'client trust'
   readonly #authority: Pick<Authority, 'trust'>
+  #byId = new Map<string, RegisteredAuthority>()
+  /** By the form of its subject in which issuers are looked up. */
+  #bySubject = new Map<string, Set<RegisteredAuthority>>()
 
   constructor(authority: Pick<Authority, 'trust'>) {
     this.#authority = authority
@@ -28,14 +48,81 @@ export class ClientTrustStore {
     return this.#authority.trust
   }
 
-  /**
-   * Returns the authorities to verify a certificate against: the controller's own if an authenticator holds the certificate,
-   * otherwise none. An unknown certificate could sign in only by a third-party authority with a claim, and such authorities
-   * have no records yet.
-   */
-  authoritiesFor(authenticator: AuthenticatorMatch | undefined): readonly ClientAuthority[] {
-    return authenticator ? [this.#own] : []
+  // ---- the projection -------------------------------------------------------------------------------------------------
+
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const rows = await db.selectFrom('cas').selectAll().execute()
+    this.#byId = new Map()
+    this.#bySubject = new Map()
+    for (const row of rows) this.#add(entityFromRow(cas, row as AnyRow) as CertificateAuthority)
   }
+
+  apply(changes: readonly Change[]): void {
+    for (const { resource, id, after } of changes) {
+      if (resource !== cas.plural) continue
+      this.#remove(id)
+      if (after) this.#add(after as CertificateAuthority)
+    }
+  }
+
+  #add(record: CertificateAuthority): void {
+    const authority = new RegisteredAuthority(record)
+    const namesakes = this.#bySubject.get(record.subject) ?? new Set()
+    this.#byId.set(record.id, authority)
+    this.#bySubject.set(record.subject, namesakes.add(authority))
+  }
+
+  #remove(id: string): void {
+    const authority = this.#byId.get(id)
+    if (!authority) return
+    const { subject } = authority.record
+    this.#byId.delete(id)
+    const namesakes = this.#bySubject.get(subject)
+    namesakes?.delete(authority)
+    if (namesakes?.size === 0) this.#bySubject.delete(subject)
+  }
+
+  // ---- authorities ----------------------------------------------------------------------------------------------------
+
+  /** Whether operators brought any authority. */
+  get hasRegistered(): boolean {
+    return this.#byId.size > 0
+  }
+
+  /** An authority that an operator brought; undefined if there is none of this id. */
+  getRegistered(id: string): RegisteredAuthority | undefined {
+    return this.#byId.get(id)
+  }
+
+  /**
+   * Returns the authorities that a sign-in is verified against. If an authenticator holds the certificate: the controller's
+   * own, or those of operators that may have issued it, its own authority first. Otherwise those that may have issued it and
+   * find identities by a claim; for the certificates of unknown clients there is none as a rule, and they cost no check.
+   */
+  listForSignIn(
+    authenticator: AuthenticatorMatch | undefined,
+    presented: readonly X509Certificate[],
+  ): readonly ClientAuthority[] {
+    if (authenticator && authenticator.caId === null) return [this.#own]
+    const possible = this.#listIssuers(presented, ({ isAuthEnabled, externalIdClaim }) => {
+      return isAuthEnabled && (authenticator !== undefined || externalIdClaim !== null)
+    })
+    return possible.sort(
+      (a, b) => Number(b.record.id === authenticator?.caId) - Number(a.record.id === authenticator?.caId),
+    )
+  }
+
+  /** The verified authorities of operators that may have issued one of the certificates, by their names. */
+  #listIssuers(
+    certificates: readonly X509Certificate[],
+    isAccepted: (record: CertificateAuthority) => boolean,
+  ): RegisteredAuthority[] {
+    const names = new Set(certificates.map(({ issuer }) => toNameKey(issuer ?? '')))
+    const issuers = [...names].flatMap((name) => [...(this.#bySubject.get(name) ?? [])])
+    return issuers.filter(({ record }) => record.isVerified && isAccepted(record))
+  }
+
+  // ---- judging --------------------------------------------------------------------------------------------------------
 
   /**
    * Returns how a certificate leads to one of the authorities; undefined if it leads to none. All authorities together share
@@ -47,12 +134,14 @@ export class ClientTrustStore {
     others: readonly X509Certificate[],
     now: Instant,
     purpose?: 'client',
-  ): ChainTrust | undefined {
+  ): ChainVerdict | undefined {
     const options = { now, ignoreLeafDates: true, checks: new SignatureBudget(), ...(purpose ? { purpose } : {}) }
-    for (const { anchors, roots } of authorities) {
-      const bag = others.map((certificate) => toAnchor(certificate, anchors))
-      if (buildChain(leaf, bag, roots, options)) return 'proper'
-      if (buildChain(leaf, bag, anchors, options)) return 'improper'
+    for (const authority of authorities) {
+      const { anchors, roots, intermediates = [] } = authority
+      const registered = authority instanceof RegisteredAuthority ? authority : undefined
+      const bag = [...others.map((certificate) => toAnchor(certificate, anchors)), ...intermediates]
+      if (buildChain(leaf, bag, roots, options)) return { registered, isProper: true }
+      if (roots !== anchors && buildChain(leaf, bag, anchors, options)) return { registered, isProper: false }
     }
     return undefined
   }
@@ -66,6 +155,48 @@ export class ClientTrustStore {
   isOwn(leaf: X509Certificate, now: Instant): boolean {
     return this.judge([this.#own], leaf, [], now) !== undefined
   }
+
+  /** Whether the certificate is that of an authority of the controller itself. */
+  isOwnAuthority({ raw }: X509Certificate): boolean {
+    return this.#own.anchors.some((anchor) => anchor.raw.equals(raw))
+  }
+
+  /**
+   * Returns the authority of a certificate that an administrator gives to an identity, by a chain that was valid at `now`;
+   * undefined if no authority vouches for it.
+   */
+  findAuthority(leaf: X509Certificate, now: Instant): ChainVerdict | undefined {
+    return this.judge([this.#own, ...this.#listIssuers([leaf], () => true)], leaf, [], now)
+  }
+
+  /**
+   * Returns the authority, of those that let every certificate enroll, that vouches for a client now; undefined if there is
+   * none. @param presented the certificates of the client, the proven one first
+   */
+  findEnrolling(presented: readonly X509Certificate[], now: Instant): RegisteredAuthority | undefined {
+    const possible = this.#listIssuers(presented, ({ isAutoCaEnrollmentEnabled }) => isAutoCaEnrollmentEnabled)
+    return findVouching(possible, presented, now)
+  }
+
+  /** Whether an authority vouches for a client now. @param presented the certificates of the client, the proven one first */
+  isVouchedBy(authority: RegisteredAuthority, presented: readonly X509Certificate[], now: Instant): boolean {
+    return findVouching([authority], presented, now) !== undefined
+  }
+}
+
+/** The first of the authorities that a client certificate leads to, within its dates. All share one budget. */
+function findVouching(
+  authorities: readonly RegisteredAuthority[],
+  presented: readonly X509Certificate[],
+  now: Instant,
+): RegisteredAuthority | undefined {
+  const [leaf, ...others] = presented
+  if (!leaf || presented.length > MAX_PRESENTED_CERTIFICATES) return undefined
+  const options = { now, purpose: 'client', checks: new SignatureBudget() } as const
+  return authorities.find(({ anchors, intermediates }) => {
+    const bag = [...others.map((certificate) => toAnchor(certificate, anchors)), ...intermediates]
+    return buildChain(leaf, bag, anchors, options) !== undefined
+  })
 }
 
 /** Returns the anchor with the same bytes, if there is one, because checks are cached by object. */

@@ -9,8 +9,9 @@ import { isStillValid, namesIdentity, type TokenSubject, type VerifiedToken } fr
 import { find } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { AuthenticationError, type AuthenticatorMatch } from './authentication-methods.ts'
+import type { RegisteredAuthority } from './authorities/registered-authority.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
-import { findVerifiedMfa, readCredential } from './credentials.ts'
+import { findVerifiedMfa, readCredential, readIsAuthEnabled } from './credentials.ts'
 import { isDisabled } from './disabling.ts'
 import { findProvenSigners, isPartial } from './second-factors.ts'
 import type { SignInAttempt } from './sign-in-attempt.ts'
@@ -42,6 +43,7 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
     const newSession = {
       identity: now,
       authenticatorId: authenticator.id,
+      caId: attempt.authority?.record.id ?? null,
       ipAddress: context.origin.address ?? '',
       configTypes,
       owesTotp: (await findVerifiedMfa(tx.db, now.id)).length > 0,
@@ -89,7 +91,9 @@ async function recheckAdmission(
   if (!now || isDisabled(now, tx.clock.now()))
     throw new AuthenticationError('IDENTITY_DISABLED', `identity ${identityId} was disabled meanwhile`)
   if (attempt.primaryToken) await recheckToken(tx, attempt.primaryToken, now)
-  else await recheckAuthenticator(tx, match)
+  else if (attempt.externalId === undefined) await recheckAuthenticator(tx, match)
+  else recheckExternalId(attempt.externalId, now)
+  if (attempt.authority) await recheckAuthority(tx, attempt.authority)
   attempt.identity = now
   requireAllowedMethod(attempt)
   return now
@@ -111,6 +115,17 @@ async function recheckToken(tx: WriteContext, token: VerifiedToken, identity: To
   if (!isStillValid(token, signer, tx.clock.now()) || !namesIdentity(token, identity)) {
     throw new AuthenticationError('CREDENTIAL_CHANGED', 'the signer or the external id has changed meanwhile')
   }
+}
+
+function recheckExternalId(externalId: string, identity: Pick<Entity<typeof identities>, 'externalId'>): void {
+  if (identity.externalId !== externalId)
+    throw new AuthenticationError('CREDENTIAL_CHANGED', 'the external id has changed meanwhile')
+}
+
+async function recheckAuthority(tx: WriteContext, { record }: RegisteredAuthority): Promise<void> {
+  const [current] = await readIsAuthEnabled(tx.db, record.id)
+  if (current?.isAuthEnabled !== 1)
+    throw new AuthenticationError('UNTRUSTED_CERTIFICATE', 'the authority was closed meanwhile')
 }
 
 /** Updates the authenticator after a sign-in: resets failures, stores a stronger hash, records how its chain resolved. */

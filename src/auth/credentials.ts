@@ -14,7 +14,7 @@ export const findByUsername = prepareTypedQuery((db, foldedUsername: string) =>
 export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) =>
   db
     .selectFrom('authenticators')
-    .select(['id', 'identityId', 'isIssuedByNetwork', 'isExtendRequested', 'lastAuthResolvedToRoot'])
+    .select(['id', 'identityId', 'caId', 'isIssuedByNetwork', 'isExtendRequested', 'lastAuthResolvedToRoot'])
     .where('fingerprint256', '=', fingerprint256),
 )
 
@@ -45,4 +45,9 @@ export const findByExternalId = prepareTypedQuery((db, externalId: string) =>
 /** Reads the auth policy of an identity. */
 export const readAuthPolicyId = prepareTypedQuery((db, id: string) =>
   db.selectFrom('identities').select(['id', 'authPolicyId']).where('id', '=', id),
+)
+
+/** Reads whether identities may sign in by certificates of an authority that an operator brought. */
+export const readIsAuthEnabled = prepareTypedQuery((db, caId: string) =>
+  db.selectFrom('cas').select('isAuthEnabled').where('id', '=', caId),
 )

@@ -16,6 +16,7 @@ import { requireCertificate } from './steps/require-certificate.ts'
 import { requireCredentials } from './steps/require-credentials.ts'
 import { requireEnabledIdentity } from './steps/require-enabled-identity.ts'
 import { requireUnexpiredCertificate } from './steps/require-unexpired-certificate.ts'
+import { resolveExternalId } from './steps/resolve-external-id.ts'
 import { verifyChain } from './steps/verify-chain.ts'
 import { verifyExternalToken } from './steps/verify-external-token.ts'
 import { verifyPassword } from './steps/verify-password.ts'
@@ -30,6 +31,7 @@ const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] =
   // Before the chain is built: the fingerprint selects the authority, and chains of unknown clients are costly to check.
   [findCertificate,                  'cert'],
   [verifyChain,                      'cert'],
+  [resolveExternalId,                'cert'],
   [verifyExternalToken,                             'ext-jwt'],
   // For every username, existing or not, before any other check, so that all refusals take the same time.
   [comparePassword,      'password'],

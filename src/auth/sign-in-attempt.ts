@@ -8,6 +8,7 @@ import type { VerifiedToken } from '../signers/external-tokens.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { AuthPolicy } from './auth-policies.ts'
 import type { AuthenticatorMatch, Method } from './authentication-methods.ts'
+import type { RegisteredAuthority } from './authorities/registered-authority.ts'
 import type { ClientTrustStore } from './client-trust.ts'
 import type { FailedSignInParts } from './failed-sign-ins.ts'
 import type { PasswordHasher } from './password-hasher.ts'
@@ -53,6 +54,10 @@ export class SignInAttempt {
   primaryToken: VerifiedToken | undefined
   /** The presented certificates alone lead to a root. */
   isChainProper = true
+  /** The authority of the certificate, if an operator brought it. */
+  authority: RegisteredAuthority | undefined
+  /** What the certificate names the identity by, if that identified it instead of an authenticator. */
+  externalId: string | undefined
   #identity: Entity<typeof identities> | undefined
 
   constructor(parts: SignInParts, context: Context, method: Method, credentials: Credentials) {

@@ -1,16 +1,24 @@
 // Completing an enrollment: the token is consumed, and what the client brought becomes its credential.
+import type { X509Certificate } from 'node:crypto'
 import { hasUsableAdministrator } from '../auth/administrators.ts'
 import { toCertificateFields } from '../auth/authenticator-behavior.ts'
+import type { ClientTrustStore } from '../auth/client-trust.ts'
 import { type RecoveryParts, restoreAdminAccess } from '../auth/recovery.ts'
-import type { Context, WriteContext } from '../context.ts'
+import type { Context } from '../context.ts'
 import { errors, invalidError } from '../errors.ts'
 import type { Authority } from '../pki/authority.ts'
 import { readSigningRequest } from '../pki/requests.ts'
 import { authenticators } from '../resources/authenticators.ts'
-import { type EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
-import { type EntityStore, newEntity } from '../store/entities.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import type { EnrollmentMethod } from '../resources/enrollments.ts'
+import { newEntity } from '../store/entities.ts'
+import { enrollByAuthority, storeCertificateCredential } from './enroll-by-authority.ts'
 import { issueRouterCertificates, type RouterRequests, storeRouterCertificate } from './enroll-router.ts'
+import {
+  consumeEnrollment,
+  findOutstanding,
+  type OutstandingEnrollment,
+  requireIdentity,
+} from './outstanding-enrollments.ts'
 
 /** What a client brings: which of it counts depends on the method. */
 export interface EnrollmentRequest {
@@ -22,27 +30,19 @@ export interface EnrollmentRequest {
   readonly password?: string
   /** What a router brings. */
   readonly routerRequests?: RouterRequests
+  /** The name that the client asks for. */
+  readonly name?: string
+  /** The certificates of the TLS connection in the order sent; the handshake has proven the first. */
+  readonly certificates: readonly X509Certificate[]
 }
 
 /** The members of `data` in the response. */
 export type EnrollmentResult = Readonly<Record<string, string>>
 
-/** Of whom an enrollment is: an identity or a router. */
-interface OutstandingEnrollment {
-  readonly identityId: string | null
-  readonly edgeRouterId: string | null
-  readonly transitRouterId: string | null
-  readonly id: string
-  readonly token: string
-  readonly method: EnrollmentMethod
-  readonly expiresAt: number
-  readonly username: string | null
-  readonly isBootstrap: number
-}
-
 /** What enrolling works with. */
 export interface EnrollmentParts extends RecoveryParts {
   readonly authority: Authority
+  readonly auth: RecoveryParts['auth'] & { readonly clientTrust: ClientTrustStore }
 }
 
 type Completion = (
@@ -56,15 +56,13 @@ type Completion = (
 const completions: Readonly<Record<EnrollmentMethod, Completion>> = {
   ott: issueCertificateCredential,
   updb: storePasswordCredential,
-  // By a certificate of another authority. Such authorities have no records yet, and without one no such enrollment is made.
-  ottca: () => Promise.reject(errors.INVALID_ENROLLMENT_TOKEN()),
+  ottca: storeCertificateCredential,
   erott: issueRouterCredentials,
   trott: issueRouterCredentials,
 }
 
 /**
- * @throws INVALID_ENROLL_METHOD, INVALID_ENROLLMENT_TOKEN, ENROLLMENT_EXPIRED, ENROLLMENT_NO_VALID_CAS, and what the
- * method refuses
+ * @throws INVALID_ENROLL_METHOD, INVALID_ENROLLMENT_TOKEN, ENROLLMENT_EXPIRED, and the errors of the method
  */
 export async function enroll(
   parts: EnrollmentParts,
@@ -72,8 +70,8 @@ export async function enroll(
   request: EnrollmentRequest,
 ): Promise<EnrollmentResult> {
   const { method, token } = request
-  // The one method without a token: there the certificate's own authority says who enrolls. None is registered yet.
-  if (method === 'ca') throw errors.ENROLLMENT_NO_VALID_CAS()
+  // The one method without a token: the authority of the certificate vouches for the client.
+  if (method === 'ca') return enrollByAuthority(parts, context, request)
   if (method !== undefined && !Object.hasOwn(completions, method)) throw errors.INVALID_ENROLL_METHOD()
   const enrollment = token === undefined ? undefined : (await findOutstanding(context.db, token))[0]
   if (!enrollment) throw errors.INVALID_ENROLLMENT_TOKEN()
@@ -81,18 +79,6 @@ export async function enroll(
   if (enrollment.expiresAt <= context.clock.now()) throw errors.ENROLLMENT_EXPIRED()
   return completions[enrollment.method](parts, context, enrollment, request)
 }
-
-const findOutstanding = prepareTypedQuery((db, token: string) =>
-  db
-    .selectFrom('enrollments')
-    .select(['id', 'token', 'identityId', 'edgeRouterId', 'transitRouterId'])
-    .select(['method', 'expiresAt', 'username', 'isBootstrap'])
-    .where('token', '=', token),
-)
-
-const readToken = prepareTypedQuery((db, id: string) =>
-  db.selectFrom('enrollments').select('token').where('id', '=', id),
-)
 
 /** `ott`: a signing request becomes a client certificate, beside those that the identity may have already. */
 async function issueCertificateCredential(
@@ -150,23 +136,4 @@ async function issueRouterCredentials(
     await storeRouterCertificate(entities, tx, router, client)
   })
   return { ...issued, ca: authority.bundlePem }
-}
-
-function requireIdentity({ identityId }: OutstandingEnrollment): string {
-  if (identityId === null) throw errors.INVALID_ENROLLMENT_TOKEN()
-  return identityId
-}
-
-/**
- * Takes the enrollment away. Of two clients with the same token only the first one gets here, and none whose token was
- * replaced while it was at work.
- */
-async function consumeEnrollment(
-  entities: EntityStore,
-  tx: WriteContext,
-  { id, token }: OutstandingEnrollment,
-): Promise<void> {
-  const [row] = await readToken(tx.db, id)
-  if (row?.token !== token) throw errors.INVALID_ENROLLMENT_TOKEN()
-  await entities.removeInTransaction(tx, enrollments, id)
 }

@@ -7,6 +7,7 @@ import { errors } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import type { AnyRow } from '../resources/define.ts'
 import type { enrollments } from '../resources/enrollments.ts'
+import { prepareTypedQuery } from '../store/prepared-queries.ts'
 import type { Enrollment, EnrollmentIssuer } from './enrollments.ts'
 
 export class EnrollmentBehavior implements Behavior<typeof enrollments> {
@@ -23,13 +24,13 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
     if (!identity) throw unsuitableFieldError('identityId', 'does not exist', next.identityId)
     if (next.method === 'updb' && next.username === null)
       throw unsuitableFieldError('username', 'is required for the method updb')
-    // Certificate authorities of others have no records yet, so no id names one.
-    if (next.method === 'ottca' && next.caId === null)
-      throw unsuitableFieldError('caId', 'is required for the method ottca')
-    if (next.method === 'ottca') throw unsuitableFieldError('caId', 'does not exist', next.caId)
+    if (next.method !== 'ottca') return
+    if (next.caId === null) throw unsuitableFieldError('caId', 'is required for the method ottca')
+    const [authority] = await findAuthority(db, next.caId)
+    if (!authority) throw unsuitableFieldError('caId', 'does not exist', next.caId)
   }
 
-  /** @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */
+  /** @throws ENROLLMENT_EXISTS, USERNAME_TAKEN, REFERENCED_ENTITY_NOT_FOUND if the authority is not verified */
   async check(tx: WriteContext, next: Enrollment, previous: Enrollment | undefined): Promise<void> {
     if (previous) return
     if (next.method !== 'updb') next.username = null
@@ -46,6 +47,7 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
       const reason = `is outstanding already: refresh or delete the enrollment ${outstanding.id}`
       throw errors.ENROLLMENT_EXISTS({ field: 'method', reason, value: next.method })
     }
+    if (next.caId !== null) await requireVerifiedAuthority(tx, next.caId)
     if (next.username !== null) await assertUsernameFree(tx, next.username, next.identityId)
   }
 
@@ -53,11 +55,19 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
     return Promise.all(
       rows.map(async (row) => ({
         jwt: await this.#issuer.signJwt(row as unknown as Enrollment),
-        // The other authority of an `ottca` enrollment; none has a record yet.
-        ca: null,
       })),
     )
   }
+}
+
+const findAuthority = prepareTypedQuery((db, id: string) =>
+  db.selectFrom('cas').select(['name', 'isVerified']).where('id', '=', id),
+)
+
+async function requireVerifiedAuthority({ db }: WriteContext, id: string): Promise<void> {
+  const [authority] = await findAuthority(db, id)
+  if (authority?.isVerified !== 1)
+    throw unsuitableFieldError('caId', `is the authority ${authority?.name}, which is not verified yet`, id)
 }
 
 /** @throws REFERENCED_ENTITY_NOT_FOUND: clients know this code for a time that has passed */

@@ -2,14 +2,15 @@
 import { LRUCache } from 'lru-cache'
 import type { Instant } from '../clock.ts'
 import type { Config } from '../config.ts'
-import type { Context, WriteContext } from '../context.ts'
+import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { errors, invalidError } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import type { Authority } from '../pki/authority.ts'
+import { cas } from '../resources/cas.ts'
 import type { Entity } from '../resources/define.ts'
 import { enrollments } from '../resources/enrollments.ts'
-import { type EntityStore, get, newEntity } from '../store/entities.ts'
-import { signEnrollmentJwt, signNetworkJwt } from './jwts.ts'
+import { type EntityStore, find, get, newEntity } from '../store/entities.ts'
+import { signAuthorityJwt, signEnrollmentJwt, signNetworkJwt } from './jwts.ts'
 
 export type Enrollment = Entity<typeof enrollments>
 /** What goes into an enrollment's JWT; the identity or router whose it is becomes its subject. */
@@ -35,7 +36,7 @@ export class EnrollmentIssuer {
   readonly #entities: EntityStore
   readonly #config: Config
   readonly #authority: Authority
-  /** By token. */
+  /** By token, or by the id of a certificate authority. */
   readonly #jwts = new LRUCache<string, Promise<string>>({
     maxSize: MAX_CACHE_BYTES,
     sizeCalculation: () => JWT_BYTES,
@@ -57,12 +58,17 @@ export class EnrollmentIssuer {
 
   /**
    * Stores the enrollments that a new identity asks for, all or none.
-   * @throws NOT_FOUND if the certificate authority does not exist, ENROLLMENT_EXISTS, USERNAME_TAKEN
+   * @throws NOT_FOUND if the certificate authority does not exist, REFERENCED_ENTITY_NOT_FOUND if it is not verified,
+   * ENROLLMENT_EXISTS, USERNAME_TAKEN
    */
   async storeRequested(tx: WriteContext, identityId: string, wanted: RequestedEnrollment): Promise<void> {
     const expiresAt = tx.clock.now() + this.#config['enrollment.identity']
     if (wanted.ott) await this.store(tx, { identityId, method: 'ott', expiresAt })
-    if (wanted.ottca) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
+    if (wanted.ottca) {
+      const authority = await find(tx, cas, wanted.ottca)
+      if (!authority) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
+      await this.store(tx, { identityId, method: 'ottca', expiresAt, caId: wanted.ottca })
+    }
     if (wanted.updb) await this.store(tx, { identityId, method: 'updb', expiresAt, username: wanted.updb })
   }
 
@@ -93,6 +99,19 @@ export class EnrollmentIssuer {
     const subject = whose.identityId ?? whose.edgeRouterId ?? whose.transitRouterId ?? ''
     const jwt = signEnrollmentJwt(parts, { method, subject, token, expiresAt })
     this.#jwts.set(token, jwt)
+    return jwt
+  }
+
+  /**
+   * The JWT by which devices with a certificate of an authority come to trust this network, and enroll by themselves. It does
+   * not depend on the record beyond its id, and is cached like that of an enrollment. @throws NOT_FOUND
+   */
+  async signAuthorityJwt(context: ReadContext, id: string, audience: string): Promise<string> {
+    await get(context, cas, id)
+    const cachedJwt = this.#jwts.get(id)
+    if (cachedJwt) return cachedJwt
+    const jwt = signAuthorityJwt({ config: this.#config, authority: this.#authority }, id, audience)
+    this.#jwts.set(id, jwt)
     return jwt
   }
 

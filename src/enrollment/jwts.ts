@@ -44,6 +44,12 @@ export function signNetworkJwt(signer: Signer, audience: string): Promise<string
   return signClaims(signer, { em: 'network', ctrls: null, iss, sub: iss, aud: [audience], jti: newToken() })
 }
 
+/** The JWT of a certificate authority, whose id is its subject: it does not expire. Its `iss` ends with a slash. */
+export function signAuthorityJwt(signer: Signer, caId: string, audience: string): Promise<string> {
+  const iss = `https://${getAdvertisedAddress(signer.config)}/`
+  return signClaims(signer, { em: 'ca', ctrls: null, iss, sub: caId, aud: [audience], jti: caId })
+}
+
 /** With the key of the server certificate, because clients check it against the certificate that `iss` serves. */
 async function signClaims({ authority }: Signer, claims: JWTPayload): Promise<string> {
   const { SignJWT } = await import('jose')

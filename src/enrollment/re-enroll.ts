@@ -1,10 +1,11 @@
 // Reverting an authenticator to an enrollment: the identity keeps everything else, and enrolls anew.
+import type { Authenticator } from '../auth/authenticator-behavior.ts'
 import type { Instant } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { type EntityStore, get } from '../store/entities.ts'
 import { assertInFuture } from './enrollment-behavior.ts'
-import type { EnrollmentIssuer } from './enrollments.ts'
+import type { EnrollmentIssuer, NewEnrollment } from './enrollments.ts'
 
 /**
  * Returns the id of the new enrollment; the authenticator and its sessions are gone.
@@ -17,12 +18,21 @@ export async function reEnroll(
   expiresAt: Instant,
 ): Promise<string> {
   return context.write(async (tx) => {
-    const { identityId, method, username } = await get(tx, authenticators, id)
+    const authenticator = await get(tx, authenticators, id)
     assertInFuture(tx, expiresAt)
-    // Certificates of other authorities revert to `ottca`, once there are such authorities.
-    const values = method === 'updb' ? ({ method: 'updb', username } as const) : ({ method: 'ott' } as const)
-    const enrollment = await enrollments.store(tx, { identityId, expiresAt, ...values })
+    const { identityId } = authenticator
+    const enrollment = await enrollments.store(tx, { identityId, expiresAt, ...toEnrollmentValues(authenticator) })
     await entities.removeInTransaction(tx, authenticators, id)
     return enrollment.id
   })
+}
+
+/** The enrollment that leads to the same kind of credential. */
+function toEnrollmentValues({
+  method,
+  username,
+  caId,
+}: Authenticator): Pick<NewEnrollment, 'method' | 'username' | 'caId'> {
+  if (method === 'updb') return { method: 'updb', username }
+  return caId === null ? { method: 'ott' } : { method: 'ottca', caId }
 }

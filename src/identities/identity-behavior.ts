@@ -8,6 +8,8 @@ import { toIsoTime } from '../clock.ts'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
 import type { EnrollmentIssuer, RequestedEnrollment } from '../enrollment/enrollments.ts'
 import { errors, invalidError } from '../errors.ts'
+import { RawJson } from '../records/raw-json.ts'
+import type { ReferenceCache } from '../records/reference-cache.ts'
 import type { AnyRow, ComputedInput, Entity, Inputs } from '../resources/define.ts'
 import type { identities } from '../resources/identities.ts'
 import type { LiveNetwork } from '../routers/live-network.ts'
@@ -30,7 +32,7 @@ const authenticatorRows = prepareTypedQuery((db, ids: string) =>
 const enrollmentRows = prepareTypedQuery((db, ids: string) =>
   db
     .selectFrom('enrollments')
-    .select(['id', 'identityId', 'method', 'token', 'expiresAt'])
+    .select(['id', 'identityId', 'method', 'token', 'expiresAt', 'caId'])
     .where(isElementOf(db, 'identityId', ids)),
 )
 const signedInRows = prepareTypedQuery((db, ids: string) =>
@@ -55,6 +57,7 @@ interface Collaborators {
   readonly enrollments: EnrollmentIssuer
   readonly provisioner: RouterProvisioner
   readonly network: LiveNetwork
+  readonly references: ReferenceCache
   readonly scopes: PolicyScopes
 }
 
@@ -63,13 +66,15 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   readonly #enrollments: EnrollmentIssuer
   readonly #provisioner: RouterProvisioner
   readonly #network: LiveNetwork
+  readonly #references: ReferenceCache
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ apiSessions, enrollments, provisioner, network, scopes }: Collaborators) {
+  constructor({ apiSessions, enrollments, provisioner, network, references, scopes }: Collaborators) {
     this.#apiSessions = apiSessions
     this.#enrollments = enrollments
     this.#provisioner = provisioner
     this.#network = network
+    this.#references = references
     this.relations = {
       'service-policies': (context, id) => scopes.findServicePoliciesOfIdentity(context, id),
       services: (context, id, { policyType }) => scopes.findServicesOfIdentity(context, id, policyType),
@@ -160,9 +165,12 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   async #loadEnrollments(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
     const rows = await enrollmentRows(db, ids)
     const jwts = await Promise.all(rows.map((row) => this.#enrollments.signJwt(row)))
+    const caIds = rows.flatMap(({ caId }) => caId ?? [])
+    const authorities = caIds.length === 0 ? undefined : await this.#references.find(db, 'cas', caIds)
     const enrollments = new Map<string, Record<string, unknown>>()
-    for (const [at, { id, identityId, method, token, expiresAt }] of rows.entries()) {
-      const enrollment = { expiresAt: toIsoTime(expiresAt), id, jwt: jwts[at], token }
+    for (const [at, { id, identityId, method, token, expiresAt, caId }] of rows.entries()) {
+      const authority = caId === null ? {} : { caId, ca: new RawJson(authorities?.get(caId)?.text ?? 'null') }
+      const enrollment = { expiresAt: toIsoTime(expiresAt), id, jwt: jwts[at], token, ...authority }
       if (identityId) enrollments.set(identityId, { ...enrollments.get(identityId), [method]: enrollment })
     }
     return enrollments

@@ -1,5 +1,5 @@
 // The `_links` of records: where a record and what belongs to it is found, relative to the API's base path.
-import type { AnyResource } from '../resources/define.ts'
+import type { AnyResource, Link } from '../resources/define.ts'
 
 /** What the links of a record depend on: its id, and the fields that name other records. */
 type LinkedRow = { readonly id: string } & Readonly<Record<string, unknown>>
@@ -14,12 +14,7 @@ export function toLinkedPlural({ plural, alternateName }: AnyResource): string {
 /** JSON text of `_links` for records of a resource. */
 export function buildLinkWriter(resource: AnyResource): LinkWriter {
   const base = `./${toLinkedPlural(resource)}/`
-  const parts = resource.links.map((link) => {
-    if (typeof link === 'string') {
-      return (row: LinkedRow) => `,"${link}":{"href":"${base}${row.id}/${link}"}`
-    }
-    return (row: LinkedRow) => `,"${link.key}":{"href":"./${link.to.resource}/${row[link.to.field]}"}`
-  })
+  const parts = resource.links.map((link) => buildPart(base, link))
   return (row) => {
     let text = `{"self":{"href":"${base}${row.id}"}`
     for (const part of parts) text += part(row)
@@ -27,8 +22,19 @@ export function buildLinkWriter(resource: AnyResource): LinkWriter {
   }
 }
 
+function buildPart(base: string, link: Link): LinkWriter {
+  if (typeof link === 'string') return (row) => `,"${link}":{"href":"${base}${row.id}/${link}"}`
+  const { key } = link
+  if ('to' in link) return (row) => `,"${key}":{"href":"./${link.to.resource}/${row[link.to.field]}"}`
+  const { field, is } = link.onlyIf
+  return (row) => (row[field] === Number(is) ? `,"${key}":{"href":"${base}${row.id}/${key}"}` : '')
+}
+
 /** The columns that the links of a resource are made from. */
 export function listLinkColumns(resource: AnyResource): string[] {
-  const named = resource.links.flatMap((link) => (typeof link === 'string' ? [] : [link.to.field]))
+  const named = resource.links.flatMap((link) => {
+    if (typeof link === 'string') return []
+    return 'to' in link ? [link.to.field] : [link.onlyIf.field]
+  })
   return ['id', ...named]
 }

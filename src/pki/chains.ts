@@ -29,7 +29,7 @@ export const MAX_PRESENTED_CERTIFICATES = 10
 const MAX_CHAIN_LENGTH = 10
 const MAX_SIGNATURE_CHECKS = 20
 // An operator chose the trust anchor; every certificate below it comes from the client.
-const MAX_ANCHOR_RSA_BITS = 8192
+export const MAX_ANCHOR_RSA_BITS = 8192
 
 /** Limits signature checks. One sign-in attempt has one budget for all authorities together. */
 export class SignatureBudget {

@@ -171,11 +171,13 @@ function mapDependants(): Map<string, { owner: string; field: string }[]> {
 /** By resource: the resources whose records show its records by name. */
 function mapReferrers(): Map<string, string[]> {
   const referrers = new Map<string, string[]>()
-  for (const { plural, fields } of resources as readonly AnyResource[]) {
-    for (const { kind } of Object.values(fields)) {
+  for (const { plural, fields, derivedReferences } of resources as readonly AnyResource[]) {
+    const targets = Object.values(fields).flatMap(({ kind }) => {
       const isShown = kind.roles || (kind.name === 'reference' && kind.reference?.as)
-      if (kind.target && isShown) referrers.set(kind.target, [...(referrers.get(kind.target) ?? []), plural])
-    }
+      return isShown ? (kind.target ?? []) : []
+    })
+    for (const target of [...targets, ...derivedReferences])
+      referrers.set(target, [...(referrers.get(target) ?? []), plural])
   }
   return referrers
 }

@@ -57,6 +57,8 @@ export const authenticators = defineResource({
     fingerprint256: f.text({ access: 'internal', nullable: true, unique: true }),
     // The certificate that an extension issued, until its holder verifies that it has received it.
     unverifiedCertPem: f.text({ access: 'internal', nullable: true }),
+    // The authority of the certificate, if an operator brought it.
+    caId: f.reference('cas', { access: 'internal', nullable: true, onDelete: 'cascade' }),
     publicKeyPrint: f.text({ access: 'internal', nullable: true, filter: true }),
     isIssuedByNetwork: f.bool({ access: 'read', filter: true }),
     isExtendRequested: f.bool({ access: 'read', filter: true }),

@@ -35,8 +35,14 @@ export type ComputedInput = { readonly id: string } & Readonly<Record<string, st
 export type ResourceOperation = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
 const allVerbs: readonly ResourceOperation[] = ['list', 'create', 'detail', 'replace', 'patch', 'delete']
 
-/** A key of `_links` beside `self`: a sub-path of the record, or another record that a field names. */
-type Link = string | { readonly key: string; readonly to: { readonly resource: string; readonly field: string } }
+/**
+ * A key of `_links` beside `self`: a sub-path of the record, which a record may have only while a boolean field has this
+ * value, or another record that a field names.
+ */
+export type Link =
+  | string
+  | { readonly key: string; readonly to: { readonly resource: string; readonly field: string } }
+  | { readonly key: string; readonly onlyIf: { readonly field: string; readonly is: boolean } }
 
 /** A sub-list of a record: `GET /{plural}/{id}/{name}`. */
 export type Relation = {
@@ -111,6 +117,8 @@ export interface Definition<
   readonly derived?: D
   /** Resources whose records belong to one of these, by the fields that say to which; derived members come from them. */
   readonly dependsOn?: Readonly<Record<string, readonly string[]>>
+  /** Resources whose records derived members show by name. */
+  readonly derivedReferences?: readonly string[]
   /**
    * Members that depend on who asks, or on the moment. `x-offline` in a schema is what is shown where only a running controller
    * would know.
@@ -160,6 +168,7 @@ export interface Resource<
   readonly inputs: I
   readonly derived: Readonly<Record<string, JsonSchema>>
   readonly dependsOn: Readonly<Record<string, readonly string[]>>
+  readonly derivedReferences: readonly string[]
   readonly computed: Readonly<Record<string, JsonSchema>>
   readonly computedFrom: readonly string[]
   readonly links: readonly Link[]
@@ -207,6 +216,7 @@ export function defineResource<
     inputs: definition.inputs ?? ({} as I),
     derived: definition.derived ?? {},
     dependsOn: definition.dependsOn ?? {},
+    derivedReferences: definition.derivedReferences ?? [],
     computed: definition.computed ?? {},
     computedFrom: definition.computedFrom ?? [],
     links: definition.links ?? [],

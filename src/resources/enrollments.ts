@@ -42,19 +42,20 @@ export const enrollments = defineResource({
       ...newUsername,
       summary: 'Of the method updb: the username that gets a password.',
     }),
-    caId: f.text({
+    caId: f.reference('cas', {
+      as: 'ca',
       access: 'create',
       nullable: true,
       acceptsNull: true,
-      omitNull: true,
       filter: true,
-      summary: 'Of the method ottca: the other authority.',
+      onDelete: 'cascade',
+      summary: 'Of the method ottca: the authority of the certificate.',
     }),
     // Set for the bootstrap token, whose bearer also chooses the username.
     isBootstrap: f.bool({ access: 'internal' }),
     token: f.text({ access: 'read', unique: true, masked: true, format: 'uuid' }),
   },
-  derived: { jwt: { type: 'string' }, ca: { type: ['object', 'null'] } },
+  derived: { jwt: { type: 'string' } },
   verbs: ['list', 'create', 'detail', 'delete'],
   columns: ['id', 'method', 'identityId', 'expiresAt'],
   example: {

@@ -121,6 +121,7 @@ export const identities = defineResource({
     'api-sessions': ['identityId'],
     'mfa-enrollments': ['identityId'],
   },
+  derivedReferences: ['cas'],
   computed: {
     disabled: flag,
     hasEdgeRouterConnection: { ...flag, 'x-offline': null },

@@ -2,6 +2,7 @@
 import { apiSessions } from './api-sessions.ts'
 import { authPolicies } from './auth-policies.ts'
 import { authenticators } from './authenticators.ts'
+import { cas } from './cas.ts'
 import { certificates } from './certificates.ts'
 import { configTypes } from './config-types.ts'
 import { configs } from './configs.ts'
@@ -36,6 +37,7 @@ export const resources = [
   externalJwtSigners,
   authPolicies,
   identityTypes,
+  cas,
   identities,
   serviceConfigs,
   authenticators,

@@ -266,8 +266,8 @@ function toFieldValue(field: AnyField, purpose: Purpose, value: unknown, path: s
 function getFallback(field: AnyField): unknown {
   const { kind, options } = field
   if (options.default !== undefined) return options.default
-  if (kind.members) return applyFallbacks(kind.members, {})
-  return options.nullable ? null : kind.empty
+  if (options.nullable) return null
+  return kind.members ? applyFallbacks(kind.members, {}) : kind.empty
 }
 
 /** Returns `values` with the fallback of each absent field: the meaning of an absent member in a create or replace. */
@@ -291,11 +291,16 @@ export function applyPatch(
   const next: Record<string, unknown> = { ...previous }
   for (const [name, value] of Object.entries(values)) {
     const members = fields[name]?.kind.members
-    next[name] = members
-      ? applyPatch(members, previous[name] as Record<string, unknown>, value as Record<string, unknown>)
-      : value
+    next[name] = members && value !== null ? patchMembers(members, previous[name], value as ObjectValue) : value
   }
   return next
+}
+
+type ObjectValue = Readonly<Record<string, unknown>>
+
+/** Merges members into a structured value; one that is null until then gets the defaults of the others. */
+function patchMembers(members: Fields, previous: unknown, value: ObjectValue): Record<string, unknown> {
+  return previous === null ? applyFallbacks(members, value) : applyPatch(members, previous as ObjectValue, value)
 }
 
 /** The error for a missing body. */

@@ -79,8 +79,13 @@ export interface ReferenceFieldOptions extends FieldOptions<string>, ReferenceOp
 
 const VISIBLE = /[^\p{White_Space}\p{Control}\p{Format}\p{Default_Ignorable_Code_Point}]/u
 
+/** Whether a person can see some of the text. */
+export function hasVisibleCharacter(text: string): boolean {
+  return VISIBLE.test(text)
+}
+
 function checkVisible(value: unknown): Objection | undefined {
-  return VISIBLE.test(value as string) ? undefined : { reason: 'must have a visible character', value }
+  return hasVisibleCharacter(value as string) ? undefined : { reason: 'must have a visible character', value }
 }
 
 function withoutNullTags(tags: Tags): Tags {

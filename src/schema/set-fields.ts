@@ -6,6 +6,7 @@ import {
   fromText,
   type Kind,
   type Nullable,
+  type Objection,
   type ReferenceOptions,
   rawJson,
   toText,
@@ -39,17 +40,12 @@ export const setFields = {
   roleAttributes<const O extends FieldOptions<string[]>>(
     options = {} as O,
   ): Field<string[], string, O & { filter: true }> {
-    const kind = makeSetKind({
-      objection(value) {
-        const invalidEntry = (value as string[]).find(
-          (attribute) => attribute.startsWith('#') || attribute.startsWith('@'),
-        )
-        return invalidEntry === undefined
-          ? undefined
-          : { reason: `may not begin with "${invalidEntry[0]}"`, value: invalidEntry }
-      },
-    })
-    return field(kind, { ...options, filter: true })
+    return field(makeSetKind({ objection: checkRoleAttributes }), { ...options, filter: true })
+  },
+
+  /** Role attributes of other records that are made later; lists are not filtered by them. */
+  futureRoleAttributes<const O extends FieldOptions<string[]>>(options = {} as O): Field<string[], string, O> {
+    return field(makeSetKind({ objection: checkRoleAttributes }), options)
   },
 
   /** The roles of a selector: `#attribute`, `@id` of a record of `target`, or `#all` alone. */
@@ -92,6 +88,13 @@ export const setFields = {
     })
     return field(kind, options)
   },
+}
+
+function checkRoleAttributes(value: unknown): Objection | undefined {
+  const invalidEntry = (value as string[]).find((attribute) => attribute.startsWith('#') || attribute.startsWith('@'))
+  return invalidEntry === undefined
+    ? undefined
+    : { reason: `may not begin with "${invalidEntry[0]}"`, value: invalidEntry }
 }
 
 function makeSetKind(more: Partial<Kind> & { minItems?: number; maxItems?: number }): Kind {

@@ -54,7 +54,8 @@ function sampleOf(name: string, { kind, options }: AnyField, unlike: unknown = o
       return unlike !== true
     case 'set':
       if (kind.target) return kind.roles ? ['#b', '#a'] : undefined
-      return name.endsWith('Uris') ? ['https://b', 'https://a'] : ['b', 'a']
+      if (name.endsWith('Uris')) return ['https://b', 'https://a']
+      return Array.isArray(unlike) && unlike.includes('a') ? ['c'] : ['b', 'a']
     case 'json':
       return kind.filterType === 'tags' ? { key: 'value', other: 1 } : undefined
     default:

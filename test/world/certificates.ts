@@ -11,7 +11,7 @@ export type KeyKind = 'P-256' | 'P-384' | 'P-521' | 'RSA-2048' | 'RSA-4096' | 'R
 
 type Algorithm = Parameters<typeof webcrypto.subtle.generateKey>[0]
 
-const algorithms: Readonly<Record<KeyKind, { algorithm: Algorithm; hash?: string }>> = {
+export const keyAlgorithms: Readonly<Record<KeyKind, { algorithm: Algorithm; hash?: string }>> = {
   'P-256': { algorithm: { name: 'ECDSA', namedCurve: 'P-256' } as Algorithm, hash: 'SHA-256' },
   'P-384': { algorithm: { name: 'ECDSA', namedCurve: 'P-384' } as Algorithm, hash: 'SHA-384' },
   'P-521': { algorithm: { name: 'ECDSA', namedCurve: 'P-521' } as Algorithm, hash: 'SHA-512' },
@@ -45,7 +45,7 @@ export async function clientKey(
   kind: KeyKind = 'P-256',
   names: RequestedNames = [{ type: 'dns', value: 'smuggled.example' }],
 ): Promise<ClientKey> {
-  const { algorithm, hash } = algorithms[kind]
+  const { algorithm, hash } = keyAlgorithms[kind]
   const keys = (await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
     name: `O=test, CN=${commonName}`,

@@ -1,9 +1,11 @@
 // Bodies that make a valid record of each resource, from the examples of the definitions.
 import type { AnyResource } from '../../src/resources/define.ts'
 import { getResource } from '../../src/resources/index.ts'
+import { applyFallbacks } from '../../src/schema/bodies.ts'
 import { toMemberName } from '../../src/schema/fields.ts'
 import { newEntity } from '../../src/store/entities.ts'
 import { isOneOf, untyped } from '../../src/store/untyped.ts'
+import { makeAuthority } from './authorities.ts'
 import { MANAGEMENT, type TestController } from './controller.ts'
 
 /**
@@ -17,8 +19,11 @@ export async function exampleBody(
 ): Promise<Record<string, unknown>> {
   const body: Record<string, unknown> = { ...resource.example.create }
   if ('name' in resource.fields) body.name = name
+  if (body.certPem === 'ca.pem') body.certPem = (await makeAuthority(`CN=${name}`)).pem
   for (const [field, { kind, options }] of Object.entries(resource.fields)) {
     const member = toMemberName(field, resource.fields[field] as never)
+    // A structured value that a record may lack.
+    if (kind.members && options.nullable) body[member] ??= applyFallbacks(kind.members, {})
     if (options.unique && kind.name === 'text' && field !== 'name' && body[member] !== undefined)
       body[member] = `${body[member]} of ${name}`
     if (kind.name !== 'reference' || !kind.target || options.access === 'read' || body[member] === undefined) continue

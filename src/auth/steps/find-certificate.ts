@@ -14,6 +14,7 @@ export const findCertificate: Step = async (attempt) => {
     identityId: row.identityId,
     passwordHash: null,
     fingerprint256,
+    caId: row.caId,
     isIssuedByNetwork: row.isIssuedByNetwork === 1,
     isExtendRequested: row.isExtendRequested === 1,
     lastAuthResolvedToRoot: row.lastAuthResolvedToRoot === 1,

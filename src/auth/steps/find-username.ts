@@ -1,11 +1,10 @@
 // Password: finds the authenticator of the username. An unknown username is not refused yet, so that timing is the same.
+import { NO_CERTIFICATE } from '../authentication-methods.ts'
 import { findByUsername } from '../credentials.ts'
 import type { Step } from '../sign-in-attempt.ts'
 import { foldUsername } from '../usernames.ts'
 
-const noCertificate = { isIssuedByNetwork: false, isExtendRequested: false, lastAuthResolvedToRoot: false } as const
-
 export const findUsername: Step = async (attempt) => {
   const [row] = await findByUsername(attempt.context.db, foldUsername(attempt.credentials.username ?? ''))
-  attempt.authenticator = row && { ...row, ...noCertificate }
+  attempt.authenticator = row && { ...NO_CERTIFICATE, ...row }
 }

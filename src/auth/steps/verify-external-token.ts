@@ -3,6 +3,7 @@ import type { TokenCheck, TokenError, VerifiedToken } from '../../signers/extern
 import {
   AuthenticationError,
   type AuthenticatorMatch,
+  NO_CERTIFICATE,
   type RefusalReason,
   toSignerAuthenticatorId,
 } from '../authentication-methods.ts'
@@ -67,13 +68,5 @@ async function findIdentities({ context, externalTokens }: SignInAttempt): Promi
 
 /** No record holds such an authenticator: the signer has the credential. */
 function toAuthenticatorMatch({ token, identityId }: TokenIdentity): AuthenticatorMatch {
-  return {
-    id: toSignerAuthenticatorId(token.signerId),
-    identityId,
-    passwordHash: null,
-    fingerprint256: null,
-    isIssuedByNetwork: false,
-    isExtendRequested: false,
-    lastAuthResolvedToRoot: false,
-  }
+  return { ...NO_CERTIFICATE, id: toSignerAuthenticatorId(token.signerId), identityId, passwordHash: null }
 }

@@ -120,6 +120,25 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     { references: { serviceId: 'services', routerId: 'routers' }, indexes: ['hostId'] },
   )
   await records(
+    'cas',
+    [
+      ['name', 'text'],
+      ['certPem', 'text'],
+      ['fingerprint', 'text'],
+      ['fingerprint256', 'text'],
+      ['subject', 'text'],
+      ['isVerified', 'integer'],
+      ['verificationToken', 'text'],
+      ['isAuthEnabled', 'integer'],
+      ['isOttCaEnrollmentEnabled', 'integer'],
+      ['isAutoCaEnrollmentEnabled', 'integer'],
+      ['identityRoles', 'text'],
+      ['identityNameFormat', 'text'],
+      ['externalIdClaim', 'text', 'null'],
+    ],
+    { unique: [['name'], ['fingerprint256']] },
+  )
+  await records(
     'identities',
     [
       ['name', 'text'],
@@ -178,6 +197,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['fingerprint', 'text', 'null'],
       ['fingerprint256', 'text', 'null'],
       ['unverifiedCertPem', 'text', 'null'],
+      ['caId', 'text', 'null'],
       ['publicKeyPrint', 'text', 'null'],
       ['isIssuedByNetwork', 'integer'],
       ['isExtendRequested', 'integer'],
@@ -188,7 +208,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     ],
     {
       unique: [['foldedUsername'], ['fingerprint256']],
-      references: { identityId: 'identities' },
+      references: { identityId: 'identities', caId: 'cas' },
       indexes: ['fingerprint', 'username'],
     },
   )
@@ -218,7 +238,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     ],
     {
       unique: [['token'], ['identityId', 'method'], ['edgeRouterId'], ['transitRouterId']],
-      references: { identityId: 'identities', edgeRouterId: 'routers', transitRouterId: 'routers' },
+      references: { identityId: 'identities', edgeRouterId: 'routers', transitRouterId: 'routers', caId: 'cas' },
       marks: ['isBootstrap'],
     },
   )
@@ -227,6 +247,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     [
       ['identityId', 'text'],
       ['authenticatorId', 'text'],
+      ['caId', 'text', 'null'],
       ['tokenHash', 'text'],
       ['ipAddress', 'text'],
       ['configTypes', 'text'],
@@ -240,7 +261,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['lastActivityAt', 'integer'],
     ],
     {
-      references: { identityId: 'identities' },
+      references: { identityId: 'identities', caId: 'cas' },
       indexes: ['authenticatorId', 'lastActivityAt'],
     },
   )

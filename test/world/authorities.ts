@@ -1,0 +1,68 @@
+// Authorities of operators, and client certificates that they issue, made by another library than the one under test.
+import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto'
+import { type KeyKind, keyAlgorithms, x509 } from './certificates.ts'
+
+const DAY = 24 * 60 * 60_000
+
+/** A certificate with its private key. */
+export interface TestCertificate {
+  readonly certificate: x509.X509Certificate
+  readonly keys: webcrypto.CryptoKeyPair
+  readonly kind: KeyKind
+  readonly pem: string
+  readonly keyPem: string
+}
+
+export interface CertificateOptions {
+  readonly kind?: KeyKind
+  readonly notBefore?: Date
+  readonly notAfter?: Date
+  readonly isAuthority?: boolean
+  readonly uris?: readonly string[]
+  readonly emails?: readonly string[]
+  /** Object identifiers; without them the certificate may serve any purpose. */
+  readonly purposes?: readonly string[]
+}
+
+/** Issues a certificate: signed by `issuer`, or by itself. @param name the whole subject, as `CN=…, O=…` */
+export async function issue(
+  name: string,
+  issuer?: TestCertificate,
+  options: CertificateOptions = {},
+): Promise<TestCertificate> {
+  const { kind = 'P-256', isAuthority = false, uris = [], emails = [], purposes = [] } = options
+  const { notBefore = new Date(Date.now() - DAY), notAfter = new Date(Date.now() + 365 * DAY) } = options
+  const keys = (await webcrypto.subtle.generateKey(keyAlgorithms[kind].algorithm, true, [
+    'sign',
+    'verify',
+  ])) as webcrypto.CryptoKeyPair
+  const names = [
+    ...uris.map((value) => ({ type: 'url' as const, value })),
+    ...emails.map((value) => ({ type: 'email' as const, value })),
+  ]
+  const signer = keyAlgorithms[issuer?.kind ?? kind]
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: randomBytes(8).toString('hex'),
+    subject: name,
+    issuer: issuer?.certificate.subject ?? name,
+    notBefore,
+    notAfter,
+    publicKey: keys.publicKey,
+    signingKey: (issuer?.keys ?? keys).privateKey,
+    signingAlgorithm: { ...(signer.algorithm as object), ...(signer.hash ? { hash: signer.hash } : {}) },
+    extensions: [
+      new x509.BasicConstraintsExtension(isAuthority, undefined, true),
+      ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
+      ...(purposes.length > 0 ? [new x509.ExtendedKeyUsageExtension([...purposes])] : []),
+    ],
+  } as never)
+  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
+  const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
+  const pem = `${certificate.toString('pem')}\n`
+  return { certificate, keys, kind, pem, keyPem: key.export({ type: 'pkcs8', format: 'pem' }) as string }
+}
+
+/** A self-signed authority. */
+export function makeAuthority(name = 'CN=Factory CA, O=test', options: CertificateOptions = {}) {
+  return issue(name, undefined, { ...options, isAuthority: true })
+}
