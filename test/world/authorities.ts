@@ -1,6 +1,8 @@
 // Authorities of operators, and client certificates that they issue, made by another library than the one under test.
 import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto'
+import { expect } from 'vitest'
 import { type KeyKind, keyAlgorithms, x509 } from './certificates.ts'
+import type { People } from './people.ts'
 
 const DAY = 24 * 60 * 60_000
 
@@ -22,6 +24,8 @@ export interface CertificateOptions {
   readonly emails?: readonly string[]
   /** Object identifiers; without them the certificate may serve any purpose. */
   readonly purposes?: readonly string[]
+  /** The keys of an earlier certificate. */
+  readonly keys?: webcrypto.CryptoKeyPair
 }
 
 /** Issues a certificate: signed by `issuer`, or by itself. @param name the whole subject, as `CN=…, O=…` */
@@ -32,10 +36,7 @@ export async function issue(
 ): Promise<TestCertificate> {
   const { kind = 'P-256', isAuthority = false, uris = [], emails = [], purposes = [] } = options
   const { notBefore = new Date(Date.now() - DAY), notAfter = new Date(Date.now() + 365 * DAY) } = options
-  const keys = (await webcrypto.subtle.generateKey(keyAlgorithms[kind].algorithm, true, [
-    'sign',
-    'verify',
-  ])) as webcrypto.CryptoKeyPair
+  const keys = options.keys ?? (await generateKeys(kind))
   const names = [
     ...uris.map((value) => ({ type: 'url' as const, value })),
     ...emails.map((value) => ({ type: 'email' as const, value })),
@@ -62,7 +63,39 @@ export async function issue(
   return { certificate, keys, kind, pem, keyPem: key.export({ type: 'pkcs8', format: 'pem' }) as string }
 }
 
+async function generateKeys(kind: KeyKind): Promise<webcrypto.CryptoKeyPair> {
+  const { algorithm } = keyAlgorithms[kind]
+  return (await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
+}
+
 /** A self-signed authority. */
 export function makeAuthority(name = 'CN=Factory CA, O=test', options: CertificateOptions = {}) {
   return issue(name, undefined, { ...options, isAuthority: true })
+}
+
+/** An authority that the controller under test knows, and has verified unless that was not asked for. */
+export interface RegisteredTestAuthority extends TestCertificate {
+  readonly id: string
+  readonly name: string
+}
+
+let registered = 0
+
+/** Registers a new authority, and verifies it by a certificate of its own. */
+export async function registerAuthority(
+  people: People,
+  values: Record<string, unknown> & { readonly isVerified?: boolean; readonly authority?: TestCertificate } = {},
+): Promise<RegisteredTestAuthority> {
+  const name = `authority ${++registered}`
+  const { authority = await makeAuthority(`CN=${name}, O=test`), isVerified = true, ...changes } = values
+  const flags = { isAuthEnabled: true, isOttCaEnrollmentEnabled: true, isAutoCaEnrollmentEnabled: true }
+  const body = { name, certPem: authority.pem, identityRoles: [], ...flags, ...changes }
+  const { id } = await people.manage('POST', '/cas', body)
+  const { verificationToken } = await people.manage('GET', `/cas/${id}`)
+  if (isVerified) {
+    const proof = await issue(`CN=${verificationToken}`, authority)
+    const verified = await people.askText('POST', `/cas/${id}/verify`, proof.pem)
+    expect(verified.status).toBe(200)
+  }
+  return { ...authority, id, name: String(body.name) }
 }

@@ -53,6 +53,12 @@ export class People {
     return this.#world.send(body === undefined ? common : { ...common, body })
   }
 
+  /** Sends a body as text. */
+  askText(method: string, path: string, body: string): Promise<TestResponse> {
+    const headers = { 'content-type': 'text/plain' }
+    return this.#world.send({ method, path: MANAGEMENT + path, token: this.token, body, headers })
+  }
+
   /** The data of a response that must be a success. */
   // biome-ignore lint/suspicious/noExplicitAny: tests read any member of a response
   async manage(method: string, path: string, body?: unknown): Promise<any> {
