@@ -36,8 +36,8 @@ export class ClientTrustStore implements Projection {
   readonly name = 'client trust'
   readonly #authority: Pick<Authority, 'trust'>
   #byId = new Map<string, RegisteredAuthority>()
-  /** By the form of its subject in which issuers are looked up. */
-  #bySubject = new Map<string, Set<RegisteredAuthority>>()
+  /** By the names under which certificates may name them as their issuer. */
+  #byIssuerName = new Map<string, Set<RegisteredAuthority>>()
 
   constructor(authority: Pick<Authority, 'trust'>) {
     this.#authority = authority
@@ -53,7 +53,7 @@ export class ClientTrustStore implements Projection {
   async rebuild(db: Kysely<Database>): Promise<void> {
     const rows = await db.selectFrom('cas').selectAll().execute()
     this.#byId = new Map()
-    this.#bySubject = new Map()
+    this.#byIssuerName = new Map()
     for (const row of rows) this.#add(entityFromRow(cas, row as AnyRow) as CertificateAuthority)
   }
 
@@ -67,19 +67,20 @@ export class ClientTrustStore implements Projection {
 
   #add(record: CertificateAuthority): void {
     const authority = new RegisteredAuthority(record)
-    const namesakes = this.#bySubject.get(record.subject) ?? new Set()
     this.#byId.set(record.id, authority)
-    this.#bySubject.set(record.subject, namesakes.add(authority))
+    for (const name of authority.issuerNames)
+      this.#byIssuerName.set(name, (this.#byIssuerName.get(name) ?? new Set()).add(authority))
   }
 
   #remove(id: string): void {
     const authority = this.#byId.get(id)
     if (!authority) return
-    const { subject } = authority.record
     this.#byId.delete(id)
-    const namesakes = this.#bySubject.get(subject)
-    namesakes?.delete(authority)
-    if (namesakes?.size === 0) this.#bySubject.delete(subject)
+    for (const name of authority.issuerNames) {
+      const namesakes = this.#byIssuerName.get(name)
+      namesakes?.delete(authority)
+      if (namesakes?.size === 0) this.#byIssuerName.delete(name)
+    }
   }
 
   // ---- authorities ----------------------------------------------------------------------------------------------------
@@ -104,12 +105,11 @@ export class ClientTrustStore implements Projection {
     presented: readonly X509Certificate[],
   ): readonly ClientAuthority[] {
     if (authenticator && authenticator.caId === null) return [this.#own]
-    const possible = this.#listIssuers(presented, ({ isAuthEnabled, externalIdClaim }) => {
+    const others = this.#listIssuers(presented, ({ isAuthEnabled, externalIdClaim }) => {
       return isAuthEnabled && (authenticator !== undefined || externalIdClaim !== null)
     })
-    return possible.sort(
-      (a, b) => Number(b.record.id === authenticator?.caId) - Number(a.record.id === authenticator?.caId),
-    )
+    const own = authenticator?.caId ? this.#byId.get(authenticator.caId) : undefined
+    return own?.record.isAuthEnabled ? [own, ...others.filter((authority) => authority !== own)] : others
   }
 
   /** The verified authorities of operators that may have issued one of the certificates, by their names. */
@@ -118,7 +118,7 @@ export class ClientTrustStore implements Projection {
     isAccepted: (record: CertificateAuthority) => boolean,
   ): RegisteredAuthority[] {
     const names = new Set(certificates.map(({ issuer }) => toNameKey(issuer ?? '')))
-    const issuers = [...names].flatMap((name) => [...(this.#bySubject.get(name) ?? [])])
+    const issuers = [...names].flatMap((name) => [...(this.#byIssuerName.get(name) ?? [])])
     return issuers.filter(({ record }) => record.isVerified && isAccepted(record))
   }
 

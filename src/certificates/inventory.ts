@@ -11,6 +11,7 @@ import {
 import { formatName } from '../pki/names.ts'
 import { parsePemBlocks } from '../pki/pem.ts'
 import { authenticators } from '../resources/authenticators.ts'
+import { cas } from '../resources/cas.ts'
 import { type CertificateKind, certificates } from '../resources/certificates.ts'
 import type { Entity } from '../resources/define.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
@@ -43,6 +44,7 @@ const sources: ReadonlyMap<string, CertificateSource> = new Map([
     { kind: 'signer', pemField: 'certPem', holderField: 'id', holders: externalJwtSigners.plural },
   ],
   [routers.plural, { kind: 'router', pemField: 'certPem', holderField: 'id', holders: routers.plural }],
+  [cas.plural, { kind: 'authority', pemField: 'certPem', holderField: 'id', holders: cas.plural }],
   [edgeRouters.plural, { kind: 'router', pemField: 'certPem', holderField: 'id', holders: routers.plural }],
 ])
 

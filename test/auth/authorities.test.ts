@@ -174,6 +174,16 @@ describe('an authority', () => {
     expect(await claim()).toBeUndefined()
   })
 
+  it('is in the inventory of certificates', async () => {
+    const { id, name, certPem, fingerprint } = await create((await makeAuthority('CN=in the inventory')).pem)
+
+    const filter = encodeURIComponent(`holderId = "${id}"`)
+    const entries = await people.manage('GET', `/controller/certificates?filter=${filter}`)
+
+    expect(certPem).toContain('BEGIN CERTIFICATE')
+    expect(entries).toMatchObject([{ kind: 'authority', fingerprint, holderName: name, state: 'valid' }])
+  })
+
   it('is for administrators only', async () => {
     const { token } = await world.signIn()
 

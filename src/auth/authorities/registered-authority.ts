@@ -2,18 +2,25 @@
 import type { X509Certificate } from 'node:crypto'
 import type { cas } from '../../resources/cas.ts'
 import type { Entity } from '../../resources/define.ts'
-import { parseAuthorityCertificates } from './authority-certificates.ts'
+import { parseAuthorityCertificates, toNameKey } from './authority-certificates.ts'
 
 export type CertificateAuthority = Entity<typeof cas>
 
 type Certificates = Readonly<Record<'anchors' | 'intermediates', readonly X509Certificate[]>>
 
+const BEGIN = '-----BEGIN'
+
 export class RegisteredAuthority {
   readonly record: CertificateAuthority
+  /** What certificates below it may name as their issuer: itself, or an intermediate that came with it. */
+  readonly issuerNames: readonly string[]
   #certificates: Certificates | undefined
 
   constructor(record: CertificateAuthority) {
     this.record = record
+    this.issuerNames = hasIntermediates(record)
+      ? [record.subject, ...this.intermediates.map(({ subject }) => toNameKey(subject ?? ''))]
+      : [record.subject]
   }
 
   /** Chains end at the first certificate only, because that is the one whose key the operator has proven to hold. */
@@ -38,4 +45,9 @@ export class RegisteredAuthority {
     }
     return this.#certificates
   }
+}
+
+/** Told without parsing, because a start reads all authorities. */
+function hasIntermediates({ certPem }: CertificateAuthority): boolean {
+  return certPem.indexOf(BEGIN) !== certPem.lastIndexOf(BEGIN)
 }
