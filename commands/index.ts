@@ -3,6 +3,7 @@ import { AdminRecover } from './admin-recover.ts'
 import { loadApiDescription } from './api/description.ts'
 import { makeOperationCommands } from './api/operation-commands.ts'
 import { apiRequest } from './api-request.ts'
+import { caVerify } from './ca-verify.ts'
 import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
 import { DbCheck, DbMigrate, DbRotateKeys } from './db.ts'
@@ -42,6 +43,7 @@ const HAND_WRITTEN = {
   'profile:use': ProfileUse,
   'profile:delete': ProfileDelete,
   'pki:rotate': pkiRotate,
+  'ca:verify': caVerify,
   'external-jwt-signer:test': externalJwtSignerTest,
   'policy:advise': policyAdvise,
   'policy:impact': policyImpact,

@@ -19,6 +19,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   judgePolicyImpact: 'policy:impact',
   describeIdentityPosture: 'identity:posture',
   testPostureCheck: 'posture-check:test',
+  verifyCa: 'ca:verify',
   rotateIntermediate: 'pki:rotate',
   rotateRoot: 'pki:rotate',
   finishRootRotation: 'pki:rotate',

@@ -15,6 +15,7 @@ import { servicePolicies } from '../../src/resources/service-policies.ts'
 import { services } from '../../src/resources/services.ts'
 import { sessions } from '../../src/resources/sessions.ts'
 import { newEntity } from '../../src/store/entities.ts'
+import { makeAuthority } from '../world/authorities.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
@@ -100,8 +101,9 @@ beforeAll(async () => {
   cpSync(first.directory, second, { recursive: true })
   world = await testController({ directory: first.directory })
   const { url, rootPem } = await world.listen()
-  online = side(['--controller', url], certificate)
-  offline = side(['--offline', '--data-dir', second], certificate)
+  const { pem: authority } = await makeAuthority()
+  online = side(['--controller', url], { certificate, authority })
+  offline = side(['--offline', '--data-dir', second], { certificate, authority })
   const profiles = { current: 'test', profiles: { test: { url, rootPem, token } } }
   const config = join(online.env.XDG_CONFIG_HOME ?? '', 'controller')
   cpSync(profileFolder(profiles), config, { recursive: true })
@@ -143,10 +145,11 @@ function profileFolder(profiles: object): string {
   return folder
 }
 
-function side(where: readonly string[], certificate: string): Side {
+function side(where: readonly string[], { certificate, authority }: Record<'certificate' | 'authority', string>): Side {
   const files = mkdtempSync(join(tmpdir(), 'every-command-'))
   writeFileSync(join(files, 'password.txt'), 'correct horse battery\n')
   writeFileSync(join(files, 'certificate.pem'), certificate)
+  writeFileSync(join(files, 'ca.pem'), authority)
   return { where, env: cleanEnvironment(), files }
 }
 
@@ -228,6 +231,7 @@ async function filledIn(words: readonly string[], command: ManifestCommand, side
     if (word === 'ID') filled.push(await someId(words[0] ?? '', side))
     else if (word === '@FILE') filled.push(`@${await bodyFile(command, words, side)}`)
     else if (word === 'password.txt') filled.push(join(side.files, word))
+    else if (word === 'ca.pem') filled.push(join(side.files, word))
     else if (word === '@certificate.pem') filled.push(`@${join(side.files, 'certificate.pem')}`)
     else filled.push(word)
   }
