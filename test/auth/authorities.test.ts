@@ -22,10 +22,10 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
+let serial = 0
 const flags = { isAuthEnabled: true, isOttCaEnrollmentEnabled: true, isAutoCaEnrollmentEnabled: true }
 const bodyOf = (certPem: string, values: object = {}) => ({
-  name: `a new authority ${++made}`,
+  name: `a new authority ${++serial}`,
   certPem,
   identityRoles: [],
   ...flags,
@@ -44,7 +44,19 @@ function openssl(keyArguments: readonly string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'openssl-'))
   const run = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
   const newKey = ['-newkey', ...keyArguments, '-nodes']
-  run('req', '-x509', ...newKey, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '30', '-subj', `/CN=openssl ${++made}`)
+  run(
+    'req',
+    '-x509',
+    ...newKey,
+    '-keyout',
+    'ca.key',
+    '-out',
+    'ca.pem',
+    '-days',
+    '30',
+    '-subj',
+    `/CN=openssl ${++serial}`,
+  )
   return {
     pem: readFileSync(join(folder, 'ca.pem'), 'utf8'),
     issue(commonName: string): string {
@@ -61,19 +73,19 @@ describe('an authority', () => {
   it('is unverified at first, and shows its token and where to verify it', async () => {
     const authority = await makeAuthority()
 
-    const shown = await create(authority.pem, { identityRoles: ['b', 'a'] })
+    const record = await create(authority.pem, { identityRoles: ['b', 'a'] })
 
-    expect(shown).toMatchObject({
+    expect(record).toMatchObject({
       certPem: authority.pem,
       isVerified: false,
       identityRoles: ['a', 'b'],
       identityNameFormat: '[caName]-[commonName]',
       ...flags,
     })
-    expect(shown.verificationToken).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    expect(shown.fingerprint).toBe(Buffer.from(await authority.certificate.getThumbprint('SHA-1')).toString('hex'))
-    expect(Object.keys(shown._links).sort()).toEqual(['jwt', 'self', 'verify'])
-    expect(shown).not.toHaveProperty('externalIdClaim')
+    expect(record.verificationToken).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    expect(record.fingerprint).toBe(Buffer.from(await authority.certificate.getThumbprint('SHA-1')).toString('hex'))
+    expect(Object.keys(record._links).sort()).toEqual(['jwt', 'self', 'verify'])
+    expect(record).not.toHaveProperty('externalIdClaim')
   })
 
   it('links to its JWT only while certificates enroll by themselves, and to its verification only until then', async () => {
@@ -88,9 +100,9 @@ describe('an authority', () => {
     const root = await makeAuthority('CN=further root')
     const issuing = await issue('CN=further issuing', root, { isAuthority: true })
 
-    const shown = await create(issuing.pem + root.pem)
+    const record = await create(issuing.pem + root.pem)
 
-    expect(shown.fingerprint).toBe(Buffer.from(await issuing.certificate.getThumbprint('SHA-1')).toString('hex'))
+    expect(record.fingerprint).toBe(Buffer.from(await issuing.certificate.getThumbprint('SHA-1')).toString('hex'))
   })
 
   const past = { notBefore: new Date(Date.now() - 3 * DAY), notAfter: new Date(Date.now() - DAY) }
@@ -146,10 +158,10 @@ describe('an authority', () => {
     const { id } = await create((await makeAuthority()).pem)
     const externalIdClaim = { ...complete, ...members }
 
-    const made = await people.ask('POST', '/cas', bodyOf((await makeAuthority()).pem, { externalIdClaim }))
-    const changed = await people.ask('PATCH', `/cas/${id}`, { externalIdClaim: members })
+    const creation = await people.ask('POST', '/cas', bodyOf((await makeAuthority()).pem, { externalIdClaim }))
+    const patch = await people.ask('PATCH', `/cas/${id}`, { externalIdClaim: members })
 
-    for (const { status, body } of [made, changed])
+    for (const { status, body } of [creation, patch])
       expect([status, body.error.code, body.error.cause.field]).toEqual([400, 'REFERENCED_ENTITY_NOT_FOUND', field])
   })
 
@@ -204,10 +216,10 @@ describe('the verification of an authority', () => {
       const first = await verify(id, proof.pem)
       const second = await verify(id, proof.pem)
 
-      const shown = await people.manage('GET', `/cas/${id}`)
+      const record = await people.manage('GET', `/cas/${id}`)
       expect([first.status, first.body.data]).toEqual([200, {}])
       expect([second.status, second.body.error.code]).toEqual([409, 'CA_ALREADY_VERIFIED'])
-      expect([shown.isVerified, shown.verificationToken]).toEqual([true, verificationToken])
+      expect([record.isVerified, record.verificationToken]).toEqual([true, verificationToken])
     },
   )
 

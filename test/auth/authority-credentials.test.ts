@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-let made = 0
+let serial = 0
 
 /** Presents a certificate, with those between it and its authority. */
 function post(path: string, presented?: TestCertificate, body?: unknown, between = '') {
@@ -43,7 +43,7 @@ const enrollByItself = (presented?: TestCertificate, body?: unknown, between = '
   post('/enroll?method=ca', presented, body, between)
 const signIn = (presented: TestCertificate, between = '') => post('/authenticate?method=cert', presented, {}, between)
 
-const leafOf = (issuer: TestCertificate, name = `CN=device ${++made}`, options = {}) => issue(name, issuer, options)
+const leafOf = (issuer: TestCertificate, name = `CN=device ${++serial}`, options = {}) => issue(name, issuer, options)
 
 /** An identity with an outstanding enrollment, and its token. */
 async function awaiting(caId: string): Promise<{ id: string; token: string }> {
@@ -63,8 +63,8 @@ async function enrolled(issuer: RegisteredTestAuthority) {
 }
 
 async function byName(name: string) {
-  const found = await people.manage('GET', `/identities?filter=${encodeURIComponent(`name = "${name}"`)}`)
-  return found[0]
+  const matches = await people.manage('GET', `/identities?filter=${encodeURIComponent(`name = "${name}"`)}`)
+  return matches[0]
 }
 
 const outcome = ({ status, body }: { status: number; body: { error?: { code: string } } }) => [status, body.error?.code]
@@ -78,11 +78,11 @@ describe('an enrollment by token and certificate', () => {
     await people.manage('PATCH', `/cas/${own.id}`, { name: 'after' })
 
     const after = (await people.manage('GET', `/identities/${id}`)).enrollment.ottca
-    const shown = await people.manage('GET', `/enrollments/${after.id}`)
+    const record = await people.manage('GET', `/enrollments/${after.id}`)
     expect([before.ca.name, after.ca.name]).toEqual(['before', 'after'])
     expect(after).toMatchObject({ caId: own.id, ca: { id: own.id, entity: 'cas' } })
-    expect(shown).toMatchObject({ method: 'ottca', caId: own.id, ca: { id: own.id, name: 'after' }, username: null })
-    expect(decodeJwt(shown.jwt)).toMatchObject({ em: 'ottca', sub: id, jti: shown.token })
+    expect(record).toMatchObject({ method: 'ottca', caId: own.id, ca: { id: own.id, name: 'after' }, username: null })
+    expect(decodeJwt(record.jwt)).toMatchObject({ em: 'ottca', sub: id, jti: record.token })
   })
 
   it('is refused for an authority that is not verified', async () => {
@@ -142,10 +142,10 @@ describe('an enrollment by token and certificate', () => {
     const lower = await issue('CN=lower', upper, { isAuthority: true })
     const bare = await registerAuthority(people, { authority: root })
     const other = await makeAuthority('CN=root that brings them')
-    const held = await issue('CN=held', other, { isAuthority: true })
-    const bundle = await registerAuthority(people, { authority: { ...other, pem: other.pem + held.pem } })
+    const included = await issue('CN=included', other, { isAuthority: true })
+    const bundle = await registerAuthority(people, { authority: { ...other, pem: other.pem + included.pem } })
     const [one, two] = [await awaiting(bare.id), await awaiting(bundle.id)]
-    const [leaf, short] = [await leafOf(lower), await leafOf(held)]
+    const [leaf, short] = [await leafOf(lower), await leafOf(included)]
 
     const missing = await enrollByToken(one.token, leaf, lower.pem)
     const complete = await enrollByToken(one.token, leaf, lower.pem + upper.pem)
@@ -198,15 +198,15 @@ describe('an enrollment by token and certificate', () => {
 
     const responses = await Promise.all(leaves.map((leaf) => enrollByToken(one.token, leaf)))
     const winner = leaves[responses.findIndex(({ status }) => status === 200)] as TestCertificate
-    const taken = await enrollByToken(other.token, winner)
+    const second = await enrollByToken(other.token, winner)
 
     expect(responses.map(outcome).sort()).toEqual([
       [200, undefined],
       [400, 'INVALID_ENROLLMENT_TOKEN'],
       [400, 'INVALID_ENROLLMENT_TOKEN'],
     ])
-    expect(outcome(taken)).toEqual([409, 'CERT_IN_USE'])
-    expect(taken.body.error.cause.data).toEqual({ fingerprint: computeFingerprint(new X509Certificate(winner.pem)) })
+    expect(outcome(second)).toEqual([409, 'CERT_IN_USE'])
+    expect(second.body.error.cause.data).toEqual({ fingerprint: computeFingerprint(new X509Certificate(winner.pem)) })
   })
 
   it('is what a certificate of the authority reverts to', async () => {
@@ -393,7 +393,7 @@ describe('sign-in by a certificate of an authority', () => {
   it('is possible by a certificate that an administrator gives to an identity', async () => {
     const identityId = await people.identity()
     const leaf = await leafOf(authority)
-    const unknown = await leafOf(await makeAuthority('CN=of nobody'))
+    const unknown = await leafOf(await makeAuthority('CN=unregistered'))
 
     const refused = await people.ask('POST', '/authenticators', { identityId, method: 'cert', certPem: unknown.pem })
     await people.manage('POST', '/authenticators', { identityId, method: 'cert', certPem: leaf.pem })
@@ -488,15 +488,15 @@ describe('the claim of an authority', () => {
 
     const unknown = await signIn(leaf)
     const claimed = await people.identity({ externalId: 'both@a.test' })
-    const known = await signIn(leaf)
+    const claimant = await signIn(leaf)
 
     expect(outcome(unknown)).toEqual([401, 'INVALID_AUTH'])
-    expect(known.body.data.identityId).toBe(claimed)
-    expect(known.body.data.identityId).not.toBe(id)
+    expect(claimant.body.data.identityId).toBe(claimed)
+    expect(claimant.body.data.identityId).not.toBe(id)
     expect((await signIn(byFingerprint.leaf)).body.data.identityId).toBe(byFingerprint.id)
   })
 
-  it('lets nobody in where the identity is disabled or its auth policy takes no certificates', async () => {
+  it('refuses an identity that is disabled, or whose auth policy takes no certificates', async () => {
     const own = await registerAuthority(people, { externalIdClaim: claim({}) })
     const authPolicyId = await people.policy({ cert: { allowed: false } })
     await people.identity({ externalId: 'without certificates', authPolicyId })

@@ -86,8 +86,8 @@ describe.each([
 
   it('is verified by a certificate from a file', async () => {
     const own = await makeAuthority('CN=by certificate', { kind: 'RSA-2048' })
-    const made = await cli('ca', 'create', 'by-certificate', '--cert', file('own.pem', own.pem), '-o', 'json')
-    const proof = await issue(`CN=${JSON.parse(made.stdout).verificationToken}`, own)
+    const creation = await cli('ca', 'create', 'by-certificate', '--cert', file('own.pem', own.pem), '-o', 'json')
+    const proof = await issue(`CN=${JSON.parse(creation.stdout).verificationToken}`, own)
 
     const verified = await cli('ca', 'verify', 'by-certificate', '--cert', file('proof.pem', proof.pem))
 
