@@ -69,11 +69,6 @@ export const LEFT_OUT: readonly Difference[] = [
       'Posture responses: the contract names the types of checks, of which clients report some, and one beside them',
   },
   {
-    operations: /^POST \/enroll$/,
-    facts: /^body\.(certCsr|serverCertCsr): string$/,
-    because: 'C37: routers enroll at a path of their own, which is still to come',
-  },
-  {
     operations: /^POST \/enroll\/ottca$/,
     facts: /^body\.clientCsr: string$/,
     because: 'C35: the client certificate is that of the TLS connection; no CSR',
