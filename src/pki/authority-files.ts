@@ -152,9 +152,12 @@ export class AuthorityFiles {
   }
 
   #withKey(role: string, certificate: X509Certificate): KeyedCertificate {
-    const key = this.#readKeys(role).find((candidate) => certificate.checkPrivateKey(candidate))
+    const path = this.#path(role, 'key')
+    const keys = this.#readKeys(role)
+    if (keys.length === 0) throw new KeyFileError(`${path} cannot be used: it holds no key`)
+    const key = keys.find((candidate) => certificate.checkPrivateKey(candidate))
     if (key) return { certificate, key }
-    throw new KeyFileError(`${this.#path(role, 'key')} does not hold the key of the certificate beside it`)
+    throw new KeyFileError(`${path} does not hold the key of the certificate beside it`)
   }
 
   #readKeys(role: string): KeyObject[] {

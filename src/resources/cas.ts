@@ -25,7 +25,7 @@ export const cas = defineResource({
     // The subject of the certificate, in the form in which issuers are looked up.
     subject: f.text({ access: 'internal' }),
     isVerified: f.bool({ access: 'read', filter: true }),
-    verificationToken: f.text({ access: 'read', filter: true, format: 'uuid' }),
+    verificationToken: f.text({ access: 'read', filter: true, format: 'uuid', masked: true }),
     isAuthEnabled: f.bool({
       required: true,
       acceptsNull: 'patch',
