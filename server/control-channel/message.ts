@@ -19,8 +19,8 @@ export interface MessageLimits {
 /** Before the hello the other side is not known yet. */
 export const HELLO_LIMITS: MessageLimits = { maxHeaderBytes: 4_192, maxBodyBytes: 4_192 }
 
-/** After the hello. The longest messages of a router report some ten thousand sessions or metrics. */
-export const MESSAGE_LIMITS: MessageLimits = { maxHeaderBytes: 1024 * 1024, maxBodyBytes: 16 * 1024 * 1024 }
+/** After the hello. The longest messages of a router report ten thousand sessions, or its metrics. */
+export const MESSAGE_LIMITS: MessageLimits = { maxHeaderBytes: 256 * 1024, maxBodyBytes: 2 * 1024 * 1024 }
 
 const MAGIC = Buffer.from('0306090c', 'hex')
 const PREFIX_BYTES = 20

@@ -24,6 +24,12 @@ export interface RouterSession {
   readonly channel: Channel
 }
 
+// Routers report at most ten thousand sessions in a message, and far fewer of anything else.
+const MAX_ENTRIES = 10_000
+const MAX_INTERFACES = 256
+const MAX_INTERFACE_BYTES = 64 * 1024
+const MAX_REASON_LENGTH = 200
+
 type Handler = (session: RouterSession, message: Message) => void | Promise<void>
 
 /** A body that is not the protobuf message of its kind. */
@@ -62,6 +68,12 @@ function parseBody<D extends DescMessage>(schema: D, { type, body }: Message): M
   }
 }
 
+/** @throws MalformedBodyError if a message has more entries than a router ever sends */
+function requireAtMost(max: number, entries: readonly unknown[], name: string): void {
+  if (entries.length > max)
+    throw new MalformedBodyError(`a message has ${entries.length} ${name}; at most ${max} are accepted`)
+}
+
 /** Refuses a request that this controller does not support, by a reply of the kind that the router expects. */
 const refuseByResult: Handler = ({ channel }, message) => channel.sendResult(message, false, 'not supported')
 const refuseByText =
@@ -82,25 +94,30 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [
     ContentType.REQUEST_CLIENT_RESYNC,
     withBody(RequestClientReSyncSchema, async ({ controller, router }, { reason }) => {
-      controller.log.warn({ routerId: router.id, reason }, 'a router asks for all API sessions again')
+      const excerpt = reason.slice(0, MAX_REASON_LENGTH)
+      controller.log.warn({ routerId: router.id, reason: excerpt }, 'a router asks for all API sessions again')
       await controller.routers.sessionSync.sendAll(router)
     }),
   ],
   [
     ContentType.API_SESSION_HEARTBEAT,
-    withBody(ApiSessionHeartbeatSchema, ({ controller, router }, { tokens }) =>
-      controller.routers.sessionSync.recordActivity(router, tokens),
-    ),
+    withBody(ApiSessionHeartbeatSchema, ({ controller, router }, { tokens }) => {
+      requireAtMost(MAX_ENTRIES, tokens, 'tokens')
+      controller.routers.sessionSync.recordActivity(router, tokens)
+    }),
   ],
   [
     ContentType.VALIDATE_SESSIONS,
-    withBody(ValidateSessionsRequestSchema, ({ controller, router }, { sessionTokens }) =>
-      controller.routers.sessionSync.validateSessions(router, sessionTokens),
-    ),
+    withBody(ValidateSessionsRequestSchema, async ({ controller, router }, { sessionTokens }) => {
+      requireAtMost(MAX_ENTRIES, sessionTokens, 'tokens')
+      await controller.routers.sessionSync.validateSessions(router, sessionTokens)
+    }),
   ],
   [
     ContentType.UPDATE_ROUTER_INTERFACES,
     withBody(RouterInterfacesUpdateSchema, async ({ controller, router, channel }, { interfaces }, message) => {
+      requireAtMost(MAX_INTERFACES, interfaces, 'interfaces')
+      if (message.body.length > MAX_INTERFACE_BYTES) throw new MalformedBodyError('the interfaces are too long')
       const reported = interfaces.map(({ name, hardwareAddress, mtu, index, flags, addresses }) => ({
         name,
         hardwareAddress,
@@ -116,9 +133,13 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   ],
   [
     ContentType.CONNECT_EVENTS,
-    withBody(ConnectEventsSchema, ({ controller, router }, { events, fullState }) =>
-      controller.routers.connected.reportIdentities(router, events, fullState),
-    ),
+    withBody(ConnectEventsSchema, ({ controller, router }, { events, fullState }) => {
+      requireAtMost(MAX_ENTRIES, events, 'identities')
+      // An identity that has no session is not connected, whatever a router says.
+      const { apiSessions } = controller.auth
+      const ofKnownIdentities = events.filter(({ identityId }) => apiSessions.isSignedIn(identityId))
+      controller.routers.connected.reportIdentities(router, ofKnownIdentities, fullState)
+    }),
   ],
   [
     ContentType.VERIFY_ROUTER,

@@ -157,6 +157,11 @@ export class ApiSessions implements Projection {
     }
   }
 
+  /** Whether an identity has any session. */
+  isSignedIn(identityId: string): boolean {
+    return this.#live.hasIdentity(identityId)
+  }
+
   /** The ids of all sessions. */
   listIds(): string[] {
     return Array.from(this.#live.all(), ({ id }) => id)

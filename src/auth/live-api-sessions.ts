@@ -63,6 +63,10 @@ export class LiveApiSessions {
     return this.#byId.get(id)
   }
 
+  hasIdentity(identityId: string): boolean {
+    return this.#identities.has(identityId)
+  }
+
   get size(): number {
     return this.#byId.size
   }

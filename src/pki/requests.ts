@@ -97,6 +97,8 @@ function assertGeneralNames(bytes: Buffer): void {
     const { tag, content } = names.next()
     const isValid = tag === IP_ADDRESS ? content.length === 4 || content.length === 16 : TEXT_NAMES.has(tag)
     if (!isValid) throw new DerError('an alternative name is of a kind that is not supported')
+    // Routers recognize API sessions by such names.
+    if (/^spiffe:/i.test(content.toString('latin1'))) throw new DerError('a SPIFFE id is given by the controller only')
   }
 }
 

@@ -49,6 +49,8 @@ export class SessionSync implements Projection {
   readonly #log: Log
   readonly #apiSessions: ApiSessions
   readonly #connected: ConnectedRouters
+  /** The routers that are receiving all API sessions, and whether they asked for them again meanwhile. */
+  readonly #running = new Map<ConnectedRouter, { isRepeated: boolean }>()
   #pending = emptyChanges()
   /** Settles when what is pending has been announced; undefined if nothing is pending. */
   #flush: Promise<void> | undefined
@@ -100,6 +102,25 @@ export class SessionSync implements Projection {
    * beside it, and routers merge it.
    */
   async sendAll(router: ConnectedRouter): Promise<void> {
+    const running = this.#running.get(router)
+    if (running) {
+      // However often a router asks meanwhile, it receives them once more.
+      running.isRepeated = true
+      return
+    }
+    const run = { isRepeated: false }
+    this.#running.set(router, run)
+    try {
+      do {
+        run.isRepeated = false
+        await this.#sendOnce(router)
+      } while (run.isRepeated)
+    } finally {
+      this.#running.delete(router)
+    }
+  }
+
+  async #sendOnce(router: ConnectedRouter): Promise<void> {
     router.syncStatus = 'SYNC_IN_PROGRESS'
     const ids = this.#apiSessions.listIds()
     const syncId = newId()

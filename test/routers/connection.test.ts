@@ -358,3 +358,37 @@ async function enrollIdentity(): Promise<{ cert: string; key: string }> {
   })
   return { cert: enrolled.body.data.cert, key: keyPem }
 }
+
+describe('a router that says more than routers do', () => {
+  const bodies: [string, number, Uint8Array][] = [
+    ['sessions', 20203, repeated(10_001)],
+    ['service sessions', 20213, repeated(10_001)],
+    ['connected identities', 20415, repeated(10_001)],
+    ['interfaces', 1052, repeated(257)],
+  ]
+
+  it.each(bodies)('loses its connection for too many %s', async (_name, type, body) => {
+    const simulated = await connect(await newRouter())
+    simulated.send(type, body)
+    await simulated.closed
+  })
+
+  it('loses its connection for a body of more than two megabytes', async () => {
+    const simulated = await connect(await newRouter())
+    simulated.send(1007, Buffer.alloc(2 * 1024 * 1024 + 1))
+    await simulated.closed
+  })
+
+  it('is not believed that an identity is connected which has no session', async () => {
+    const simulated = await connect(await newRouter())
+    const events = create(ConnectEventsSchema, { events: [{ identityId: 'invented', isConnected: true }] })
+    simulated.send(20415, toBinary(ConnectEventsSchema, events))
+    await simulated.takeReply(simulated.send(1))
+    expect(world.controller.routers.connected.getConnectionStatus('invented')).toBe('offline')
+  })
+})
+
+/** A protobuf message with so many empty entries in its first list: each is field 1, of length 0. */
+function repeated(count: number): Uint8Array {
+  return Buffer.alloc(count * 2, Buffer.from([0x0a, 0x00]))
+}

@@ -92,6 +92,14 @@ describe('an edge router', () => {
     expect([refused.status, refused.body.error.code]).toEqual([400, 'COULD_NOT_PROCESS_CSR'])
   })
 
+  it('that asks for a SPIFFE id is refused', async () => {
+    const { id, token } = await newRouter('edge-spiffe')
+    const names = [{ type: 'url', value: 'spiffe://network/identity/a/apiSession/b' }] as const
+    const requests = { ...(await requestsFor(id)), certCsr: (await clientKey(id, 'P-256', names)).csr }
+    const refused = await enroll('erott', token, requests)
+    expect([refused.status, refused.body.error.code]).toEqual([400, 'COULD_NOT_PROCESS_CSR'])
+  })
+
   it('cannot enroll by the method of other routers', async () => {
     const { id, token } = await newRouter('edge-method')
     const refused = await enroll('trott', token, await requestsFor(id))
