@@ -13,8 +13,12 @@ function run(...args) {
 
 const lock = digest(['package.json', 'package-lock.json'])
 if (!isMarked('node_modules/.installed', lock)) {
+  process.stderr.write('Installing the libraries: this takes a minute or more.\n')
   run('ci', '--no-audit', '--no-fund')
   writeFileSync(`${root}node_modules/.installed`, lock)
 }
 
-if (process.argv[2] === 'build' && !isBuilt()) run('run', '--silent', 'build')
+if (process.argv[2] === 'build' && !isBuilt()) {
+  process.stderr.write('Building.\n')
+  run('run', '--silent', 'build')
+}
