@@ -158,7 +158,7 @@ async function listChangedServices(
   policies: readonly IndexedPolicy[],
   changes: ReadonlyMap<string, ChangedFinding>,
 ): Promise<ChangedService[]> {
-  const shortest = new Map<string, Omit<ChangedService, 'name'>>()
+  const byService = new Map<string, Map<PostureCheckType, Omit<ChangedService, 'name'>>>()
   for (const policy of policies) {
     for (const { id } of access.index.listRequiredPostureChecks(policy)) {
       const change = changes.get(id)
@@ -166,22 +166,21 @@ async function listChangedServices(
       const times = renderTimes(change.after, clock.now())
       for (const serviceId of access.index.listGrantedServices([policy])) {
         const entry = { id: serviceId, postureQueryType: change.after.check.typeId, ...times }
-        const key = `${serviceId} ${entry.postureQueryType}`
-        const present = shortest.get(key)
-        if (!present || isShorter(entry.timeoutRemaining, present.timeoutRemaining)) shortest.set(key, entry)
+        const shortest = byService.get(serviceId) ?? new Map<PostureCheckType, Omit<ChangedService, 'name'>>()
+        byService.set(serviceId, shortest)
+        const present = shortest.get(entry.postureQueryType)
+        if (!present || isShorter(entry.timeoutRemaining, present.timeoutRemaining))
+          shortest.set(entry.postureQueryType, entry)
       }
     }
   }
-  const ids = new Set([...shortest.values()].map(({ id }) => id))
   const rows = await db
     .selectFrom('services')
     .select(['id', 'name'])
-    .where(isOneOf(db, 'id', [...ids]))
+    .where(isOneOf(db, 'id', [...byService.keys()]))
     .orderBy('name')
     .execute()
-  return rows.flatMap(({ id, name }) =>
-    [...shortest.values()].flatMap((entry) => (entry.id === id ? [{ ...entry, name }] : [])),
-  )
+  return rows.flatMap(({ id, name }) => [...(byService.get(id)?.values() ?? [])].map((entry) => ({ ...entry, name })))
 }
 
 function isShorter(a: number, b: number): boolean {

@@ -308,6 +308,40 @@ describe('a report', () => {
     expect(await guarded.see()).toMatchObject(PASSING)
   })
 
+  it('that changes many services by several checks returns each service once for each type, by name', async () => {
+    const guarded = await guard({ typeId: 'DOMAIN', domains: ['a.b'] })
+    const checks = [
+      { typeId: 'MAC', macAddresses: ['aa'] },
+      { typeId: 'OS', operatingSystems: [{ type: 'Linux' }] },
+      { typeId: 'DOMAIN', domains: ['a.b', 'c.d'] },
+    ]
+    for (const check of checks) {
+      const id = await network.make('posture-checks', { name: `${check.typeId} ${guarded.tag}`, ...check })
+      const roles = { postureCheckRoles: [`@${id}`] }
+      await network.servicePolicy('Dial', [`#${guarded.tag}`], [`#${guarded.tag}`], roles)
+    }
+    const ids = new Map([[`web ${guarded.tag}`, guarded.service]])
+    for (let at = 30; at > 0; at--) {
+      const name = `many ${guarded.tag} ${String(at).padStart(2, '0')}`
+      ids.set(name, await network.service(name, [guarded.tag]))
+    }
+
+    const reports = [
+      { id: 'x', typeId: 'DOMAIN', domain: 'a.b' },
+      { id: 'x', typeId: 'MAC', macAddresses: ['aa'] },
+      { id: 'x', typeId: 'OS', type: 'Linux', version: '6.1.0' },
+    ]
+    const { services } = (await post(guarded.who, reports, '/posture-response-bulk')).body.data
+
+    const names = [...ids.keys()].sort()
+    const types = ['DOMAIN', 'MAC', 'OS']
+    const list = services as { id: string; name: string; postureQueryType: string }[]
+    expect([...new Set(list.map(({ name }) => name))]).toEqual(names)
+    expect(list.map(({ id, name, postureQueryType }) => `${name} ${id} ${postureQueryType}`).sort()).toEqual(
+      names.flatMap((name) => types.map((type) => `${name} ${ids.get(name)} ${type}`)),
+    )
+  })
+
   it('of ten thousand processes is refused, and of many that no check asks for is not stored', async () => {
     const guarded = await guard({ typeId: 'PROCESS', process })
     const reports = (length: number) =>
