@@ -52,7 +52,7 @@ export const postureCheckTest = defineConnectedCommand({
     const { name, evidence, message } = tested.postureCheck
     const sentence = `${tested.identity.name} ${VERDICTS[evidence]} ${name}: ${message}`
     await print({ kind: 'done', sentence: escapeLines(sentence), facts: data as Entity })
-    return evidence === 'failing' ? EXIT.denied : EXIT.done
+    return evidence === 'passing' ? EXIT.done : EXIT.denied
   },
 })
 

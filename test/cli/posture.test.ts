@@ -1,9 +1,11 @@
 // The commands about posture, as administrators type them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { smallNetwork } from '../access/network.ts'
+import { AuthenticatorApp } from '../world/authenticator-app.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
@@ -81,11 +83,30 @@ describe('posture-check test', () => {
   it.each([
     ['domain', 'laptop', 0, 'laptop passes domain: the machine reported c.d'],
     ['agent', 'laptop', 3, 'laptop fails agent: /bin/agent does not run'],
-    ['spare', 'laptop', 0, 'laptop may or may not pass spare: the machine has not reported its network addresses'],
+    ['spare', 'laptop', 3, 'laptop may or may not pass spare: the machine has not reported its network addresses'],
   ])('of %s on %s exits with %#', async (check, identity, code, sentence) => {
     const finished = await run('posture-check', 'test', check, identity)
 
     expect([finished.code, finished.stdout.trim()]).toEqual([code, sentence])
+  })
+
+  it('does not pass if only some API sessions passed MFA', async () => {
+    const people = await People.in(world)
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+    const send = (method: string, path: string, body?: object) =>
+      world.send({ method, path: `${CLIENT}/current-identity/mfa${path}`, token, ...(body ? { body } : {}) })
+    await send('POST', '', {})
+    const app = new AuthenticatorApp((await send('GET', '')).body.data.provisioningUrl)
+    expect((await send('POST', '/verify', { code: app.code(world.clock.now()) })).status).toBe(200)
+    await people.manage('POST', '/posture-checks', { name: 'mfa', typeId: 'MFA', timeoutSeconds: -1 })
+
+    const one = await run('posture-check', 'test', 'mfa', person.id)
+    await people.signIn(person)
+    const two = await run('posture-check', 'test', 'mfa', person.id)
+
+    expect(two.stdout).toContain('may or may not pass mfa')
+    expect([one.code, two.code]).toEqual([0, 3])
   })
 })
 
