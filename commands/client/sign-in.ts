@@ -54,7 +54,7 @@ export class PartialSession {
   /** Presents a code of the second factor, or a recovery code. Returns false if it is not accepted. */
   async presentCode(code: string): Promise<boolean> {
     try {
-      await this.#client.call('POST', '/authenticate/mfa', { code: code.replaceAll(' ', '') })
+      await this.#client.call('POST', '/authenticate/mfa', { code: normalizeCode(code) })
       return true
     } catch (error) {
       if (error instanceof RequestError && error.code === 'MFA_INVALID_TOKEN') return false
@@ -71,6 +71,11 @@ export class PartialSession {
   async end(): Promise<void> {
     await this.#client.call('DELETE', '/current-api-session').catch(() => undefined)
   }
+}
+
+/** A code as the controller compares it: people type it in groups, and a recovery code in lower case. */
+export function normalizeCode(text: string): string {
+  return text.replaceAll(' ', '').toUpperCase()
 }
 
 export function owesCode({ authQueries = [] }: ApiSession): boolean {

@@ -1,6 +1,7 @@
 // The requests of the commands for your own second factor, and the code that some of them require.
 import { Flags } from '@oclif/core'
 import { type Client, RequestError } from '../client/client.ts'
+import { normalizeCode } from '../client/sign-in.ts'
 import type { ParsedFlags } from '../connected.ts'
 import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
 import { canPrompt, promptText } from '../prompts.ts'
@@ -77,7 +78,7 @@ export async function useCode<T>(
   for (let at = 1; ; at++) {
     const code = flagCode ?? (await promptText(question, '--mfa-code'))
     try {
-      return await use(code.replaceAll(' ', ''))
+      return await use(normalizeCode(code))
     } catch (error) {
       if (!(error instanceof RequestError && error.code === 'MFA_INVALID_TOKEN')) throw error
       if (flagCode !== undefined || !canPrompt() || at === MAX_PROMPTS) throw wrongCodeError(client)

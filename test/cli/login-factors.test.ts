@@ -97,6 +97,15 @@ describe('a code of the second factor', () => {
     expectRefused(second, 4, /the code of the second factor is not accepted/)
   })
 
+  it('may be a recovery code in lower case', async () => {
+    const { person, recoveryCodes } = await enrolledPerson()
+    const code = (recoveryCodes[0] ?? '').toLowerCase()
+
+    const login = await commandLine(['login', ...flagsOf(person), '--recovery-code', code], cleanEnvironment())
+
+    expect(login.code).toBe(0)
+  })
+
   it('that is wrong ends the session, and says what to do', async () => {
     const { person, app } = await enrolledPerson()
     const before = await countSessions(person.id)
