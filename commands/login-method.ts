@@ -1,4 +1,5 @@
 // Chooses the controller, the profile and the way to sign in of a login.
+import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { type Profile, type Profiles, type SignInMethod, toProfileName } from './client/profiles.ts'
 import type { PrimaryFactor } from './client/sign-in.ts'
@@ -6,6 +7,7 @@ import { normalizeUrl } from './connection.ts'
 import { makeUsageError } from './exit-codes.ts'
 import type { TrustFlags } from './root-trust.ts'
 import type { SecondFactorFlags } from './second-factors.ts'
+import { toCommandLine } from './shell-words.ts'
 
 export interface LoginFlags extends TrustFlags, SecondFactorFlags {
   readonly profile?: string | undefined
@@ -36,11 +38,22 @@ export function chooseTarget(profiles: Profiles, flags: LoginFlags, givenUrl: st
     if (name !== undefined && profile) return { url: profile.url, name, profile }
     throw makeUsageError('missing argument: URL', { hint: 'controller login https://HOST:PORT' })
   }
+  assertNotFile(givenUrl)
   const url = normalizeUrl(givenUrl)
   const isCurrent = current?.url === url && isSameMethod(current, flags)
   const name = flags.profile ?? (isCurrent && currentName !== undefined ? currentName : nameProfile(url, flags))
   const profile = profiles.get(name)
   return { url, name, profile: profile?.url === url ? profile : undefined }
+}
+
+/** An enrollment token or an identity file in place of the URL would be taken for a host. @throws CommandError with exit code 2 */
+function assertNotFile(text: string): void {
+  const [, extension] = /\.(jwt|json)$/i.exec(text) ?? []
+  if (extension === undefined || !existsSync(text)) return
+  const isToken = extension.toLowerCase() === 'jwt'
+  throw makeUsageError(`${text} is ${isToken ? 'an enrollment token' : 'a file'}, not the URL of a controller`, {
+    hint: isToken ? toCommandLine('enroll', [text]) : toCommandLine('login', ['--identity', text]),
+  })
 }
 
 function isSameMethod(profile: Profile, { username, identity, 'ext-jwt-file': extJwt }: LoginFlags): boolean {

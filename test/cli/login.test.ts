@@ -224,6 +224,21 @@ describe('an existing profile', () => {
   })
 })
 
+describe('a file in place of the URL', () => {
+  it.each([
+    ['jwt', (file: string) => `controller enroll ${file}`],
+    ['json', (file: string) => `controller login --identity ${file}`],
+  ])('of the kind %s is refused with the command for it', async (extension, toHint) => {
+    const file = join(mkdtempSync(join(tmpdir(), 'given-')), `laptop.${extension}`)
+    writeFileSync(file, '')
+
+    const refused = await new User().login(file)
+
+    expectRefused(refused, 2, /not the URL of a controller/)
+    expect(refused.stderr).toContain(`Try: ${toHint(file)}\n`)
+  })
+})
+
 describe('a controller that serves one API on an address', () => {
   it.each(['client', 'management'])('is signed in to, described and signed out of over its %s API', async (api) => {
     const user = new User()
