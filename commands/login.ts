@@ -15,7 +15,7 @@ import { makeUsageError } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
 import { explainFailedSignIn } from './login-failures.ts'
 import { chooseMethod, chooseTarget, type LoginFlags, type LoginMethod, toStoredMethod } from './login-method.ts'
-import { promptPassword, promptText } from './prompts.ts'
+import { promptNewPassword, promptPassword, promptText } from './prompts.ts'
 import { resolveTrustedRoot } from './root-trust.ts'
 import { type FactorResult, mustEnrollError, presentSecondFactors } from './second-factors.ts'
 import { toCommandLine } from './shell-words.ts'
@@ -91,8 +91,9 @@ export class Login extends PrintingCommand {
     const root =
       findOwnRoot(flags, method) ??
       (await resolveTrustedRoot(url, flags, bootstrap?.fingerprint, (text) => this.notice(text)))
-    const factor = await readPrimaryFactor(flags, method, bootstrap !== undefined)
-    if (bootstrap && factor.method === 'password') await redeemBootstrapToken(url, root, bootstrap, factor)
+    const factor = bootstrap
+      ? await createAdministrator(url, root, bootstrap, method, flags)
+      : await readPrimaryFactor(flags, method)
     const { session, mustEnrollMfa } = await signInWithFactors(url, root, factor, method, flags)
     profiles.save(name, {
       url,
@@ -133,7 +134,7 @@ function findOwnRoot(flags: LoginFlags, { identityFile }: LoginMethod): RootCert
   return authoritiesPem === undefined ? undefined : rootFromPem(authoritiesPem)
 }
 
-async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod, isBootstrap: boolean): Promise<PrimaryFactor> {
+async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod): Promise<PrimaryFactor> {
   const { primary, identityFile, extJwtFile } = method
   if (primary === 'cert' && identityFile !== undefined) {
     return { method: 'cert', identityFile, clientCertificate: readIdentityFile(identityFile).clientCertificate }
@@ -141,8 +142,7 @@ async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod, isBoots
   if (primary === 'ext-jwt' && extJwtFile !== undefined) {
     return { method: 'ext-jwt', jwt: await readExternalJwt(extJwtFile) }
   }
-  const question = isBootstrap ? 'Username of the new administrator' : 'Username'
-  const username = method.username ?? (await promptText(question, '--username'))
+  const username = method.username ?? (await promptText('Username', '--username'))
   const password = await promptPassword('Password', flags['password-file'])
   assertCredentials({ username, password })
   return { method: 'password', username, password }
@@ -173,6 +173,22 @@ async function signInWithFactors(
   } finally {
     await transport.close()
   }
+}
+
+/** Redeems the bootstrap token. Returns the factor of the administrator that it creates. */
+async function createAdministrator(
+  url: string,
+  root: RootCertificate,
+  bootstrap: Bootstrap,
+  method: LoginMethod,
+  flags: LoginFlags,
+): Promise<PrimaryFactor> {
+  const username = method.username ?? (await promptText('Username of the new administrator', '--username'))
+  return promptNewPassword(flags['password-file'], async (password) => {
+    assertCredentials({ username, password })
+    await redeemBootstrapToken(url, root, bootstrap, { username, password })
+    return { method: 'password', username, password }
+  })
 }
 
 async function redeemBootstrapToken(

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment, controller, freePort, type Served, serve } from '../world/binary.ts'
+import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'first-run-'))
 const env = cleanEnvironment(home)
@@ -153,6 +154,30 @@ describe('the commands that follow', () => {
       field: 'name',
       requestId: expect.any(String),
     })
+  })
+})
+
+describe('a bootstrap token on a terminal', () => {
+  it('asks for the password of the administrator twice', async () => {
+    const directory = join(home, 'other')
+    const other = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], env)
+    const [, token = ''] = /--bootstrap (\S+)/.exec(other.announced) ?? []
+    const password = 'correct horse battery'
+
+    const { screen, code } = await onTerminal(['login', '--bootstrap', token], cleanEnvironment(), {
+      inputs: [
+        ['Username of the new administrator', `root${ENTER}`],
+        ['New password', `${password}${ENTER}`],
+        ['Repeat', `${password}!${ENTER}`],
+        ['differ[\\s\\S]*New password', `${password}${ENTER}`],
+        ['Repeat', `${password}${ENTER}`],
+      ],
+    })
+    await other.stop()
+
+    expect(plainText(screen)).toMatch(/Signed in to .* as /)
+    expect(screen).not.toContain(password)
+    expect(code).toBe(0)
   })
 })
 
