@@ -107,7 +107,7 @@ export class TokenVerifier {
     if (typeof kid !== 'string' || kid === '') throw new TokenError('kid', 'the header has no kid')
     report('kid', print(kid))
     const signer = this.#requireSigner(claims.iss)
-    const issuerFact = `${print(claims.iss)} is the issuer of ${signer.name}`
+    const issuerFact = `${print(signer.issuer)} is the issuer of ${signer.name}`
     if (expectedSignerId !== undefined && signer.id !== expectedSignerId) throw new TokenError('issuer', issuerFact)
     report('issuer', issuerFact)
     if (!signer.enabled) throw new TokenError('signer-enabled', `the signer ${signer.name} is disabled`)
@@ -170,7 +170,7 @@ export class TokenVerifier {
     }
     const { aud, nbf, exp } = payload
     report('signature', 'by the key')
-    report('audience', `${print([aud].flat().join(', '))} contains ${audience}`)
+    report('audience', `${print(listAudiences(aud).join(', '))} contains ${audience}`)
     report('not-before', nbf === undefined ? 'the token has no nbf' : toTime(nbf))
     if (exp === undefined) throw new TokenError('expiration', 'the token has no exp')
     report('expiration', toTime(exp))
@@ -230,13 +230,18 @@ function describeFailure(check: TokenCheck, { message }: Error, signer: string):
   return check === 'signature' ? `the signature is not by a key of ${signer}, or not by an algorithm of it` : message
 }
 
+/** The audiences of a claim that an issuer may have filled with anything: only strings are audiences (RFC 7519, 4.1.3). */
+function listAudiences(claim: unknown): readonly string[] {
+  const values: readonly unknown[] = Array.isArray(claim) ? claim : [claim]
+  return values.filter((value) => typeof value === 'string')
+}
+
 function toTime(seconds: number): string {
   const instant = seconds * 1000
   return Number.isSafeInteger(instant) && Math.abs(instant) <= MAX_INSTANT ? toIsoTime(instant) : String(seconds)
 }
 
-/** A value of a token as it is logged: quoted, and not long. */
-function print(value: unknown): string {
-  const text = typeof value === 'string' ? value : String(value)
+/** A text of a token as it is logged: quoted, and not long. */
+function print(text: string): string {
   return JSON.stringify(text.length > MAX_PRINTED_LENGTH ? `${text.slice(0, MAX_PRINTED_LENGTH)}…` : text)
 }

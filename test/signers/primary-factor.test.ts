@@ -36,6 +36,11 @@ function signIn(token: string | undefined, base = CLIENT): Promise<TestResponse>
   return world.send({ method: 'POST', path: `${base}/authenticate?method=ext-jwt`, body: {}, headers, from })
 }
 
+/** An array in an array, and so on, this deep. */
+function nest(depth: number): unknown {
+  return JSON.parse('['.repeat(depth) + ']'.repeat(depth))
+}
+
 let sequence = 0
 async function makeIdentity(values: Record<string, unknown> = {}): Promise<{ id: string; externalId: string }> {
   const externalId = `subject-${++sequence}`
@@ -110,6 +115,17 @@ describe('a token of a signer', () => {
   })
 
   it.each([
+    ['an object without a text', { toString: 1 }],
+    ['arrays in arrays', nest(1_000)],
+    ['numbers and null', [7, null]],
+  ])('may have %s beside its audience', async (_what, value) => {
+    const { externalId } = await makeIdentity()
+    const claims = { aud: ['the controller under test', value] }
+
+    expect((await signIn(issuer.token(world, externalId, { claims }))).status).toBe(200)
+  })
+
+  it.each([
     ['a moment after its expiry', { exp: -29 }, 200],
     ['half a minute after its expiry', { exp: -30 }, 401],
     ['a moment before it is valid', { nbf: 30, exp: 60 }, 200],
@@ -151,6 +167,10 @@ describe('a token is refused, and the log says why:', () => {
     ['that is not valid yet', () => ({ claims: { nbf: now() + 31 } }), /"nbf"/],
     ['without aud', () => ({ claims: { aud: undefined } }), /"aud"/],
     ['for another audience', () => ({ claims: { aud: 'another' } }), /"aud"/],
+    ['for an object as its audience', () => ({ claims: { aud: { toString: 1 } } }), /"aud"/],
+    ['with other values than texts as audiences', () => ({ claims: { aud: [{ toString: 1 }, 7, null] } }), /"aud"/],
+    ['for its audience in an inner array', () => ({ claims: { aud: ['x', ['the controller under test']] } }), /"aud"/],
+    ['for arrays in arrays as its audience', () => ({ claims: { aud: nest(1_000) } }), /"aud"/],
     ['for an audience in another case', () => ({ claims: { aud: 'The controller under test' } }), /"aud"/],
     ['by another key', ({ key }) => ({ key: { ...wrongKey, kid: key.kid } }), /signature is not by a key/],
     ['without the claim', () => ({ claims: { sub: undefined } }), /no claim sub/],

@@ -4,7 +4,7 @@ import { requireSameRights } from '../../src/auth/callers.ts'
 import type { Change } from '../../src/store/changes.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
-import { Issuer } from '../world/issuers.ts'
+import { AUDIENCE, Issuer } from '../world/issuers.ts'
 import { PASSWORD, People } from '../world/people.ts'
 
 let world: TestController
@@ -74,6 +74,13 @@ describe('a session under a policy that requires tokens of a signer', () => {
       expect(responses[0]?.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
     },
   )
+
+  it('may call with a token whose audiences are not all texts', async () => {
+    const { apiSession, externalId } = await signedIn()
+    const token = issuer.token(world, externalId, { claims: { aud: [AUDIENCE, { toString: 1 }] } })
+
+    expect((await get(`${CLIENT}/current-identity`, apiSession, token)).status).toBe(200)
+  })
 
   it('shows itself without a token, and what it owes in this very request', async () => {
     const { apiSession, externalId } = await signedIn()
@@ -156,6 +163,10 @@ describe('a second factor is not satisfied', () => {
     ['by the token of another identity', () => issuer.token(world, 'another')],
     ['by an expired token', (subject: string) => issuer.token(world, subject, { claims: { exp: now() - 31 } })],
     ['by a token for another audience', (subject: string) => issuer.token(world, subject, { claims: { aud: 'x' } })],
+    [
+      'by a token with an object as its audience',
+      (subject: string) => issuer.token(world, subject, { claims: { aud: [{ toString: 1 }] } }),
+    ],
     ['by a forged token', (subject: string) => `${issuer.token(world, subject).slice(0, -8)}AAAAAAAA`],
     ['by something else', () => 'nonsense'],
   ])('%s', async (_what, makeToken) => {
