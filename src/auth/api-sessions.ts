@@ -236,17 +236,21 @@ export class ApiSessions implements Projection {
     await this.#entities.update(tx, apiSessions, await get(tx, apiSessions, id), passed)
   }
 
-  /** Clears when the sessions of an identity passed a code, because its factor was removed. Their other state stays. */
-  async clearMfaPassedAt(tx: WriteContext, identityId: string): Promise<void> {
+  /**
+   * Makes the sessions of an identity that passed a code as if there had never been a factor, because it was removed: what the
+   * auth policy requires is owed again. A session that never passed one stays partial, because the removal proves nothing.
+   */
+  async resetTotp(tx: WriteContext, identityId: string): Promise<void> {
     const rows = await tx.db
       .selectFrom('api_sessions')
       .select('id')
       .where('identityId', '=', identityId)
-      .where('mfaPassedAt', 'is not', null)
+      .where((eb) => eb.or([eb('isMfaComplete', '=', 1), eb('mfaPassedAt', 'is not', null)]))
       .execute()
     for (const { id } of rows) {
       const session = await get(tx, apiSessions, id)
-      await this.#entities.update(tx, apiSessions, session, { mfaPassedAt: null }, undefined, 'none')
+      const initial = { owesTotp: false, isMfaComplete: false, mfaPassedAt: null }
+      await this.#entities.update(tx, apiSessions, session, initial, undefined, 'none')
     }
   }
 

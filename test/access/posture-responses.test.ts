@@ -61,7 +61,7 @@ async function guard(check: object) {
       return rows.length
     },
     passMfa: () => world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, apiSessionId)),
-    removeMfa: () => world.system.write((tx) => world.controller.auth.apiSessions.clearMfaPassedAt(tx, identityId)),
+    removeMfa: () => world.system.write((tx) => world.controller.auth.apiSessions.resetTotp(tx, identityId)),
   }
 }
 

@@ -414,7 +414,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     } else if (kind === 'mfa') {
       await world.system.write((tx) => apiSessions.completeTotp(tx, id))
     } else if (kind === 'no mfa') {
-      await world.system.write((tx) => apiSessions.clearMfaPassedAt(tx, identityId))
+      await world.system.write((tx) => apiSessions.resetTotp(tx, identityId))
     }
   }
 

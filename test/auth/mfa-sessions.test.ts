@@ -1,6 +1,7 @@
 // What sessions know of the second factor of their identity: whether they owe it, and when they passed it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/data-directory.ts'
+import { apiSessions } from '../../src/resources/api-sessions.ts'
 import { mfaEnrollments } from '../../src/resources/mfa-enrollments.ts'
 import { loadSecretCipher } from '../../src/secrets/key-files.ts'
 import { get, newEntity } from '../../src/store/entities.ts'
@@ -95,16 +96,38 @@ describe('a session that passes a code', () => {
     expect(world.controller.auth.apiSessions.get(other.id)?.mfaPassedAt).toBeNull()
   })
 
-  it('loses the time when it passed if the factor is removed, and stays complete', async () => {
+  it('is as if it had never owed nor passed the factor once that is removed, also after a restart', async () => {
+    const world = await testController()
+    const people = await People.in(world)
+    const person = await people.person()
+    await enroll(person.id, true, world)
+    const { id } = (await people.signIn(person)).body.data
+    await world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
+
+    await world.system.write((tx) => world.controller.auth.apiSessions.resetTotp(tx, person.id))
+
+    const initial = { owesTotp: false, isTotpComplete: false, mfaPassedAt: null }
+    expect(world.controller.auth.apiSessions.get(id)).toMatchObject(initial)
+    await world.stop()
+    const again = await testController({ directory: world.directory, clock: world.clock })
+    expect(again.controller.auth.apiSessions.get(id)).toMatchObject(initial)
+    await again.close()
+  })
+
+  it('is selected by its completion alone, and a session that never passed the factor stays partial', async () => {
     const person = await people.person()
     await enroll(person.id, true)
-    const { id, token } = await signIn(person)
-    await completeTotp(id)
+    const [complete, partial] = [await signIn(person), await signIn(person)]
+    await completeTotp(complete.id)
+    const { entities, auth } = world.controller
+    await world.system.write(async (tx) => {
+      await entities.update(tx, apiSessions, await get(tx, apiSessions, complete.id), { mfaPassedAt: null })
+    })
 
-    await world.system.write((tx) => world.controller.auth.apiSessions.clearMfaPassedAt(tx, person.id))
+    await world.system.write((tx) => auth.apiSessions.resetTotp(tx, person.id))
 
-    expect(world.controller.auth.apiSessions.get(id)?.mfaPassedAt).toBeNull()
-    expect(await isFull(token)).toBe(true)
+    expect(auth.apiSessions.get(complete.id)).toMatchObject({ owesTotp: false, isTotpComplete: false })
+    expect([await isFull(complete.token), await isFull(partial.token)]).toEqual([true, false])
   })
 })
 

@@ -75,6 +75,8 @@ async function enrolled(values: Record<string, unknown> = {}, base: Base = CLIEN
   return { person, session, device, recoveryCodes: recoveryCodes as string[] }
 }
 
+type Enrolled = Awaited<ReturnType<typeof enrolled>>
+
 const now = () => world.clock.now()
 const outcome = ({ status, body }: TestResponse) => (status < 300 ? status : [status, body.error.code])
 const WRONG = [401, 'MFA_INVALID_TOKEN']
@@ -495,15 +497,54 @@ describe('removing', () => {
     expect(await (await signIn(one.person)).isFull()).toBe(true)
   })
 
-  it('clears when sessions passed it, and leaves them complete', async () => {
-    const { session, device } = await enrolled()
-    const { id } = await session.own()
-    expect(world.controller.auth.apiSessions.get(id)?.mfaPassedAt).not.toBeNull()
+  const ways = [
+    ['by its owner', async ({ session, device }: Enrolled) => outcome(await session.remove(device.code(now())))],
+    [
+      'by an administrator',
+      async ({ person }: Enrolled) => (await people.ask('DELETE', `/identities/${person.id}/mfa`)).status,
+    ],
+  ] as const
 
+  it.each(ways)('%s makes sessions that passed it like new ones of an identity without it', async (_who, remove) => {
+    const one = await enrolled()
+    const { id } = await one.session.own()
+
+    expect(await remove(one)).toBe(200)
+
+    expect(await one.session.own()).toMatchObject({ isMfaRequired: false, isMfaComplete: false, authQueries: [] })
+    expect(world.controller.auth.apiSessions.get(id)?.mfaPassedAt).toBeNull()
+    expect(await one.session.isFull()).toBe(true)
+  })
+
+  it.each(ways)('%s makes sessions partial that passed it, if their auth policy requires it', async (_who, remove) => {
+    const one = await enrolled({ authPolicyId: await people.policy({ requireTotp: true }) })
+    const { session } = one
+    const listServices = () => session.send('GET', '/services')
+    expect((await listServices()).status).toBe(200)
+
+    expect(await remove(one)).toBe(200)
+
+    const refused = await listServices()
+    expect([refused.status, refused.body.error.cause.code]).toEqual([401, 'SECOND_FACTOR_REQUIRED'])
+    expect(await session.own()).toMatchObject({
+      isMfaRequired: true,
+      isMfaComplete: false,
+      authQueries: [{ typeId: 'MFA' }],
+    })
+    // The way on is another enrollment, which partial sessions may make.
+    expect((await session.start()).status).toBe(201)
+    expect((await session.verify((await app(session)).code(now()))).status).toBe(200)
+    expect((await listServices()).status).toBe(200)
+  })
+
+  it('makes sessions partial once their auth policy requires a factor afterwards', async () => {
+    const authPolicyId = await people.policy({ requireTotp: true })
+    const { person, session, device } = await enrolled()
     await session.remove(device.code(now()))
 
-    expect(world.controller.auth.apiSessions.get(id)?.mfaPassedAt).toBeNull()
-    expect(await session.isFull()).toBe(true)
+    await people.manage('PATCH', `/identities/${person.id}`, { authPolicyId })
+
+    expect(await session.isFull()).toBe(false)
   })
 
   it('by an administrator takes no code, and leaves a partial session partial', async () => {

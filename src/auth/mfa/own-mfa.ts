@@ -158,7 +158,7 @@ async function removeEnrollment(
 ): Promise<void> {
   await entities.removeInTransaction(tx, mfaEnrollments, id)
   // A later enrollment is another factor, which no session has passed.
-  await auth.apiSessions.clearMfaPassedAt(tx, identityId)
+  await auth.apiSessions.resetTotp(tx, identityId)
 }
 
 /** Stores that a code was used. The audit records recovery codes here, and codes of the app by what they allowed. */
