@@ -4,6 +4,8 @@ import { PrintingCommand, printingFlags } from './base.ts'
 import type { BasePath, Client } from './client/client.ts'
 import { type ConnectionFlags, connect, connectionFlags } from './connection.ts'
 import type { Format, Result } from './output/formats.ts'
+import { explainOwedFactor } from './second-factors.ts'
+import { toCommandLine } from './shell-words.ts'
 
 export type CommandClass = Command.Class
 
@@ -67,6 +69,8 @@ export function defineConnectedCommand(description: CommandDescription): Command
           notice,
           confirm: (question) => this.confirm(parsedFlags, question),
         })) as number | undefined
+      } catch (error) {
+        throw await explainOwedFactor(error, client, toEnrollCommand(parsedFlags))
       } finally {
         await client.close()
       }
@@ -74,4 +78,13 @@ export function defineConnectedCommand(description: CommandDescription): Command
     }
   }
   return command as unknown as CommandClass
+}
+
+/** The command that sets up a second factor, for the controller that the flags choose. */
+function toEnrollCommand({ profile, controller }: ConnectionFlags): string {
+  const words = Object.entries({ profile, controller })
+  return toCommandLine(
+    'mfa enroll',
+    words.flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value])),
+  )
 }

@@ -1,6 +1,7 @@
 // Presents the second factors that a session owes after a sign-in.
 import type { Transport } from '../src/client/transport.ts'
-import { type ApiSession, findOwedToken, owesCode, PartialSession } from './client/sign-in.ts'
+import { type Client, RequestError } from './client/client.ts'
+import { type ApiSession, findOwedToken, hasVerifiedMfa, owesCode, PartialSession } from './client/sign-in.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { canPrompt, promptText } from './prompts.ts'
 
@@ -64,6 +65,22 @@ function requireToken(session: ApiSession, url: string): ApiSession {
   const source = query.httpUrl ? `, issued by ${query.httpUrl}` : ''
   const message = `${url}: your auth policy requires a JWT of an external signer as second factor${source}`
   throw new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: '--ext-jwt-file FILE' })
+}
+
+/**
+ * The error of a request whose session owes a factor that the identity has not set up: signing in again would not help. Every
+ * other error is returned as it is.
+ * @param hint the command that sets the factor up
+ */
+export async function explainOwedFactor(error: unknown, client: Client, hint: string): Promise<unknown> {
+  if (!(error instanceof RequestError && error.causeCode === 'SECOND_FACTOR_REQUIRED')) return error
+  try {
+    const session = (await client.call('GET', '/current-api-session')).data as ApiSession
+    if (!owesCode(session) || (await hasVerifiedMfa(client))) return error
+  } catch {
+    return error
+  }
+  return mustEnrollError(client.target, hint)
 }
 
 /** The error for a session that owes a factor which the identity has not set up. */

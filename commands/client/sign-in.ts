@@ -33,6 +33,16 @@ export async function requestApiSession(transport: Transport, factor: PrimaryFac
   return (await client.call('POST', `/authenticate?method=${factor.method}`, body)).data as ApiSession
 }
 
+/** Whether the identity of the client's session has a verified second factor. */
+export async function hasVerifiedMfa(client: Client): Promise<boolean> {
+  try {
+    return ((await client.call('GET', '/current-identity/mfa')).data as { isVerified: boolean }).isVerified
+  } catch (error) {
+    if (error instanceof RequestError && error.status === 404) return false
+    throw error
+  }
+}
+
 /** A session that may owe second factors. */
 export class PartialSession {
   readonly #client: Client
@@ -42,13 +52,8 @@ export class PartialSession {
   }
 
   /** Whether the identity has a verified second factor. */
-  async hasVerifiedMfa(): Promise<boolean> {
-    try {
-      return ((await this.#client.call('GET', '/current-identity/mfa')).data as { isVerified: boolean }).isVerified
-    } catch (error) {
-      if (error instanceof RequestError && error.status === 404) return false
-      throw error
-    }
+  hasVerifiedMfa(): Promise<boolean> {
+    return hasVerifiedMfa(this.#client)
   }
 
   /** Presents a code of the second factor, or a recovery code. Returns false if it is not accepted. */

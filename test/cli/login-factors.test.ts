@@ -141,6 +141,7 @@ describe('a second factor that the auth policy requires, and the person has not 
     const codesFile = join(mkdtempSync(join(tmpdir(), 'codes-')), 'codes')
 
     const login = await commandLine(['login', ...flagsOf(person)], env)
+    const early = [await commandLine(['whoami'], env), await commandLine(['passwd'], env)]
     const started = await commandLine(['mfa', 'enroll', '-o', 'json'], env)
     const app = new AuthenticatorApp(JSON.parse(started.stdout).provisioningUrl)
     const words = ['mfa', 'enroll', '--mfa-code', app.code(now()), '--recovery-codes-file', codesFile]
@@ -148,6 +149,9 @@ describe('a second factor that the auth policy requires, and the person has not 
     const whoami = await commandLine(['whoami'], env)
 
     expectRefused(login, 4, /requires a second factor, which you have not set up yet\nTry: controller mfa enroll/)
+    for (const refused of early) {
+      expectRefused(refused, 4, /which you have not set up yet\nTry: controller mfa enroll\n/)
+    }
     expect([started.code, finished.code, whoami.code]).toEqual([0, 0, 0])
     expect(readFileSync(codesFile, 'utf8')).not.toBe('')
   })
