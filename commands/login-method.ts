@@ -66,6 +66,19 @@ function nameProfile(url: string, { identity }: LoginFlags): string {
   return identity === undefined ? toProfileName(url) : basename(identity).replace(/\.json$/i, '')
 }
 
+/** What the user is told if a login replaces the session of another user in a profile; undefined if it does not. */
+export function describeReplacement(name: string, before: Profile | undefined, next: Profile): string | undefined {
+  if (before?.token === undefined) return undefined
+  const user = findUser(before)
+  if (user === undefined || (user === findUser(next) && before.url === next.url)) return undefined
+  return `The profile ${name} held a session of ${user} at ${before.url}, which is replaced. To keep both, sign in with --profile NAME.`
+}
+
+/** The username, else the file that the user signs in with. */
+function findUser({ username, identityFile, extJwtFile }: SignInMethod): string | undefined {
+  return username ?? identityFile ?? extJwtFile
+}
+
 /** How to sign in. */
 export interface LoginMethod extends SignInMethod {
   readonly primary: PrimaryFactor['method']

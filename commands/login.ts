@@ -14,7 +14,14 @@ import { profileFlag } from './connection.ts'
 import { makeUsageError } from './exit-codes.ts'
 import { assertCredentials } from './init.ts'
 import { explainFailedSignIn } from './login-failures.ts'
-import { chooseMethod, chooseTarget, type LoginFlags, type LoginMethod, toStoredMethod } from './login-method.ts'
+import {
+  chooseMethod,
+  chooseTarget,
+  describeReplacement,
+  type LoginFlags,
+  type LoginMethod,
+  toStoredMethod,
+} from './login-method.ts'
 import { promptNewPassword, promptPassword, promptText } from './prompts.ts'
 import { resolveTrustedRoot } from './root-trust.ts'
 import { type FactorResult, mustEnrollError, presentSecondFactors } from './second-factors.ts'
@@ -95,13 +102,16 @@ export class Login extends PrintingCommand {
       ? await createAdministrator(url, root, bootstrap, method, flags)
       : await readPrimaryFactor(flags, method)
     const { session, mustEnrollMfa } = await signInWithFactors(url, root, factor, method, flags)
-    profiles.save(name, {
+    const next = {
       url,
       rootPem: root.pem,
       ...toStoredMethod(method, factor),
       token: session.token,
       signedInAt: new Date().toISOString(),
-    })
+    }
+    const replacement = describeReplacement(name, profiles.get(name), next)
+    profiles.save(name, next)
+    if (replacement !== undefined) this.notice(replacement)
     // The session may set up the factor.
     if (mustEnrollMfa) throw mustEnrollError(url, 'controller mfa enroll')
     if (session.isCertExtendRequested && method.identityFile !== undefined) {

@@ -224,6 +224,24 @@ describe('an existing profile', () => {
   })
 })
 
+describe('the session of another user', () => {
+  it('is named, if the login replaces it in the profile', async () => {
+    const user = new User()
+    const [first, second] = [await network.people.person(), await network.people.person()]
+    const login = ({ username }: Person) =>
+      user.login(network.url, '-u', username, '--password-file', passwordFile, '--yes')
+
+    const before = await login(first)
+    const again = await login(first)
+    const replaced = await login(second)
+
+    expect(before.stderr).not.toContain('replaced')
+    expect(again.stderr).toBe('')
+    expect(replaced.stderr).toContain(`held a session of ${first.username} at ${network.url}, which is replaced.`)
+    expect([replaced.code, user.profiles.profiles[new URL(network.url).host]?.username]).toEqual([0, second.username])
+  })
+})
+
 describe('a file in place of the URL', () => {
   it.each([
     ['jwt', (file: string) => `controller enroll ${file}`],
