@@ -157,6 +157,7 @@ function listErrorStatuses({
 }: AnyOperation): number[] {
   const isPublic = 'public' in access
   const isChange = method !== 'GET'
+  const takesBody = isChange || body !== undefined
   const canConflict = isChange && !isPublic && (method === 'DELETE' || body !== undefined)
   const statuses: Record<number, boolean> = {
     // A body that is not asked for is looked at, too.
@@ -167,8 +168,8 @@ function listErrorStatuses({
     404: path.includes(':'),
     406: !isChange && !hasOneForm,
     409: canConflict,
-    413: isChange,
-    415: isChange,
+    413: takesBody,
+    415: takesBody,
     429: true,
     503: true,
     ...Object.fromEntries((refusals ?? []).map((status) => [status, true])),
