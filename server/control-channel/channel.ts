@@ -1,16 +1,9 @@
-// One connection to a router after its hello: numbers messages, matches replies with requests, and exchanges heartbeats.
+// One connection to a router after its hello: numbers messages, and exchanges heartbeats.
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../src/clock.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
-import { bool, int32, uint64 } from './header-values.ts'
-import {
-  encodeMessage,
-  MalformedFrameError,
-  MESSAGE_LIMITS,
-  type Message,
-  type MessageHeaders,
-  type MessageReader,
-} from './message.ts'
+import { encodeBool, encodeInt32, encodeUint64 } from './header-values.ts'
+import { encodeMessage, MalformedFrameError, MESSAGE_LIMITS, type Message, type MessageReader } from './message.ts'
 
 /** Why a channel ended, for the log. */
 export type CloseReason =
@@ -18,11 +11,10 @@ export type CloseReason =
   | 'malformed message'
   | 'no heartbeat response'
   | 'the router does not read'
-  | 'too many requests in flight'
   | (string & {})
 
 export interface ChannelHandlers {
-  /** Takes a message that is not the reply to a request of ours. It must not block: it returns at once. */
+  /** Takes a message. It must not block: it returns at once. */
   onMessage(message: Message): void
   /** Runs once, when nothing can be sent any more. */
   onClose(reason: CloseReason): void
@@ -44,25 +36,10 @@ const HEARTBEAT_GRACE_MS = 60_000
 // A router that does not read loses its channel before it costs more memory than this.
 const MAX_UNSENT_BYTES = 32 * 1024 * 1024
 
-// Requests to one router that wait for their replies.
-const MAX_PENDING_REQUESTS = 10_000
-
 const EMPTY = Buffer.alloc(0)
 
 /** Headers that a reply repeats from its request: traces use them. */
 const isReflected = (id: number) => id >= 128 && id <= 255
-
-interface PendingRequest {
-  readonly responseTypes: readonly number[]
-  readonly resolve: (message: Message) => void
-  readonly reject: (error: ChannelError) => void
-  readonly deadline: number
-}
-
-/** A request that got no reply: the channel ended, or the time did. */
-export class ChannelError extends Error {
-  override readonly name = 'ChannelError'
-}
 
 export interface ChannelOptions {
   readonly socket: Duplex
@@ -79,7 +56,6 @@ export class Channel {
   readonly #clock: Clock
   readonly #reader: MessageReader
   readonly #handlers: ChannelHandlers
-  readonly #pending = new Map<number, PendingRequest>()
   readonly #openedAt: number
   #sequence: number
   #heartbeatSentAt = Number.NEGATIVE_INFINITY
@@ -128,7 +104,7 @@ export class Channel {
     if (!this.isOpen) return sequence
     const all = new Map(headers)
     if (replyTo) {
-      all.set(ChannelHeader.REPLY_FOR, int32.encode(replyTo.sequence))
+      all.set(ChannelHeader.REPLY_FOR, encodeInt32(replyTo.sequence))
       for (const [id, value] of replyTo.headers) if (isReflected(id)) all.set(id, value)
     }
     this.#addHeartbeat(all)
@@ -138,39 +114,14 @@ export class Channel {
 
   /** Replies that a request succeeded, or why it did not. */
   sendResult(replyTo: Message, isSuccess: boolean, text = ''): void {
-    const headers = [[ChannelHeader.RESULT_SUCCESS, bool.encode(isSuccess)]] as const
+    const headers = [[ChannelHeader.RESULT_SUCCESS, encodeBool(isSuccess)]] as const
     this.send(ContentType.RESULT, Buffer.from(text), { headers, replyTo })
   }
 
-  /**
-   * Sends a request and resolves with its reply. @throws ChannelError if the channel ends first, or the time does
-   */
-  request(
-    type: number,
-    body: Uint8Array,
-    { timeoutMs, responseTypes, headers }: SendOptions & { timeoutMs: number; responseTypes: readonly number[] },
-  ): Promise<Message> {
-    return new Promise((resolve, reject) => {
-      if (!this.isOpen) return reject(new ChannelError('the channel has ended'))
-      if (this.#pending.size >= MAX_PENDING_REQUESTS) {
-        this.close('too many requests in flight')
-        return reject(new ChannelError('too many requests wait for replies'))
-      }
-      const sequence = this.send(type, body, { headers: headers ?? [] })
-      const deadline = this.#clock.monotonic() + timeoutMs
-      this.#pending.set(sequence, { responseTypes, resolve, reject, deadline })
-    })
-  }
-
-  /** Work by the clock: heartbeats, and requests whose time is over. The owner of the channels calls it once a second. */
+  /** Work by the clock: heartbeats. The owner of the channels calls it once a second. */
   tick(): void {
     if (!this.isOpen) return
     const now = this.#clock.monotonic()
-    for (const [sequence, { deadline, reject }] of this.#pending) {
-      if (deadline > now) continue
-      this.#pending.delete(sequence)
-      reject(new ChannelError('the router did not reply in time'))
-    }
     const isJudged = now - this.#openedAt >= HEARTBEAT_GRACE_MS
     if (isJudged && now - this.#heartbeatResponseAt > HEARTBEAT_TIMEOUT_MS) this.close('no heartbeat response')
     else if (this.#isHeartbeatDue(now)) this.send(ContentType.HEARTBEAT)
@@ -181,8 +132,6 @@ export class Channel {
     if (!this.isOpen) return
     this.#closeReason = reason
     this.#socket.destroy()
-    for (const { reject } of this.#pending.values()) reject(new ChannelError(`the channel ended: ${reason}`))
-    this.#pending.clear()
     this.#handlers.onClose(reason)
   }
 
@@ -203,17 +152,7 @@ export class Channel {
     if (headers.has(ChannelHeader.HEARTBEAT_RESPONSE)) this.#heartbeatResponseAt = this.#clock.monotonic()
     if (type === ContentType.HEARTBEAT || type === ContentType.RECONNECT_PROBE) return
     if (type === ContentType.PING) this.sendResult(message, true)
-    else if (!this.#settle(message)) this.#handlers.onMessage(message)
-  }
-
-  /** Gives a reply to the request that waits for it, if its kind is one that the request expects. */
-  #settle(message: Message): boolean {
-    const replyFor = readReplyFor(message.headers)
-    const pending = replyFor === undefined ? undefined : this.#pending.get(replyFor)
-    if (!pending?.responseTypes.includes(message.type)) return false
-    this.#pending.delete(replyFor!)
-    pending.resolve(message)
-    return true
+    else this.#handlers.onMessage(message)
   }
 
   #isHeartbeatDue(now: number): boolean {
@@ -224,7 +163,7 @@ export class Channel {
     const now = this.#clock.monotonic()
     if (!this.#isHeartbeatDue(now)) return
     this.#heartbeatSentAt = now
-    headers.set(ChannelHeader.HEARTBEAT, uint64.encode(BigInt(this.#clock.now()) * 1_000_000n))
+    headers.set(ChannelHeader.HEARTBEAT, encodeUint64(BigInt(this.#clock.now()) * 1_000_000n))
   }
 
   #write(message: Message): void {
@@ -241,14 +180,6 @@ export class Channel {
 }
 
 const MAX_SEQUENCE = 0x7fffffff
-
-/** The number of the request that a message replies to; undefined if it replies to none. */
-function readReplyFor(headers: MessageHeaders): number | undefined {
-  const value = headers.get(ChannelHeader.REPLY_FOR)
-  if (value?.length !== 4) return undefined
-  const sequence = int32.decode(value)
-  return sequence === -1 ? undefined : sequence
-}
 
 function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

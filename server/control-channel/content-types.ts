@@ -84,8 +84,6 @@ export const ContentType = {
   CURRENT_INDEX: 20506,
 } as const
 
-export type ContentType = (typeof ContentType)[keyof typeof ContentType]
-
 /** The ids of message headers that the channel itself uses. */
 export const ChannelHeader = {
   CONNECTION_ID: 0,

@@ -4,7 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import type { VersionInfo } from '../../src/routers/live-network.ts'
 import type { LinkListener } from '../../src/routers/router-connection.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
-import { bool, int32, text } from './header-values.ts'
+import { encodeBool, encodeInt32, encodeText } from './header-values.ts'
 import { encodeMessage, type Message } from './message.ts'
 import { ListenersSchema } from './messages/control_pb.ts'
 
@@ -74,11 +74,11 @@ export function encodeHelloResponse(controllerId: string): Buffer {
     type: ContentType.RESULT,
     sequence: MESSAGE_BEFORE_HELLO,
     headers: new Map([
-      [ChannelHeader.REPLY_FOR, int32.encode(MESSAGE_BEFORE_HELLO)],
-      [ChannelHeader.RESULT_SUCCESS, bool.encode(true)],
-      [ChannelHeader.VERSION, text.encode(PROTOCOL_VERSION)],
-      [ChannelHeader.CONTROLLER_ID, text.encode(controllerId)],
-      [ChannelHeader.CONNECTION_ID, text.encode(randomBytes(CONNECTION_ID_BYTES).toString('hex'))],
+      [ChannelHeader.REPLY_FOR, encodeInt32(MESSAGE_BEFORE_HELLO)],
+      [ChannelHeader.RESULT_SUCCESS, encodeBool(true)],
+      [ChannelHeader.VERSION, encodeText(PROTOCOL_VERSION)],
+      [ChannelHeader.CONTROLLER_ID, encodeText(controllerId)],
+      [ChannelHeader.CONNECTION_ID, encodeText(randomBytes(CONNECTION_ID_BYTES).toString('hex'))],
       [ChannelHeader.CAPABILITIES, CAPABILITIES],
     ]),
     body: Buffer.alloc(0),

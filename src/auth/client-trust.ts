@@ -3,6 +3,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import type { Authority } from '../pki/authority.ts'
+import { readNotAfter, readNotBefore } from '../pki/certificates.ts'
 import { buildChain, MAX_PRESENTED_CERTIFICATES, SignatureBudget } from '../pki/chains.ts'
 import { cas } from '../resources/cas.ts'
 import type { AnyRow } from '../resources/define.ts'
@@ -151,8 +152,9 @@ export class ClientTrustStore implements Projection {
     return this.judge([this.#own], leaf, [], now, 'client') !== undefined
   }
 
-  /** Whether the controller issued the certificate, by a chain that was valid at `now`. */
+  /** Whether the controller issued the certificate, and it is valid at `now`. Its purpose is not judged: routers have both kinds. */
   isOwn(leaf: X509Certificate, now: Instant): boolean {
+    if (now < readNotBefore(leaf) || readNotAfter(leaf) < now) return false
     return this.judge([this.#own], leaf, [], now) !== undefined
   }
 

@@ -1,9 +1,9 @@
 // The certificates of routers: one as a client of the controller, one as a server of clients and of other routers.
 import { X509Certificate } from 'node:crypto'
-import type { Context, ReadContext, WriteContext } from '../context.ts'
+import type { Context, WriteContext } from '../context.ts'
 import { errors } from '../errors.ts'
 import type { Authority } from '../pki/authority.ts'
-import { computeFingerprint, type EncodedCertificate, readNotAfter } from '../pki/certificates.ts'
+import { computeFingerprint, type EncodedCertificate } from '../pki/certificates.ts'
 import { encodeCommonName, readCommonName } from '../pki/names.ts'
 import { readSigningRequest } from '../pki/requests.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
@@ -79,7 +79,7 @@ export async function storeRouterCertificate(
 }
 
 /**
- * Replaces the certificates of the router that presents `leaf`; the certificate that it presents is worth nothing afterwards
+ * Replaces the certificates of the router that presents `leaf`, which is a valid certificate of this controller; the certificate that it presents is worth nothing afterwards
  * (C38 of the client document).
  * @throws UNAUTHORIZED if no router that may connect has this certificate, MISSING_OR_INVALID_CSR, COULD_NOT_PROCESS_CSR
  */
@@ -99,8 +99,7 @@ export async function extendRouterCertificates(
 }
 
 /** @throws UNAUTHORIZED */
-async function findByCertificate({ db, clock }: ReadContext, leaf: X509Certificate): Promise<EnrollingRouter> {
-  if (readNotAfter(leaf) < clock.now()) throw errors.UNAUTHORIZED()
+async function findByCertificate({ db }: Pick<Context, 'db'>, leaf: X509Certificate): Promise<EnrollingRouter> {
   const row = await db
     .selectFrom('routers')
     .select(['id', 'isEdge'])

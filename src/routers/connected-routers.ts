@@ -84,12 +84,13 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     this.#isListening = true
   }
 
-  /** All that are connected. */
-  list(): Iterable<ConnectedRouter> {
-    return this.#byId.values()
+  /** Whether any edge router is connected. */
+  get hasEdgeRouters(): boolean {
+    for (const { isEdge } of this.#byId.values()) if (isEdge) return true
+    return false
   }
 
-  /** The edge routers among them. */
+  /** The edge routers that are connected. */
   listEdgeRouters(): ConnectedRouter[] {
     return [...this.#byId.values()].filter(({ isEdge }) => isEdge)
   }

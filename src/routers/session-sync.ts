@@ -69,7 +69,7 @@ export class SessionSync implements Projection {
   }
 
   apply(changes: readonly Change[]): void {
-    if (this.#connected.listEdgeRouters().length === 0) return
+    if (!this.#connected.hasEdgeRouters) return
     for (const change of changes) this.#note(change)
     const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = this.#pending
     const count =
