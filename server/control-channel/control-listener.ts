@@ -8,9 +8,10 @@ import type { RouterConnection, RouterHello } from '../../src/routers/router-con
 import { readPeerCertificates } from '../requests.ts'
 import { encodeAnnouncement } from './announcements.ts'
 import { Channel } from './channel.ts'
+import { MalformedBodyError } from './handlers/message-handler.ts'
 import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
-import { greetRouter, handleRouterMessage, MalformedBodyError } from './router-session.ts'
+import { greetRouter, handleRouterMessage } from './router-session.ts'
 
 /** The protocol of TLS (RFC 7301) by which routers ask for the control channel. */
 export const CONTROL_PROTOCOL = 'ziti-ctrl'

@@ -1,0 +1,57 @@
+// Messages by which routers describe themselves, and check on each other.
+import { create, toBinary } from '@bufbuild/protobuf'
+import { ContentType } from '../content-types.ts'
+import { describeEdge } from '../edge-description.ts'
+import { InspectResponseSchema, RouterInterfacesUpdateSchema, VerifyRouterSchema } from '../messages/control_pb.ts'
+import { ClientHelloSchema } from '../messages/edge_pb.ts'
+import { MalformedBodyError, type MessageHandlers, refuseByResult, requireAtMost, withBody } from './message-handler.ts'
+
+const MAX_INTERFACES = 256
+const MAX_INTERFACE_BYTES = 64 * 1024
+
+/** What routers say of themselves and ask about others. */
+export const routerHandlers: MessageHandlers = [
+  [
+    ContentType.CLIENT_HELLO,
+    withBody(ClientHelloSchema, async ({ controller, router }, hello) => {
+      router.describeEdge(describeEdge(hello))
+      await controller.routers.sessionSync.sendAll(router)
+    }),
+  ],
+  [
+    ContentType.UPDATE_ROUTER_INTERFACES,
+    withBody(RouterInterfacesUpdateSchema, async ({ controller, router, channel }, { interfaces }, message) => {
+      requireAtMost(MAX_INTERFACES, interfaces, 'interfaces')
+      if (message.body.length > MAX_INTERFACE_BYTES) throw new MalformedBodyError('the interfaces are too long')
+      const reported = interfaces.map(({ name, hardwareAddress, mtu, index, flags, addresses }) => ({
+        name,
+        hardwareAddress,
+        mtu: Number(mtu),
+        index: Number(index),
+        flags: Number(flags),
+        addresses,
+      }))
+      const system = controller.contexts.create({ kind: 'system' })
+      await controller.routers.provisioner.storeInterfaces(system, router.id, reported)
+      channel.sendResult(message, true)
+    }),
+  ],
+  [
+    ContentType.VERIFY_ROUTER,
+    withBody(VerifyRouterSchema, async ({ controller, channel }, { routerId, fingerprints }, message) => {
+      const { connected } = controller.routers
+      const isVerified = await connected.isAdmitted(controller.store.db, routerId, fingerprints)
+      channel.sendResult(message, isVerified, isVerified ? '' : 'the router is not known by these certificates')
+    }),
+  ],
+  [
+    ContentType.INSPECT_REQUEST,
+    ({ channel }, message) => {
+      const response = create(InspectResponseSchema, { success: true })
+      channel.send(ContentType.INSPECT_RESPONSE, toBinary(InspectResponseSchema, response), { replyTo: message })
+    },
+  ],
+  [ContentType.QUIESCE_ROUTER, refuseByResult],
+  [ContentType.DEQUIESCE_ROUTER, refuseByResult],
+  [ContentType.DECOMMISSION_ROUTER, refuseByResult],
+]
