@@ -22,6 +22,8 @@ import { Contexts } from './contexts.ts'
 import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
+import type { Fabric } from './fabric/fabric.ts'
+import { TerminatorDirectory } from './fabric/terminator-directory.ts'
 import type { Log } from './log.ts'
 import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
@@ -61,6 +63,7 @@ export interface Controller {
   readonly access: Access
   readonly posture: Posture
   readonly routers: Routers
+  readonly fabric: Fabric
   readonly membership: ControllerMembership
   /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
@@ -172,8 +175,10 @@ async function assemble(
   const { apiSessions, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
+  const fabric: Fabric = { terminators: new TerminatorDirectory() }
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
-  await store.projections.start(...rights, extensionRequests, connected, sessionSync, references, records.cache)
+  const network = [connected, sessionSync, fabric.terminators]
+  await store.projections.start(...rights, extensionRequests, ...network, references, records.cache)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
@@ -217,6 +222,7 @@ async function assemble(
     access,
     posture,
     routers,
+    fabric,
     membership,
     async close() {
       const system = contexts.create({ kind: 'system' })

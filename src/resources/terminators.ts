@@ -1,5 +1,6 @@
 // Where a service is hosted: a router, and what that router connects to.
 import { f } from '../schema/fields.ts'
+import { typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 import { precedences } from './identities.ts'
 
@@ -45,6 +46,10 @@ export const terminators = defineResource({
       summary: 'Base64; every host of the same identity must have it.',
     }),
     hostId: f.text({ access: 'internal', filter: true }),
+    // What the host tells those that dial it, such as its public key: header id → base64.
+    peerData: f.json(typed<Record<string, string>>({ type: 'object' }), { access: 'internal', default: {} }),
+    // What the precedence was before the host reported that it is not healthy.
+    healthyPrecedence: f.choice(precedences, { access: 'internal', nullable: true }),
     isSystem: f.bool({ access: 'internal', filter: true }),
   },
   // Those that routers make for the hosts connected to them: not to be changed, but an administrator may end them.

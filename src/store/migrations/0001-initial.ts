@@ -11,8 +11,8 @@ interface Extras {
   readonly references?: Readonly<Record<string, string>>
   /** Sets that lists are filtered by: each gets a table of its members. */
   readonly sets?: readonly string[]
-  /** Further columns that lists are sorted or found by. */
-  readonly indexes?: readonly string[]
+  /** Further columns, or groups of columns, that records are sorted or found by. */
+  readonly indexes?: readonly (string | readonly string[])[]
   /** Booleans that hold for few records, which are found by them. */
   readonly marks?: readonly string[]
 }
@@ -115,9 +115,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['identity', 'text'],
       ['identitySecret', 'text', 'null'],
       ['hostId', 'text'],
+      ['peerData', 'text'],
+      ['healthyPrecedence', 'text', 'null'],
       ['isSystem', 'integer'],
     ],
-    { references: { serviceId: 'services', routerId: 'routers' }, indexes: ['hostId'] },
+    {
+      references: { serviceId: 'services', routerId: 'routers' },
+      indexes: ['hostId', ['serviceId', 'identity', 'hostId']],
+    },
   )
   await records(
     'cas',
@@ -401,8 +406,8 @@ function recordTables(db: Kysely<unknown>) {
     }
     await builder.execute()
     for (const group of unique) await index(db, table, group, true)
-    for (const name of ['createdAt', 'updatedAt', ...Object.keys(references), ...indexes]) {
-      await index(db, table, [name], false)
+    for (const columns of ['createdAt', 'updatedAt', ...Object.keys(references), ...indexes]) {
+      await index(db, table, [columns].flat(), false)
     }
     for (const mark of marks) await markIndex(db, table, mark)
     for (const set of sets) await setTable(db, table, set)
