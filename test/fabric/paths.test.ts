@@ -109,16 +109,30 @@ function leastCost({ routers, links }: Network, from: string, to: string, passed
   return least
 }
 
-/** Checks that a path is one of the network, and returns what it costs there. */
-function walk({ routers, links }: Network, { routerIds, links: used }: Path): number {
+/** What a path costs by its links and routers; undefined if it is not a way through the network. */
+function walk({ routers, links }: Network, { routerIds, links: used }: Path): number | undefined {
   let cost = 0
-  used.forEach(({ id }, at) => {
+  for (const [at, { id }] of used.entries()) {
+    const [from, to] = [routerIds[at]!, routerIds[at + 1]!]
     const { link: one, cost: linkCost } = links.get(id)!
-    expect([one.sourceId, one.destinationId].sort()).toEqual([routerIds[at], routerIds[at + 1]].sort())
-    cost += linkCost + Math.max(routers.get(routerIds[at + 1]!)!.cost, 10)
-  })
-  for (const id of routerIds.slice(1, -1)) expect(routers.get(id)!.noTraversal).toBe(false)
+    if (`${from}${to}` !== one.sourceId + one.destinationId && `${to}${from}` !== one.sourceId + one.destinationId)
+      return undefined
+    if (at > 0 && routers.get(from)!.noTraversal) return undefined
+    cost += linkCost + Math.max(routers.get(to)!.cost, 10)
+  }
   return cost
+}
+
+/** The pairs of routers whose path is not as the definition demands. */
+function listWrongPaths(paths: Paths, expected: Network): string[] {
+  return IDS.flatMap((from) =>
+    IDS.filter((to) => {
+      const path = paths.findPath(from, to)
+      const least = leastCost(expected, from, to)
+      if (!path) return Number.isFinite(least)
+      return path.cost !== least || walk(expected, path) !== least
+    }).map((to) => `${from} to ${to}`),
+  )
 }
 
 const anyId = fc.constantFrom(...IDS)
@@ -141,33 +155,38 @@ function apply(paths: Paths, { routers, links }: Network, change: Change): void 
   switch (kind) {
     case 'link': {
       const [other, cost, suffix] = values as [string, number, string]
-      if (other === id) return
+      if (other === id) break
       // Mostly in the same direction, so that the cost of a link changes more often than its ends.
       const [source, destination] = cost % 7 === 0 ? [id, other] : ([id, other].sort() as [string, string])
       const added = link(linkId(suffix), source, destination)
       links.set(added.id, { link: added, cost })
-      return paths.setLink(added, cost)
+      paths.setLink(added, cost)
+      break
     }
     case 'unlink':
       links.delete(linkId(values[1]))
-      return paths.removeLink(linkId(values[1]))
+      paths.removeLink(linkId(values[1]))
+      break
     case 'connect':
       routers.set(id, { ...router, isConnected: true })
-      return paths.connectRouter(id)
+      paths.connectRouter(id)
+      break
     case 'disconnect':
       routers.set(id, { ...router, isConnected: false })
-      return paths.disconnectRouter(id)
+      paths.disconnectRouter(id)
+      break
     case 'cost': {
       const [cost, noTraversal] = values as [number, boolean]
       routers.set(id, { ...router, cost, noTraversal })
-      return paths.setRouterCost(id, { cost, noTraversal })
+      paths.setRouterCost(id, { cost, noTraversal })
+      break
     }
     default:
       routers.delete(id)
       for (const [key, { link: one }] of links) {
         if (one.sourceId === id || one.destinationId === id) links.delete(key)
       }
-      return paths.removeRouter(id)
+      paths.removeRouter(id)
   }
 }
 
@@ -181,16 +200,10 @@ describe('after any changes', () => {
         for (const change of changes) {
           apply(paths, expected, change as Change)
           // Every pair after every change, so that trees are cached when the next one comes.
-          for (const from of IDS) {
-            for (const to of IDS) {
-              const path = paths.findPath(from, to)
-              expect(path?.cost ?? Number.POSITIVE_INFINITY).toBe(leastCost(expected, from, to))
-              if (path) expect(walk(expected, path)).toBe(path.cost)
-            }
-          }
+          expect(listWrongPaths(paths, expected)).toEqual([])
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 })
