@@ -1,7 +1,7 @@
 // `controller init`: creates a data directory without starting a controller.
 import { Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
-import type { Overrides } from '../src/config.ts'
+import { listenerApis, type Overrides } from '../src/config.ts'
 import { PrintingCommand } from './base.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { dataDirectoryFlag, explainOpenError, isDirectoryInitialized, resolveDataDirectory } from './data-directory.ts'
@@ -21,9 +21,7 @@ export const networkFlags = {
 /** The settings that the flags override. */
 export function readNetworkSettings({ listen, advertise }: { listen?: string; advertise?: string[] }): Overrides {
   return {
-    ...(listen === undefined
-      ? {}
-      : { listeners: [{ address: listen, apis: ['client', 'management'], dialect: 'native' }] }),
+    ...(listen === undefined ? {} : { listeners: [{ address: listen, apis: listenerApis, dialect: 'native' }] }),
     ...(advertise === undefined ? {} : { advertise }),
   }
 }

@@ -4,6 +4,7 @@ import type { Api } from '../src/config.ts'
 export const BASE_PATHS: Readonly<Record<Api, string>> = {
   client: '/edge/client/v1',
   management: '/edge/management/v1',
+  fabric: '/fabric/v1',
 }
 
 const LEGACY_CLIENT = '/edge/v1'

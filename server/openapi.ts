@@ -1,4 +1,4 @@
-// The OpenAPI documents of both APIs, made from the registered operations.
+// The OpenAPI documents of the APIs, made from the registered operations.
 import { STATUS_CODES } from 'node:http'
 import type { Api } from '../src/config.ts'
 import { errorCatalogue } from '../src/errors.ts'
@@ -20,6 +20,12 @@ import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
 import type { AnyOperation, QueryParameter, Returns } from './operation.ts'
 import { version } from './version.ts'
 
+const TITLES: Readonly<Record<Api, string>> = {
+  client: 'Edge Client API',
+  management: 'Edge Management API',
+  fabric: 'Fabric API',
+}
+
 const bodies = new Map<Api, Buffer>()
 
 /** The document of an API as JSON text, in one buffer for all who ask for it. */
@@ -29,7 +35,7 @@ export function renderOpenApiDocument(api: Api, operations: readonly AnyOperatio
   return body
 }
 
-/** @param operations every registered operation, of both APIs */
+/** @param operations every registered operation, of all APIs */
 export function buildOpenApiDocument(api: Api, operations: readonly AnyOperation[]) {
   const components = new SchemaComponents(nameSchemas(operations))
   const paths: Record<string, Record<string, unknown>> = {}
@@ -39,7 +45,7 @@ export function buildOpenApiDocument(api: Api, operations: readonly AnyOperation
   }
   return {
     openapi: '3.0.3',
-    info: { title: api === 'client' ? 'Edge Client API' : 'Edge Management API', version: version.version },
+    info: { title: TITLES[api], version: version.version },
     servers: [{ url: BASE_PATHS[api] }],
     paths,
     components: {

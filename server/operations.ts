@@ -1,4 +1,4 @@
-// The registry: every operation of both APIs. What loops over operations loops over this.
+// The registry: every operation of all APIs. What loops over operations loops over this.
 import { apiSessions } from '../src/resources/api-sessions.ts'
 import { controllerSettings } from '../src/resources/controller-settings.ts'
 import { controllers } from '../src/resources/controllers.ts'
@@ -22,6 +22,7 @@ import { clientSignerOperations } from './client-api/external-jwt-signers.ts'
 import { postureResponseOperations } from './client-api/posture-responses.ts'
 import { clientServiceOperations } from './client-api/services.ts'
 import { sessionCertificateOperations } from './client-api/session-certificates.ts'
+import { fabricOperations } from './fabric-api/operations.ts'
 import { apiSessionOperations } from './management-api/api-sessions.ts'
 import { auditOperations } from './management-api/audit.ts'
 import { authenticatorOperations } from './management-api/authenticators.ts'
@@ -93,5 +94,6 @@ export const operations: readonly AnyOperation[] = [
   ...authenticatorOperations,
   ...certificateOperations,
   ...enrollmentOperations,
+  ...fabricOperations,
   ...resources.flatMap((resource) => makeResourceOperations(resource, differences[resource.plural])),
 ]

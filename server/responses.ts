@@ -1,4 +1,4 @@
-// The responses of operations: the envelope of both APIs, and the few responses without it.
+// The responses of operations: the envelope of the APIs, and the few responses without it.
 import type { Readable } from 'node:stream'
 import { toJsonText } from '../src/records/raw-json.ts'
 import type { Window } from '../src/store/lists.ts'

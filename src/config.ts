@@ -20,10 +20,10 @@ import {
 
 export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
 
-export type Api = 'client' | 'management'
+export type Api = 'client' | 'management' | 'fabric'
 
 /** What a listener may carry: the HTTP APIs, and the control channel of routers. */
-export const listenerApis = ['client', 'management', 'control'] as const
+export const listenerApis = ['client', 'management', 'fabric', 'control'] as const
 export type ListenerApi = (typeof listenerApis)[number]
 
 /** The dialect of responses; see `server/dialects.ts`. */

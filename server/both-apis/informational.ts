@@ -20,7 +20,10 @@ const INFORMATION = { public: 'it tells nothing about the network' } as const
 // Every capability that has a name; `/version` lists those that are enabled.
 const CAPABILITIES = ['OIDC_AUTH', 'HA_CONTROLLER'] as const
 
-const SPECS = ['edge-client', 'edge-management'] as const
+/** The documents that describe the APIs, by the names that clients know. */
+const SPECS = { 'edge-client': 'client', 'edge-management': 'management', fabric: 'fabric' } as const
+type SpecId = keyof typeof SPECS
+const SPEC_IDS = Object.keys(SPECS) as SpecId[]
 
 const specShape = objectOf({ _links: links, id: text, createdAt: time, updatedAt: time, tags: anyObject, name: text })
 const versionShape = objectOf({
@@ -62,8 +65,8 @@ function specRecord(id: string, { startedAt }: Controller) {
   return { _links: links, createdAt: at, id, tags: {}, updatedAt: at, name: id }
 }
 
-function requireSpecId(id: string | undefined): (typeof SPECS)[number] {
-  const document = SPECS.find((spec) => spec === id)
+function requireSpecId(id: string | undefined): SpecId {
+  const document = SPEC_IDS.find((spec) => spec === id)
   if (!document) throw notFoundError('API document', id ?? '')
   return document
 }
@@ -126,7 +129,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     summary: 'Lists the documents that describe the APIs.',
     access: INFORMATION,
     returns: { kind: 'data', schema: listOf(specShape) },
-    run: ({ controller }) => dataResponse(SPECS.map((id) => specRecord(id, controller))),
+    run: ({ controller }) => dataResponse(SPEC_IDS.map((id) => specRecord(id, controller))),
   }),
   defineOperation({
     id: 'detailSpec',
@@ -149,8 +152,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     access: INFORMATION,
     returns: { kind: 'raw', contentType: 'application/json', schema: anyObject },
     async run({ params }) {
-      const api = requireSpecId(params.id) === 'edge-client' ? 'client' : 'management'
-      return document('application/json', await getDocument(api))
+      return document('application/json', await getDocument(SPECS[requireSpecId(params.id)]))
     },
   }),
   defineOperation({

@@ -102,7 +102,7 @@ export class FilterCompiler {
       if (symbol.constant !== undefined || sortedSymbols.has(symbol)) continue
       sortedSymbols.add(symbol)
       compileOrder.push({ expression: this.#toColumn(symbol), isDescending })
-      if (symbol.column === key.column) return compileOrder
+      if (symbol.column === key.column && !symbol.trueIds) return compileOrder
     }
     return [
       ...compileOrder,
@@ -256,6 +256,7 @@ export class FilterCompiler {
   #toColumn(symbol: FilterSymbol): Column {
     if (symbol.constant !== undefined) return symbol.constant ? sql`1` : sql`0`
     const column = sql.ref(`${this.#source.table}.${symbol.column}`)
+    if (symbol.trueIds) return sql`case when ${this.#sqlDialect.isOneOf(column, symbol.trueIds)} then 1 else 0 end`
     return symbol.path ? this.#sqlDialect.member(column, symbol.path) : column
   }
 }

@@ -19,6 +19,8 @@ export interface FilterSymbol {
   readonly values?: ReadonlyMap<string, readonly string[]>
   /** Every record has this one value. */
   readonly constant?: boolean
+  /** It is true of the records with these ids at this moment, and stored nowhere. */
+  readonly trueIds?: readonly string[]
   /** The name of the record that `column` refers to, by the table it lies in; nothing to sort by. */
   readonly namedIn?: string
 }

@@ -95,6 +95,11 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     return [...this.#byId.values()].filter(({ isEdge }) => isEdge)
   }
 
+  /** The ids of the routers that are connected. */
+  listIds(): string[] {
+    return [...this.#byId.keys()]
+  }
+
   get(id: string): ConnectedRouter | undefined {
     return this.#byId.get(id)
   }

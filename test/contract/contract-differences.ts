@@ -1,11 +1,11 @@
 // Where this controller differs from the public contract, and why: everything else is held to it, in both directions.
-import type { Api } from '../../src/config.ts'
+import type { ContractApi } from '../world/public-contract.ts'
 
 /**
  * Documented operations that are still to come; once one is there, its line goes, and from then on the contract holds it.
  * `METHOD /path`, each parameter as `{}`.
  */
-export const STILL_TO_COME: Readonly<Record<Api, readonly string[]>> = {
+export const STILL_TO_COME: Readonly<Record<ContractApi, readonly string[]>> = {
   client: [],
   management: [
     // Care for a running database.

@@ -1,8 +1,8 @@
 // The public contract as facts: one short line for each parameter, member and status of each operation, comparable as text.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Api } from '../../src/config.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import type { ContractApi } from '../world/public-contract.ts'
 
 /** `METHOD /path` with every parameter as `{}` → what is known of the operation. */
 export type Facts = ReadonlyMap<string, ReadonlySet<string>>
@@ -44,7 +44,7 @@ function nameOf(method: string, path: string): string {
 }
 
 /** What the contract says. */
-export function contractFacts(api: Api): Facts {
+export function contractFacts(api: ContractApi): Facts {
   return new Map(
     contract[api].operations.map(({ id, method, path, params, responses, session, consumes, produces }) => {
       const facts = new Set<string>([session ? 'needs a session' : 'open to everyone'])

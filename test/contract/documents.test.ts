@@ -8,7 +8,7 @@ import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { takeContradictions } from '../world/described.ts'
 import { withoutReferences } from './contract-facts.ts'
 
-const APIS = ['client', 'management'] as const
+const APIS = ['client', 'management', 'fabric'] as const
 
 type Part = Readonly<Record<string, unknown>>
 

@@ -120,12 +120,13 @@ describe('what is sent', () => {
 })
 
 describe('the documents', () => {
-  it('are served by both APIs, to anyone', async () => {
+  it('are served by the client API and the management API, to anyone', async () => {
     const world = await testController()
 
     for (const [spec, api] of [
       ['edge-client', 'client'],
       ['edge-management', 'management'],
+      ['fabric', 'fabric'],
     ] as const) {
       for (const base of ['/edge/client/v1', '/edge/management/v1']) {
         const response = await world.send({ method: 'GET', path: `${base}/specs/${spec}/spec` })
@@ -149,7 +150,7 @@ describe('the documents', () => {
   })
 
   it('name every operation once, by the id that generated clients know', () => {
-    for (const api of ['client', 'management'] as const) {
+    for (const api of ['client', 'management', 'fabric'] as const) {
       const described = Object.values(buildOpenApiDocument(api, operations).paths).flatMap((methods) =>
         Object.values(methods).map((operation) => (operation as { operationId: string }).operationId),
       )

@@ -32,7 +32,7 @@ describe('every operation', () => {
   )
 
   it('has an id of its own within its API', () => {
-    for (const api of ['client', 'management'] as const) {
+    for (const api of ['client', 'management', 'fabric'] as const) {
       const ids = operations.filter(({ apis }) => apis.includes(api)).map(({ id }) => id)
 
       expect(new Set(ids).size).toBe(ids.length)

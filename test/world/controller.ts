@@ -25,6 +25,7 @@ export const ADMIN = { username: 'admin', password: 'correct horse battery' } as
 export const TEMPLATE_VARIABLE = 'CONTROLLER_TEST_TEMPLATE'
 export const MANAGEMENT = '/edge/management/v1'
 export const CLIENT = '/edge/client/v1'
+export const FABRIC = '/fabric/v1'
 
 /** A clock that stands still until a test moves it; it begins when the certificates of the template are valid already. */
 export class TestClock implements Clock {

@@ -1,0 +1,16 @@
+// Every operation of the fabric API, which tools of operators use.
+import type { AnyOperation } from '../operation.ts'
+import { terminatorChangeOperations } from './terminator-changes.ts'
+import { compileFabricView, makeStoredOperations, makeSubListOperation } from './view-operations.ts'
+import { routerView, serviceView, terminatorView } from './views.ts'
+
+const compiledTerminators = compileFabricView(terminatorView)
+
+export const fabricOperations: readonly AnyOperation[] = [
+  ...makeStoredOperations(routerView, compileFabricView(routerView)),
+  ...makeStoredOperations(serviceView, compileFabricView(serviceView)),
+  ...makeStoredOperations(terminatorView, compiledTerminators),
+  makeSubListOperation(routerView, terminatorView, compiledTerminators, 'routerId'),
+  makeSubListOperation(serviceView, terminatorView, compiledTerminators, 'serviceId'),
+  ...terminatorChangeOperations,
+]

@@ -1,0 +1,114 @@
+// What the records of the fabric API look like: the members that tools of operators read, by the names that they know.
+import { defineResource } from '../../src/resources/define.ts'
+import { precedences } from '../../src/resources/identities.ts'
+import { services } from '../../src/resources/services.ts'
+import { f } from '../../src/schema/fields.ts'
+import { flag, listOf, objectOf, requiredObject, text, typed, whole } from '../../src/schema/json-schema.ts'
+import type { ReferenceShapes } from '../record-views.ts'
+
+/** A network interface of a router, with a member for each flag of its operating system. */
+export interface FabricInterface {
+  readonly name: string
+  readonly hardwareAddress: string
+  readonly mtu: number
+  readonly index: number
+  readonly isUp: boolean
+  readonly isBroadcast: boolean
+  readonly isLoopback: boolean
+  readonly isMulticast: boolean
+  readonly isRunning: boolean
+  readonly addresses: readonly string[]
+}
+
+const interfaceList = typed<readonly FabricInterface[]>(
+  listOf(
+    requiredObject({
+      name: text,
+      hardwareAddress: text,
+      mtu: whole,
+      index: whole,
+      isUp: flag,
+      isBroadcast: flag,
+      isLoopback: flag,
+      isMulticast: flag,
+      isRunning: flag,
+      addresses: listOf(text),
+    }),
+  ),
+)
+
+export const routerShape = defineResource({
+  name: 'router',
+  plural: 'routers',
+  summary: 'A router of the network; edge routers are among them.',
+  fields: {
+    name: f.text({ access: 'read' }),
+    fingerprint: f.text({
+      access: 'read',
+      nullable: true,
+      summary: 'SHA-1 of its certificate; null before it enrolls.',
+    }),
+    cost: f.int({ access: 'read', min: 0, max: 65_535 }),
+    noTraversal: f.bool({ access: 'read' }),
+    disabled: f.bool({ access: 'read' }),
+    interfaces: f.json(interfaceList, { access: 'read', nullable: true, summary: 'Null before it reports any.' }),
+  },
+  computed: {
+    connected: flag,
+    listenerAddresses: {
+      ...listOf(requiredObject({ address: text, protocol: text })),
+      nullable: true,
+      description: 'Where it accepts links of other routers; null while it is not connected, or accepts none.',
+    },
+    versionInfo: {
+      ...objectOf({ arch: text, buildDate: text, os: text, revision: text, version: text }),
+      description: 'Absent while it is not connected.',
+    },
+  },
+  links: ['terminators'],
+  columns: [],
+  example: { create: {}, filter: 'connected = true' },
+})
+
+export const serviceShape = defineResource({
+  name: 'service',
+  plural: 'services',
+  summary: 'A service, as far as routers are concerned.',
+  fields: {
+    name: f.text({ access: 'read' }),
+    terminatorStrategy: services.fields.terminatorStrategy,
+  },
+  links: ['terminators'],
+  columns: [],
+  example: { create: {}, filter: 'name contains "web"' },
+})
+
+export const terminatorShape = defineResource({
+  name: 'terminator',
+  plural: 'terminators',
+  summary: 'A place where a service is hosted.',
+  fields: {
+    serviceId: f.reference('services', { as: 'service', input: 'service', required: true, unknownStatus: 404 }),
+    routerId: f.reference('routers', { as: 'router', input: 'router', required: true, unknownStatus: 404 }),
+    binding: f.text({
+      required: true,
+      summary: 'How the router connects; if it is empty, transport or udp by the address.',
+    }),
+    address: f.text({ required: true, minLength: 1, summary: 'What the router connects to.' }),
+    cost: f.int({ min: 0, max: 65_535 }),
+    precedence: f.choice(precedences, { default: 'default' }),
+    instanceId: f.text({ access: 'create', summary: 'By what clients address this one among several hosts.' }),
+    instanceSecret: f.text({ access: 'create', nullable: true, secret: true, format: 'byte' }),
+    hostId: f.text({ access: 'create', summary: 'The identity that hosts the service; empty if there is none.' }),
+  },
+  computed: { dynamicCost: whole },
+  columns: [],
+  example: { create: {}, filter: 'service.name = "web"' },
+})
+
+/** How the fabric API shows one record in another. */
+export const fabricReferenceShapes: ReferenceShapes = {
+  routers: routerShape,
+  services: serviceShape,
+  terminators: terminatorShape,
+}

@@ -1,0 +1,78 @@
+// Lists of what only memory holds, filtered and sorted by the same statements as tables.
+import { type Compilable, sql } from 'kysely'
+import { type Context, toReader } from '../context.ts'
+import { FilterCompiler } from '../filter/compile.ts'
+import type { FilterSource } from '../model/filter-symbols.ts'
+import type { Stored } from '../schema/field.ts'
+import { getSqlDialect } from './dialects/sql-dialect.ts'
+import type { ListPlan } from './list-plan.ts'
+import { compileOrder, type Window } from './lists.ts'
+import type { Store } from './store.ts'
+
+/** An item as filters see it: the columns of the symbols of its source, as a table would hold them. */
+export type MemoryRow = { readonly id: string } & Readonly<Record<string, Stored>>
+
+/** One page of items. */
+export interface MemoryPage<Item> extends Window {
+  readonly items: readonly Item[]
+}
+
+/**
+ * One page of `items`. They are passed to the database as one JSON parameter only if the plan has a filter or an order;
+ * without them, they are ordered by id.
+ * @param source its table is only the name that statements give to the items
+ * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
+ */
+export async function listFromMemory<Item>(
+  store: Store,
+  context: Pick<Context, 'db' | 'caller'>,
+  source: FilterSource,
+  plan: ListPlan,
+  items: readonly Item[],
+  toRow: (item: Item) => MemoryRow,
+): Promise<MemoryPage<Item>> {
+  const { limit, offset } = plan
+  const isPlain = !plan.predicate && plan.order.keys.length === 0
+  const matching = isPlain ? sortById(items, toRow) : await selectMatching(store, context, source, plan, items, toRow)
+  const page = matching.slice(offset, limit === 'none' ? undefined : offset + limit)
+  return { items: page, total: matching.length, limit, offset }
+}
+
+function sortById<Item>(items: readonly Item[], toRow: (item: Item) => MemoryRow): Item[] {
+  return items
+    .map((item) => ({ item, id: toRow(item).id }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ item }) => item)
+}
+
+async function selectMatching<Item>(
+  store: Store,
+  { db, caller }: Pick<Context, 'db' | 'caller'>,
+  source: FilterSource,
+  plan: ListPlan,
+  items: readonly Item[],
+  toRow: (item: Item) => MemoryRow,
+): Promise<Item[]> {
+  const compiler = new FilterCompiler(db, source, { isGuarded: true })
+  const condition = plan.predicate ? compiler.compile(plan.predicate).condition : sql`1 = 1`
+  const order = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
+    isDescending ? sql`${expression} desc` : sql`${expression} asc`,
+  )
+  const columns = [...new Set([source.key.column, ...[...source.symbols.values()].map(({ column }) => column)])]
+  const rows = items.map((item, position) => ({ ...pick(toRow(item), columns), position }))
+  const dialect = getSqlDialect(db)
+  const members = ['position', ...columns].map(
+    (column) => sql`${dialect.member(sql.ref('value'), [column])} as ${sql.ref(column)}`,
+  )
+  const elements = dialect.elements(sql`${JSON.stringify(rows)}`)
+  const query = sql<{ position: number }>`select position from
+    (select ${sql.join(members)} from ${elements}) as ${sql.table(source.table)}
+    where ${condition} order by ${sql.join(order)}`
+  const statement: Compilable<{ position: number }> = { compile: () => query.compile(db) }
+  const positions = await store.scan(statement, toReader(caller))
+  return positions.map(({ position }) => items[position] as Item)
+}
+
+function pick(row: MemoryRow, columns: readonly string[]): Record<string, Stored> {
+  return Object.fromEntries(columns.map((column) => [column, row[column] ?? null]))
+}

@@ -1,0 +1,286 @@
+// The fabric API, as tools of operators use it: routers, services and terminators, and changes of terminators.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { edgeRouters } from '../../src/resources/edge-routers.ts'
+import { get } from '../../src/store/entities.ts'
+import { FABRIC, type TestController, type TestResponse, testController, tlsTransport } from '../world/controller.ts'
+import { type Management, managementOf } from '../world/management.ts'
+import { enrolledRouter } from '../world/router/enrolled-router.ts'
+import { SimulatedRouter } from '../world/router/simulated-router.ts'
+
+let world: TestController
+let token: string
+let manage: Management
+let address: { url: string; rootPem: string }
+const open: SimulatedRouter[] = []
+
+beforeAll(async () => {
+  const apis = ['client', 'management', 'fabric', 'control']
+  world = await testController({ settings: { listeners: [{ address: '127.0.0.1:0', apis, dialect: 'native' }] } })
+  await world.controller.membership.announce(world.system, {})
+  address = await world.listen()
+  token = await world.admin()
+  manage = await managementOf(world)
+})
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((router) => router.close()))
+})
+afterAll(() => world.close())
+
+/** A request with the session header of the tools. */
+function ask(method: string, path: string, body?: unknown): Promise<TestResponse> {
+  return world.send({
+    method,
+    path: `${FABRIC}${path}`,
+    headers: { 'zt-session': token },
+    ...(body === undefined ? {} : { body }),
+  })
+}
+
+const list = async (path: string, filter: string) =>
+  (await ask('GET', `${path}?filter=${encodeURIComponent(filter)}`)).body.data
+
+let names = 0
+const newService = (values = {}) =>
+  manage.make('services', { name: `service-${++names}`, encryptionRequired: true, ...values })
+const newRouter = (kind: 'edge-routers' | 'routers' = 'edge-routers') =>
+  enrolledRouter(world, { name: `fabric-router-${++names}`, kind })
+
+async function connect(router: Awaited<ReturnType<typeof newRouter>>): Promise<void> {
+  const simulated = await SimulatedRouter.open({ ...address, ...router })
+  open.push(simulated)
+  simulated.introduce(router.id)
+  await simulated.takeType(2)
+}
+
+describe('a router', () => {
+  it('is shown with its fingerprint and without a version while it is offline', async () => {
+    const { id } = await newRouter()
+    const { body } = await ask('GET', `/routers/${id}`)
+
+    expect(body.data).toEqual({
+      _links: { self: { href: `./routers/${id}` }, terminators: { href: `./routers/${id}/terminators` } },
+      id,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+      tags: {},
+      name: `fabric-router-${names}`,
+      fingerprint: expect.stringMatching(/^[0-9a-f]{40}$/),
+      cost: 0,
+      noTraversal: false,
+      disabled: false,
+      interfaces: null,
+      connected: false,
+      listenerAddresses: null,
+    })
+  })
+
+  it('is shown with its version while it is connected, and found by that', async () => {
+    const [connected, other] = [await newRouter('routers'), await newRouter()]
+    await connect(connected)
+    const { body } = await ask('GET', `/routers/${connected.id}`)
+
+    expect(body.data).toMatchObject({ connected: true, versionInfo: { version: 'v1.6.5', os: 'linux', arch: 'amd64' } })
+    const ids = (records: { id: string }[]) => records.map(({ id }) => id)
+    expect(ids(await list('/routers', 'connected = true'))).toEqual([connected.id])
+    expect(ids(await list('/routers', 'connected = false limit none'))).toContain(other.id)
+    expect(ids(await list('/routers', `connected and id = "${other.id}"`))).toEqual([])
+    const sorted = ids(await list('/routers', 'true sort by connected desc limit none'))
+    expect(sorted[0]).toBe(connected.id)
+  })
+
+  it('has its interfaces with a member for each flag', async () => {
+    const { id } = await newRouter()
+    const reported = { name: 'eth0', hardwareAddress: '', mtu: 1500, index: 2, flags: 51, addresses: ['192.0.2.7/24'] }
+    await world.system.write(async (tx) => {
+      await world.controller.entities.update(tx, edgeRouters, (await get(tx, edgeRouters, id)) as never, {
+        interfaces: [reported],
+      })
+    })
+    const { body } = await ask('GET', `/routers/${id}`)
+
+    const { flags: _, ...others } = reported
+    const flags = { isUp: true, isBroadcast: true, isLoopback: false, isMulticast: true, isRunning: true }
+    expect(body.data.interfaces).toEqual([{ ...others, ...flags }])
+  })
+
+  it('is not created or changed here', async () => {
+    const { id } = await newRouter()
+
+    expect((await ask('POST', '/routers', {})).status).toBe(405)
+    expect((await ask('DELETE', `/routers/${id}`)).status).toBe(405)
+  })
+
+  it('that is unknown is 404', async () => {
+    expect((await ask('GET', '/routers/nothing')).body.error.code).toBe('NOT_FOUND')
+    expect((await ask('GET', '/routers/nothing/terminators')).body.error.code).toBe('NOT_FOUND')
+  })
+})
+
+describe('a service', () => {
+  it('is shown with its strategy', async () => {
+    const id = await newService({ terminatorStrategy: 'weighted', tags: { team: 'a' } })
+    const { body } = await ask('GET', `/services/${id}`)
+
+    expect(body.data).toEqual({
+      _links: { self: { href: `./services/${id}` }, terminators: { href: `./services/${id}/terminators` } },
+      id,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+      tags: { team: 'a' },
+      name: `service-${names}`,
+      terminatorStrategy: 'weighted',
+    })
+  })
+
+  it('is found by id or name, as tools look it up', async () => {
+    const id = await newService()
+    const name = `service-${names}`
+
+    expect((await list('/services', `id = "${name}" or name="${name}"`)).map((one: { id: string }) => one.id)).toEqual([
+      id,
+    ])
+  })
+})
+
+describe('a terminator', () => {
+  it('is created, shown with its service and router, changed and deleted', async () => {
+    const [service, { id: router }] = [await newService(), await newRouter()]
+    const serviceName = `service-${names - 1}`
+    const values = {
+      service,
+      router,
+      address: 'tcp:localhost:8080',
+      binding: 'transport',
+      instanceId: 'a',
+      hostId: 'h',
+    }
+    const created = await ask('POST', '/terminators', { ...values, cost: 5, unknownMember: 1 })
+    expect(created.status).toBe(201)
+    const { id } = created.body.data
+    expect(created.body.data).toEqual({ _links: { self: { href: `./terminators/${id}` } }, id })
+
+    const { body } = await ask('GET', `/terminators/${id}`)
+    expect(body.data).toEqual({
+      _links: { self: { href: `./terminators/${id}` } },
+      id,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+      tags: {},
+      serviceId: service,
+      service: {
+        _links: { self: { href: `./services/${service}` }, terminators: { href: `./services/${service}/terminators` } },
+        entity: 'services',
+        id: service,
+        name: serviceName,
+      },
+      routerId: router,
+      router: {
+        _links: { self: { href: `./routers/${router}` }, terminators: { href: `./routers/${router}/terminators` } },
+        entity: 'routers',
+        id: router,
+        name: `fabric-router-${names}`,
+      },
+      binding: 'transport',
+      address: 'tcp:localhost:8080',
+      instanceId: 'a',
+      cost: 5,
+      precedence: 'default',
+      dynamicCost: 0,
+      hostId: 'h',
+    })
+
+    expect((await ask('PATCH', `/terminators/${id}`, { cost: 7 })).status).toBe(200)
+    expect((await ask('GET', `/terminators/${id}`)).body.data).toMatchObject({ cost: 7, address: 'tcp:localhost:8080' })
+    expect((await ask('PUT', `/terminators/${id}`, { ...values, precedence: 'required' })).status).toBe(200)
+    expect((await ask('GET', `/terminators/${id}`)).body.data).toMatchObject({ cost: 0, precedence: 'required' })
+    expect((await ask('DELETE', `/terminators/${id}`, { immediate: false })).status).toBe(200)
+    expect((await ask('GET', `/terminators/${id}`)).status).toBe(404)
+  })
+
+  it('without a host or an instance shows empty text, which tools require', async () => {
+    const [service, { id: router }] = [await newService(), await newRouter()]
+    const values = { service, router, address: 'udp:localhost:53', binding: '', instanceId: '' }
+    const { id } = (await ask('POST', '/terminators', values)).body.data
+
+    expect((await ask('GET', `/terminators/${id}`)).body.data).toMatchObject({
+      hostId: '',
+      instanceId: '',
+      binding: 'udp',
+    })
+  })
+
+  it('is found by the names and ids of its service and router', async () => {
+    const [service, { id: router }] = [await newService(), await newRouter()]
+    const [serviceName, routerName] = [`service-${names - 1}`, `fabric-router-${names}`]
+    const values = { service, router, address: 'tcp:a:1', binding: 'transport' }
+    const { id } = (await ask('POST', '/terminators', values)).body.data
+    const filters = [
+      `service = "${service}"`,
+      `router = "${router}"`,
+      `service.name = "${serviceName}"`,
+      `router.name = "${routerName}"`,
+      `id = "${id}" sort by createdAt limit none`,
+    ]
+
+    for (const filter of filters)
+      expect((await list('/terminators', filter)).map((one: { id: string }) => one.id)).toEqual([id])
+    for (const path of [`/services/${service}/terminators`, `/routers/${router}/terminators`])
+      expect((await list(path, 'limit none')).map((one: { id: string }) => one.id)).toEqual([id])
+  })
+
+  it.each([
+    ['service', { service: 'nothing' }, 404],
+    ['router', { router: 'nothing' }, 404],
+    ['address', { address: '' }, 400],
+    ['cost', { cost: 70_000 }, 400],
+  ])('with a wrong %s is refused', async (_member, wrong, status) => {
+    const [service, { id: router }] = [await newService(), await newRouter()]
+    const values = { service, router, address: 'tcp:a:1', binding: 'transport', ...wrong }
+
+    expect((await ask('POST', '/terminators', values)).status).toBe(status)
+  })
+})
+
+describe('a list', () => {
+  it('has the envelope that tools read, and pages', async () => {
+    await newService()
+    await newService()
+    const { status, body } = await ask('GET', '/services?limit=1')
+
+    expect(status).toBe(200)
+    expect(body.data).toHaveLength(1)
+    expect(body.meta).toMatchObject({
+      filterableFields: expect.arrayContaining(['id', 'name', 'terminatorStrategy']),
+      pagination: { limit: 1, offset: 0, totalCount: expect.any(Number) },
+    })
+  })
+
+  it('refuses a filter by an unknown field', async () => {
+    const { status, body } = await ask('GET', '/routers?filter=nonsense=1')
+
+    expect([status, body.error.code]).toEqual([400, 'INVALID_FILTER'])
+  })
+})
+
+describe('what the fabric API leaves out', () => {
+  it.each([
+    ['POST', '/inspections'],
+    ['GET', '/ws-api'],
+    ['GET', ''],
+  ])('is 404: %s %s', async (method, path) => {
+    expect((await ask(method, path)).body.error.code).toBe('NOT_FOUND')
+  })
+})
+
+describe('a listener without the fabric API', () => {
+  it('responds with 404', async () => {
+    const settings = { listeners: [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }] }
+    const other = await testController({ settings })
+    const { url, rootPem } = await other.listen()
+    const transport = tlsTransport(url, rootPem)
+
+    expect((await transport.send({ method: 'GET', path: `${FABRIC}/routers` })).status).toBe(404)
+    await transport.close()
+    await other.close()
+  })
+})
