@@ -18,3 +18,8 @@ export function optionalArgument({ options, ...common }: ArgumentOptions): Inter
 export function requiredArgument({ options, ...common }: ArgumentOptions): Interfaces.Arg<string> {
   return Args.string({ ...common, required: true, ignoreStdin: true, ...(options ? { options: [...options] } : {}) })
 }
+
+/** An argument that can be repeated, or missing. */
+export function variadicArgument({ description }: ArgumentOptions): Interfaces.Arg<string | undefined> {
+  return { ...optionalArgument({ description }), multiple: true }
+}

@@ -16,6 +16,8 @@ export type ParsedFlags = Readonly<Record<string, unknown>> &
 export interface CommandRun {
   readonly client: Client
   readonly args: Readonly<Record<string, string | undefined>>
+  /** The values of the argument that can be repeated; of other arguments if there is no such argument. */
+  readonly words: readonly string[]
   readonly flags: ParsedFlags
   print(result: Result): Promise<void>
   /** Writes a message for the user to stderr. */
@@ -64,6 +66,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
         code = (await description.run({
           client,
           args: parsed.args as Record<string, string | undefined>,
+          words: Object.values(parsed.args).flatMap((value) => (value ?? []) as string | string[]),
           flags: parsedFlags,
           print: (result) => this.print(result, parsedFlags.output),
           notice,

@@ -21,6 +21,7 @@ export interface ManifestArgument {
   readonly name: string
   readonly description?: string
   readonly required?: boolean
+  readonly multiple?: boolean
   readonly options?: readonly string[]
 }
 

@@ -1,7 +1,7 @@
 // Derives the arguments of a command from the parameters of a path.
 import type { Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import { requiredArgument } from '../arguments.ts'
+import { requiredArgument, variadicArgument } from '../arguments.ts'
 import { toNoun } from '../names.ts'
 import { splitPath, toSingular } from '../naming.ts'
 
@@ -50,18 +50,24 @@ export function findReferencedResource(member: string, api: ApiDescription): Res
     : Object.values(api.resources).find((resource) => resource.name === resourceName)
 }
 
-/** The arguments as oclif defines them. */
-export function toOclifArguments(pathArguments: readonly PathArgument[]): Interfaces.ArgInput {
+/**
+ * The arguments as oclif defines them.
+ * @param isBulk whether the only one takes several records, or none if a flag selects them
+ */
+export function toOclifArguments(pathArguments: readonly PathArgument[], isBulk = false): Interfaces.ArgInput {
   return Object.fromEntries(
-    pathArguments.map(({ argument, resource }) => [
-      argument,
-      requiredArgument({
-        description: resource
-          ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${toNoun(resource.name)}.`
-          : `The ${toNoun(argument)}.`,
-      }),
-    ]),
-  )
+    pathArguments.map(({ argument, resource }) => {
+      const description = resource
+        ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${toNoun(resource.name)}.`
+        : `The ${toNoun(argument)}.`
+      return [
+        argument,
+        isBulk
+          ? variadicArgument({ description: `${description} Can be repeated.` })
+          : requiredArgument({ description }),
+      ]
+    }),
+  ) as Interfaces.ArgInput
 }
 
 /** The path with its parameters replaced by URL-encoded values. */

@@ -1,6 +1,7 @@
 // Builds the body of a request from flags.
 import { makeUsageError } from '../exit-codes.ts'
 import { readJson, readPem, readSecret } from '../input.ts'
+import { toCommandLine } from '../shell-words.ts'
 import { parseInstant } from '../times.ts'
 import { type BodyFlag, getAt, toTypedFlag } from './body-flags.ts'
 import { toValueText } from './flag-definitions.ts'
@@ -61,6 +62,7 @@ async function parseFlagValue(member: BodyFlag, value: unknown): Promise<unknown
   if (typeof value !== 'string' && !Array.isArray(value)) return value
   switch (member.form) {
     case 'set':
+      assertSingleRoles(flag, member, value as string[])
       return dropSingleBlank(value as string[])
     case 'pairs':
       return Object.fromEntries(dropSingleBlank(value as string[]).map((pair) => parseKeyValue(flag, pair)))
@@ -82,14 +84,37 @@ function dropSingleBlank(values: readonly string[]): readonly string[] {
   return values.length === 1 && values[0] === '' ? [] : values
 }
 
-function parseKeyValue(flag: string, pair: string): [string, unknown] {
+/**
+ * Each value of a set of roles is one role: a list in one value would be an attribute that contains commas.
+ * @throws CommandError with exit code 2 if a value looks like a list
+ */
+export function assertSingleRoles(flag: string, { schema, path }: BodyFlag, values: readonly string[]): void {
+  const isAttributes = path.join('.') === 'roleAttributes'
+  if (!isAttributes && !schema['x-roles']) return
+  const list = values.find((value) => (isAttributes ? value.includes(',') : /,\s*[#@]/.test(value)))
+  if (list === undefined) return
+  const entries = list.split(',').map((entry) => entry.trim())
+  const hint = toCommandLine(
+    '',
+    entries.flatMap((entry) => [`--${flag}`, entry]),
+  ).replace(/^controller /, '')
+  throw makeUsageError(`--${flag} takes one entry at a time, not the list ${list}; --data takes commas in an entry`, {
+    field: flag,
+    hint,
+  })
+}
+
+export function parseKeyValue(flag: string, pair: string): [string, unknown] {
   const at = pair.indexOf('=')
   if (at < 1) throw makeUsageError(`--${flag} must be KEY=VALUE, not ${pair}`, { field: flag })
   return [pair.slice(0, at), parseScalar(pair.slice(at + 1))]
 }
 
-/** Parses `true`, `false`, `null`, numbers and quoted strings as JSON; any other text is a string. */
+/**
+ * Parses `null`, quoted strings, and the booleans and numbers that JSON writes back identically: `1.10` and the digits of a long
+ * serial number stay text.
+ */
 function parseScalar(text: string): unknown {
-  if (/^(true|false|null|-?(0|[1-9]\d*)(\.\d+)?|"(?:[^"\\]|\\.)*")$/.test(text)) return JSON.parse(text)
-  return text
+  if (/^(true|false|null|"(?:[^"\\]|\\.)*")$/.test(text)) return JSON.parse(text)
+  return /^-?\d/.test(text) && String(Number(text)) === text ? Number(text) : text
 }

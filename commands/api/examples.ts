@@ -3,6 +3,7 @@ import type { ApiDescription, OperationDescription, ResourceDescription } from '
 import { quoteShellWord } from '../shell-words.ts'
 import { listPathArguments } from './arguments.ts'
 import { type BodyFlag, getAt, listBodyFlags, toTypedFlag } from './body-flags.ts'
+import { alwaysAsks } from './confirmations.ts'
 
 /** The placeholder for the id of a record without a name. */
 export const ID_PLACEHOLDER = 'ID'
@@ -28,7 +29,8 @@ function makeExampleWords(operation: OperationDescription, api: ApiDescription):
     if (filter) return ['--filter', filter]
     return returns.kind === 'record' ? ['-o', 'json'] : []
   }
-  if (!body) return method === 'DELETE' ? ['--yes'] : []
+  const yes = alwaysAsks(operation) ? ['--yes'] : []
+  if (!body) return yes
   if (!body.contentTypes.includes('application/json')) return ['--data', '@FILE']
   const members = listBodyFlags(body.schema)
   if (resource && path === `/${resource.plural}`) return makeExampleFlags(members, resource.example.create, api)
@@ -37,10 +39,7 @@ function makeExampleWords(operation: OperationDescription, api: ApiDescription):
   const required = members.filter(({ isRequired, defaultValue }) => isRequired && defaultValue === undefined)
   const tag = members.find(({ flag }) => flag === 'tag')
   const exampleMembers = required.length > 0 ? required : [tag ?? members[0] ?? []].flat()
-  return [
-    ...exampleMembers.flatMap((member) => makeSampleWords(member, api)),
-    ...(method === 'DELETE' ? ['--yes'] : []),
-  ]
+  return [...exampleMembers.flatMap((member) => makeSampleWords(member, api)), ...yes]
 }
 
 /** The example filter in the schema of a list that is not of records. */

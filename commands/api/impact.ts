@@ -1,5 +1,5 @@
 // Shows the impact of a deletion or a change before it is made.
-import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import type { ApiDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { Client } from '../client/client.ts'
 import { toNoun } from '../names.ts'
 import { splitPath, toSingular } from '../naming.ts'
@@ -43,11 +43,6 @@ export async function fetchDeletionImpact(
 ): Promise<string[]> {
   if (!listPolicyResources(api).includes(resource)) return []
   return renderImpact(await fetchImpact(client, { resource: resource.plural, id }))
-}
-
-/** Whether the command asks before a change that would open or close a gate: a posture check guards what others dial. */
-export function asksBeforeChange({ method, path }: OperationDescription): boolean {
-  return (method === 'PATCH' || method === 'PUT') && path === '/posture-checks/:id'
 }
 
 /** The impact of a change, or of a deletion if there are no `changes`. */

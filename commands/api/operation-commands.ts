@@ -5,10 +5,12 @@ import { optionalArgument } from '../arguments.ts'
 import { type CommandClass, defineConnectedCommand } from '../connected.ts'
 import { hasAlternatePath, REPLACED_OPERATIONS, splitPath, toCommandId } from '../naming.ts'
 import { listPathArguments, toOclifArguments } from './arguments.ts'
+import { canAsk } from './confirmations.ts'
 import { makeExample } from './examples.ts'
 import { toOclifFlags } from './flag-definitions.ts'
-import { asksBeforeChange } from './impact.ts'
 import { runTask } from './perform.ts'
+import { makeSetFlags } from './set-changes.ts'
+import { bulkFlags } from './targets.ts'
 import { type CommandTask, makeTask, toQueryFlag } from './task.ts'
 
 /**
@@ -55,22 +57,23 @@ function listAliasIds(id: string, { path }: OperationDescription, { resources }:
   return [...names].map((name) => [name, ...verb].join(':'))
 }
 
-function makeArguments({ operation, api, isNamedByArgument }: CommandTask): Interfaces.ArgInput {
+function makeArguments({ operation, api, isNamedByArgument, isBulk }: CommandTask): Interfaces.ArgInput {
+  if (isBulk) return toOclifArguments(listPathArguments(operation, api), true)
   const name = optionalArgument({ description: 'Name of the new record.' })
   return { ...toOclifArguments(listPathArguments(operation, api)), ...(isNamedByArgument ? { name } : {}) }
 }
 
 function makeFlags(task: CommandTask): Interfaces.FlagInput {
-  const { operation, members, isNamedByArgument, takesData, isText, carriesJwt } = task
+  const { operation, members, isNamedByArgument, takesData, isText, carriesJwt, isBulk } = task
   const flagMembers = isNamedByArgument ? members.filter(({ flag }) => flag !== 'name') : members
   return {
     ...toOclifFlags(flagMembers),
+    ...makeSetFlags(operation, members),
     ...(takesData ? { data: makeDataFlag(isText) } : {}),
     ...makeQueryFlags(operation),
     ...(carriesJwt ? JWT_FLAGS : {}),
-    ...(operation.method === 'DELETE' || asksBeforeChange(operation)
-      ? { yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }) }
-      : {}),
+    ...(isBulk ? bulkFlags : {}),
+    ...(canAsk(task) ? { yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }) } : {}),
   }
 }
 

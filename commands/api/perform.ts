@@ -1,54 +1,79 @@
-// Runs the command of an operation: resolves names, builds the request, sends it, and prints the response.
+// Runs the command of an operation: resolves names, builds the requests, sends them, and prints the responses.
 import type { CommandRun } from '../connected.ts'
 import { makeUsageError } from '../exit-codes.ts'
 import { readJson, readText } from '../input.ts'
-import { resolveId, resolveRole, toNoun } from '../names.ts'
-import { isListed, splitPath } from '../naming.ts'
-import { canPrompt } from '../prompts.ts'
-import { fillPath, findReferencedResource, listPathArguments } from './arguments.ts'
+import { resolveId, resolveRole } from '../names.ts'
+import { isListed } from '../naming.ts'
+import type { Entity } from '../output/cells.ts'
+import { fillPath, findReferencedResource } from './arguments.ts'
 import { type FlagValues, listMissingFlags, readBodyFromFlags, setAt } from './body.ts'
 import { type BodyFlag, getAt } from './body-flags.ts'
-import { asksBeforeChange, fetchDeletionImpact, fetchImpact, listLinkedRecords, renderImpact } from './impact.ts'
+import { assertConfirmable, confirmRequests } from './confirmations.ts'
 import { printList } from './listing.ts'
-import { printResponse } from './present.ts'
+import { buildOutcome, printOutcome, reserveJwtFile } from './present.ts'
+import { assertBulkFlags, sendAll, sendRequest } from './send.ts'
+import { computeSetChanges, hasSetChanges, listRemovedEntries, listReplacedSets } from './set-changes.ts'
+import { selectTargets, type Target } from './targets.ts'
 import { type CommandTask, type PreparedRequest, toQueryFlag } from './task.ts'
 
 /**
  * Runs the command. @throws CommandError if the command line is wrong, RequestError if the controller rejects the
  * request
  */
-/**
- * Runs the command. @throws CommandError if the command line is wrong, RequestError if the controller rejects the
- * request
- */
-export async function runTask(task: CommandTask, run: CommandRun): Promise<void> {
+export async function runTask(task: CommandTask, run: CommandRun): Promise<number | undefined> {
   const { operation } = task
   // Errors in the command line are reported before the first request.
   const { body, defaults } = await collectBody(task, run)
-  const ids = await resolveArguments(task, run)
-  const path = fillPath(operation.path, ids) + toQueryString(task, run.flags)
-  if (isListed(operation)) return printList(task, path, run)
+  assertConfirmable(task, run)
+  const targets = await selectTargets(task, run)
+  const query = toQueryString(task, run.flags)
+  if (isListed(operation)) {
+    await printList(task, fillPath(operation.path, targets[0]?.ids ?? {}) + query, run)
+    return undefined
+  }
   await resolveReferences(task, body, run)
-  const prepared: PreparedRequest = { path, ids, body, defaults }
-  if (operation.method === 'DELETE') await confirmDeletion(task, prepared, run)
-  if (asksBeforeChange(operation) && run.flags.yes !== true) await confirmChange(task, prepared, run)
-  const headers: Record<string, string> = task.isText ? { 'content-type': operation.body?.contentTypes[0] ?? '' } : {}
-  const response = await run.client.call(operation.method, path, body, headers)
-  await printResponse(task, prepared, response, run)
+  const isSeveral = task.isBulk && run.words.length !== 1
+  if (isSeveral) assertBulkFlags(run)
+  const requests: PreparedRequest[] = []
+  for (const target of targets) requests.push(await prepareRequest(task, target, { body, defaults, query }, run))
+  if (isSeveral) return sendAll(task, requests, run)
+  const [request] = requests as [PreparedRequest]
+  await confirmRequests(task, requests, run)
+  // A file that cannot be written is reported before the request invalidates an older token.
+  const jwtFile = reserveJwtFile(run)
+  try {
+    const response = await sendRequest(task, request, run)
+    await printOutcome(task, await buildOutcome(task, request, response, run), run, jwtFile)
+  } finally {
+    jwtFile?.release()
+  }
+  return undefined
 }
 
 // ---- the request -----------------------------------------------------------------------------------------------------
 
-async function resolveArguments(
-  { operation, api }: CommandTask,
-  { client, args }: CommandRun,
-): Promise<Record<string, string>> {
-  const ids: Record<string, string> = {}
-  for (const { parameter, argument, resource, list } of listPathArguments(operation, api)) {
-    const value = args[argument] ?? ''
-    ids[parameter] = resource ? await resolveId(client, resource, value, fillPath(list, ids)) : value
-  }
-  return ids
+/** The request for one record, with the changes of single entries of its sets. */
+async function prepareRequest(
+  task: CommandTask,
+  { ids, label }: Target,
+  { body: common, defaults, query }: { body: unknown; defaults: readonly string[]; query: string },
+  run: CommandRun,
+): Promise<PreparedRequest> {
+  const { operation, members, api } = task
+  const recordPath = fillPath(operation.path, ids)
+  const request = { path: recordPath + query, ids, label, defaults }
+  const isChange = operation.method === 'PATCH' || operation.method === 'PUT'
+  const isReadable = api.operations.some(({ method, path }) => method === 'GET' && path === operation.path)
+  const replaced = isChange && isReadable ? listReplacedSets(members, common) : []
+  const hasChanges = hasSetChanges(operation, members, run.flags)
+  if (replaced.length === 0 && !hasChanges) return { ...request, body: common, removed: [] }
+  const record = (await run.client.call('GET', recordPath)).data as Entity
+  const body = structuredClone(common ?? {}) as Record<string, unknown>
+  const removed = listRemovedEntries(replaced, record, body)
+  const resolve = (member: BodyFlag, entry: string) => resolveEntry(task, member, entry, run)
+  for (const [member, value] of await computeSetChanges(operation, members, run.flags, record, resolve))
+    setAt(body, member.path, value)
+  return { ...request, body, removed }
 }
 
 /** The query string, without the parameters of paging. */
@@ -83,15 +108,18 @@ async function collectBody(
   const bodyFlags = withEnrollmentForJwt(task, flags)
   const allFlags = isNamedByArgument && args.name !== undefined ? { ...bodyFlags, name: args.name } : bodyFlags
   const { body, defaults } = await readBodyFromFlags(applicableMembers, allFlags, initial as Record<string, unknown>)
-  assertComplete(task, body)
+  assertComplete(task, body, flags)
   if (Object.keys(body).length === 0 && !operation.body.isRequired) return emptyRequest
   return { body: isBatch ? [body] : body, defaults }
 }
 
-function assertComplete({ operation, members, isNamedByArgument }: CommandTask, body: Record<string, unknown>): void {
-  if (operation.method === 'PATCH' && Object.keys(body).length === 0) {
-    throw makeUsageError('nothing to change: set at least one flag')
-  }
+function assertComplete(
+  { operation, members, isNamedByArgument }: CommandTask,
+  body: Record<string, unknown>,
+  flags: FlagValues,
+): void {
+  const isEmpty = Object.keys(body).length === 0 && !hasSetChanges(operation, members, flags)
+  if (operation.method === 'PATCH' && isEmpty) throw makeUsageError('nothing to change: set at least one flag')
   const missing = listMissingFlags(members, body).map((flag) =>
     isNamedByArgument && flag === '--name' ? 'NAME' : flag,
   )
@@ -110,57 +138,32 @@ function withEnrollmentForJwt({ members }: CommandTask, flags: CommandRun['flags
 }
 
 /** Replaces names by ids in the members of a body that refer to other records, also in `@…` roles. */
-async function resolveReferences({ members, api }: CommandTask, body: unknown, { client }: CommandRun): Promise<void> {
+async function resolveReferences(task: CommandTask, body: unknown, run: CommandRun): Promise<void> {
   for (const record of [body].flat()) {
     if (typeof record !== 'object' || record === null) continue
-    for (const member of members) {
-      const resource = findTarget(member)
+    for (const member of task.members) {
       const value = getAt(record, member.path)
-      if (!resource || value === undefined || value === null || value === '') continue
-      const resolve = (nameOrId: string) =>
-        member.schema['x-roles'] ? resolveRole(client, resource, nameOrId) : resolveId(client, resource, nameOrId)
-      const resolved = Array.isArray(value) ? await Promise.all(value.map(resolve)) : await resolve(String(value))
+      if (!findTarget(task, member) || value === undefined || value === null || value === '') continue
+      const resolve = (nameOrId: unknown) => resolveEntry(task, member, String(nameOrId), run)
+      const resolved = Array.isArray(value) ? await Promise.all(value.map(resolve)) : await resolve(value)
       setAt(record as Record<string, unknown>, member.path, resolved)
     }
   }
-
-  function findTarget({ refersTo, path, schema }: BodyFlag) {
-    if (refersTo) return api.resources[refersTo]
-    return schema.enum ? undefined : findReferencedResource(path.at(-1) ?? '', api)
-  }
 }
 
-// ---- deletion --------------------------------------------------------------------------------------------------------
-
-async function confirmDeletion(task: CommandTask, { ids }: PreparedRequest, run: CommandRun): Promise<void> {
-  if (run.flags.yes || !canPrompt()) return run.confirm('Delete?')
-  const { operation, api } = task
-  const [first] = listPathArguments(operation, api)
-  const nameOrId = first ? run.args[first.argument] : undefined
-  const resource = first?.resource
-  const isRecord = resource !== undefined && splitPath(operation.path).length === 2
-  if (isRecord) {
-    const id = ids[first?.parameter ?? ''] ?? ''
-    const links = await listLinkedRecords(run.client, resource, id, api)
-    if (links.length > 0) run.notice(`${toNoun(resource.name)} ${nameOrId} is linked with ${links.join(', ')}.`)
-    for (const line of await fetchDeletionImpact(run.client, resource, id, api)) run.notice(line)
-    return run.confirm(`Delete the ${toNoun(resource.name)} ${nameOrId}?`)
-  }
-  await run.confirm(`${operation.summary.replace(/\.$/, '')}${nameOrId === undefined ? '' : ` (${nameOrId})`}?`)
+/** Replaces a name by an id in one value of a member that refers to other records; other values are returned unchanged. */
+async function resolveEntry(
+  task: CommandTask,
+  member: BodyFlag,
+  entry: string,
+  { client }: CommandRun,
+): Promise<string> {
+  const resource = findTarget(task, member)
+  if (!resource) return entry
+  return member.schema['x-roles'] ? resolveRole(client, resource, entry) : resolveId(client, resource, entry)
 }
 
-// ---- change ----------------------------------------------------------------------------------------------------------
-
-/** Shows who would gain or lose access, and asks; a change without an effect on access is made at once. */
-async function confirmChange(task: CommandTask, { ids, body }: PreparedRequest, run: CommandRun): Promise<void> {
-  const { operation, api } = task
-  const [first] = listPathArguments(operation, api)
-  if (!first?.resource) return
-  // A replacement removes the role attributes that it does not name.
-  const changes = operation.method === 'PUT' ? { roleAttributes: [], ...(body as object) } : body
-  const change = { resource: first.resource.plural, id: ids[first.parameter] ?? '', changes }
-  const lines = renderImpact(await fetchImpact(run.client, change))
-  if (lines.length === 0) return
-  for (const line of lines) run.notice(line)
-  await run.confirm(`Change the ${toNoun(first.resource.name)} ${run.args[first.argument]}?`)
+function findTarget({ api }: CommandTask, { refersTo, path, schema }: BodyFlag) {
+  if (refersTo) return api.resources[refersTo]
+  return schema.enum ? undefined : findReferencedResource(path.at(-1) ?? '', api)
 }

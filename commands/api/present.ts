@@ -1,45 +1,62 @@
 // Prints the response of an operation: a record, or a sentence about the change.
 import type { OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import { writePrivateFile } from '../../src/pki/files.ts'
 import type { ApiResponse } from '../client/client.ts'
+import { findFileTarget, ReservedFile } from '../client/reserved-file.ts'
 import type { CommandRun } from '../connected.ts'
 import { toNoun } from '../names.ts'
-import { splitPath, toCommandId } from '../naming.ts'
+import { splitPath } from '../naming.ts'
 import type { Entity } from '../output/cells.ts'
-import { findJwt, noJwtError, type Result } from '../output/formats.ts'
+import { findJwt, noJwtError } from '../output/formats.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
-/** Prints the response; for a change without a response body, the record is fetched and printed. */
-export async function printResponse(
-  task: CommandTask,
-  prepared: PreparedRequest,
-  response: ApiResponse,
-  run: CommandRun,
-): Promise<void> {
-  const { returns } = task.operation
-  switch (returns.kind) {
-    case 'raw':
-      return run.print({ kind: 'text', text: response.reply.text })
-    case 'created':
-      return printCreated(task, returns.resource, (response.data as { id: string }).id, prepared, run)
-    case 'empty':
-      return printDone(task, prepared, run)
-    default:
-      return run.print({ kind: 'record', record: (response.data ?? {}) as Entity })
-  }
+/** What a request has done. */
+export interface Outcome {
+  /** A sentence about the change; undefined if nothing was changed. */
+  readonly sentence?: string
+  /** The record after the change; for one that is gone, the facts about it. */
+  readonly record: Entity
+  /** The columns of the record in a table; undefined if it is shown in full, or not at all. */
+  readonly columns?: readonly string[]
+  /** Whether the sentence is the whole result. */
+  readonly isSentence?: boolean
+  /** Text that is printed unchanged. */
+  readonly text?: string
 }
 
-async function printCreated(
+/** Reads what a response says; for a change without a response body, the record is fetched. */
+export async function buildOutcome(
+  task: CommandTask,
+  request: PreparedRequest,
+  response: ApiResponse,
+  run: CommandRun,
+): Promise<Outcome> {
+  const { operation } = task
+  const { returns } = operation
+  if (returns.kind === 'raw') return { record: {}, text: response.reply.text }
+  if (returns.kind === 'created') return buildCreated(task, returns.resource, response, request, run)
+  if (returns.kind === 'empty' || returnsReference(operation)) return buildDone(task, request, run)
+  return { record: (response.data ?? {}) as Entity }
+}
+
+/** Whether the response only refers to the record that was changed. */
+function returnsReference({ method, returns }: OperationDescription): boolean {
+  if (method === 'GET' || returns.kind !== 'data') return false
+  return Object.keys(returns.schema.properties ?? {}).every((name) => name === '_links' || name === 'id')
+}
+
+async function buildCreated(
   task: CommandTask,
   plural: string,
-  id: string,
+  { data }: ApiResponse,
   { defaults }: PreparedRequest,
   run: CommandRun,
-): Promise<void> {
+): Promise<Outcome> {
+  const { id } = data as { id: string }
   const resource = task.api.resources[plural]
-  const record = resource ? await fetchRecord(task, resource, id, run) : undefined
-  run.notice(`Created ${toNoun(resource?.name ?? plural)} ${String(record?.name ?? id)}${toDefaultsText(defaults)}.`)
-  await printRecord(task, resource, record ?? { id }, run)
+  const record = (resource ? await fetchRecord(task, resource, id, run) : undefined) ?? { id }
+  const name = String((record as Entity).name ?? id)
+  const sentence = `Created ${toNoun(resource?.name ?? plural)} ${name}${toDefaultsText(defaults)}.`
+  return { sentence, record, ...(resource ? { columns: resource.columns } : {}) }
 }
 
 /** The defaults that were filled in, in brackets. */
@@ -47,32 +64,28 @@ function toDefaultsText(defaults: readonly string[]): string {
   return defaults.length === 0 ? '' : ` (${defaults.join(', ')})`
 }
 
-/** Prints the result of a response without content: the record after the change, or a sentence. */
-async function printDone(task: CommandTask, { ids, defaults }: PreparedRequest, run: CommandRun): Promise<void> {
+/** The outcome of a response without content: the record after the change, or a sentence. */
+async function buildDone(
+  task: CommandTask,
+  { ids, defaults, label, removed }: PreparedRequest,
+  run: CommandRun,
+): Promise<Outcome> {
   const { operation, api } = task
   const [head = '', parameter = ''] = splitPath(operation.path)
   const resource = api.resources[head]
   const id = parameter.startsWith(':') ? ids[parameter.slice(1)] : undefined
-  const name = Object.values(run.args).find((word) => word !== undefined)
-  const sentence = describeOutcome(operation, task, resource, name) + toDefaultsText(defaults)
+  const removals = removed.length === 0 ? '' : ` Removed: ${removed.join(', ')}.`
+  const sentence = `${describeChange(task, resource, label)}${toDefaultsText(defaults)}.${removals}`
   const isDeleted = operation.method === 'DELETE' && splitPath(operation.path).length === 2
   const record = resource && id !== undefined && !isDeleted ? await fetchRecord(task, resource, id, run) : undefined
-  if (!record) {
-    const facts = { ...(id === undefined ? {} : { id }), ...(isDeleted ? { deleted: true } : { done: operation.id }) }
-    return run.print({ kind: 'done', sentence: `${sentence}.`, facts })
-  }
-  run.notice(`${sentence}.`)
-  await printRecord(task, resource, record, run)
+  if (record && resource) return { sentence, record, columns: resource.columns }
+  const facts = { ...(id === undefined ? {} : { id }), ...(isDeleted ? { deleted: true } : { done: operation.id }) }
+  return { sentence, record: facts, isSentence: true }
 }
 
-function describeOutcome(
-  operation: OperationDescription,
-  { api }: CommandTask,
-  resource: ResourceDescription | undefined,
-  name: string | undefined,
-): string {
-  const [noun = '', verb = ''] = toCommandId(operation, api).split(':')
-  const subject = `${toNoun(resource?.name ?? noun)}${name === undefined ? '' : ` ${name}`}`
+function describeChange({ commandId }: CommandTask, resource: ResourceDescription | undefined, label: string): string {
+  const [noun = '', verb = ''] = commandId.split(':')
+  const subject = `${toNoun(resource?.name ?? noun)}${label === '' ? '' : ` ${label}`}`
   return isVerb(verb) ? `${toParticiple(verb)} ${subject}` : `Done: ${toNoun(verb)} of ${subject}`
 }
 
@@ -112,27 +125,36 @@ async function fetchRecord(
   return data as Entity
 }
 
-async function printRecord(
+/**
+ * The file for the JWT, before the request is sent; undefined if stdout or no file is requested.
+ * @throws CommandError with exit code 2 if it is not a regular file, 1 if it cannot be written
+ */
+export function reserveJwtFile({ flags }: CommandRun): ReservedFile | undefined {
+  const path = flags['jwt-file'] as string | undefined
+  return path === undefined || path === '-' ? undefined : ReservedFile.create(findFileTarget(path))
+}
+
+/** Prints an outcome. @throws CommandError with exit code 5 if its JWT is requested, and there is none */
+export async function printOutcome(
   { carriesJwt }: CommandTask,
-  resource: ResourceDescription | undefined,
-  record: Entity,
-  run: CommandRun,
+  { sentence, record, columns, isSentence, text }: Outcome,
+  { flags, notice, print }: CommandRun,
+  jwtFile: ReservedFile | undefined,
 ): Promise<void> {
-  const { flags, notice } = run
-  const result: Result = { kind: 'record', record, ...(resource ? { columns: resource.columns } : {}) }
-  if (!carriesJwt) return run.print(result)
-  const file = flags['jwt-file'] as string | undefined
-  if (file === undefined && !flags.qr) return run.print(result)
+  if (text !== undefined) return print({ kind: 'text', text })
+  if (isSentence && sentence !== undefined) return print({ kind: 'done', sentence, facts: record })
+  if (sentence !== undefined) notice(sentence)
+  const path = carriesJwt ? (flags['jwt-file'] as string | undefined) : undefined
   const jwt = findJwt(record)
-  if (jwt === undefined) throw noJwtError()
-  if (flags.qr) {
+  if ((path !== undefined || flags.qr === true) && jwt === undefined) throw noJwtError()
+  if (flags.qr === true && jwt !== undefined) {
     const { renderQrCode } = await import('../output/qr.ts')
     process.stderr.write(`${(await renderQrCode(jwt)).join('\n')}\n`)
   }
-  if (file === '-') return run.print({ kind: 'text', text: jwt })
-  if (file !== undefined) {
-    writePrivateFile(file, `${jwt}\n`)
-    notice(`Wrote the enrollment JWT to ${file}.`)
+  if (path === '-' && jwt !== undefined) return print({ kind: 'text', text: jwt })
+  if (jwtFile && jwt !== undefined) {
+    jwtFile.commit(`${jwt}\n`)
+    notice(`Wrote the enrollment JWT to ${path}.`)
   }
-  await run.print(result)
+  await print({ kind: 'record', record, ...(columns ? { columns } : {}) })
 }

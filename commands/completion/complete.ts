@@ -92,7 +92,9 @@ async function listArguments(command: ManifestCommand, rest: readonly string[]):
   const argumentCount = rest.filter(
     (word, at) => !word.startsWith('-') && !findOpenFlag(command, rest.slice(0, at)),
   ).length
-  const argument = Object.values(command.args)[argumentCount]
+  const all = Object.values(command.args)
+  const last = all.at(-1)
+  const argument = all[argumentCount] ?? (last?.multiple ? last : undefined)
   if (!argument) return []
   if (argument.options) return argument.options.map((word) => ({ word, text: '' }))
   return argument.name === 'profile' ? listProfileNames() : fetchRecordNames(argument.name)

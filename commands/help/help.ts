@@ -79,9 +79,10 @@ function renderCommand(command: ManifestCommand): string {
   const flags = Object.values(command.flags).filter(({ hidden }) => !hidden)
   const commandFlags = flags.filter(({ helpGroup }) => helpGroup !== 'GLOBAL')
   const globalFlags = flags.filter(({ helpGroup }) => helpGroup === 'GLOBAL')
-  const words = Object.values(args).map(({ name, required }) =>
-    required ? name.toUpperCase() : `[${name.toUpperCase()}]`,
-  )
+  const words = Object.values(args).map(({ name, required, multiple }) => {
+    const word = `${name.toUpperCase()}${multiple ? '...' : ''}`
+    return required ? word : `[${word}]`
+  })
   const section = (title: string, rows: readonly (readonly [string, string])[]) =>
     rows.length === 0 ? [] : ['', title, ...alignColumns(rows)]
   return joinPage(

@@ -38,6 +38,7 @@ export const identityOperations: readonly AnyOperation[] = [
       durationMinutes: f.int({
         ...DURATION_MINUTES,
         required: true,
+        commandDefault: 0,
         summary: 'The duration in minutes; 0 means until it is enabled.',
       }),
     }),

@@ -1,0 +1,141 @@
+// Asks before a deletion, and before a change that opens or closes a gate or drops a credential, and shows the impact first.
+import type { OperationDescription } from '../../src/client/api-description.ts'
+import type { CommandRun } from '../connected.ts'
+import { makeUsageError } from '../exit-codes.ts'
+import { toNoun } from '../names.ts'
+import { splitPath, toTypedCommand } from '../naming.ts'
+import { canPrompt } from '../prompts.ts'
+import { listPathArguments } from './arguments.ts'
+import { fetchDeletionImpact, fetchImpact, listLinkedRecords, renderImpact } from './impact.ts'
+import type { CommandTask, PreparedRequest } from './task.ts'
+
+/** The operations that drop a credential, by id, with what happens to it. */
+const DROPPED_CREDENTIALS: Readonly<Record<string, string>> = {
+  reEnrollAuthenticator: 'The authenticator is deleted at once: its identity cannot sign in with it any more.',
+  reEnrollEdgeRouter: 'The certificate of the edge router is rejected at once, until it enrolls again.',
+}
+
+/** The members whose change opens or closes a gate: which posture checks guard what others dial. */
+const GATE_MEMBERS: Readonly<Record<string, readonly string[] | undefined>> = {
+  'posture-checks': undefined,
+  'service-policies': ['postureCheckRoles'],
+}
+
+// The impact of more records takes too long to compute, and is too long to read.
+const MAX_SHOWN_IMPACTS = 10
+
+/** Whether the command has a question, so that it has the flag `--yes`. */
+export function canAsk(task: Pick<CommandTask, 'operation' | 'isBulk'>): boolean {
+  const { operation, isBulk } = task
+  return isBulk || operation.method === 'DELETE' || operation.id in DROPPED_CREDENTIALS || canChangeGate(operation)
+}
+
+/** Whether the command asks whatever it changes. */
+export function alwaysAsks({ method, id }: OperationDescription): boolean {
+  return method === 'DELETE' || id in DROPPED_CREDENTIALS
+}
+
+function canChangeGate({ method, path }: OperationDescription): boolean {
+  const [head = '', ...rest] = splitPath(path)
+  return (method === 'PATCH' || method === 'PUT') && rest.join('/') === ':id' && head in GATE_MEMBERS
+}
+
+/** @throws CommandError with exit code 2 if the command asks, and there is no terminal */
+export function assertConfirmable({ operation }: CommandTask, { flags, words }: CommandRun): void {
+  if (flags.yes || canPrompt()) return
+  const [question] = words.length > 0 ? words : ['it']
+  if (!alwaysAsks(operation)) return
+  throw makeUsageError(`cannot prompt for the confirmation of ${question} without a terminal`, { hint: '--yes' })
+}
+
+/** Shows the impact of the requests, and asks, if they need it. @throws CommandError if the user declines */
+export async function confirmRequests(
+  task: CommandTask,
+  requests: readonly PreparedRequest[],
+  run: CommandRun,
+): Promise<void> {
+  if (run.flags.yes === true) return
+  const { operation } = task
+  const visible = requests.slice(0, MAX_SHOWN_IMPACTS)
+  if (operation.method === 'DELETE') {
+    for (const request of visible) await showDeletionImpact(task, request, run)
+    if (requests.length > visible.length)
+      run.notice(`The impact of ${requests.length - visible.length} more is not shown.`)
+    return run.confirm(`${toDeletionText(task, requests)}?`)
+  }
+  const credential = DROPPED_CREDENTIALS[operation.id]
+  if (credential) {
+    run.notice(credential)
+    return run.confirm(`${toActionText(task, requests)}?`)
+  }
+  let hasImpact = false
+  for (const request of visible) if (await showGateImpact(task, request, run)) hasImpact = true
+  // A change without an effect on access is made at once.
+  if (hasImpact) await run.confirm(`Change ${toSubjectText(task, requests)}?`)
+}
+
+/** Asks before a change of all records that a filter selects. @throws CommandError if the user declines */
+export async function confirmSelection(
+  task: CommandTask,
+  requests: readonly PreparedRequest[],
+  run: CommandRun,
+): Promise<void> {
+  if (run.flags.yes === true || alwaysAsks(task.operation)) return
+  await run.confirm(`${toActionText(task, requests)}?`)
+}
+
+async function showDeletionImpact(task: CommandTask, { ids, label }: PreparedRequest, run: CommandRun): Promise<void> {
+  const { operation, api } = task
+  const [first] = listPathArguments(operation, api)
+  if (!first?.resource || splitPath(operation.path).length !== 2) return
+  const { resource, parameter } = first
+  const id = ids[parameter] ?? ''
+  const links = await listLinkedRecords(run.client, resource, id, api)
+  if (links.length > 0) run.notice(`${toNoun(resource.name)} ${label} is linked with ${links.join(', ')}.`)
+  for (const line of await fetchDeletionImpact(run.client, resource, id, api)) run.notice(line)
+}
+
+/** Shows who would gain or lose access. Returns false if access would not change. */
+async function showGateImpact(task: CommandTask, { ids, body }: PreparedRequest, run: CommandRun): Promise<boolean> {
+  const { operation, api } = task
+  if (!canChangeGate(operation)) return false
+  const [first] = listPathArguments(operation, api)
+  if (!first?.resource) return false
+  const { plural } = first.resource
+  // A replacement removes what it does not name.
+  const missing = plural === 'posture-checks' ? { roleAttributes: [] } : { postureCheckRoles: [] }
+  const changes = operation.method === 'PUT' ? { ...missing, ...(body as object) } : (body as object)
+  const members = GATE_MEMBERS[plural]
+  if (members && !members.some((member) => member in changes)) return false
+  const impact = await fetchImpact(run.client, { resource: plural, id: ids[first.parameter] ?? '', changes })
+  const lines = renderImpact(impact)
+  for (const line of lines) run.notice(line)
+  return lines.length > 0
+}
+
+/** `Delete the service web`, `Delete 3 services`, `Remove the second factor of an identity (laptop)`. */
+function toDeletionText(task: CommandTask, requests: readonly PreparedRequest[]): string {
+  const { operation } = task
+  if (splitPath(operation.path).length === 2) return `Delete ${toSubjectText(task, requests)}`
+  return toActionText(task, requests)
+}
+
+function toActionText(task: CommandTask, requests: readonly PreparedRequest[]): string {
+  const { operation, commandId } = task
+  const names = requests.length > 1 || task.isBulk ? toSubjectText(task, requests) : (requests[0]?.label ?? '')
+  if (requests.length <= 1 && operation.method === 'DELETE') {
+    return `${operation.summary.replace(/\.$/, '')}${names === '' ? '' : ` (${names})`}`
+  }
+  const [, verb = ''] = toTypedCommand(commandId).split(' ')
+  return `${verb.charAt(0).toUpperCase()}${verb.slice(1)} ${names}`
+}
+
+/** `the service web`, or `3 services (mail, web, wiki)`. */
+function toSubjectText({ operation, api }: CommandTask, requests: readonly PreparedRequest[]): string {
+  const resource = listPathArguments(operation, api)[0]?.resource
+  const [first] = requests
+  if (requests.length === 1 && first) return `the ${toNoun(resource?.name ?? 'record')} ${first.label}`
+  const names = requests.slice(0, 5).map(({ label }) => label)
+  const more = requests.length > names.length ? ', …' : ''
+  return `${requests.length} ${toNoun(resource?.plural ?? 'records')} (${names.join(', ')}${more})`
+}

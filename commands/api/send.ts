@@ -1,0 +1,77 @@
+// Sends the request of a task, or one request for each of several records.
+import { type ApiResponse, RequestError } from '../client/client.ts'
+import type { CommandRun } from '../connected.ts'
+import { makeUsageError, toExitCode } from '../exit-codes.ts'
+import { withProgress } from '../progress.ts'
+import { listPathArguments } from './arguments.ts'
+import { confirmRequests, confirmSelection } from './confirmations.ts'
+import { buildOutcome, type Outcome } from './present.ts'
+import type { CommandTask, PreparedRequest } from './task.ts'
+
+/** Sends a request of the task. @throws RequestError if the controller rejects it */
+export function sendRequest(
+  { operation, isText }: CommandTask,
+  { path, body }: PreparedRequest,
+  { client }: CommandRun,
+): Promise<ApiResponse> {
+  const headers: Record<string, string> = isText ? { 'content-type': operation.body?.contentTypes[0] ?? '' } : {}
+  return client.call(operation.method, path, body, headers)
+}
+
+/** @throws CommandError with exit code 2 if a flag works for a single record only */
+export function assertBulkFlags({ flags }: CommandRun): void {
+  if (flags['jwt-file'] === undefined && flags.qr !== true) return
+  throw makeUsageError('--jwt-file and --qr are for one record', { hint: '-o jwt prints the JWTs of several' })
+}
+
+/**
+ * Asks, sends the requests one after the other, and prints what they did. A record that the controller refuses does not stop
+ * the others.
+ * @returns the exit code of the first failure; undefined if there is none
+ */
+export async function sendAll(
+  task: CommandTask,
+  requests: readonly PreparedRequest[],
+  run: CommandRun,
+): Promise<number | undefined> {
+  // Names that are typed are meant; a selection may be larger than expected.
+  if (run.words.length === 0) await confirmSelection(task, requests, run)
+  await confirmRequests(task, requests, run)
+  let exitCode: number | undefined
+  const outcomes: Outcome[] = []
+  const plural = listPathArguments(task.operation, task.api)[0]?.resource?.plural ?? ''
+  for await (const outcome of withProgress(sendEach(), plural, 'table', async () => requests.length)) {
+    outcomes.push(outcome as Outcome)
+  }
+  if (outcomes.length > 0) await printAll(outcomes, plural, run)
+  return exitCode
+
+  async function* sendEach(): AsyncIterable<Outcome> {
+    for (const request of requests) {
+      try {
+        yield await buildOutcome(task, request, await sendRequest(task, request, run), run)
+      } catch (error) {
+        if (!isRefusal(error)) throw error
+        exitCode ??= toExitCode(error)
+        const { field, reason, message } = error
+        run.notice(`${request.label}: ${field && reason ? `${field} ${reason}` : (reason ?? message)}`)
+      }
+    }
+  }
+}
+
+/** Whether the controller refuses this record, so that others may succeed. */
+function isRefusal(error: unknown): error is RequestError {
+  return error instanceof RequestError && [400, 404, 409].includes(error.status)
+}
+
+async function printAll(outcomes: readonly Outcome[], plural: string, run: CommandRun): Promise<void> {
+  const { output } = run.flags
+  const sentences = outcomes.flatMap(({ sentence }) => (sentence === undefined ? [] : [sentence]))
+  if ((output === undefined || output === 'table') && outcomes.every(({ isSentence }) => isSentence)) {
+    return run.print({ kind: 'text', text: sentences.join('\n') })
+  }
+  for (const sentence of sentences) run.notice(sentence)
+  const items = outcomes.map(({ record }) => record)
+  await run.print({ kind: 'list', name: plural, items, columns: outcomes[0]?.columns ?? [] })
+}

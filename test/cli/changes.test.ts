@@ -1,0 +1,218 @@
+// Changes from the command line: single entries of sets, what a replacement removes, values of tags, and several records at once.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cleanEnvironment } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
+
+let world: TestController
+const env = cleanEnvironment()
+let sequence = 0
+
+beforeAll(async () => {
+  world = await testController()
+  const { url, rootPem } = await world.listen()
+  writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
+})
+afterAll(() => world?.close())
+
+const cli = (...args: string[]) => commandLine(args, env)
+
+/** The record that a command prints. */
+async function readJson(...args: string[]) {
+  const { stdout, stderr, code } = await cli(...args, '-o', 'json')
+  expect(code, stderr).toBe(0)
+  return JSON.parse(stdout)
+}
+
+/** Creates a record under a name of its own. */
+async function create(noun: string, ...flags: string[]): Promise<string> {
+  const name = `changed-${noun}-${++sequence}`
+  const { code, stderr } = await cli(noun, 'create', name, ...flags)
+  expect(code, stderr).toBe(0)
+  return name
+}
+
+describe('a change of single entries', () => {
+  it('adds roles to those that the record has, and removes others', async () => {
+    const name = await create('identity', '--role', 'staff', '--role', 'abroad')
+
+    const after = await readJson('identity', 'update', name, '--add-role', 'night', '--remove-role', 'abroad')
+
+    expect(after.roleAttributes.sort()).toEqual(['night', 'staff'])
+  })
+
+  it('adds a record to a policy by its name, and removes it by its name', async () => {
+    const web = await create('service', '--role', 'web')
+    const policy = await create('service-policy', '--type', 'Dial', '--service-roles', '#mail')
+
+    const added = await readJson('service-policy', 'update', policy, '--add-service-roles', `@${web}`)
+    const removed = await readJson('service-policy', 'update', policy, '--remove-service-roles', `@${web}`)
+
+    expect(added.serviceRoles).toEqual(expect.arrayContaining(['#mail', expect.stringMatching(/^@/)]))
+    expect(removed.serviceRoles).toEqual(['#mail'])
+  })
+
+  it('adds and removes tags, and leaves the others', async () => {
+    const name = await create('service', '--tag', 'site=north', '--tag', 'rack=7')
+
+    const after = await readJson('service', 'update', name, '--add-tag', 'owner=jane', '--remove-tag', 'rack')
+
+    expect(after.tags).toEqual({ site: 'north', owner: 'jane' })
+  })
+
+  it('ends with 5 if there is no such entry, and names those that there are', async () => {
+    const name = await create('identity', '--role', 'staff')
+
+    const { code, stderr } = await cli('identity', 'update', name, '--remove-role', 'stuff')
+
+    expect(code).toBe(5)
+    expect(stderr).toMatch(/there is no role "stuff"\nTry: one of staff/)
+  })
+
+  it('cannot be combined with a replacement of the same set', async () => {
+    const { code, stderr } = await cli('identity', 'update', 'x', '--role', 'a', '--add-role', 'b')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/--role.*--add-role|--add-role.*--role/)
+  })
+})
+
+describe('a replacement', () => {
+  it('names the entries that went', async () => {
+    const web = await create('service')
+    const name = await create('identity', '--role', 'staff', '--role', 'abroad', '--tag', 'site=north')
+    const policy = await create('service-policy', '--type', 'Dial', '--service-roles', `@${web}`)
+
+    const roles = await cli('identity', 'update', name, '--role', 'staff', '--tag', 'rack=7')
+    const names = await cli('service-policy', 'update', policy, '--service-roles', '#all')
+
+    expect(roles.stderr).toBe(`Updated identity ${name}. Removed: tag site, role abroad.\n`)
+    expect(names.stderr).toBe(`Updated service policy ${policy}. Removed: service-roles @${web}.\n`)
+  })
+
+  it('of a whole record names them too', async () => {
+    const name = await create('service', '--role', 'web', '--tag', 'site=north')
+
+    const { stderr } = await cli('service', 'replace', name, '--name', name, '--role', 'mail')
+
+    expect(stderr).toContain('role web')
+  })
+})
+
+describe('the value of a tag', () => {
+  it.each([
+    ['5', 5],
+    ['-0.5', -0.5],
+    ['true', true],
+    ['1.10', '1.10'],
+    ['007', '007'],
+    ['12345678901234567890', '12345678901234567890'],
+    ['1e3', '1e3'],
+    ['-0', '-0'],
+    ['"5"', '5'],
+    ['north', 'north'],
+  ])('%s is a number or a boolean only if it is written back identically', async (text, value) => {
+    const name = await create('service', '--tag', `key=${text}`)
+
+    expect((await readJson('service', 'get', name)).tags).toEqual({ key: value })
+  })
+})
+
+describe('a list in one value', () => {
+  it.each([
+    [['identity', 'create', 'x', '--role', 'a,b'], /--role a --role b/],
+    [
+      ['service-policy', 'create', 'x', '--type', 'Dial', '--identity-roles', '#a,#b'],
+      /--identity-roles '#a' --identity-roles '#b'/,
+    ],
+    [['service-policy', 'update', 'x', '--add-service-roles', '#a, @b'], /--add-service-roles '#a'/],
+  ])('is refused with the form that is meant', async (args, hint) => {
+    const name = await create('service-policy', '--type', 'Dial')
+
+    const { code, stderr } = await cli(...args.map((word) => (args[1] === 'update' && word === 'x' ? name : word)))
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(hint)
+  })
+
+  it('is one attribute with a comma if --data says so', async () => {
+    const after = await readJson('identity', 'create', 'comma', '--data', '{"roleAttributes":["a,b"]}')
+
+    expect(after.roleAttributes).toEqual(['a,b'])
+  })
+})
+
+describe('several records', () => {
+  it('are changed by their names, one after the other', async () => {
+    const names = [await create('identity'), await create('identity')]
+
+    const changed = await readJson('identity', 'update', ...names, '--add-role', 'both')
+
+    expect(changed).toMatchObject({ kind: 'identities', items: [{ name: names[0] }, { name: names[1] }] })
+    expect(changed.items.map(({ roleAttributes }: { roleAttributes: string[] }) => roleAttributes)).toEqual([
+      ['both'],
+      ['both'],
+    ])
+  })
+
+  it('are deleted, each with its own sentence', async () => {
+    const names = [await create('service'), await create('service')]
+
+    const { stdout, code } = await cli('service', 'delete', ...names, '--yes')
+
+    expect(code).toBe(0)
+    expect(stdout).toBe(names.map((name) => `Deleted service ${name}.\n`).join(''))
+  })
+
+  it('are selected by a filter, which asks unless it is told not to', async () => {
+    const names = [await create('service', '--role', 'old'), await create('service', '--role', 'old')]
+    const filter = ['--filter', 'anyOf(roleAttributes) = "old"']
+
+    const unconfirmed = await cli('service', 'update', ...filter, '--add-tag', 'kept=false')
+    const confirmed = await cli('service', 'delete', ...filter, '--yes', '-o', 'jsonl')
+    const none = await cli('service', 'delete', ...filter, '--yes')
+
+    expect(unconfirmed.code).toBe(2)
+    expect(unconfirmed.stderr).toMatch(/Update 2 services \(.*\)\?.*without a terminal\nTry: --yes/)
+    expect(confirmed.stdout.trim().split('\n')).toHaveLength(names.length)
+    expect(none.code).toBe(5)
+  })
+
+  it('that are refused do not stop the others, and their exit code counts', async () => {
+    const name = await create('auth-policy')
+
+    const { code, stdout, stderr } = await cli('auth-policy', 'delete', 'Default', name, '--yes')
+
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(/^Default: /m)
+    expect(stdout).toBe(`Deleted auth policy ${name}.\n`)
+  })
+
+  it('are all that there are with --all, which takes no names', async () => {
+    const { code, stderr } = await cli('service', 'delete', 'web', '--all', '--yes')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/--filter and --all take no names, such as web/)
+  })
+
+  it('do not share one file for a JWT', async () => {
+    const names = [await create('edge-router'), await create('edge-router')]
+
+    const { code, stderr } = await cli('edge-router', 're-enroll', ...names, '--yes', '--jwt-file', 'x.jwt')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/--jwt-file and --qr are for one record/)
+  })
+})
+
+describe('an operation without a duration', () => {
+  it('disables an identity until it is enabled', async () => {
+    const name = await create('identity')
+
+    const after = await readJson('identity', 'disable', name)
+
+    expect(after).toMatchObject({ disabled: true })
+    expect(after.disabledUntil ?? null).toBeNull()
+  })
+})
