@@ -1,6 +1,6 @@
 // Composes the controller: everything that a request, an offline command or a background job works with.
 import { Access } from './access/access.ts'
-import { type LiveState, unknownLiveState } from './access/live-state.ts'
+import { type LiveState, storedTerminators } from './access/live-state.ts'
 import { PostureDeadlines } from './access/posture-deadlines.ts'
 import { ReportedPosture } from './access/reported-posture.ts'
 import { revokeSessions } from './access/session-revocation.ts'
@@ -23,7 +23,9 @@ import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import type { Fabric } from './fabric/fabric.ts'
+import { HostedTerminators } from './fabric/hosted-terminators.ts'
 import { TerminatorDirectory } from './fabric/terminator-directory.ts'
+import { TerminatorValidation } from './fabric/terminator-validation.ts'
 import type { Log } from './log.ts'
 import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
@@ -161,7 +163,7 @@ async function assemble(
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
   const connected = new ConnectedRouters(clock)
-  const live = givenLive ?? { ...unknownLiveState, network: connected }
+  const live = givenLive ?? { network: connected, terminators: storedTerminators }
   const records = createRecords()
   const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
@@ -175,9 +177,20 @@ async function assemble(
   const { apiSessions, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
-  const fabric: Fabric = { terminators: new TerminatorDirectory() }
+  const terminators = new TerminatorDirectory()
+  const fabric: Fabric = {
+    terminators,
+    hosted: new HostedTerminators({
+      access,
+      apiSessions,
+      deadlines: posture.deadlines,
+      entities,
+      directory: terminators,
+    }),
+    validation: new TerminatorValidation({ clock, connected, directory: terminators }),
+  }
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
-  const network = [connected, sessionSync, fabric.terminators]
+  const network = [connected, sessionSync, terminators]
   await store.projections.start(...rights, extensionRequests, ...network, references, records.cache)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)

@@ -8,7 +8,9 @@ import type { RouterConnection, RouterHello } from '../../src/routers/router-con
 import { readPeerCertificates } from '../requests.ts'
 import { encodeAnnouncement } from './announcements.ts'
 import { Channel } from './channel.ts'
+import { ContentType } from './content-types.ts'
 import { MalformedBodyError } from './handlers/message-handler.ts'
+import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
 import { greetRouter, handleRouterMessage } from './router-session.ts'
@@ -51,9 +53,10 @@ export class ControlListener {
     this.#timer = setInterval(() => this.tick(), TICK_MS).unref()
   }
 
-  /** Lets every channel do its work by the clock. */
+  /** Does the work that is due by the clock. */
   tick(): void {
     for (const channel of this.#channels) channel.tick()
+    this.#controller.fabric.validation.tick()
   }
 
   /** Ends the connections of all routers. */
@@ -96,7 +99,7 @@ export class ControlListener {
   /** @throws RouterRejectedError */
   #serve({ socket, reader, hello, isEdge, controllerId }: AdmittedRouter): void {
     const controller = this.#controller
-    const { clock, log, routers } = controller
+    const { clock, fabric, log, routers } = controller
     const routerId = hello.routerId
     let router: ConnectedRouter | undefined
     let inWork = 0
@@ -136,6 +139,9 @@ export class ControlListener {
         const { type, body, headers } = encodeAnnouncement(announcement)
         channel.send(type, body, { headers })
       },
+      validateTerminators: (terminators) => {
+        channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
+      },
       close: (reason) => channel.close(reason),
     }
     try {
@@ -147,7 +153,10 @@ export class ControlListener {
     this.#channels.add(channel)
     socket.write(encodeHelloResponse(controllerId))
     log.info({ routerId, version: hello.version.version }, 'a router connected')
-    if (isEdge) greetRouter({ controller, router, channel })
+    if (isEdge) {
+      greetRouter({ controller, router, channel })
+      fabric.validation.ask(router)
+    }
     channel.start()
   }
 }
