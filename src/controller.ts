@@ -1,6 +1,6 @@
 // Composes the controller: everything that a request, an offline command or a background job works with.
 import { Access } from './access/access.ts'
-import { type LiveState, storedTerminators } from './access/live-state.ts'
+import { type LiveState, unknownLiveState } from './access/live-state.ts'
 import { PostureDeadlines } from './access/posture-deadlines.ts'
 import { ReportedPosture } from './access/reported-posture.ts'
 import { revokeSessions } from './access/session-revocation.ts'
@@ -22,10 +22,7 @@ import { Contexts } from './contexts.ts'
 import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
-import type { Fabric } from './fabric/fabric.ts'
-import { HostedTerminators } from './fabric/hosted-terminators.ts'
-import { TerminatorDirectory } from './fabric/terminator-directory.ts'
-import { TerminatorValidation } from './fabric/terminator-validation.ts'
+import { createFabric, type Fabric } from './fabric/fabric.ts'
 import type { Log } from './log.ts'
 import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
@@ -35,6 +32,7 @@ import { RecordCache } from './records/record-cache.ts'
 import { ReferenceCache } from './records/reference-cache.ts'
 import { ConnectedRouters } from './routers/connected-routers.ts'
 import type { LiveNetwork } from './routers/live-network.ts'
+import { PeerAnnouncements } from './routers/peer-announcements.ts'
 import { RouterProvisioner } from './routers/router-provisioner.ts'
 import { SessionSync } from './routers/session-sync.ts'
 import { UsableRouters } from './routers/usable-routers.ts'
@@ -163,7 +161,7 @@ async function assemble(
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
   const connected = new ConnectedRouters(clock)
-  const live = givenLive ?? { network: connected, terminators: storedTerminators }
+  const live = givenLive ?? { ...unknownLiveState, network: connected }
   const records = createRecords()
   const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
@@ -177,20 +175,10 @@ async function assemble(
   const { apiSessions, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
-  const terminators = new TerminatorDirectory()
-  const fabric: Fabric = {
-    terminators,
-    hosted: new HostedTerminators({
-      access,
-      apiSessions,
-      deadlines: posture.deadlines,
-      entities,
-      directory: terminators,
-    }),
-    validation: new TerminatorValidation({ clock, connected, directory: terminators }),
-  }
+  const peers = new PeerAnnouncements(connected)
+  const fabric = createFabric({ clock, log, connected, entities })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
-  const network = [connected, sessionSync, terminators]
+  const network = [connected, peers, sessionSync, ...fabric.projections]
   await store.projections.start(...rights, extensionRequests, ...network, references, records.cache)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)

@@ -1,7 +1,14 @@
-// What routers are told of sessions, as messages. An announcement to many routers is encoded once.
+// What routers are told of sessions and of each other, as messages. An announcement to many routers is encoded once.
 import { create, toBinary } from '@bufbuild/protobuf'
-import type { RouterApiSession, SessionAnnouncement, SyncPart } from '../../src/routers/router-connection.ts'
+import type {
+  LinkFault,
+  PeerChange,
+  RouterAnnouncement,
+  RouterApiSession,
+  SyncPart,
+} from '../../src/routers/router-connection.ts'
 import { ContentType } from './content-types.ts'
+import { FaultSchema, FaultSubject, PeerState, PeerStateChangesSchema } from './messages/control_pb.ts'
 import {
   ApiSessionAddedSchema,
   ApiSessionRemovedSchema,
@@ -20,10 +27,10 @@ const SYNC_STRATEGY = 1013
 const SYNC_STATE = 1014
 const INSTANT = Buffer.from('instant')
 
-const encodings = new WeakMap<SessionAnnouncement, EncodedAnnouncement>()
+const encodings = new WeakMap<RouterAnnouncement, EncodedAnnouncement>()
 
 /** Renders an announcement. */
-export function encodeAnnouncement(announcement: SessionAnnouncement): EncodedAnnouncement {
+export function encodeAnnouncement(announcement: RouterAnnouncement): EncodedAnnouncement {
   let encoded = encodings.get(announcement)
   if (!encoded) {
     encoded = encode(announcement)
@@ -32,7 +39,7 @@ export function encodeAnnouncement(announcement: SessionAnnouncement): EncodedAn
   return encoded
 }
 
-function encode(announcement: SessionAnnouncement): EncodedAnnouncement {
+function encode(announcement: RouterAnnouncement): EncodedAnnouncement {
   switch (announcement.kind) {
     case 'api-sessions-added': {
       const { part } = announcement
@@ -53,6 +60,10 @@ function encode(announcement: SessionAnnouncement): EncodedAnnouncement {
       const message = create(SessionRemovedSchema, { tokens: [...announcement.tokens] })
       return { type: ContentType.SESSION_REMOVED, body: toBinary(SessionRemovedSchema, message), headers: [] }
     }
+    case 'peers-changed': {
+      const body = Buffer.concat(announcement.changes.map(encodePeerChange))
+      return { type: ContentType.PEER_STATE_CHANGE, body, headers: [] }
+    }
   }
 }
 
@@ -66,4 +77,32 @@ function encodeSyncHeaders({ id, isLast, sequence }: SyncPart): EncodedAnnouncem
 
 function toMessage({ id, token, identityId, fingerprints }: RouterApiSession) {
   return { id, token, identityId, certFingerprints: [...fingerprints] }
+}
+
+const PEER_STATES = { online: PeerState.Healthy, offline: PeerState.Unhealthy, removed: PeerState.Removed } as const
+
+const peerEncodings = new WeakMap<PeerChange, Uint8Array>()
+
+/** A message with this change only. Messages that follow each other in a body are one message with the entries of all. */
+function encodePeerChange(change: PeerChange): Uint8Array {
+  let encoded = peerEncodings.get(change)
+  if (!encoded) {
+    const { routerId, state, version, linkListeners } = change
+    const listeners = linkListeners.map(({ address, protocol, costTags, groups, localBinding }) => ({
+      address,
+      protocol,
+      costTags: [...costTags],
+      groups: [...groups],
+      localBinding,
+    }))
+    const changes = [{ id: routerId, version, state: PEER_STATES[state], listeners }]
+    encoded = toBinary(PeerStateChangesSchema, create(PeerStateChangesSchema, { changes }))
+    peerEncodings.set(change, encoded)
+  }
+  return encoded
+}
+
+/** Renders the body of a message by which a router drops a link. */
+export function encodeLinkFault({ linkId, iteration }: LinkFault): Uint8Array {
+  return toBinary(FaultSchema, create(FaultSchema, { subject: FaultSubject.LinkFault, id: linkId, iteration }))
 }

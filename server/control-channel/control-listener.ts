@@ -6,11 +6,10 @@ import { computeFingerprint } from '../../src/pki/certificates.ts'
 import { type ConnectedRouter, RouterRejectedError } from '../../src/routers/connected-routers.ts'
 import type { RouterConnection, RouterHello } from '../../src/routers/router-connection.ts'
 import { readPeerCertificates } from '../requests.ts'
-import { encodeAnnouncement } from './announcements.ts'
+import { encodeAnnouncement, encodeLinkFault } from './announcements.ts'
 import { Channel } from './channel.ts'
 import { ContentType } from './content-types.ts'
 import { MalformedBodyError } from './handlers/message-handler.ts'
-import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
 import { greetRouter, handleRouterMessage } from './router-session.ts'
@@ -53,10 +52,10 @@ export class ControlListener {
     this.#timer = setInterval(() => this.tick(), TICK_MS).unref()
   }
 
-  /** Does the work that is due by the clock. */
+  /** Lets every channel and the links between routers do their work by the clock. */
   tick(): void {
     for (const channel of this.#channels) channel.tick()
-    this.#controller.fabric.validation.tick()
+    this.#controller.fabric.links.tick()
   }
 
   /** Ends the connections of all routers. */
@@ -99,7 +98,7 @@ export class ControlListener {
   /** @throws RouterRejectedError */
   #serve({ socket, reader, hello, isEdge, controllerId }: AdmittedRouter): void {
     const controller = this.#controller
-    const { clock, fabric, log, routers } = controller
+    const { clock, log, routers } = controller
     const routerId = hello.routerId
     let router: ConnectedRouter | undefined
     let inWork = 0
@@ -139,9 +138,7 @@ export class ControlListener {
         const { type, body, headers } = encodeAnnouncement(announcement)
         channel.send(type, body, { headers })
       },
-      validateTerminators: (terminators) => {
-        channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
-      },
+      sendFault: (fault) => channel.send(ContentType.FAULT, encodeLinkFault(fault)),
       close: (reason) => channel.close(reason),
     }
     try {
@@ -153,10 +150,7 @@ export class ControlListener {
     this.#channels.add(channel)
     socket.write(encodeHelloResponse(controllerId))
     log.info({ routerId, version: hello.version.version }, 'a router connected')
-    if (isEdge) {
-      greetRouter({ controller, router, channel })
-      fabric.validation.ask(router)
-    }
+    if (isEdge) greetRouter({ controller, router, channel })
     channel.start()
   }
 }

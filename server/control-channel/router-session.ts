@@ -2,6 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ContentType } from './content-types.ts'
 import { circuitHandlers } from './handlers/circuit-messages.ts'
+import { linkHandlers } from './handlers/link-messages.ts'
 import type { MessageHandler, RouterSession } from './handlers/message-handler.ts'
 import { routerHandlers } from './handlers/router-messages.ts'
 import { sessionHandlers } from './handlers/session-messages.ts'
@@ -14,6 +15,7 @@ const handlers: ReadonlyMap<number, MessageHandler> = new Map([
   ...routerHandlers,
   ...sessionHandlers,
   ...terminatorHandlers,
+  ...linkHandlers,
   ...circuitHandlers,
 ])
 

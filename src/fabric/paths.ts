@@ -18,6 +18,11 @@ export class Paths implements PathFinder {
     return Number.isFinite(cost) ? readPath(tree, target, cost) : undefined
   }
 
+  /** Whether a router exists, connected or not. */
+  hasRouter(id: string): boolean {
+    return this.#graph.getRouter(id) !== undefined
+  }
+
   /** From now on paths may begin, end and pass at a router. */
   connectRouter(id: string): void {
     const router = this.#graph.ensureRouter(id)

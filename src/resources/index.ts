@@ -15,6 +15,7 @@ import { enrollments } from './enrollments.ts'
 import { externalJwtSigners } from './external-jwt-signers.ts'
 import { identities } from './identities.ts'
 import { identityTypes } from './identity-types.ts'
+import { linkSettings } from './link-settings.ts'
 import { mfaEnrollments } from './mfa-enrollments.ts'
 import { postureCheckTypes } from './posture-check-types.ts'
 import { postureChecks } from './posture-checks.ts'
@@ -34,6 +35,7 @@ export const resources = [
   routers,
   edgeRouters,
   terminators,
+  linkSettings,
   externalJwtSigners,
   authPolicies,
   identityTypes,

@@ -66,6 +66,14 @@ export class ConnectedRouter {
   }
 }
 
+/** What follows which routers are connected. */
+export interface RouterObserver {
+  /** Runs once the router is listed as connected; its first messages come later. */
+  routerConnected(router: ConnectedRouter): void
+  /** Runs once the router is not listed any more, or another connection of the same router is. */
+  routerDisconnected(router: ConnectedRouter): void
+}
+
 /** Follows the records of routers: one that is disabled, deleted, or enrolls again loses its connection. */
 export class ConnectedRouters implements LiveNetwork, Projection {
   readonly name = 'connected routers'
@@ -73,6 +81,7 @@ export class ConnectedRouters implements LiveNetwork, Projection {
   readonly #byId = new Map<string, ConnectedRouter>()
   /** Identity → the number of routers that it is connected to; identities without any are missing. */
   readonly #connectionCounts = new Map<string, number>()
+  readonly #observers: RouterObserver[] = []
   #isListening = false
 
   constructor(clock: Clock) {
@@ -82,6 +91,16 @@ export class ConnectedRouters implements LiveNetwork, Projection {
   /** From now on a router that is not connected is known to be offline. */
   startListening(): void {
     this.#isListening = true
+  }
+
+  /** From now on an observer is told of connections, after those that were added before it. */
+  addObserver(observer: RouterObserver): void {
+    this.#observers.push(observer)
+  }
+
+  /** The routers that are connected. */
+  list(): ConnectedRouter[] {
+    return [...this.#byId.values()]
   }
 
   /** Whether any edge router is connected. */
@@ -137,6 +156,7 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     const router = new ConnectedRouter(hello, isEdge, connection, now)
     this.#byId.set(hello.routerId, router)
     earlier?.connection.close('the router connected again')
+    for (const observer of this.#observers) observer.routerConnected(router)
     return router
   }
 
@@ -144,6 +164,7 @@ export class ConnectedRouters implements LiveNetwork, Projection {
   disconnect(router: ConnectedRouter): void {
     if (this.#byId.get(router.id) === router) this.#byId.delete(router.id)
     for (const identityId of [...router.identityIds]) this.#setPresence(router, identityId, false)
+    for (const observer of this.#observers) observer.routerDisconnected(router)
   }
 
   /** Follows what a router reports of its clients. A full report replaces all earlier ones. */

@@ -56,32 +56,38 @@ export type SessionAnnouncement =
   | { readonly kind: 'api-sessions-removed'; readonly tokens: readonly string[] }
   | { readonly kind: 'sessions-removed'; readonly tokens: readonly string[] }
 
-/** What two ends of a circuit tell each other beside the controller: header id → value. */
-export type PeerData = ReadonlyMap<number, Buffer>
-
-/** A terminator that a router is asked about. */
-export interface TerminatorQuestion {
-  readonly id: string
-  readonly binding: string
-  readonly address: string
-  /** The response repeats it. */
-  readonly marker: bigint
+/** What a router is told of another one, so that it dials links to it. */
+export interface PeerChange {
+  readonly routerId: string
+  /** `offline` peers may come back; `removed` ones do not. */
+  readonly state: 'online' | 'offline' | 'removed'
+  /** As the peer introduced itself; empty unless it is online. */
+  readonly version: string
+  readonly linkListeners: readonly LinkListener[]
 }
 
-/** What a router says of a terminator. */
-export interface TerminatorState {
-  readonly id: string
-  readonly isValid: boolean
-  /** That of the question, or 0. */
-  readonly marker: bigint
+/** What routers are told of each other. A router ignores what concerns itself. */
+export interface PeerAnnouncement {
+  readonly kind: 'peers-changed'
+  readonly changes: readonly PeerChange[]
+}
+
+/** What many routers may be told at once. */
+export type RouterAnnouncement = SessionAnnouncement | PeerAnnouncement
+
+/** A link that its other end has to drop. */
+export interface LinkFault {
+  readonly linkId: string
+  /** The attempt of the dialing router at this link; 0 stands for any. */
+  readonly iteration: number
 }
 
 /** What the controller does with the connection of a router. The control channel implements it. */
 export interface RouterConnection {
-  /** Tells the router of sessions; the message is on its way when this returns. */
-  announce(announcement: SessionAnnouncement): void
-  /** Asks whether these terminators are there; the router may give up those that are not. */
-  validateTerminators(terminators: readonly TerminatorQuestion[]): void
+  /** Tells the router of sessions or of other routers; the message is on its way when this returns. */
+  announce(announcement: RouterAnnouncement): void
+  /** Tells the router that a link is gone. */
+  sendFault(fault: LinkFault): void
   /** When the router last sent anything, by the monotonic clock. */
   readonly lastHeardAt: number
   /** Ends the connection. The reason goes to the log only: routers are not told. */

@@ -125,6 +125,18 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     },
   )
   await records(
+    'link_settings',
+    [
+      ['sourceId', 'text'],
+      ['destinationId', 'text'],
+      ['protocol', 'text'],
+      ['dialAddress', 'text'],
+      ['isDown', 'integer'],
+      ['staticCost', 'integer'],
+    ],
+    { references: { sourceId: 'routers', destinationId: 'routers' } },
+  )
+  await records(
     'cas',
     [
       ['name', 'text'],

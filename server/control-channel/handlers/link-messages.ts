@@ -1,0 +1,56 @@
+// Messages about links: which a router dialed, how fast they are, and which it lost.
+import { ContentType } from '../content-types.ts'
+import { FaultSchema, FaultSubject, RouterLinksSchema } from '../messages/control_pb.ts'
+import { type MetricsMessage, MetricsMessageSchema } from '../messages/metrics_pb.ts'
+import { MalformedBodyError, type MessageHandlers, requireAtMost, withBody } from './message-handler.ts'
+
+// A router of the greatest network dials fewer.
+const MAX_LINKS = 10_000
+
+// Longer than any id, name of a protocol, or address of a router.
+const MAX_TEXT_LENGTH = 500
+
+const LATENCY_NAME = /^link\.(.+)\.latency$/
+
+/** What routers report of links. */
+export const linkHandlers: MessageHandlers = [
+  [
+    ContentType.ROUTER_LINKS,
+    withBody(RouterLinksSchema, ({ controller, router }, { links }) => {
+      requireAtMost(MAX_LINKS, links, 'links')
+      const reports = links.map(({ id, destRouterId, linkProtocol, dialAddress, iteration }) => {
+        for (const text of [id, destRouterId, linkProtocol, dialAddress]) requireShortText(text)
+        return { id, destinationId: destRouterId, protocol: linkProtocol, dialAddress, iteration }
+      })
+      controller.fabric.links.report(router, reports)
+    }),
+  ],
+  [
+    ContentType.METRICS,
+    withBody(MetricsMessageSchema, ({ controller, router }, metrics) => {
+      for (const [linkId, latencyNs] of readLatencies(metrics))
+        controller.fabric.links.recordLatency(router.id, linkId, latencyNs)
+    }),
+  ],
+  [
+    ContentType.FAULT,
+    withBody(FaultSchema, ({ controller, router }, { subject, id, iteration }) => {
+      if (subject === FaultSubject.LinkFault || subject === FaultSubject.LinkDuplicate)
+        controller.fabric.links.fail(router.id, id, iteration)
+    }),
+  ],
+]
+
+function requireShortText(text: string): void {
+  if (text.length > MAX_TEXT_LENGTH) throw new MalformedBodyError('a link is described by a text that is too long')
+}
+
+/** Link → how long a message takes over it, with the time that it waits in the router before. */
+function* readLatencies({ histograms }: MetricsMessage): Iterable<[linkId: string, latencyNs: number]> {
+  for (const [name, { mean, count }] of Object.entries(histograms)) {
+    const [, linkId] = LATENCY_NAME.exec(name) ?? []
+    // Before the first measurement the mean is 0.
+    if (linkId === undefined || count === 0n) continue
+    yield [linkId, mean + (histograms[`link.${linkId}.queue_time`]?.mean ?? 0)]
+  }
+}
