@@ -7,7 +7,7 @@ import Fastify, {
   type FastifyRequest,
   type onSendAsyncHookHandler,
 } from 'fastify'
-import type { Api } from '../src/config.ts'
+import type { Api, ListenerApi } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { newId } from '../src/ids.ts'
@@ -99,11 +99,11 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
 function register(app: FastifyInstance, controller: Controller, operation: AnyOperation): void {
   assertAccess(operation)
   const handler = createHandler(controller, operation)
-  for (const { api, path } of listRoutes(operation)) {
+  for (const { api, listenerApi, path } of listRoutes(operation)) {
     app.route({
       method: operation.method,
       url: path,
-      config: { operation, api },
+      config: { operation, api, listenerApi },
       bodyLimit: controller.config[toBodyLimitKey(operation)],
       handler,
     })
@@ -118,14 +118,23 @@ function toBodyLimitKey({ access, bodyLimit }: AnyOperation): BodyLimitKey {
   return access.grantedTo === 'administrator' ? 'limits.body' : 'limits.ownBody'
 }
 
-/** Returns every path of an operation; paths at the root belong to no API. */
-export function listRoutes(operation: AnyOperation): { api: Api | undefined; path: string }[] {
+/** A path of an operation; one at the root belongs to none of the HTTP APIs. */
+interface Route {
+  readonly path: string
+  readonly api: Api | undefined
+  /** What a listener must carry for it; undefined for paths that every listener has. */
+  readonly listenerApi: ListenerApi | undefined
+}
+
+/** Returns every path of an operation. */
+export function listRoutes(operation: AnyOperation): Route[] {
   const below = operation.apis.map((api) => ({
     api,
+    listenerApi: api,
     path: BASE_PATHS[api] + (operation.path === '/' ? '' : operation.path),
   }))
-  const atRoot = (operation.atRoot ?? []).map((path) => ({ api: undefined, path }))
-  return [...below, ...atRoot]
+  const { atRoot = [], listenerApi } = operation
+  return [...below, ...atRoot.map((path) => ({ api: undefined, listenerApi, path }))]
 }
 
 function assertAccess({ id, access }: AnyOperation): void {
@@ -199,7 +208,7 @@ function assertUnreachable(): never {
 function buildPathTable(servedOperations: readonly AnyOperation[]): PathTable {
   const table = new PathTable()
   for (const operation of servedOperations) {
-    for (const { api, path } of listRoutes(operation)) table.add(path, operation.method, api)
+    for (const { listenerApi, path } of listRoutes(operation)) table.add(path, operation.method, listenerApi)
   }
   return table
 }

@@ -1,10 +1,11 @@
-// Binds listeners: one TLS server for each, all with the same application.
+// Binds listeners: one server for each, with TLS or without, all with the same application.
 import { constants } from 'node:crypto'
-import { createServer, type Server } from 'node:https'
+import * as http from 'node:http'
+import * as https from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
-import { type ListenerConfig, splitAddress } from '../src/config.ts'
+import { type Config, type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
 import type { Authority } from '../src/pki/authority.ts'
 import { handleClientError, noteExchange, refuseTunnel } from './client-errors.ts'
@@ -26,6 +27,8 @@ const GRACE_MS = 10_000
 
 // How often connection timeouts are checked: a timeout is late by at most this.
 const CHECK_INTERVAL_MS = 1_000
+
+type Server = http.Server | https.Server
 
 // All suites of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption.
 const CIPHERS = [
@@ -56,12 +59,9 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
   const controlListener = new ControlListener(controller)
   try {
     for (const listener of config.listeners) {
-      const server = createTlsServer(app, controller, listener, slowReaders)
-      if (listener.apis.includes('control')) divideByProtocol(server, controlListener, slowReaders)
-      // Before the server's own listener, which begins to read requests.
-      else server.prependListener('secureConnection', (socket: Socket) => slowReaders.watch(socket))
-      // Connections that are open keep the certificate that they began with.
-      controller.authority.onChange(() => server.setSecureContext(toSecureContext(controller.authority)))
+      const server = listener.tls
+        ? createTlsServer(app, controller, listener, slowReaders, controlListener)
+        : createPlainServer(app, controller, listener, slowReaders)
       server.on('connection', (socket: Socket) => connections.admit(socket))
       servers.push(server)
       await bindListener(server, listener)
@@ -89,43 +89,76 @@ function createTlsServer(
   controller: Controller,
   listener: ListenerConfig,
   slowReaders: SlowReaders,
-): Server {
+  controlListener: ControlListener,
+): https.Server {
   const { authority, config } = controller
-  const server = createServer(
+  const server = https.createServer(
     {
       ...toSecureContext(authority),
+      ...toHttpOptions(config),
       // The handshake accepts any client certificate; the sign-in verifies it. No `ca`, because with one some Node versions
       // return only the leaf.
       requestCert: true,
       rejectUnauthorized: false,
       // The handshake refuses a client that offers only others.
       ALPNProtocols: listener.apis.includes('control') ? ['http/1.1', CONTROL_PROTOCOL] : ['http/1.1'],
-      maxHeaderSize: config['limits.header'],
       handshakeTimeout: config['limits.headerTime'],
-      headersTimeout: config['limits.headerTime'],
-      requestTimeout: config['limits.requestTime'],
-      keepAliveTimeout: config['limits.idleTime'],
-      connectionsCheckingInterval: CHECK_INTERVAL_MS,
     },
-    (request, response) => {
-      const hold = slowReaders.hold(request.socket, REQUEST_BYTES)
-      if (!hold) return
-      response.once('close', hold.release)
-      setListener(request, listener)
-      serveInOrder(request, response, () => {
-        noteExchange(request, response)
-        app.routing(request, response)
-      })
-    },
+    serveRequests(app, listener, slowReaders),
   )
-  server.on('clientError', handleClientError)
-  server.on('connect', refuseTunnel)
+  handleInvalidInput(server)
+  if (listener.apis.includes('control')) divideByProtocol(server, controlListener, slowReaders)
+  // Before the server's own listener, which begins to read requests.
+  else server.prependListener('secureConnection', (socket: Socket) => slowReaders.watch(socket))
+  // Connections that are open keep the certificate that they began with.
+  authority.onChange(() => server.setSecureContext(toSecureContext(authority)))
   return server
 }
 
+/** Settings allow it on loopback addresses only, and only for what takes no credentials. */
+function createPlainServer(
+  app: FastifyInstance,
+  { config }: Controller,
+  listener: ListenerConfig,
+  slowReaders: SlowReaders,
+): http.Server {
+  const server = http.createServer(toHttpOptions(config), serveRequests(app, listener, slowReaders))
+  handleInvalidInput(server)
+  server.prependListener('connection', (socket: Socket) => slowReaders.watch(socket))
+  return server
+}
+
+function toHttpOptions(config: Config): http.ServerOptions {
+  return {
+    maxHeaderSize: config['limits.header'],
+    headersTimeout: config['limits.headerTime'],
+    requestTimeout: config['limits.requestTime'],
+    keepAliveTimeout: config['limits.idleTime'],
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+  }
+}
+
+function serveRequests(app: FastifyInstance, listener: ListenerConfig, slowReaders: SlowReaders): http.RequestListener {
+  return (request, response) => {
+    const hold = slowReaders.hold(request.socket, REQUEST_BYTES)
+    if (!hold) return
+    response.once('close', hold.release)
+    setListener(request, listener)
+    serveInOrder(request, response, () => {
+      noteExchange(request, response)
+      app.routing(request, response)
+    })
+  }
+}
+
+function handleInvalidInput(server: Server): void {
+  server.on('clientError', handleClientError)
+  server.on('connect', refuseTunnel)
+}
+
 /** Gives the connections of routers to the control channel, and all others to HTTP, by the protocol of the handshake. */
-function divideByProtocol(server: Server, controlListener: ControlListener, slowReaders: SlowReaders): void {
-  const serveHttp = server.listeners('secureConnection') as ((this: Server, socket: TLSSocket) => void)[]
+function divideByProtocol(server: https.Server, controlListener: ControlListener, slowReaders: SlowReaders): void {
+  const serveHttp = server.listeners('secureConnection') as ((this: https.Server, socket: TLSSocket) => void)[]
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', (socket) => {
     if (socket.alpnProtocol === CONTROL_PROTOCOL) return controlListener.accept(socket)

@@ -11,7 +11,7 @@ const LEGACY_CLIENT = '/edge/v1'
 
 /** Paths that are served at the root; any other path at the root belongs to the client API without its base path. */
 const AT_ROOT = new Set(['/', '/version', '/.well-known/est/cacerts'])
-const OTHER_ROOTS = ['/edge', '/fabric', '/oidc', '/.well-known', '/health-checks']
+const OTHER_ROOTS = ['/edge', '/fabric', '/oidc', '/.well-known', '/health', '/health-checks', '/metrics', '/zac']
 
 /** The path that is really routed: without scheme and host, which clients of proxies send, and below a base path. */
 export function rewriteUrl(requestTarget: string): string {

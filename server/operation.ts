@@ -88,6 +88,8 @@ export interface Operation<B = unknown> {
   readonly path: string
   /** Paths at the root of the server where it is found too. */
   readonly atRoot?: readonly string[]
+  /** What a listener must carry for its paths at the root, which every listener has otherwise. Overload does not refuse it. */
+  readonly listenerApi?: 'health' | 'metrics'
   /** One sentence. */
   readonly summary: string
   /** The resource it belongs to, by its plural name; the documents and the commands group by it. */

@@ -41,6 +41,7 @@ import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceOverrides } from './management-api/services.ts'
 import { summaryOperations } from './management-api/summary.ts'
+import { healthOperations } from './monitoring/health-operations.ts'
 import type { AnyOperation } from './operation.ts'
 import { makeResourceOperations, type OperationOverrides } from './resource-operations.ts'
 
@@ -63,6 +64,7 @@ const differences: Readonly<Record<string, OperationOverrides>> = {
 export const operations: readonly AnyOperation[] = [
   // The documents describe all operations, these included; they are loaded on the first request for one.
   ...makeInformationalOperations(async (api) => (await import('./openapi.ts')).renderOpenApiDocument(api, operations)),
+  ...healthOperations,
   ...authenticationOperations,
   ...currentApiSessionOperations,
   ...currentIdentityOperations,

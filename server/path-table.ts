@@ -1,11 +1,11 @@
 // Which methods and which APIs a path has, for requests that match no route: the router only knows that none matched.
-import type { Api } from '../src/config.ts'
+import type { ListenerApi } from '../src/config.ts'
 
 /** What is found at a path. */
 export interface PathEntry {
   readonly methods: ReadonlySet<string>
-  /** The APIs the path belongs to; undefined stands for the root, which belongs to none. */
-  readonly apis: ReadonlySet<Api | undefined>
+  /** The APIs the path belongs to; undefined stands for those at the root that every listener has. */
+  readonly apis: ReadonlySet<ListenerApi | undefined>
 }
 
 interface Node {
@@ -13,14 +13,14 @@ interface Node {
   /** Below a parameter, which any segment matches. */
   parameter: Node | undefined
   readonly methods: Set<string>
-  readonly apis: Set<Api | undefined>
+  readonly apis: Set<ListenerApi | undefined>
 }
 
 export class PathTable {
   readonly #root = createNode()
 
   /** @param path a route's path, with its parameters as `:id` */
-  add(path: string, method: string, api: Api | undefined): void {
+  add(path: string, method: string, api: ListenerApi | undefined): void {
     let node = this.#root
     for (const segment of splitSegments(path))
       node = segment.startsWith(':') ? ensureParameter(node) : ensureChild(node, segment)

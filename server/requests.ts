@@ -2,7 +2,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
-import type { Api, Dialect, ListenerConfig } from '../src/config.ts'
+import type { Api, Dialect, ListenerApi, ListenerConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import { MAX_PRESENTED_CERTIFICATES } from '../src/pki/chains.ts'
 import { parseCertificate } from '../src/pki/parsed-certificates.ts'
@@ -24,6 +24,8 @@ declare module 'fastify' {
     operation?: AnyOperation
     /** The API that the route belongs to; routes at the root belong to none. */
     api?: Api | undefined
+    /** What a listener must carry for the route; undefined for routes that every listener has. */
+    listenerApi?: ListenerApi | undefined
   }
 }
 
@@ -39,7 +41,7 @@ export function getListener(message: IncomingMessage): ListenerConfig | undefine
 }
 
 /** Whether the listener that a request came in by carries an API; what belongs to no API is on all of them. */
-export function isServed(message: IncomingMessage, api: Api | undefined): boolean {
+export function isServed(message: IncomingMessage, api: ListenerApi | undefined): boolean {
   return api === undefined || (getListener(message)?.apis.includes(api) ?? true)
 }
 

@@ -22,9 +22,15 @@ export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
 
 export type Api = 'client' | 'management' | 'fabric'
 
-/** What a listener may carry: the HTTP APIs, and the control channel of routers. */
-export const listenerApis = ['client', 'management', 'fabric', 'control'] as const
+/** What a listener may carry: the HTTP APIs, the control channel of routers, and what probes and monitoring systems read. */
+export const listenerApis = ['client', 'management', 'fabric', 'control', 'health', 'metrics'] as const
 export type ListenerApi = (typeof listenerApis)[number]
+
+// Metrics are read without a session, so no listener carries them unless an operator says so.
+const defaultApis = listenerApis.filter((api) => api !== 'metrics')
+
+// What a listener without TLS may carry. Neither takes credentials, and clients of the other APIs rely on certificates.
+const apisWithoutTls: readonly ListenerApi[] = ['health', 'metrics']
 
 /** The dialect of responses; see `server/dialects.ts`. */
 export type Dialect = 'native' | 'openziti'
@@ -34,6 +40,8 @@ export interface ListenerConfig {
   readonly address: string
   readonly apis: readonly ListenerApi[]
   readonly dialect: Dialect
+  /** Without TLS it serves plain HTTP, on a loopback address. */
+  readonly tls: boolean
 }
 
 interface Setting<V> {
@@ -45,13 +53,14 @@ interface Setting<V> {
 
 const settings = {
   listeners: {
-    explain: 'Where the controller listens, and which APIs it serves there. The dialect is for callers who name none.',
-    default: [{ address: '127.0.0.1:1280', apis: listenerApis, dialect: 'native' }],
+    explain:
+      'Where the controller listens, and which APIs it serves there: client, management, control (routers), health and metrics, of which all but metrics are the default. The dialect is for callers who name none. With tls: false, a listener on a loopback address serves health and metrics over plain HTTP.',
+    default: [{ address: '127.0.0.1:1280', apis: defaultApis, dialect: 'native' }],
     read: readListeners,
   },
   advertise: {
     explain:
-      'Names under which clients reach the controller, as host:port. The first one goes into enrollment tokens; all of them into the server certificate. Without any, the address of the first listener is used.',
+      'Names under which clients reach the controller, as host:port. The first one goes into enrollment tokens; all of them into the server certificate. Without any, the address of the first listener with TLS is used.',
     default: [],
     read: (value, key) => readList(value, key).map((entry) => readHostAndPort(entry, key)),
   },
@@ -171,6 +180,10 @@ const settings = {
     'How long the endpoint of an external JWT signer may take to respond.',
     '10ms',
   ),
+  'health.minFreeDisk': bytesSetting(
+    '64MiB',
+    'How much room the disk of the data directory must have; with less, the controller reports that it is not ready.',
+  ),
   'log.level': {
     explain: 'How much is logged: debug, info, warn, error or silent.',
     default: 'info',
@@ -214,12 +227,13 @@ export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}
 
 /** The first address that clients use: `host:port`. */
 export function getAdvertisedAddress(config: Config): string {
-  return config.advertise[0] ?? config.listeners[0]?.address ?? ''
+  return config.advertise[0] ?? config.listeners.find(({ tls }) => tls)?.address ?? ''
 }
 
 /** Every host that the server certificate must name. */
 export function listCertificateHosts(config: Config): string[] {
-  const addresses = [...config.advertise, ...config.listeners.map(({ address }) => address)]
+  const withTls = config.listeners.filter(({ tls }) => tls)
+  const addresses = [...config.advertise, ...withTls.map(({ address }) => address)]
   const hosts = addresses.map((address) => splitAddress(address).host).filter((host) => !isUnspecified(host))
   return [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])]
 }
@@ -323,13 +337,24 @@ function readIssuer(value: unknown, key: string): string {
 
 function readListeners(value: unknown, key: string): ListenerConfig[] {
   const listeners = readList(value, key).map((entry) => {
-    const { address, apis = listenerApis, dialect = 'native' } = (entry ?? {}) as Record<string, unknown>
+    const { address, apis = defaultApis, dialect = 'native', tls = true } = (entry ?? {}) as Record<string, unknown>
     return {
       address: readHostAndPort(address, key),
       apis: readList(apis, key).map((api) => readChoice(listenerApis, api, key)),
       dialect: readChoice(['native', 'openziti'] as const, dialect, key),
+      tls: readSwitch(tls, key),
     }
   })
-  if (listeners.length === 0) throw new ConfigError(key, 'must name at least one address')
+  for (const listener of listeners) if (!listener.tls) assertNeedsNoTls(listener, key)
+  if (!listeners.some(({ tls }) => tls)) throw new ConfigError(key, 'must name at least one address with TLS')
   return listeners
+}
+
+function assertNeedsNoTls({ address, apis }: ListenerConfig, key: string): void {
+  const secured = apis.find((api) => !apisWithoutTls.includes(api))
+  if (secured)
+    throw new ConfigError(key, `must not serve ${secured} without TLS at ${address}: only health and metrics`)
+  const { host } = splitAddress(address)
+  const isLoopback = host === 'localhost' || (isIP(host) !== 0 && ipaddr.parse(host).range() === 'loopback')
+  if (!isLoopback) throw new ConfigError(key, `must not serve ${address} without TLS: it is not a loopback address`)
 }

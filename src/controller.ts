@@ -23,6 +23,7 @@ import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import { createFabric, type Fabric } from './fabric/fabric.ts'
+import { Health } from './health.ts'
 import type { Log } from './log.ts'
 import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
@@ -65,6 +66,7 @@ export interface Controller {
   readonly routers: Routers
   readonly fabric: Fabric
   readonly membership: ControllerMembership
+  readonly health: Health
   /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
 }
@@ -155,7 +157,7 @@ interface OpenedFiles {
 }
 
 async function assemble(
-  { config, clock: systemClock, log, live: givenLive }: OpenOptions,
+  { directory, config, clock: systemClock, log, live: givenLive }: OpenOptions,
   { startedAt, authority, tokens, store, secretCipher }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
@@ -207,6 +209,7 @@ async function assemble(
   ])
   const warnBeforeMs = config['certificates.warnBefore']
   const upkeep = new CertificateUpkeep({ authority, own, behavior: certificateBehavior, log, warnBeforeMs })
+  const minFreeBytes = config['health.minFreeDisk']
   return {
     config,
     clock,
@@ -225,6 +228,7 @@ async function assemble(
     routers,
     fabric,
     membership,
+    health: new Health({ store, authority, clock, log, directory, minFreeBytes }),
     async close() {
       const system = contexts.create({ kind: 'system' })
       const resources = new OpenResources()

@@ -56,6 +56,7 @@ function listApiVersions({ config }: Controller) {
     edge: described(BASE_PATHS.client),
     'edge-client': described(BASE_PATHS.client),
     'edge-management': described(BASE_PATHS.management),
+    'health-checks': described('/health-checks/v1'),
   }
 }
 

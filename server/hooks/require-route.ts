@@ -11,7 +11,7 @@ import { isServed } from '../requests.ts'
 export function requireRoute(paths: PathTable) {
   return (request: FastifyRequest, reply: FastifyReply, done: (refusal?: Error) => void): void => {
     if (!request.is404) {
-      done(isServed(request.raw, request.routeOptions.config.api) ? undefined : notFound(request))
+      done(isServed(request.raw, request.routeOptions.config.listenerApi) ? undefined : notFound(request))
       return
     }
     const entry = paths.find(request.url)

@@ -45,6 +45,8 @@ export interface Store {
   /** Refreshes the statistics of the query planner; worthwhile every few hours. */
   analyze(): Promise<void>
   stats(): StoreStats
+  /** @throws if the database cannot be read, or its files were replaced, so that no write can succeed */
+  requireUsable(): void
   /** The age of the audit in milliseconds, by a clock that is never set. */
   auditElapsed(): number
   /** Commits the waiting transactions, then closes. */

@@ -80,6 +80,7 @@ class SqliteStore implements Store {
   readonly #streams: Streams
   readonly #queue: GroupCommit
   readonly #audit: Audit
+  readonly #files: DatabaseFiles
   readonly #rowCounts = new RowCounts()
   readonly #reportError: SqliteStoreOptions['reportError']
   #commits = 0
@@ -98,6 +99,7 @@ class SqliteStore implements Store {
     this.#createdRecords = readNewestAuditRecord(connection)
     this.#analyzedRecords = hasStatistics(connection) ? this.#createdRecords : 0
     const files = new DatabaseFiles(file)
+    this.#files = files
     this.#guard.install(connection)
     this.#scans = new Scans(file, files)
     this.#streams = new Streams(file, files, this.#scans)
@@ -161,6 +163,13 @@ class SqliteStore implements Store {
 
   stats(): StoreStats {
     return { commits: this.#commits, openStreams: this.#streams.open, scans: this.#scans.started, ...this.#queue.stats }
+  }
+
+  requireUsable(): void {
+    const { failure } = this.projections
+    if (failure) throw failure
+    this.#files.requirePresent()
+    readNewestAuditRecord(this.#connection)
   }
 
   async close(): Promise<void> {

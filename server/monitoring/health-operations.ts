@@ -1,0 +1,68 @@
+// What probes read: whether the process runs, and whether it can serve requests.
+import { toIsoTime } from '../../src/clock.ts'
+import type { CheckResult, HealthReport } from '../../src/health.ts'
+import { anyObject, flag, listOf, requiredObject, text } from '../../src/schema/json-schema.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { dataResponse } from '../responses.ts'
+
+const COMMON = {
+  apis: [],
+  listenerApi: 'health',
+  topic: 'informational',
+  method: 'GET',
+  path: '/',
+  access: { public: 'probes have no credentials, and it tells nothing about the network' },
+  returns: { kind: 'data', schema: requiredObject({ healthy: flag, checks: listOf(anyObject) }) },
+} as const
+
+export const healthOperations: readonly AnyOperation[] = [
+  defineOperation({
+    ...COMMON,
+    id: 'showHealth',
+    atRoot: ['/health', '/health/ready'],
+    summary: 'Whether the controller can serve requests: 503 if a check fails.',
+    errorStatuses: [503],
+    async run({ controller }) {
+      const report = await controller.health.report()
+      return dataResponse(toHealthRecord(report), { status: report.isHealthy ? 200 : 503 })
+    },
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'showLiveness',
+    atRoot: ['/health/live'],
+    summary: 'Responds while the process runs. It checks nothing, because a restart would not repair what a check finds.',
+    run: () => dataResponse(toHealthRecord({ isHealthy: true, checks: [] })),
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'showHealthChecks',
+    // Where probes of OpenZiti controllers look. They read `healthy`: the status is 200 also if a check fails.
+    atRoot: ['/health-checks', '/health-checks/v1'],
+    summary: 'The results of the checks, for probes of OpenZiti controllers.',
+    query: { type: { schema: { ...text, description: '`short` leaves out times and failures.' } } },
+    run: async ({ controller, query }) =>
+      dataResponse(toHealthRecord(await controller.health.report(), { isShort: query.type === 'short' })),
+  }),
+]
+
+function toHealthRecord({ isHealthy, checks }: HealthReport, { isShort = false } = {}) {
+  return { healthy: isHealthy, checks: checks.map(isShort ? toShortCheck : toCheck) }
+}
+
+function toShortCheck({ id, isHealthy }: CheckResult) {
+  return { id, healthy: isHealthy }
+}
+
+function toCheck(result: CheckResult) {
+  const { checkedAt, durationMs, failure } = result
+  return {
+    ...toShortCheck(result),
+    lastCheckTime: toIsoTime(checkedAt),
+    // A duration as Go writes it.
+    lastCheckDuration: `${durationMs.toFixed(3)}ms`,
+    ...(failure
+      ? { err: failure.reason, consecutiveFailures: failure.count, failingSince: toIsoTime(failure.since) }
+      : {}),
+  }
+}
