@@ -18,6 +18,7 @@ import { handleError } from './error-handler.ts'
 import { authorize } from './hooks/authorize.ts'
 import { checkContentType } from './hooks/check-content-type.ts'
 import { checkHead } from './hooks/check-head.ts'
+import { countResponse } from './hooks/count-response.ts'
 import { identify } from './hooks/identify.ts'
 import { ignoreUnreadBody } from './hooks/ignore-unread-body.ts'
 import { limitWrites } from './hooks/limit-writes.ts'
@@ -27,6 +28,8 @@ import { requireRoute } from './hooks/require-route.ts'
 import { shedLoad } from './hooks/shed-load.ts'
 import { isLarge, toPieces } from './large-bodies.ts'
 import type { Load } from './load.ts'
+import type { Metrics } from './monitoring/metrics.ts'
+import { createMetricsOperation } from './monitoring/metrics-operation.ts'
 import { BASE_PATHS, rewriteUrl } from './mount-points.ts'
 import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
@@ -43,6 +46,8 @@ export interface AppOptions {
   readonly operations?: readonly AnyOperation[]
   /** The load monitor; without it no load is shed. */
   readonly load?: Load
+  /** Counts the requests, and is served where a listener carries metrics. */
+  readonly metrics?: Metrics | undefined
   /** A hook that receives every response before it is sent; tests check responses in it. */
   readonly onSend?: onSendAsyncHookHandler
 }
@@ -52,7 +57,11 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   const { config, log } = controller
   const instanceId = newId()
   const fail = handleError(log)
-  const servedOperations = options.operations ?? operations
+  const { metrics } = options
+  const servedOperations = [
+    ...(options.operations ?? operations),
+    ...(metrics ? [createMetricsOperation(metrics)] : []),
+  ]
   const app = Fastify({
     logger: false,
     // For paths that cannot be decoded, which reach no route and no hook.
@@ -72,6 +81,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     }
   })
   if (options.onSend) app.addHook('onSend', options.onSend)
+  if (metrics) app.addHook('onResponse', countResponse(metrics))
   app.addHook('onRequest', identify(controller, options.trustedCaller))
   if (options.load) app.addHook('onRequest', shedLoad(options.load, config['limits.delay']))
   app.addHook('onRequest', async (request, reply) => {

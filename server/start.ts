@@ -15,6 +15,7 @@ import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
 import { EventLoopDelay } from './load.ts'
 import { LogOutput } from './log-output.ts'
+import { openMetrics } from './monitoring/open-metrics.ts'
 import { BASE_PATHS } from './mount-points.ts'
 
 /** What clients call the APIs when they look for controllers. */
@@ -76,7 +77,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
     // Before the sockets open, so that no client meets a certificate that has expired.
     await controller.certificates.upkeep.runIfDue(system)
     const load = new EventLoopDelay()
-    const app = await buildApp(controller, { load })
+    const app = await buildApp(controller, { load, metrics: await openMetrics(controller, load) })
     const listening = await listen(app, controller)
     opened.add(() => listening.close())
     await controller.membership.announce(system, apiPaths)

@@ -65,6 +65,17 @@ describe('a setting', () => {
     ['that is not an address', 'advertise: [nowhere]\n', 'advertise'],
     ['that is none of the choices', 'log:\n  level: loud\n', 'log.level'],
     ['that is not a list', 'listeners: 127.0.0.1:1280\n', 'listeners'],
+    ['that takes sign-ins without TLS', "listeners: [{ address: '127.0.0.1:1', tls: false }]\n", 'listeners'],
+    [
+      'that shows metrics to the network without TLS',
+      "listeners: [{ address: 'localhost:1' }, { address: '192.0.2.1:2', apis: [metrics], tls: false }]\n",
+      'listeners',
+    ],
+    [
+      'that serves no client with TLS',
+      "listeners: [{ address: '127.0.0.1:1', apis: [health], tls: false }]\n",
+      'listeners',
+    ],
     ['that listens nowhere', 'listeners: []\n', 'listeners'],
     ['that clients cannot reach', "listeners: [{ address: '0.0.0.0:1280' }]\n", 'advertise'],
     ['that clients cannot reach, of IPv6', "listeners: [{ address: '[::]:1280' }]\n", 'advertise'],

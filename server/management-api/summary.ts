@@ -52,13 +52,14 @@ export const summaryOperations: readonly AnyOperation[] = [
     async run({ controller, context }) {
       const counts: Record<string, number> = { ...NOTHING }
       for (const [member, plural] of Object.entries(counted))
-        counts[member] = await countOf(controller.store, context, plural)
+        counts[member] = await countRecords(controller.store, context, plural)
       return dataResponse(counts)
     },
   }),
 ]
 
-async function countOf(store: Store, { db }: Context, plural: string): Promise<number> {
+/** The number of records of a resource; cached until a commit changes it. */
+export async function countRecords(store: Store, { db }: Context, plural: string): Promise<number> {
   const resource = (resources as readonly AnyResource[]).find((each) => each.plural === plural)
   if (!resource) return 0
   const query = selectRows(db, resource).select(sql<number>`count(*)`.as('n'))

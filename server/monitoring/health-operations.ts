@@ -31,7 +31,8 @@ export const healthOperations: readonly AnyOperation[] = [
     ...COMMON,
     id: 'showLiveness',
     atRoot: ['/health/live'],
-    summary: 'Responds while the process runs. It checks nothing, because a restart would not repair what a check finds.',
+    summary:
+      'Responds while the process runs. It checks nothing, because a restart would not repair what a check finds.',
     run: () => dataResponse(toHealthRecord({ isHealthy: true, checks: [] })),
   }),
   defineOperation({

@@ -99,6 +99,10 @@ export class ApiSessions implements Projection {
     this.#maxPerIdentity = maxPerIdentity
   }
 
+  get size(): number {
+    return this.#live.size
+  }
+
   /** Takes up every session that was used within the timeout. Memory knows of later uses than the rows do. */
   async rebuild(db: Kysely<Database>): Promise<void> {
     const now = this.#clock.now()

@@ -33,6 +33,11 @@ export class PasswordHasher {
     this.#decoy = toPhc(cost, randomBytes(16), randomBytes(32))
   }
 
+  /** How many passwords wait for their turn. */
+  get waiting(): number {
+    return this.#queue.waiting
+  }
+
   /** Returns the hash of a password. @throws SERVER_TOO_MANY_REQUESTS if the queue has no place for this source */
   async hash(password: string, context: PasswordContext): Promise<string> {
     const argon2 = await import('argon2')

@@ -103,6 +103,11 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     return [...this.#byId.values()]
   }
 
+  /** How many routers are connected. */
+  get size(): number {
+    return this.#byId.size
+  }
+
   /** Whether any edge router is connected. */
   get hasEdgeRouters(): boolean {
     for (const { isEdge } of this.#byId.values()) if (isEdge) return true

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildApp } from '../../server/app.ts'
 import { type Listening, listen } from '../../server/listen.ts'
+import { openMetrics } from '../../server/monitoring/open-metrics.ts'
 import type { AnyOperation } from '../../server/operation.ts'
 import type { LiveState } from '../../src/access/live-state.ts'
 import type { ApiSessionIdentity } from '../../src/auth/live-api-sessions.ts'
@@ -81,7 +82,7 @@ export interface TestController {
   /** Opens another API session of an identity; no credential is involved. */
   signInAgain(identityId: string): Promise<{ apiSessionId: string; token: string }>
   /** Opens the sockets. */
-  listen(): Promise<{ url: string; rootPem: string }>
+  listen(): Promise<{ url: string; rootPem: string; addresses: readonly string[] }>
   /** Closes everything and keeps the directory, so that it can be opened again. */
   stop(): Promise<void>
   close(): Promise<void>
@@ -110,8 +111,10 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     { listeners, advertise: ['127.0.0.1:1280'], ...settings },
   )
   const controller = await openController({ directory, config, clock, log, ...(live ? { live } : {}) })
+  const metrics = await openMetrics(controller, { delayMilliseconds: 0 })
   const app = await buildApp(controller, {
     onSend: checkResponse,
+    metrics,
     ...(operations ? { operations } : {}),
     ...(trustedCaller ? { trustedCaller } : {}),
   })
@@ -174,7 +177,8 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     admin: async () => (await signIn({ isAdmin: true })).token,
     async listen() {
       listening = await listen(app, controller)
-      return { url: `https://${listening.addresses[0]}`, rootPem: toCertificatePem(controller.authority.root) }
+      const { addresses } = listening
+      return { url: `https://${addresses[0]}`, rootPem: toCertificatePem(controller.authority.root), addresses }
     },
     stop,
     async close() {
