@@ -19,6 +19,7 @@ interface Link {
     readonly lacking: readonly { readonly record: string; readonly attributes: readonly string[] | null }[]
   }
   readonly remedy?: Remedy
+  readonly alternatives?: readonly Remedy[]
   readonly next?: readonly Remedy[]
 }
 
@@ -65,7 +66,7 @@ function renderAdvice({ identity, service, type, verdict, links }: Advice): stri
   const lines = links.flatMap((link) => [
     `  ${MARKS[link.outcome]} ${toLinkText(link.link).padEnd(width)}  ${link.message}`,
     ...renderMiss(link).map((line) => indent + line),
-    ...renderRemedy(link).map((line) => indent + line),
+    ...renderRemedy(link, identity.name).map((line) => indent + line),
   ])
   return [`${identity.name} ${verb} ${service.name}: ${VERDICT_TEXTS[verdict]}`, '', ...lines].join('\n')
 }
@@ -80,9 +81,24 @@ function renderMiss({ nearestMiss }: Link): string[] {
   return [`nearest: ${nearestMiss.policy.name}, but ${lacking.join(' and ')}`]
 }
 
-function renderRemedy({ remedy, next = [] }: Link): string[] {
-  if (remedy) return [`remedy: ${toCommandText(remedy)}`]
-  return next.map((one, at) => `${at === 0 ? 'next:   ' : '        '}${toCommandText(one)}`)
+function renderRemedy({ remedy, alternatives = [], next = [] }: Link, identity: string): string[] {
+  if (!remedy) return next.map((one, at) => `${at === 0 ? 'next:   ' : '        '}${toCommandText(one)}`)
+  return [remedy, ...alternatives].flatMap((one, at) => [
+    `${at === 0 ? 'remedy: ' : 'or:     '}${toCommandText(one)}`,
+    ...renderSideEffect(one, identity),
+  ])
+}
+
+function renderSideEffect({ alsoOpens }: Remedy, identity: string): string[] {
+  if (!alsoOpens) return []
+  const { otherIdentities, otherServices, isComplete } = alsoOpens
+  const least = isComplete ? '' : 'at least '
+  const toCount = (count: number, one: string, many: string) => `${least}${count} other ${count === 1 ? one : many}`
+  const parts = [
+    ...(otherServices > 0 ? [`${toCount(otherServices, 'service', 'services')} to ${identity}`] : []),
+    ...(otherIdentities > 0 ? [`access to ${toCount(otherIdentities, 'identity', 'identities')}`] : []),
+  ]
+  return [`        (opens ${parts.length > 0 ? `also ${parts.join(' and ')}` : 'nothing else'})`]
 }
 
 function toCommandText(remedy: Remedy): string {

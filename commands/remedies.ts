@@ -8,12 +8,18 @@ export interface Remedy {
   readonly resource: string
   readonly record?: { readonly id: string; readonly name?: string }
   readonly values?: Readonly<Record<string, unknown>>
+  readonly adds?: Readonly<Record<string, readonly string[]>>
+  readonly alsoOpens?: {
+    readonly otherIdentities: number
+    readonly otherServices: number
+    readonly isComplete: boolean
+  }
   readonly references?: readonly { readonly id: string; readonly name: string }[]
 }
 
 /** The words of the command, without the program's name. Records are named rather than identified, if that is unambiguous. */
 export function toCommandWords(
-  { operation, resource: plural, record, values = {}, references = [] }: Remedy,
+  { operation, resource: plural, record, values = {}, adds = {}, references = [] }: Remedy,
   api: ApiDescription,
 ): string[] {
   const resource = api.resources[plural]
@@ -21,12 +27,14 @@ export function toCommandWords(
   const isNamed = operation === 'create' && typeof name === 'string'
   const names = new Map(references.map((reference) => [reference.id, toNameArgument(reference)]))
   const flags = readFlags(plural, api)
+  const toText = (text: string) => toReadable(text, names)
   return [
     resource?.name ?? plural,
     operation,
     ...(record ? [toNameArgument(record)] : []),
     ...(isNamed ? [name] : []),
-    ...toRemedyFlags(isNamed ? members : values, [], flags, (text) => toReadable(text, names)),
+    ...toRemedyFlags(isNamed ? members : values, [], flags, toText),
+    ...toRemedyFlags(adds, [], new Map([...flags].map(([path, flag]) => [path, `add-${flag}`])), toText),
     // The router enrolls with it.
     ...(operation === 'create' && plural === 'edge-routers' ? ['--jwt-file', `${name}.jwt`] : []),
   ]

@@ -1,6 +1,6 @@
 // Composes the controller: everything that a request, an offline command or a background job works with.
 import { Access } from './access/access.ts'
-import { type LiveState, unknownLiveState } from './access/live-state.ts'
+import { type LiveState, storedTerminators } from './access/live-state.ts'
 import { PostureDeadlines } from './access/posture-deadlines.ts'
 import { ReportedPosture } from './access/reported-posture.ts'
 import { revokeSessions } from './access/session-revocation.ts'
@@ -163,7 +163,7 @@ async function assemble(
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
   const connected = new ConnectedRouters(clock)
-  const live = givenLive ?? { ...unknownLiveState, network: connected }
+  const live = givenLive ?? { network: connected, terminators: storedTerminators }
   const records = createRecords()
   const { behaviors, references } = records
   const entities = new EntityStore(behaviors)
@@ -178,7 +178,7 @@ async function assemble(
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
-  const fabric = createFabric({ clock, log, connected, entities })
+  const fabric = createFabric({ access, apiSessions, clock, connected, deadlines: posture.deadlines, entities, log })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
   const network = [connected, peers, sessionSync, ...fabric.projections]
   await store.projections.start(...rights, extensionRequests, ...network, references, records.cache)

@@ -113,8 +113,8 @@ export class Channel {
   }
 
   /** Replies that a request succeeded, or why it did not. */
-  sendResult(replyTo: Message, isSuccess: boolean, text = ''): void {
-    const headers = [[ChannelHeader.RESULT_SUCCESS, encodeBool(isSuccess)]] as const
+  sendResult(replyTo: Message, isSuccess: boolean, text = '', more: readonly (readonly [number, Buffer])[] = []): void {
+    const headers = [[ChannelHeader.RESULT_SUCCESS, encodeBool(isSuccess)] as const, ...more]
     this.send(ContentType.RESULT, Buffer.from(text), { headers, replyTo })
   }
 

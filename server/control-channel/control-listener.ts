@@ -10,6 +10,7 @@ import { encodeAnnouncement, encodeLinkFault } from './announcements.ts'
 import { Channel } from './channel.ts'
 import { ContentType } from './content-types.ts'
 import { MalformedBodyError } from './handlers/message-handler.ts'
+import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
 import { greetRouter, handleRouterMessage } from './router-session.ts'
@@ -52,9 +53,10 @@ export class ControlListener {
     this.#timer = setInterval(() => this.tick(), TICK_MS).unref()
   }
 
-  /** Lets every channel and the links between routers do their work by the clock. */
+  /** Does the work that is due by the clock. */
   tick(): void {
     for (const channel of this.#channels) channel.tick()
+    this.#controller.fabric.validation.tick()
     this.#controller.fabric.links.tick()
   }
 
@@ -98,7 +100,7 @@ export class ControlListener {
   /** @throws RouterRejectedError */
   #serve({ socket, reader, hello, isEdge, controllerId }: AdmittedRouter): void {
     const controller = this.#controller
-    const { clock, log, routers } = controller
+    const { clock, fabric, log, routers } = controller
     const routerId = hello.routerId
     let router: ConnectedRouter | undefined
     let inWork = 0
@@ -138,6 +140,9 @@ export class ControlListener {
         const { type, body, headers } = encodeAnnouncement(announcement)
         channel.send(type, body, { headers })
       },
+      validateTerminators: (terminators) => {
+        channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
+      },
       sendFault: (fault) => channel.send(ContentType.FAULT, encodeLinkFault(fault)),
       close: (reason) => channel.close(reason),
     }
@@ -150,7 +155,10 @@ export class ControlListener {
     this.#channels.add(channel)
     socket.write(encodeHelloResponse(controllerId))
     log.info({ routerId, version: hello.version.version }, 'a router connected')
-    if (isEdge) greetRouter({ controller, router, channel })
+    if (isEdge) {
+      greetRouter({ controller, router, channel })
+      fabric.validation.ask(router)
+    }
     channel.start()
   }
 }

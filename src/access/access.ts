@@ -93,6 +93,11 @@ export class Access implements Projection {
     return this.#index.listCommonRouters(identity, serviceId)
   }
 
+  /** Whether an identity may reach a service over an edge router. */
+  isCommonRouter(identity: RoleBearer, serviceId: string, routerId: string): boolean {
+    return this.#index.isCommonRouter(identity, serviceId, routerId)
+  }
+
   /** When something last changed that the identity may reach; never later than it is told, maybe for nothing. */
   getLastChange(identity: RoleBearer, signedInAt: Instant): Instant {
     return this.#updates.getLastChange(identity, signedInAt)

@@ -13,6 +13,9 @@ export interface LiveState {
   readonly terminators: TerminatorHealth
 }
 
+/** Those that routers made are removed if their router does not know them: one that is stored is there while its router is. */
+export const storedTerminators: TerminatorHealth = { healthOf: () => 'passing' }
+
 /** Without any subsystem that watches: records alone decide, and what they do not hold is unknown. */
 export const unknownLiveState: LiveState = {
   network: disconnectedNetwork,

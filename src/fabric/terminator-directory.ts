@@ -3,11 +3,12 @@ import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import type { Entity } from '../resources/define.ts'
 import { terminators } from '../resources/terminators.ts'
+import type { PeerData } from '../routers/router-connection.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import type { Projection } from '../store/projection.ts'
 
-type Precedence = Entity<typeof terminators>['precedence']
+export type Precedence = Entity<typeof terminators>['precedence']
 
 /** A terminator as circuits need it. A change makes another object. */
 export interface LiveTerminator {
@@ -23,7 +24,7 @@ export interface LiveTerminator {
   /** The identity that hosts it; empty if an administrator made it. */
   readonly hostId: string
   /** What the dialing client receives of the host: header id → value. */
-  readonly peerData: ReadonlyMap<number, Buffer>
+  readonly peerData: PeerData
   /** Whether a router made it for a host. */
   readonly isSystem: boolean
   readonly createdAt: Instant
@@ -140,19 +141,17 @@ function toLiveTerminator(source: Source): LiveTerminator {
   }
 }
 
-const NO_PEER_DATA: ReadonlyMap<number, Buffer> = new Map()
+const NO_PEER_DATA: PeerData = new Map()
 
-function decodePeerData(stored: Readonly<Record<string, string>>): ReadonlyMap<number, Buffer> {
+function decodePeerData(stored: Readonly<Record<string, string>>): PeerData {
   const entries = Object.entries(stored)
   if (entries.length === 0) return NO_PEER_DATA
   return new Map(entries.map(([id, value]) => [Number(id), Buffer.from(value, 'base64')]))
 }
 
 /** Peer data as a record holds it: JSON has no numbers as names, and no bytes. */
-export function encodePeerData(peerData: Iterable<readonly [number | string, Uint8Array]>): Record<string, string> {
-  return Object.fromEntries(
-    Array.from(peerData, ([id, value]) => [String(id), Buffer.from(value).toString('base64')] as const),
-  )
+export function encodePeerData(peerData: PeerData): Record<string, string> {
+  return Object.fromEntries(Array.from(peerData, ([id, value]) => [String(id), value.toString('base64')] as const))
 }
 
 function getOrAdd<K, V>(map: Map<K, V>, key: K, create: () => V): V {

@@ -3,7 +3,13 @@ import type { PostureCheck } from '../posture/posture-checks.ts'
 import type { Bitset } from './bitset.ts'
 import { RoleBearerDirectory } from './directory.ts'
 import { type IndexedPolicy, PolicyTable } from './policy-table.ts'
-import { parseRoleSelector, type RoleBearer, type RoleSelector, type Semantic } from './role-selector.ts'
+import {
+  matchesSelector,
+  parseRoleSelector,
+  type RoleBearer,
+  type RoleSelector,
+  type Semantic,
+} from './role-selector.ts'
 
 interface PolicyRecord {
   readonly id: string
@@ -266,6 +272,17 @@ export class PolicyIndex {
     const common = this.collectRouterSlots(identity)
     common.intersect(this.collectRouterSlotsOfService(serviceId))
     return this.#edgeRouters.listIds(common)
+  }
+
+  /** Whether both the identity and the service may use an edge router. */
+  isCommonRouter(identity: RoleBearer, serviceId: string, routerId: string): boolean {
+    const router = this.#edgeRouters.get(routerId)
+    if (!router) return false
+    const opensRouter = ({ objects }: IndexedPolicy) => matchesSelector(objects, router)
+    return (
+      this.findEdgeRouterPolicies(identity).some(opensRouter) &&
+      this.findServiceEdgeRouterPolicies(serviceId).some(opensRouter)
+    )
   }
 }
 

@@ -56,6 +56,26 @@ export type SessionAnnouncement =
   | { readonly kind: 'api-sessions-removed'; readonly tokens: readonly string[] }
   | { readonly kind: 'sessions-removed'; readonly tokens: readonly string[] }
 
+/** What two ends of a circuit tell each other beside the controller: header id → value. */
+export type PeerData = ReadonlyMap<number, Buffer>
+
+/** A terminator that a router is asked about. */
+export interface TerminatorQuestion {
+  readonly id: string
+  readonly binding: string
+  readonly address: string
+  /** The response repeats it. */
+  readonly marker: bigint
+}
+
+/** What a router says of a terminator. */
+export interface TerminatorState {
+  readonly id: string
+  readonly isValid: boolean
+  /** That of the question, or 0. */
+  readonly marker: bigint
+}
+
 /** What a router is told of another one, so that it dials links to it. */
 export interface PeerChange {
   readonly routerId: string
@@ -88,6 +108,8 @@ export interface RouterConnection {
   announce(announcement: RouterAnnouncement): void
   /** Tells the router that a link is gone. */
   sendFault(fault: LinkFault): void
+  /** Asks whether these terminators are there; the router may give up those that are not. */
+  validateTerminators(terminators: readonly TerminatorQuestion[]): void
   /** When the router last sent anything, by the monotonic clock. */
   readonly lastHeardAt: number
   /** Ends the connection. The reason goes to the log only: routers are not told. */

@@ -527,11 +527,80 @@ describe('the nearest miss', () => {
         { id: pair.identity, name: `laptop-${tag}` },
         { id: pair.service, name: `web-${tag}` },
       ],
+      alsoOpens: { otherIdentities: 0, otherServices: 0, isComplete: true },
     })
     expect(link.remedy && toCommandWords(link.remedy, describeApi())).toEqual([
       ...['service-policy', 'create', `laptop-${tag}-dials-web-${tag}`, '--type', 'Dial', '--semantic', 'AnyOf'],
       ...['--identity-roles', `@laptop-${tag}`, '--service-roles', `@web-${tag}`],
     ])
+  })
+})
+
+describe('remedies', () => {
+  it('add to what the record has, so that one does not undo another', async () => {
+    const { tag, servicePolicy, edgeRouterPolicy } = pair
+    await patch(`/service-policies/${servicePolicy}`, { identityRoles: [`#dialers-${tag}`] })
+    await patch(`/edge-router-policies/${edgeRouterPolicy}`, { identityRoles: [`#routed-${tag}`] })
+
+    const advice = await adviceOn(pair)
+    await repair(linkOf(advice, 'service-policy'))
+    await repair(linkOf(advice, 'edge-router-policy'))
+
+    expect(linkOf(advice, 'service-policy').remedy).toMatchObject({ adds: { roleAttributes: [`dialers-${tag}`] } })
+    expect(failed(await adviceOn(pair))).toEqual([])
+    const { roleAttributes } = (await network.call('GET', `/identities/${pair.identity}`)).body.data
+    expect(roleAttributes.sort()).toEqual(['abroad', `dialers-${tag}`, `routed-${tag}`, `staff-${tag}`])
+  })
+
+  it('say what else they open, the one first that opens nothing else', async () => {
+    const { tag, servicePolicy } = pair
+    await network.service(`mail-${tag}`, [`web-${tag}`])
+    await patch(`/service-policies/${servicePolicy}`, { identityRoles: [`#dialers-${tag}`] })
+
+    const { remedy, alternatives } = linkOf(await adviceOn(pair), 'service-policy')
+
+    expect(remedy).toMatchObject({ operation: 'create', alsoOpens: { otherServices: 0, otherIdentities: 0 } })
+    expect(alternatives).toMatchObject([
+      { adds: { roleAttributes: [`dialers-${tag}`] }, alsoOpens: { otherServices: 1, otherIdentities: 0 } },
+    ])
+  })
+
+  it('never open a service to other identities if one for this identity does not', async () => {
+    const { tag, servicePolicy } = pair
+    await network.person(`other ${tag}`, [`staff-${tag}`])
+    await patch(`/service-policies/${servicePolicy}`, { serviceRoles: [`#missing-${tag}`] })
+
+    const { nearestMiss, remedy, alternatives } = linkOf(await adviceOn(pair), 'service-policy')
+
+    expect(nearestMiss).toMatchObject({ lacking: [{ record: `web-${tag}`, attributes: [`missing-${tag}`] }] })
+    expect(remedy).toMatchObject({ operation: 'create', alsoOpens: { otherIdentities: 0 } })
+    expect(alternatives).toBeUndefined()
+  })
+
+  it('are not shown twice', async () => {
+    const { tag, servicePolicy, edgeRouterPolicy } = pair
+    await patch(`/service-policies/${servicePolicy}`, { identityRoles: [`#both-${tag}`] })
+    await patch(`/edge-router-policies/${edgeRouterPolicy}`, { identityRoles: [`#both-${tag}`] })
+
+    const { links } = await adviceOn(pair)
+
+    const adding = links.flatMap(({ remedy, alternatives = [] }) =>
+      [remedy, ...alternatives].filter((one) => one?.adds?.roleAttributes?.includes(`both-${tag}`)),
+    )
+    expect(adding).toHaveLength(1)
+  })
+
+  it('are drawn with what they open beside the service', async () => {
+    const { tag, servicePolicy } = pair
+    await network.service(`mail-${tag}`, [`web-${tag}`])
+    await patch(`/service-policies/${servicePolicy}`, { identityRoles: [`#dialers-${tag}`] })
+
+    const { stdout } = await commandLine(['policy', 'advise', `laptop-${tag}`, `web-${tag}`], env)
+
+    expect(stdout).toMatch(/remedy: controller service-policy create .*\n +\(opens nothing else\)/)
+    expect(stdout).toMatch(
+      /or: +controller identity update laptop-n\d+ --add-role dialers-n\d+\n +\(opens also 1 other service to laptop-n\d+\)/,
+    )
   })
 })
 

@@ -239,6 +239,9 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
 
         expect(index.listRoutersOfService(service.id).sort()).toEqual(ofService)
         expect(index.listCommonRouters(identity, service.id).sort()).toEqual(common)
+        for (const id of plain.routers.keys()) {
+          expect(index.isCommonRouter(identity, service.id, id)).toBe(common.includes(id))
+        }
       }
     }
   })
@@ -311,4 +314,5 @@ it('knows nothing of records that do not exist', () => {
   expect(index.findServiceEdgeRouterPolicies('nope')).toEqual([])
   expect(index.findEdgeRouterPoliciesOfRouter('nope')).toEqual([])
   expect(index.listCommonRouters({ id: 'i', attributes: [] }, 'nope')).toEqual([])
+  expect(index.isCommonRouter({ id: 'i', attributes: [] }, 'nope', 'nope')).toBe(false)
 })

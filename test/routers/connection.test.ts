@@ -32,7 +32,7 @@ const newRouter = (kind: 'edge-routers' | 'routers' = 'edge-routers') =>
   enrolledRouter(world, { name: `router-${++names}`, kind })
 
 async function dial(options: { cert?: string; key?: string; protocols?: readonly string[] }): Promise<SimulatedRouter> {
-  const router = await SimulatedRouter.open({ ...address, ...options })
+  const router = await SimulatedRouter.open({ ...address, ...options, respondsToHeartbeats: false })
   open.push(router)
   return router
 }

@@ -1,6 +1,32 @@
 // Messages by which routers make, change and remove the terminators of the hosts connected to them.
+import { create, toBinary } from '@bufbuild/protobuf'
+import { type RefusalReason, RequestRefusedError } from '../../../src/fabric/request-refused.ts'
+import type { TerminatorQuestion } from '../../../src/routers/router-connection.ts'
 import { ContentType } from '../content-types.ts'
-import { type MessageHandlers, refuseByError, refuseByResult } from './message-handler.ts'
+import { sendRefusal } from '../edge-errors.ts'
+import { encodeInt32 } from '../header-values.ts'
+import {
+  RemoveTerminatorsRequestSchema,
+  ValidateTerminatorsV2RequestSchema,
+  ValidateTerminatorsV2ResponseSchema,
+} from '../messages/control_pb.ts'
+import {
+  CreateTerminatorResult,
+  CreateTerminatorV2RequestSchema,
+  CreateTerminatorV2ResponseSchema,
+  HealthEventRequestSchema,
+  UpdateTerminatorRequestSchema,
+} from '../messages/edge_pb.ts'
+import { parsePeerData, parsePrecedence } from '../terminator-values.ts'
+import { type MessageHandlers, refuseByError, refuseByResult, requireAtMost, withBody } from './message-handler.ts'
+
+// Routers remove at most fifty terminators by a message, and respond about as many as they are asked about.
+const MAX_REMOVED = 1_000
+const MAX_STATES = 10_000
+const REMOVED_PER_TRANSACTION = 100
+
+/** In the result of a request that is refused at this moment only. */
+const RATE_LIMITED = [10, encodeInt32(1)] as const
 
 /** Requests about terminators. */
 export const terminatorHandlers: MessageHandlers = [
@@ -9,4 +35,109 @@ export const terminatorHandlers: MessageHandlers = [
   [ContentType.UPDATE_TERMINATOR, refuseByResult],
   [ContentType.CREATE_EDGE_TERMINATOR, refuseByError],
   [ContentType.REMOVE_EDGE_TERMINATOR, refuseByError],
+  [
+    ContentType.CREATE_TERMINATOR_V2_REQUEST,
+    withBody(CreateTerminatorV2RequestSchema, async ({ controller, router, channel }, request, message) => {
+      const { address, sessionToken, cost, instanceId, instanceSecret } = request
+      const respond = (result: CreateTerminatorResult, msg = '') => {
+        const response = create(CreateTerminatorV2ResponseSchema, { terminatorId: address, result, msg })
+        const body = toBinary(CreateTerminatorV2ResponseSchema, response)
+        channel.send(ContentType.CREATE_TERMINATOR_V2_RESPONSE, body, { replyTo: message })
+      }
+      const { contexts, fabric } = controller
+      const system = contexts.create({ kind: 'system' })
+      try {
+        const precedence = parsePrecedence(request.precedence)
+        const hosted = { id: address, binding: 'edge', cost, precedence, instanceId, instanceSecret } as const
+        const peerData = parsePeerData(request.peerData)
+        await fabric.hosted.create(system, router.id, sessionToken, { ...hosted, peerData })
+        fabric.validation.confirm(router, address)
+        respond(CreateTerminatorResult.Success)
+      } catch (error) {
+        if (!(error instanceof RequestRefusedError)) {
+          respond(CreateTerminatorResult.FailedOther, 'the controller failed')
+          throw error
+        }
+        controller.log.info({ routerId: router.id, terminatorId: address, reason: error.message }, 'a bind was refused')
+        respond(CREATE_RESULTS[error.reason] ?? CreateTerminatorResult.FailedOther, error.message)
+      }
+    }),
+  ],
+  [
+    ContentType.UPDATE_EDGE_TERMINATOR_REQUEST,
+    withBody(UpdateTerminatorRequestSchema, async ({ controller, router, channel }, request, message) => {
+      const { sessionToken, terminatorId, cost, updateCost, precedence, updatePrecedence } = request
+      const system = controller.contexts.create({ kind: 'system' })
+      try {
+        await controller.fabric.hosted.update(system, { routerId: router.id, sessionToken }, terminatorId, {
+          cost: updateCost ? cost : undefined,
+          precedence: updatePrecedence ? parsePrecedence(precedence) : undefined,
+        })
+        channel.send(ContentType.UPDATE_EDGE_TERMINATOR_RESPONSE, undefined, { replyTo: message })
+      } catch (error) {
+        if (!(error instanceof RequestRefusedError)) throw error
+        sendRefusal(channel, message, error)
+      }
+    }),
+  ],
+  [
+    ContentType.HEALTH_EVENT,
+    withBody(HealthEventRequestSchema, async ({ controller, router }, { sessionToken, terminatorId, checkPassed }) => {
+      const system = controller.contexts.create({ kind: 'system' })
+      try {
+        const actor = { routerId: router.id, sessionToken }
+        await controller.fabric.hosted.recordHealth(system, actor, terminatorId, checkPassed)
+      } catch (error) {
+        // Routers do not expect a response.
+        if (!(error instanceof RequestRefusedError)) throw error
+      }
+    }),
+  ],
+  [
+    ContentType.REMOVE_TERMINATORS,
+    withBody(RemoveTerminatorsRequestSchema, async ({ controller, router, channel }, { terminatorIds }, message) => {
+      requireAtMost(MAX_REMOVED, terminatorIds, 'terminators')
+      const system = controller.contexts.create({ kind: 'system' })
+      try {
+        await controller.fabric.hosted.remove(system, router.id, terminatorIds)
+        channel.sendResult(message, true)
+      } catch (error) {
+        if (!(error instanceof RequestRefusedError)) throw error
+        channel.sendResult(message, false, error.message, [RATE_LIMITED])
+      }
+    }),
+  ],
+  [
+    ContentType.VALIDATE_TERMINATORS_V2_RESPONSE,
+    withBody(ValidateTerminatorsV2ResponseSchema, async ({ controller, router }, response) => {
+      const states = Object.entries(response.states)
+      requireAtMost(MAX_STATES, states, 'terminators')
+      const { contexts, fabric, log } = controller
+      const invalidIds = fabric.validation.receive(
+        router,
+        states.map(([id, { valid, marker }]) => ({ id, isValid: valid, marker })),
+      )
+      if (invalidIds.length === 0) return
+      log.info({ routerId: router.id, terminators: invalidIds.length }, 'a router does not have terminators any more')
+      const system = contexts.create({ kind: 'system' })
+      for (let at = 0; at < invalidIds.length; at += REMOVED_PER_TRANSACTION)
+        await fabric.hosted.remove(system, router.id, invalidIds.slice(at, at + REMOVED_PER_TRANSACTION))
+    }),
+  ],
 ]
+
+/** The results that routers tell apart; everything else is `FailedOther`. */
+const CREATE_RESULTS: Readonly<Partial<Record<RefusalReason, CreateTerminatorResult>>> = {
+  'id-conflict': CreateTerminatorResult.FailedIdConflict,
+  busy: CreateTerminatorResult.FailedBusy,
+  'unknown-session': CreateTerminatorResult.FailedInvalidSession,
+}
+
+/** Renders a question about terminators. The router gives up those that are not there. */
+export function encodeTerminatorQuestions(terminators: readonly TerminatorQuestion[]): Uint8Array {
+  const request = create(ValidateTerminatorsV2RequestSchema, {
+    terminators: terminators.map(({ id, binding, address, marker }) => ({ id, binding, address, marker })),
+    fixInvalid: true,
+  })
+  return toBinary(ValidateTerminatorsV2RequestSchema, request)
+}

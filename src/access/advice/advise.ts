@@ -32,5 +32,17 @@ export async function advise(
     ...(type === 'Dial' ? [await terminatorLink(question)] : []),
   ]
   const named = ({ id, name }: { readonly id: string; readonly name: string }) => ({ id, name })
-  return { identity: named(identity), service: named(service), type, verdict: toVerdict(links), links }
+  const verdict = toVerdict(links)
+  return { identity: named(identity), service: named(service), type, verdict, links: withoutRepeatedRemedies(links) }
+}
+
+/** The links, each without the changes that an earlier link proposes. */
+function withoutRepeatedRemedies(links: readonly Link[]): Link[] {
+  const earlier = new Set<string>()
+  return links.map(({ remedy, alternatives = [], ...link }) => {
+    const all = [...(remedy ? [remedy] : []), ...alternatives]
+    const [first, ...others] = all.filter((one) => !earlier.has(JSON.stringify(one)))
+    for (const one of all) earlier.add(JSON.stringify(one))
+    return { ...link, ...(first ? { remedy: first } : {}), ...(others.length > 0 ? { alternatives: others } : {}) }
+  })
 }

@@ -47,8 +47,22 @@ export interface Remedy {
   readonly record?: { readonly id: string; readonly name?: string }
   /** The members that the request sends. */
   readonly values?: Readonly<Record<string, unknown>>
-  /** The records that the values name by their ids. */
+  /** By member: entries that a set of the record gets beside those that it has. */
+  readonly adds?: Readonly<Record<string, readonly string[]>>
+  /** The records that values and entries name by their ids. */
   readonly references?: readonly NamedRecord[]
+  /** What it opens beside this service to this identity; absent if it does not concern policies. */
+  readonly alsoOpens?: SideEffect
+}
+
+/** The access that a change opens beside what it is for. */
+export interface SideEffect {
+  /** How many other identities gain access. */
+  readonly otherIdentities: number
+  /** How many other services gain an identity. */
+  readonly otherServices: number
+  /** Whether every identity was judged; in a large network only some thousands are. */
+  readonly isComplete: boolean
 }
 
 /** What a posture check finds on the machine of the identity. */
@@ -70,8 +84,10 @@ export interface Link {
   readonly edgeRouters?: readonly (NamedRecord & { readonly presence: string })[]
   readonly terminators?: readonly { readonly id: string; readonly address: string; readonly health: string }[]
   readonly nearestMiss?: NearestMiss
-  /** The one change that repairs the link. */
+  /** The change that repairs the link and opens the least beside it. */
   readonly remedy?: Remedy
+  /** Other changes, each of which repairs the link. */
+  readonly alternatives?: readonly Remedy[]
   /** The changes that come next, if no single one repairs the link. */
   readonly next?: readonly Remedy[]
 }

@@ -1,7 +1,6 @@
 // The changes that close a gap, as data: the operation, the record, and the members that its request sends.
 import type { Miss } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
-import type { RoleSelector } from '../../policy/role-selector.ts'
 import type { NamedRecord, NamedRoleBearer, NearestMiss, Remedy } from './chain.ts'
 
 /** One side of a kind of policy: the resource that it selects, and the member that holds its roles. */
@@ -42,23 +41,16 @@ const toNamedRecord = ({ id, name }: NamedRecord): NamedRecord => ({ id, name })
 
 /** Gives a record the attributes that it lacks beside those that it has. */
 function addAttributes({ resource }: PolicySide, record: NamedRoleBearer, lacking: readonly string[]): Remedy {
-  const roleAttributes = [...record.attributes, ...lacking]
-  return { operation: 'update', resource, record: toNamedRecord(record), values: { roleAttributes } }
+  return { operation: 'update', resource, record: toNamedRecord(record), adds: { roleAttributes: lacking } }
 }
 
 /** Makes a policy name a record on one of its sides, beside what the side selects already. */
-function nameInPolicy(
-  resource: string,
-  policy: NamedRecord,
-  selector: RoleSelector,
-  { field }: PolicySide,
-  record: NamedRecord,
-): Remedy {
+function nameInPolicy(resource: string, policy: NamedRecord, { field }: PolicySide, record: NamedRecord): Remedy {
   return {
     operation: 'update',
     resource,
     record: toNamedRecord(policy),
-    values: { [field]: [...listRoles(selector), `@${record.id}`] },
+    adds: { [field]: [`@${record.id}`] },
     references: [toNamedRecord(record)],
   }
 }
@@ -90,27 +82,32 @@ export function createPolicy(
   }
 }
 
-/** Closes a miss of one side; undefined if both sides lack something. */
-export function closeMiss(
-  { resource, subject: subjectSide, object: objectSide }: PolicyKind,
+/** Closes a miss on the side of the subject; undefined if the other side lacks something. */
+export function closeSubjectMiss(
+  { resource, subject: side }: PolicyKind,
   { policy, subjectLacks, objectLacks }: Miss,
   subject: NamedRoleBearer,
+): Remedy | undefined {
+  return objectLacks?.length === 0 ? closeSide(resource, policy, side, subject, subjectLacks) : undefined
+}
+
+/** Closes a miss on the side of the object, for every subject of the policy; undefined if the subject lacks something. */
+export function closeObjectMiss(
+  { resource, object: side }: PolicyKind,
+  { policy, subjectLacks, objectLacks }: Miss,
   object: NamedRoleBearer,
 ): Remedy | undefined {
-  if (objectLacks?.length === 0) return closeSide(resource, policy, policy.subjects, subjectSide, subject, subjectLacks)
-  if (subjectLacks?.length === 0) return closeSide(resource, policy, policy.objects, objectSide, object, objectLacks)
-  return undefined
+  return subjectLacks?.length === 0 ? closeSide(resource, policy, side, object, objectLacks) : undefined
 }
 
 function closeSide(
   resource: string,
   policy: IndexedPolicy,
-  selector: RoleSelector,
   side: PolicySide,
   record: NamedRoleBearer,
   lacks: Miss['subjectLacks'],
 ): Remedy {
-  return lacks ? addAttributes(side, record, lacks) : nameInPolicy(resource, policy, selector, side, record)
+  return lacks ? addAttributes(side, record, lacks) : nameInPolicy(resource, policy, side, record)
 }
 
 /** A miss as advice describes it. */
@@ -127,10 +124,4 @@ export function describeMiss(
     policy: { id: policy.id, name: policy.name },
     lacking: lacking.filter(({ attributes }) => attributes === null || attributes.length > 0),
   }
-}
-
-/** A side as it was written. */
-function listRoles({ isAll, ids, attributes }: RoleSelector): string[] {
-  if (isAll) return ['#all']
-  return [...[...attributes].map((attribute) => `#${attribute}`), ...[...ids].map((id) => `@${id}`)]
 }

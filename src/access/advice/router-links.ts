@@ -14,7 +14,7 @@ import {
   toSentenceList,
 } from './chain.ts'
 import {
-  closeMiss,
+  closeSubjectMiss,
   createPolicy,
   describeMiss,
   edgeRouterPolicyKind,
@@ -24,6 +24,7 @@ import {
 } from './remedies.ts'
 import { readRoles, sortByName } from './service-policy-links.ts'
 import { type AdviceQuestion, type AdvisedRouter, findFreeName, readRouters } from './subject.ts'
+import { type LinkCheck, verifyRemedies } from './verified-remedies.ts'
 
 // Among so many routers a policy is looked for that comes close to one; in larger networks one of the others may be closer.
 const MAX_CANDIDATES = 200
@@ -94,7 +95,8 @@ export async function routerPolicyLink(question: AdviceQuestion, kind: Kind, oth
   if (useful.length === 0) return noRouters(question, link)
   const miss = findNearestMiss(kind.policies, subject, useful)
   const message = `no policy leads from ${subject.name} to an edge router`
-  return { link, outcome: 'failed', message, ...(await gap(question, kind, miss, useful, other.routerIds.length > 0)) }
+  const isBound = other.routerIds.length > 0
+  return { link, outcome: 'failed', message, ...(await closeGap(question, kind, miss, useful, isBound)) }
 }
 
 function decidingPolicies(
@@ -139,22 +141,34 @@ function noRouters({ identity, service }: AdviceQuestion, link: LinkName): Link 
   }
 }
 
-/** What is nearest to closing a gap between a subject and routers, and the change that closes it. */
-async function gap(
-  { context }: AdviceQuestion,
+/**
+ * What is nearest to closing a gap between a subject and routers, and the changes that close it. An attribute of a router would
+ * open it to every subject of the policy, so a new policy is proposed instead.
+ * @param isBound whether the routers are those of the other side, so that one of them must be in common
+ */
+async function closeGap(
+  question: AdviceQuestion,
   kind: Kind,
   miss: Miss | undefined,
   routers: readonly AdvisedRouter[],
-  isBoundToThem: boolean,
-): Promise<Pick<Link, 'nearestMiss' | 'remedy'>> {
-  const { policyKind, subject, resource } = kind
+  isBound: boolean,
+): Promise<Pick<Link, 'nearestMiss' | 'remedy' | 'alternatives'>> {
+  const { context, service } = question
+  const { link, policyKind, subject, resource } = kind
   const object = miss && routers.find(({ id }) => id === miss.object.id)
-  const close = miss && object && closeMiss(policyKind, miss, subject, object)
   const nearest = miss && object ? { nearestMiss: describeMiss(miss, subject, object) } : {}
-  if (close) return { ...nearest, remedy: close }
   const name = await findFreeName(context, resource, `${toPlainName(subject)}-routers`)
-  const objects = isBoundToThem ? routers.slice(0, MAX_NAMED) : []
-  return { ...nearest, remedy: createPolicy(policyKind, name, [subject], objects) }
+  const objects = isBound ? routers.slice(0, MAX_NAMED) : []
+  const candidates = [
+    miss && closeSubjectMiss(policyKind, miss, subject),
+    createPolicy(policyKind, name, [subject], objects),
+  ]
+  const isRepaired: LinkCheck = (index, identity) => {
+    if (isBound) return index.listCommonRouters(identity, service.id).length > 0
+    const ids = link === 'edge-router-policy' ? index.listRouters(identity) : index.listRoutersOfService(service.id)
+    return ids.length > 0
+  }
+  return { ...nearest, ...(await verifyRemedies(question, candidates, isRepaired)) }
 }
 
 /** A router that both may use, and that is online. */
@@ -195,7 +209,7 @@ async function smallerGap(question: AdviceQuestion, ofIdentity: Kind, ofService:
   )
   const [smallest = sides[0]] = [...sides].sort((a, b) => (a.cost === b.cost ? 0 : a.cost - b.cost))
   const { kind, miss, routers } = smallest as (typeof sides)[number]
-  return gap(question, kind, miss, routers, true)
+  return closeGap(question, kind, miss, routers, true)
 }
 
 function presence({ access }: AdviceQuestion, routers: readonly AdvisedRouter[]): Link {

@@ -7,8 +7,16 @@ import { postureChecks } from '../../resources/posture-checks.ts'
 import { servicePolicies } from '../../resources/service-policies.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
 import { type Link, type NamedRoleBearer, toSentenceList } from './chain.ts'
-import { closeMiss, createPolicy, describeMiss, servicePolicyKind, toPlainName } from './remedies.ts'
+import {
+  closeObjectMiss,
+  closeSubjectMiss,
+  createPolicy,
+  describeMiss,
+  servicePolicyKind,
+  toPlainName,
+} from './remedies.ts'
 import { type AdviceQuestion, findFreeName, loadNames } from './subject.ts'
+import { verifyRemedies } from './verified-remedies.ts'
 
 /** The policies of the type that link the two, in the order of their names. */
 function findLinkingPolicies({ access, identity, service, type }: AdviceQuestion): IndexedPolicy[] {
@@ -41,13 +49,17 @@ export async function servicePolicyLink(question: AdviceQuestion): Promise<Link>
     return { link: 'service-policy', outcome: 'passed', message: toSentenceList(words), policies }
   }
   const miss = findNearestMiss(access.index.listServicePolicies(type), identity, [service])
-  const remedy = (miss && closeMiss(servicePolicyKind, miss, identity, service)) ?? (await newPolicy(question))
+  const candidates = [
+    miss && closeSubjectMiss(servicePolicyKind, miss, identity),
+    miss && closeObjectMiss(servicePolicyKind, miss, service),
+    await newPolicy(question),
+  ]
   return {
     link: 'service-policy',
     outcome: 'failed',
     message: `no ${type} policy links ${identity.name} with ${service.name}`,
     ...(miss ? { nearestMiss: describeMiss(miss, identity, service) } : {}),
-    remedy,
+    ...(await verifyRemedies(question, candidates, (index, subject) => index.grants(subject, service.id, type))),
   }
 }
 

@@ -8,6 +8,7 @@ import type { PolicyType } from '../../policy/policy-index.ts'
 import type { AnyResource } from '../../resources/define.ts'
 import type { ExternalSigners } from '../../signers/external-signers.ts'
 import type { Signers } from '../../signers/signers.ts'
+import type { Store } from '../../store/store.ts'
 import { selectRows } from '../../store/subtypes.ts'
 import { isOneOf, untyped } from '../../store/untyped.ts'
 import type { Access } from '../access.ts'
@@ -24,6 +25,7 @@ interface AdvisedIdentity extends NamedRoleBearer {
 /** What advice is worked out with. */
 export interface AdviceParts {
   readonly access: Access
+  readonly store: Store
   readonly auth: {
     readonly policies: AuthPolicyCache
     readonly verifiedMfa: VerifiedMfa
@@ -35,6 +37,7 @@ export interface AdviceParts {
 export interface AdviceQuestion {
   readonly context: Context
   readonly access: Access
+  readonly store: Store
   readonly authPolicies: AuthPolicyCache
   readonly verifiedMfa: VerifiedMfa
   readonly signers: Signers
@@ -45,7 +48,7 @@ export interface AdviceQuestion {
 
 /** @throws NOT_FOUND */
 export async function readQuestion(
-  { access, auth }: AdviceParts,
+  { access, store, auth }: AdviceParts,
   context: Context,
   identityId: string,
   serviceId: string,
@@ -66,6 +69,7 @@ export async function readQuestion(
   return {
     context,
     access,
+    store,
     authPolicies: auth.policies,
     verifiedMfa: auth.verifiedMfa,
     signers: auth.signers.directory,

@@ -10,6 +10,8 @@ export interface RouterOptions {
   readonly key?: string
   /** The protocols that it offers in the handshake; that of routers by default. */
   readonly protocols?: readonly string[]
+  /** Whether it responds to heartbeats, as routers do at once. */
+  readonly respondsToHeartbeats?: boolean
 }
 
 /** The version text of a router of release 1.6.5. */
@@ -21,23 +23,29 @@ export class SimulatedRouter {
   readonly received: Message[] = []
   /** Settles when the controller ends the connection, or the router does. */
   readonly closed: Promise<void>
-  #arrived: () => void = () => {}
+  /** Resolve when a message arrives, or the connection ends. */
+  #waiting: (() => void)[] = []
   #sequence = 1
 
-  private constructor(socket: TLSSocket) {
+  private constructor(socket: TLSSocket, respondsToHeartbeats: boolean) {
     this.#socket = socket
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()))
     socket.on('error', () => {})
-    socket.on('close', () => this.#arrived())
+    socket.on('close', () => this.#wake())
     socket.on('data', (chunk: Buffer) => {
       this.#reader.push(chunk)
-      for (let message = this.#reader.next(); message; message = this.#reader.next()) this.received.push(message)
-      this.#arrived()
+      for (let message = this.#reader.next(); message; message = this.#reader.next()) {
+        this.received.push(message)
+        const heartbeat = message.headers.get(5)
+        if (heartbeat && respondsToHeartbeats) this.send(5, Buffer.alloc(0), [[6, heartbeat]])
+      }
+      this.#wake()
     })
   }
 
   /** Completes the handshake; nothing is sent. */
-  static open({ url, rootPem, cert, key, protocols = ['ziti-ctrl'] }: RouterOptions): Promise<SimulatedRouter> {
+  static open(options: RouterOptions): Promise<SimulatedRouter> {
+    const { url, rootPem, cert, key, protocols = ['ziti-ctrl'], respondsToHeartbeats = true } = options
     const { hostname, port } = new URL(url)
     return new Promise((resolve, reject) => {
       const socket = connectTls(
@@ -48,7 +56,7 @@ export class SimulatedRouter {
           ALPNProtocols: [...protocols],
           ...(cert ? { cert, key } : {}),
         },
-        () => resolve(new SimulatedRouter(socket)),
+        () => resolve(new SimulatedRouter(socket, respondsToHeartbeats)),
       )
       socket.once('error', reject)
     })
@@ -81,10 +89,12 @@ export class SimulatedRouter {
       const at = this.received.findIndex(matches)
       if (at >= 0) return this.received.splice(at, 1)[0]!
       if (this.#socket.destroyed) throw new Error('the connection ended before the message came')
-      await new Promise<void>((resolve) => {
-        this.#arrived = resolve
-      })
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
   takeType(type: number): Promise<Message> {

@@ -1,0 +1,81 @@
+// Verifies proposed changes before they are shown: by the evaluator, which decides afterwards, and with what else they open.
+import type { PolicyReader } from '../../policy/policy-index.ts'
+import type { RoleBearer } from '../../policy/role-selector.ts'
+import { getResource } from '../../resources/index.ts'
+import { find } from '../../store/entities.ts'
+import { computeImpact } from '../impact.ts'
+import type { RecordChange } from '../index-updates.ts'
+import type { Link, Remedy, SideEffect } from './chain.ts'
+import type { AdviceQuestion } from './subject.ts'
+
+/** Whether a link passes, judged by the index and by the identity as they would be after a change. */
+export type LinkCheck = (index: PolicyReader, identity: RoleBearer) => boolean
+
+interface VerifiedRemedy extends Remedy {
+  readonly alsoOpens: SideEffect
+}
+
+/**
+ * Returns those of the changes that repair the link, the one that opens the least first. A change that opens something to other
+ * identities is left out if another one does not.
+ */
+export async function verifyRemedies(
+  question: AdviceQuestion,
+  candidates: readonly (Remedy | undefined)[],
+  isRepaired: LinkCheck,
+): Promise<Pick<Link, 'remedy' | 'alternatives'>> {
+  const verified: VerifiedRemedy[] = []
+  for (const candidate of candidates) {
+    const alsoOpens = candidate && (await judge(question, candidate, isRepaired))
+    if (candidate && alsoOpens) verified.push({ ...candidate, alsoOpens })
+  }
+  const isForIdentity = ({ alsoOpens }: VerifiedRemedy) => alsoOpens.otherIdentities === 0
+  const safe = verified.some(isForIdentity) ? verified.filter(isForIdentity) : verified
+  const [remedy, ...alternatives] = safe.sort((a, b) => countOpened(a) - countOpened(b))
+  return { ...(remedy ? { remedy } : {}), ...(alternatives.length > 0 ? { alternatives } : {}) }
+}
+
+function countOpened({ alsoOpens }: VerifiedRemedy): number {
+  return alsoOpens.otherIdentities + alsoOpens.otherServices
+}
+
+/** What a change opens beside this service to this identity; undefined if it does not repair the link. */
+async function judge(question: AdviceQuestion, remedy: Remedy, isRepaired: LinkCheck): Promise<SideEffect | undefined> {
+  const { access, store, context, service, type } = question
+  const change = await toRecordChange(question, remedy)
+  if (!change) return undefined
+  const identity = toChangedIdentity(question, change)
+  const isAllowed = () => access.decide({ identity, serviceId: service.id, type }).isAllowed
+  const after = access.withHypothetical([change], (index) =>
+    isRepaired(index, identity) ? { isAllowed: isAllowed() } : undefined,
+  )
+  if (!after) return undefined
+  const { gains, isComplete } = await computeImpact({ access, store }, context, change)
+  const wasAllowed = access.decide({ identity: question.identity, serviceId: service.id, type }).isAllowed
+  const ownPairs = after.isAllowed && !wasAllowed ? 1 : 0
+  const otherIdentities = Math.max(0, gains.identities - ownPairs)
+  const hasThisService = ownPairs > 0 || otherIdentities > 0
+  return { otherIdentities, otherServices: Math.max(0, gains.services - Number(hasThisService)), isComplete }
+}
+
+/** The change of the record as the index reads it; undefined if the record does not exist. */
+async function toRecordChange(
+  { context }: AdviceQuestion,
+  { resource, record, values = {}, adds = {} }: Remedy,
+): Promise<RecordChange | undefined> {
+  if (!record) {
+    const id = 'proposed'
+    return { resource, id, before: undefined, after: { id, postureCheckRoles: [], ...values } as never }
+  }
+  const before = (await find(context, getResource(resource), record.id)) as Record<string, unknown> | undefined
+  if (!before) return undefined
+  const sets = Object.entries(adds).map(([name, entries]) => [name, [...(before[name] as string[]), ...entries]])
+  const after = { ...before, ...values, ...Object.fromEntries(sets) }
+  return { resource, id: record.id, before: before as never, after: after as never }
+}
+
+/** Attributes of identities are not part of the index. */
+function toChangedIdentity({ identity }: AdviceQuestion, { resource, id, after }: RecordChange): RoleBearer {
+  const isSame = resource === 'identities' && id === identity.id
+  return isSame ? { id, attributes: (after as { roleAttributes?: string[] }).roleAttributes ?? [] } : identity
+}

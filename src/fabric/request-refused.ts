@@ -1,0 +1,27 @@
+// Why a request that a router makes for a client is refused. The router passes the message on to the client.
+
+/** The reasons that routers and clients tell apart. */
+export type RefusalReason =
+  | 'unknown-api-session'
+  | 'unknown-session'
+  | 'wrong-session-type'
+  | 'router-not-permitted'
+  | 'unknown-service'
+  | 'tunneling-not-enabled'
+  | 'unknown-terminator'
+  | 'invalid-precedence'
+  | 'invalid-cost'
+  | 'encryption-data-missing'
+  | 'id-conflict'
+  | 'busy'
+  | 'other'
+
+export class RequestRefusedError extends Error {
+  override readonly name = 'RequestRefusedError'
+  readonly reason: RefusalReason
+
+  constructor(reason: RefusalReason, message: string) {
+    super(message)
+    this.reason = reason
+  }
+}

@@ -1,0 +1,362 @@
+// Terminators that routers make for the hosts connected to them: who gets one, how it changes, and when it goes.
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  HealthEventRequestSchema,
+  UpdateTerminatorRequestSchema,
+} from '../../server/control-channel/messages/edge_pb.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { managementOf } from '../world/management.ts'
+import { newName } from '../world/names.ts'
+import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
+import {
+  bind,
+  HOST_KEY,
+  type OpenNetwork,
+  openNetwork,
+  removeTerminators,
+  respondToQuestions,
+  takeQuestions,
+} from '../world/router/hosting.ts'
+import { SimulatedRouter } from '../world/router/simulated-router.ts'
+
+let world: TestController
+let network: OpenNetwork
+let address: { url: string; rootPem: string }
+const open: SimulatedRouter[] = []
+
+beforeEach(async () => {
+  await start()
+  network = await openNetwork(world)
+})
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((router) => router.close()))
+  await world.close()
+})
+
+/** Starts a controller, on the data and the clock of an earlier one if it is given. */
+async function start(earlier?: TestController): Promise<void> {
+  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
+  const reused = earlier ? { directory: earlier.directory, clock: earlier.clock } : {}
+  world = await testController({ settings: { listeners }, ...reused })
+  await world.controller.membership.announce(world.system, {})
+  address = await world.listen()
+}
+
+async function connect(enrolled?: EnrolledRouter) {
+  const router = enrolled ?? (await enrolledRouter(world, { name: newName('router') }))
+  const simulated = await SimulatedRouter.open({ ...address, ...router })
+  open.push(simulated)
+  simulated.introduce(router.id)
+  await simulated.takeType(20000)
+  return { router, simulated }
+}
+
+/** A host of a new service behind a router, with a terminator. */
+async function bound({ id = 'terminator-1', ...options }: { id?: string; cost?: number; precedence?: number } = {}) {
+  const { router, simulated } = await connect()
+  const serviceId = await network.makeService()
+  const host = await network.openSession(serviceId)
+  const { result } = await bind(simulated, { address: id, sessionToken: host.sessionToken, ...options })
+  expect(result).toBe(0)
+  return { id, router, simulated, serviceId, host }
+}
+
+const read = (id: string) => network.manage.call('GET', `/terminators/${id}`)
+const readData = async (id: string) => (await read(id)).body.data
+const exists = async (id: string) => (await read(id)).status === 200
+
+describe('a host that binds', () => {
+  it('has a terminator under the id that its router chose, with the router, the service and what it said', async () => {
+    const { id, router, serviceId, host } = await bound({ cost: 5, precedence: 1 })
+    expect(await readData(id)).toMatchObject({
+      id,
+      address: id,
+      binding: 'edge',
+      serviceId,
+      routerId: router.id,
+      cost: 5,
+      precedence: 'required',
+      identity: '',
+      dynamicCost: 0,
+    })
+    expect(world.controller.fabric.terminators.get(id)).toMatchObject({
+      hostId: host.identityId,
+      isSystem: true,
+      peerData: new Map([[1003, HOST_KEY]]),
+    })
+  })
+
+  it('has the same one if its router asks again, with the cost and precedence of the last time', async () => {
+    const { id, simulated, serviceId, host } = await bound()
+    const again = { address: id, sessionToken: host.sessionToken }
+    expect(await bind(simulated, again)).toMatchObject({ terminatorId: id, result: 0 })
+    expect(await bind(simulated, { ...again, cost: 9, precedence: 2 })).toMatchObject({ terminatorId: id, result: 0 })
+    expect(await readData(id)).toMatchObject({ cost: 9, precedence: 'failed' })
+    expect(world.controller.fabric.terminators.listOfService(serviceId, '')).toHaveLength(1)
+  })
+
+  it('can have many at once', async () => {
+    const { simulated, serviceId, host } = await bound()
+    const ids = Array.from({ length: 200 }, (_, at) => `many-${at}`)
+    const { sessionToken } = host
+    const responses = await Promise.all(ids.map((one) => bind(simulated, { address: one, sessionToken })))
+    expect(responses.map(({ terminatorId, result }) => [terminatorId, result])).toEqual(ids.map((one) => [one, 0]))
+    expect(world.controller.fabric.terminators.listOfService(serviceId, '')).toHaveLength(201)
+  })
+
+  it('is not an event of the audit, because hosts come and go', async () => {
+    const { id } = await bound()
+    const { body } = await network.manage.call('GET', `/controller/audit?filter=entityId%20%3D%20%22${id}%22`)
+    expect(body.data).toEqual([])
+  })
+
+  it('can be addressed by an instance id, which belongs to one identity', async () => {
+    const { simulated, serviceId, host } = await bound()
+    const instanceId = 'printer'
+    const other = await network.openSession(serviceId)
+    const instanceSecret = Buffer.from('secret')
+    const first = { address: 'first', sessionToken: host.sessionToken, instanceId, instanceSecret }
+    expect((await bind(simulated, first)).result).toBe(0)
+    const second = await network.openSession(serviceId, 'Bind', host)
+    expect((await bind(simulated, { ...first, address: 'second', sessionToken: second.sessionToken })).result).toBe(0)
+    const stranger = { ...first, address: 'stranger', sessionToken: other.sessionToken }
+    expect(await bind(simulated, stranger)).toMatchObject({ terminatorId: 'stranger', result: 2 })
+    expect((await bind(simulated, { ...stranger, instanceId: 'another' })).result).toBe(0)
+    const shared = world.controller.fabric.terminators.listOfService(serviceId, instanceId)
+    expect(shared.map(({ id }) => id)).toEqual(['first', 'second'])
+    const record = await network.manage.call('GET', '/terminators/first')
+    expect(record.body.data.identity).toBe(instanceId)
+    expect(record.text).not.toContain(instanceSecret.toString('base64'))
+  })
+})
+
+describe('a bind is refused', () => {
+  it('without a session, and with one that has ended', async () => {
+    const { simulated, host } = await bound()
+    expect(await bind(simulated, { address: 'a', sessionToken: 'unknown' })).toMatchObject({
+      terminatorId: 'a',
+      result: 4,
+    })
+    await network.manage.change('DELETE', `/sessions/${host.sessionId}`)
+    expect((await bind(simulated, { address: 'b', sessionToken: host.sessionToken })).result).toBe(4)
+  })
+
+  it('with a session to dial', async () => {
+    const { simulated } = await connect()
+    const { sessionToken } = await network.openSession(await network.makeService(), 'Dial')
+    expect(await bind(simulated, { address: 'a', sessionToken })).toMatchObject({ terminatorId: 'a', result: 2 })
+  })
+
+  it('after the policy that granted it was deleted', async () => {
+    const { simulated, host } = await bound()
+    await network.manage.change('DELETE', `/service-policies/${network.bindPolicyId}`)
+    const { result } = await bind(simulated, { address: 'a', sessionToken: host.sessionToken })
+    expect(result).toBe(4)
+  })
+
+  it('over a router that policies do not open to the host', async () => {
+    const { simulated, host } = await bound()
+    await network.manage.change('DELETE', `/edge-router-policies/${network.routerPolicyId}`)
+    const { result } = await bind(simulated, { address: 'a', sessionToken: host.sessionToken })
+    expect(result).toBe(2)
+  })
+
+  it.each([
+    ['no address', { address: '' }],
+    ['an address that is not an id', { address: '../terminators' }],
+    ['a cost beyond the range', { address: 'a', cost: 65_536 }],
+    ['a precedence that does not exist', { address: 'a', precedence: 3 }],
+    ['an instance id without end', { address: 'a', instanceId: 'x'.repeat(5_000) }],
+  ])('for %s', async (_name, options) => {
+    const { simulated, host } = await bound()
+    const response = await bind(simulated, { sessionToken: host.sessionToken, ...options })
+    expect(response).toMatchObject({ terminatorId: options.address, result: 2 })
+    expect(response.msg).not.toBe('')
+  })
+
+  it('if another router, another service or another identity has a terminator of this id', async () => {
+    const { id, simulated, serviceId, host } = await bound()
+    const { simulated: otherRouter } = await connect()
+    expect((await bind(otherRouter, { address: id, sessionToken: host.sessionToken })).result).toBe(1)
+    const ofOtherService = await network.openSession(await network.makeService(), 'Bind', host)
+    expect((await bind(simulated, { address: id, sessionToken: ofOtherService.sessionToken })).result).toBe(1)
+    const ofOtherIdentity = await network.openSession(serviceId)
+    expect((await bind(simulated, { address: id, sessionToken: ofOtherIdentity.sessionToken })).result).toBe(1)
+    expect(await readData(id)).toMatchObject({ serviceId })
+  })
+})
+
+describe('a host that changes its terminator', () => {
+  type Changes = { cost?: number; updateCost?: boolean; precedence?: number; updatePrecedence?: boolean }
+  async function update(simulated: SimulatedRouter, sessionToken: string, terminatorId: string, changes: Changes) {
+    const request = create(UpdateTerminatorRequestSchema, { sessionToken, terminatorId, ...changes })
+    const sequence = simulated.send(20209, toBinary(UpdateTerminatorRequestSchema, request))
+    const { type, headers } = await simulated.takeReply(sequence)
+    return { type, code: headers.get(1014)?.readUInt32LE() }
+  }
+
+  it('changes the cost or the precedence, and nothing that it does not name', async () => {
+    const { id, simulated, host } = await bound({ cost: 5, precedence: 1 })
+    const change = (changes: Changes) => update(simulated, host.sessionToken, id, changes)
+    expect(await change({ cost: 77, updateCost: true })).toEqual({ type: 20210, code: undefined })
+    expect(await readData(id)).toMatchObject({ cost: 77, precedence: 'required' })
+    expect(await change({ updatePrecedence: true })).toEqual({ type: 20210, code: undefined })
+    expect(await readData(id)).toMatchObject({ cost: 77, precedence: 'default' })
+  })
+
+  it('is refused by the code of the reason', async () => {
+    const { id, simulated, serviceId, host } = await bound()
+    const change = { cost: 1, updateCost: true }
+    expect(await update(simulated, 'unknown', id, change)).toEqual({ type: 20002, code: 3 })
+    const dialing = await network.openSession(serviceId, 'Dial', host)
+    expect(await update(simulated, dialing.sessionToken, id, change)).toEqual({ type: 20002, code: 4 })
+    const other = await network.openSession(serviceId)
+    expect(await update(simulated, other.sessionToken, id, change)).toEqual({ type: 20002, code: 8 })
+    const { simulated: otherRouter } = await connect()
+    expect(await update(otherRouter, host.sessionToken, id, change)).toEqual({ type: 20002, code: 8 })
+    const own = (changes: Changes) => update(simulated, host.sessionToken, id, changes)
+    expect(await own({ precedence: 3, updatePrecedence: true })).toEqual({ type: 20002, code: 9 })
+    expect(await own({ cost: 65_536, updateCost: true })).toEqual({ type: 20002, code: 10 })
+    expect(await readData(id)).toMatchObject({ cost: 0, precedence: 'default' })
+  })
+
+  it('is the last choice while its health checks fail, and what it was when they pass again', async () => {
+    const { id, simulated, host } = await bound({ precedence: 1 })
+    const report = (checkPassed: boolean, sessionToken = host.sessionToken) => {
+      const event = create(HealthEventRequestSchema, { sessionToken, terminatorId: id, checkPassed })
+      simulated.send(20214, toBinary(HealthEventRequestSchema, event))
+    }
+    const readPrecedence = async () => (await readData(id)).precedence
+    for (const isPassing of [false, false]) report(isPassing)
+    await expect.poll(readPrecedence).toBe('failed')
+    report(true, 'unknown')
+    await simulated.takeReply(simulated.send(1))
+    expect(await readPrecedence()).toBe('failed')
+    report(true)
+    await expect.poll(readPrecedence).toBe('required')
+  })
+})
+
+describe('a terminator goes', () => {
+  it('when its router says so; unknown ids and repeated ones are no mistake', async () => {
+    const { id, simulated } = await bound()
+    const removed = { isSuccess: true, errorCode: undefined }
+    expect(await removeTerminators(simulated, [id, 'unknown'])).toEqual(removed)
+    expect(await exists(id)).toBe(false)
+    expect(await removeTerminators(simulated, [id])).toEqual(removed)
+  })
+
+  it('but not when another router says so, nor if an administrator made it', async () => {
+    const { id, simulated, router, serviceId } = await bound()
+    const { simulated: otherRouter } = await connect()
+    expect((await removeTerminators(otherRouter, [id])).isSuccess).toBe(true)
+    expect(await exists(id)).toBe(true)
+    const place = { service: serviceId, router: router.id, binding: 'transport', address: 'tcp:localhost:80' }
+    const byAdministrator = await network.manage.make('terminators', place)
+    expect((await removeTerminators(simulated, [byAdministrator])).isSuccess).toBe(true)
+    expect(await exists(byAdministrator)).toBe(true)
+  })
+
+  it('with its service; the router is told that the session ended', async () => {
+    const { id, simulated, serviceId } = await bound()
+    await network.manage.change('DELETE', `/services/${serviceId}`)
+    expect(await exists(id)).toBe(false)
+    await simulated.takeType(20102)
+  })
+
+  it('when its session ended: the router is told, and says that the host is gone', async () => {
+    const { id, simulated, host } = await bound()
+    await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token: host.apiToken })
+    await simulated.takeType(20102)
+    expect(await exists(id)).toBe(true)
+    await removeTerminators(simulated, [id])
+    expect(await exists(id)).toBe(false)
+  })
+
+  it('with its router, and stays while the router is only away', async () => {
+    const { id, simulated, router } = await bound()
+    await simulated.close()
+    expect(await exists(id)).toBe(true)
+    await network.manage.change('DELETE', `/edge-routers/${router.id}`)
+    expect(await exists(id)).toBe(false)
+  })
+
+  it('when an administrator deletes it, who cannot change it', async () => {
+    const { id } = await bound()
+    const refusal = await network.manage.refusal('PATCH', `/terminators/${id}`, { cost: 3 })
+    expect(refusal).toMatchObject({ status: 400, code: 'ENTITY_CAN_NOT_BE_UPDATED' })
+    await network.manage.change('DELETE', `/terminators/${id}`)
+    expect(await exists(id)).toBe(false)
+  })
+})
+
+describe('a router is asked about its terminators', () => {
+  it('when they are old enough, and no more once it has confirmed them', async () => {
+    const { id, simulated } = await bound()
+    world.clock.advance(30_000)
+    const questions = await takeQuestions(simulated)
+    expect(questions.fixInvalid).toBe(true)
+    expect(questions.terminators).toMatchObject([{ id, binding: 'edge', address: id }])
+    respondToQuestions(simulated, questions, [id])
+    await simulated.takeReply(simulated.send(1))
+    const { simulated: other } = await connect()
+    const young = await network.openSession(await network.makeService())
+    await bind(simulated, { address: 'young', sessionToken: young.sessionToken })
+    world.clock.advance(30_000)
+    expect((await takeQuestions(simulated)).terminators.map((one) => one.id)).toEqual(['young'])
+    expect(other.received.filter(({ type }) => type === 1041)).toEqual([])
+  })
+
+  it('as soon as it connects, those that are new and those that administrators made excepted', async () => {
+    const { id, simulated, router, serviceId, host } = await bound()
+    const place = { service: serviceId, router: router.id, binding: 'edge', address: 'elsewhere' }
+    const byAdministrator = await network.manage.make('terminators', place)
+    world.clock.advance(5_000)
+    await bind(simulated, { address: 'young', sessionToken: host.sessionToken })
+    await simulated.close()
+    await expect.poll(() => world.controller.routers.connected.get(router.id)).toBeUndefined()
+    const { simulated: again } = await connect(router)
+    const questions = await takeQuestions(again)
+    expect(questions.terminators.map((one) => one.id)).toEqual([id])
+    respondToQuestions(again, questions, [])
+    await expect.poll(() => exists(id)).toBe(false)
+    expect(await exists('young')).toBe(true)
+    expect(await exists(byAdministrator)).toBe(true)
+  })
+
+  it('and a terminator that it asks for again meanwhile stays, whatever it said before', async () => {
+    const { id, simulated, host } = await bound()
+    world.clock.advance(30_000)
+    const questions = await takeQuestions(simulated)
+    expect((await bind(simulated, { address: id, sessionToken: host.sessionToken })).result).toBe(0)
+    respondToQuestions(simulated, questions, [])
+    await simulated.takeReply(simulated.send(1))
+    expect(await exists(id)).toBe(true)
+  })
+
+  it('after a restart of the controller, under the same ids', async () => {
+    const { id, router, serviceId } = await bound()
+    await Promise.all(open.splice(0).map((one) => one.close()))
+    const earlier = world
+    await earlier.stop()
+    await start(earlier)
+    network = { ...network, manage: await managementOf(world) }
+    world.clock.advance(10_000)
+    const { simulated } = await connect(router)
+    const questions = await takeQuestions(simulated)
+    expect(questions.terminators.map((one) => one.id)).toEqual([id])
+    respondToQuestions(simulated, questions, [id])
+    await simulated.takeReply(simulated.send(1))
+    expect(await readData(id)).toMatchObject({ id, routerId: router.id, serviceId })
+    expect(world.controller.fabric.terminators.get(id)?.peerData).toEqual(new Map([[1003, HOST_KEY]]))
+  })
+})
+
+describe('a router that asks for more than routers do', () => {
+  it('loses its connection for too many terminators to remove', async () => {
+    const { simulated } = await connect()
+    simulated.send(1038, Buffer.alloc(2_002, Buffer.from([0x0a, 0x00])))
+    await simulated.closed
+  })
+})
