@@ -32,10 +32,10 @@ export interface RawResponse {
   readonly text: string
 }
 
-/** Sends the text of one request and reads until the server closes the connection. */
-export async function sendRaw(target: RawTarget, text: string): Promise<RawResponse> {
+/** Sends one request and reads until the server closes the connection. */
+export async function sendRaw(target: RawTarget, request: string | Buffer): Promise<RawResponse> {
   const socket = await openTls(target)
-  socket.write(text)
+  socket.write(request)
   return parseResponse(await readToEnd(socket))
 }
 

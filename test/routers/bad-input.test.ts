@@ -1,0 +1,135 @@
+// What no router should send: the connection ends or the message is passed over, and no other client notices.
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { BODY_SCHEMAS, ContentType } from '../../server/control-channel/content-types.ts'
+import { encodeMessage } from '../../server/control-channel/message.ts'
+import { ValidateSessionsRequestSchema } from '../../server/control-channel/messages/edge_pb.ts'
+import { issue, makeAuthority } from '../world/authorities.ts'
+import { callOverTls } from '../world/certificates.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { rawTarget, sendRaw } from '../world/raw-requests.ts'
+import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
+import { SimulatedRouter } from '../world/router/simulated-router.ts'
+
+let world: TestController
+let address: { url: string; rootPem: string }
+let bystander: SimulatedRouter
+const open: SimulatedRouter[] = []
+
+beforeAll(async () => {
+  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
+  world = await testController({ settings: { listeners } })
+  await world.controller.membership.announce(world.system, {})
+  address = await world.listen()
+  bystander = await connect(await newRouter())
+  open.pop()
+})
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((router) => router.close()))
+  // Whatever a test sent: another router and the users of the API on the same port do not notice.
+  await bystander.takeReply(bystander.send(1))
+  const response = await callOverTls(address.url, address.rootPem, { method: 'GET', path: `${CLIENT}/version` })
+  expect(response.status).toBe(200)
+})
+afterAll(async () => {
+  await bystander.close()
+  await world.close()
+})
+
+let names = 0
+const newRouter = () => enrolledRouter(world, { name: `router-${++names}` })
+
+async function dial(options: { cert?: string; key?: string; protocols?: readonly string[] }): Promise<SimulatedRouter> {
+  const router = await SimulatedRouter.open({ ...address, ...options })
+  open.push(router)
+  return router
+}
+
+async function connect(router: EnrolledRouter): Promise<SimulatedRouter> {
+  const simulated = await dial(router)
+  simulated.introduce(router.id)
+  await simulated.takeType(2)
+  return simulated
+}
+
+/** The kinds that routers send with a body, and whose body the controller reads. */
+const readKinds = [
+  ContentType.CLIENT_HELLO,
+  ContentType.UPDATE_ROUTER_INTERFACES,
+  ContentType.API_SESSION_HEARTBEAT,
+  ContentType.VALIDATE_SESSIONS,
+  ContentType.CONNECT_EVENTS,
+  ContentType.VERIFY_ROUTER,
+]
+
+describe('the handshake', () => {
+  it.each([['ziti-link'], ['h2'], ['ziti-ctrl2']])('fails if only the protocol %s is offered', async (protocol) => {
+    await expect(dial({ ...(await newRouter()), protocols: [protocol] })).rejects.toThrow(/protocol|alert/i)
+  })
+
+  it('without the protocol of routers leads to HTTP, for which a hello is not a request', async () => {
+    const { id } = await newRouter()
+    const hello = encodeMessage({ type: 0, sequence: -1, headers: new Map(), body: Buffer.from(id) })
+    const { status } = await sendRaw(rawTarget(address.url, address.rootPem), hello)
+    expect(status).toBe(400)
+    expect(world.controller.routers.connected.get(id)).toBeUndefined()
+  })
+})
+
+describe('a router is not connected', () => {
+  it('by a certificate with its id that another authority issued', async () => {
+    const router = await newRouter()
+    const foreign = await issue(`CN=${router.id}`, await makeAuthority())
+    const simulated = await dial({ cert: foreign.pem, key: foreign.keyPem })
+    simulated.introduce(router.id)
+    await simulated.closed
+    expect(world.controller.routers.connected.get(router.id)).toBeUndefined()
+  })
+})
+
+describe('a connected router', () => {
+  it.each(readKinds)('loses its connection for garbage in place of the body of a message of type %i', async (type) => {
+    expect(BODY_SCHEMAS.has(type)).toBe(true)
+    const simulated = await connect(await newRouter())
+    simulated.send(type, Buffer.from([0xff, 0xff, 0xff, 0xff]))
+    await simulated.closed
+  })
+
+  it('may reply to what was never asked', async () => {
+    const simulated = await connect(await newRouter())
+    const toNothing = Buffer.alloc(4)
+    toNothing.writeInt32LE(0x7000_0000)
+    for (const type of [ContentType.RESULT, ContentType.ROUTE_RESULT, ContentType.INSPECT_RESPONSE, 424_242])
+      simulated.send(type, Buffer.alloc(0), [[1, toNothing]])
+    simulated.send(ContentType.RESULT, Buffer.alloc(0), [[1, Buffer.from([1])]])
+    await simulated.takeReply(simulated.send(1))
+  })
+
+  it('is served although its frames arrive byte by byte', async () => {
+    const simulated = await connect(await newRouter())
+    const ping = encodeMessage({
+      type: 1,
+      sequence: 77,
+      headers: new Map([[128, Buffer.from('a')]]),
+      body: Buffer.alloc(0),
+    })
+    for (const byte of ping) {
+      simulated.write(Buffer.from([byte]))
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await simulated.takeReply(77)
+  })
+
+  it('does not keep others waiting by a flood of requests, whether it loses its connection or not', async () => {
+    const simulated = await connect(await newRouter())
+    const body = toBinary(
+      ValidateSessionsRequestSchema,
+      create(ValidateSessionsRequestSchema, { sessionTokens: ['no-such-session'] }),
+    )
+    const type = ContentType.VALIDATE_SESSIONS
+    const request = encodeMessage({ type, sequence: 1, headers: new Map(), body: Buffer.from(body) })
+    simulated.write(Buffer.concat(Array.from({ length: 20_000 }, () => request)))
+    await bystander.takeReply(bystander.send(1))
+    await Promise.race([simulated.closed, simulated.takeReply(simulated.send(1)).catch(() => {})])
+  })
+})
