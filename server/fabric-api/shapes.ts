@@ -1,41 +1,11 @@
 // What the records of the fabric API look like: the members that tools of operators read, by the names that they know.
 import { defineResource } from '../../src/resources/define.ts'
 import { precedences } from '../../src/resources/identities.ts'
+import { interfaceList } from '../../src/resources/routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { f } from '../../src/schema/fields.ts'
-import { flag, listOf, objectOf, requiredObject, text, typed, whole } from '../../src/schema/json-schema.ts'
+import { flag, listOf, objectOf, requiredObject, text, whole } from '../../src/schema/json-schema.ts'
 import type { ReferenceShapes } from '../record-views.ts'
-
-/** A network interface of a router, with a member for each flag of its operating system. */
-export interface FabricInterface {
-  readonly name: string
-  readonly hardwareAddress: string
-  readonly mtu: number
-  readonly index: number
-  readonly isUp: boolean
-  readonly isBroadcast: boolean
-  readonly isLoopback: boolean
-  readonly isMulticast: boolean
-  readonly isRunning: boolean
-  readonly addresses: readonly string[]
-}
-
-const interfaceList = typed<readonly FabricInterface[]>(
-  listOf(
-    requiredObject({
-      name: text,
-      hardwareAddress: text,
-      mtu: whole,
-      index: whole,
-      isUp: flag,
-      isBroadcast: flag,
-      isLoopback: flag,
-      isMulticast: flag,
-      isRunning: flag,
-      addresses: listOf(text),
-    }),
-  ),
-)
 
 export const routerShape = defineResource({
   name: 'router',

@@ -1,6 +1,6 @@
 // All routers: those that carry traffic onwards, and the edge routers among them, seen as what they have in common.
 import { f } from '../schema/fields.ts'
-import { anyObject, flag, listOf, text, time, typed, uuid } from '../schema/json-schema.ts'
+import { flag, listOf, requiredObject, text, time, typed, uuid, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** What the name of a router says of itself. */
@@ -12,12 +12,31 @@ export interface RouterInterface {
   readonly hardwareAddress: string
   readonly mtu: number
   readonly index: number
-  /** The bits that the router's operating system sets. */
-  readonly flags: number
+  readonly isUp: boolean
+  readonly isBroadcast: boolean
+  readonly isLoopback: boolean
+  readonly isMulticast: boolean
+  readonly isRunning: boolean
+  /** Each with the length of its network prefix: `192.0.2.7/24`. */
   readonly addresses: readonly string[]
 }
 
-const interfaceList = typed<readonly RouterInterface[]>(listOf(anyObject))
+export const interfaceList = typed<readonly RouterInterface[]>(
+  listOf(
+    requiredObject({
+      name: text,
+      hardwareAddress: text,
+      mtu: whole,
+      index: whole,
+      isUp: flag,
+      isBroadcast: flag,
+      isLoopback: flag,
+      isMulticast: flag,
+      isRunning: flag,
+      addresses: listOf(text),
+    }),
+  ),
+)
 
 /** What every router is described by. */
 export const routerFields = {

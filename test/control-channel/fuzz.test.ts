@@ -34,8 +34,8 @@ describe('the reader of frames', () => {
   it('reads what was sent, however it is split', () => {
     fc.assert(
       fc.property(fc.array(randomMessage, { maxLength: 5 }), pieces, (messages, lengths) => {
-        const read = readInPieces(Buffer.concat(messages.map(encodeMessage)), lengths)
-        expect(read.map(encodeMessage)).toEqual(messages.map(encodeMessage))
+        const decoded = readInPieces(Buffer.concat(messages.map(encodeMessage)), lengths)
+        expect(decoded.map(encodeMessage)).toEqual(messages.map(encodeMessage))
       }),
     )
   })

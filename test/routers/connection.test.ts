@@ -124,7 +124,11 @@ describe('a router that has enrolled', () => {
         hardwareAddress: '02:00:00:00:00:01',
         mtu: 1500,
         index: 2,
-        flags: 51,
+        isUp: true,
+        isBroadcast: true,
+        isLoopback: false,
+        isMulticast: true,
+        isRunning: true,
         addresses: ['192.0.2.7/24'],
       },
     ])

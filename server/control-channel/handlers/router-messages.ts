@@ -28,7 +28,7 @@ export const routerHandlers: MessageHandlers = [
         hardwareAddress,
         mtu: Number(mtu),
         index: Number(index),
-        flags: Number(flags),
+        ...readInterfaceFlags(flags),
         addresses,
       }))
       const system = controller.contexts.create({ kind: 'system' })
@@ -55,3 +55,17 @@ export const routerHandlers: MessageHandlers = [
   [ContentType.DEQUIESCE_ROUTER, refuseByResult],
   [ContentType.DECOMMISSION_ROUTER, refuseByResult],
 ]
+
+// The bits of an interface's flags, as routers report them on any operating system.
+const INTERFACE_FLAGS = { isUp: 1n, isBroadcast: 2n, isLoopback: 4n, isMulticast: 16n, isRunning: 32n } as const
+
+function readInterfaceFlags(flags: bigint) {
+  const has = (flag: bigint) => (flags & flag) !== 0n
+  return {
+    isUp: has(INTERFACE_FLAGS.isUp),
+    isBroadcast: has(INTERFACE_FLAGS.isBroadcast),
+    isLoopback: has(INTERFACE_FLAGS.isLoopback),
+    isMulticast: has(INTERFACE_FLAGS.isMulticast),
+    isRunning: has(INTERFACE_FLAGS.isRunning),
+  }
+}

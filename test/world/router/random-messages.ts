@@ -113,13 +113,13 @@ const headerIds = fc.oneof(
 )
 const headerValues = fc.oneof(bytes, fc.constantFrom(new Uint8Array(), new Uint8Array(4).fill(255), new Uint8Array(4)))
 
-const known = [...new Set([...Object.values(ContentType), ...BODY_SCHEMAS.keys()])]
+const knownTypes = [...new Set([...Object.values(ContentType), ...BODY_SCHEMAS.keys()])]
 const withSchema = [...BODY_SCHEMAS.keys()]
 
 const bodied = fc
   .constantFrom(...withSchema)
   .chain((type) => fc.tuple(fc.constant(type), bodyOf(BODY_SCHEMAS.get(type) as DescMessage)))
-const unbodied = fc.tuple(fc.oneof(fc.constantFrom(...known), small), bytes)
+const unbodied = fc.tuple(fc.oneof(fc.constantFrom(...knownTypes), small), bytes)
 
 /** A message of any kind: most can be parsed, so that they reach what handles them. */
 export const randomMessage: fc.Arbitrary<Message> = fc
