@@ -31,6 +31,7 @@ import { loadKey } from './pki/files.ts'
 import { FailedServiceRequests } from './posture/failed-service-requests.ts'
 import { RecordCache } from './records/record-cache.ts'
 import { ReferenceCache } from './records/reference-cache.ts'
+import { CertificateRenewal } from './routers/certificate-renewal.ts'
 import { ConnectedRouters } from './routers/connected-routers.ts'
 import type { LiveNetwork } from './routers/live-network.ts'
 import { PeerAnnouncements } from './routers/peer-announcements.ts'
@@ -95,6 +96,7 @@ interface Posture {
 /** What concerns routers beside their records. */
 interface Routers {
   readonly provisioner: RouterProvisioner
+  readonly renewal: CertificateRenewal
   readonly usable: UsableRouters
   readonly network: LiveNetwork
   readonly connected: ConnectedRouters
@@ -190,6 +192,7 @@ async function assemble(
   const certificateBehavior = new CertificateBehavior(references, membership)
   const routers: Routers = {
     provisioner: new RouterProvisioner(entities, config),
+    renewal: new CertificateRenewal(entities, authority),
     usable: new UsableRouters(access, live.network),
     network: live.network,
     connected,

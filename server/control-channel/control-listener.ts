@@ -91,10 +91,19 @@ export class ControlListener {
     if (!auth.clientTrust.isOwn(leaf, clock.now()))
       throw new RouterRejectedError('the certificate is not valid now, or another authority issued it')
     const hello: RouterHello = { ...received, fingerprint: computeFingerprint(leaf) }
-    const { isEdge } = await routers.connected.requireAdmission(store.db, hello)
+    const admission = await routers.connected.requireAdmission(store.db, hello)
     if (socket.destroyed) return
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
-    this.#serve({ socket, reader, hello, isEdge, controllerId })
+    this.#serve({ socket, reader, hello, isEdge: admission.isEdge, controllerId })
+    if (admission.formerFingerprint !== null && admission.fingerprint === hello.fingerprint)
+      this.#forgetFormerCertificate(hello.routerId)
+  }
+
+  #forgetFormerCertificate(routerId: string): void {
+    const { contexts, log, routers } = this.#controller
+    routers.renewal.forgetFormer(contexts.create({ kind: 'system' }), routerId).catch((error: unknown) => {
+      log.error({ err: error, routerId }, 'the former certificate of a router still lets it connect')
+    })
   }
 
   /** @throws RouterRejectedError */

@@ -4,6 +4,7 @@ import { ContentType } from './content-types.ts'
 import { circuitHandlers } from './handlers/circuit-messages.ts'
 import { linkHandlers } from './handlers/link-messages.ts'
 import type { MessageHandler, RouterSession } from './handlers/message-handler.ts'
+import { renewalHandlers } from './handlers/renewal-messages.ts'
 import { routerHandlers } from './handlers/router-messages.ts'
 import { sessionHandlers } from './handlers/session-messages.ts'
 import { terminatorHandlers } from './handlers/terminator-messages.ts'
@@ -13,6 +14,7 @@ import { ServerHelloSchema } from './messages/edge_pb.ts'
 
 const handlers: ReadonlyMap<number, MessageHandler> = new Map([
   ...routerHandlers,
+  ...renewalHandlers,
   ...sessionHandlers,
   ...terminatorHandlers,
   ...linkHandlers,

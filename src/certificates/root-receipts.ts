@@ -112,7 +112,8 @@ function findRecipient(caller: Caller, { resource, operation, id, before, after 
     }
     case routers.plural:
     case edgeRouters.plural:
-      return operation === 'update' && isNewCertificate ? id : undefined
+      // A router that renews its certificates over its connection, where the controller itself writes, receives no bundle.
+      return operation === 'update' && isNewCertificate && caller.kind !== 'system' ? id : undefined
     default:
       return undefined
   }

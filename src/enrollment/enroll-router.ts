@@ -66,6 +66,7 @@ export async function storeRouterCertificate(
     fingerprint: computeFingerprint(certificate),
     unverifiedFingerprint: null,
     unverifiedCertPem: null,
+    formerFingerprint: null,
   }
   const certPem = new X509Certificate(certificate.raw).toString()
   const edgeRouter = method === 'erott' ? await find(tx, edgeRouters, id) : undefined

@@ -58,6 +58,8 @@ export const routerFields = {
   fingerprint: f.text({ access: 'read', nullable: true, filter: true }),
   unverifiedFingerprint: f.text({ access: 'read', nullable: true }),
   unverifiedCertPem: f.text({ access: 'read', nullable: true }),
+  /** The certificate that the router had before it renewed it, until it connects with the new one. */
+  formerFingerprint: f.text({ access: 'internal', nullable: true }),
   /** What the router last reported; kept while it is offline. */
   interfaces: f.json(interfaceList, { access: 'read', nullable: true }),
 }

@@ -19,6 +19,7 @@ export interface Admission {
   readonly disabled: boolean
   readonly fingerprint: string | null
   readonly unverifiedFingerprint: string | null
+  readonly formerFingerprint: string | null
 }
 
 /** How far a router has got with the API sessions: the words that clients of the API know. */
@@ -37,6 +38,8 @@ export class ConnectedRouter {
   /** By the monotonic clock. */
   readonly connectedAt: number
   syncStatus: SyncStatus = 'SYNC_NEW'
+  /** That of the certificate which it received over this connection, and with which it connects the next time. */
+  renewedFingerprint: string | undefined
   /** The ids of the identities that are connected to it. */
   readonly identityIds = new Set<string>()
   #edge: EdgeDescription | undefined
@@ -54,6 +57,12 @@ export class ConnectedRouter {
 
   describeEdge(edge: EdgeDescription): void {
     this.#edge = edge
+  }
+
+  /** Those of the certificates that it can prove itself with. */
+  listFingerprints(): string[] {
+    const { hello, renewedFingerprint } = this
+    return renewedFingerprint === undefined ? [hello.fingerprint] : [hello.fingerprint, renewedFingerprint]
   }
 
   toLiveRouter(): LiveRouter {
@@ -235,31 +244,25 @@ export class ConnectedRouters implements LiveNetwork, Projection {
   #judge(id: string, record: Admission | undefined): void {
     const router = this.#byId.get(id)
     if (!router) return
-    const objection = record ? findObjection(record, [router.hello.fingerprint]) : 'the router was deleted'
+    const objection = record ? findObjection(record, router.listFingerprints()) : 'the router was deleted'
     if (objection) router.connection.close(objection)
   }
 }
 
 /** Why a router with this record may not be connected by any of these certificates; undefined if it may. */
-function findObjection(
-  {
-    disabled,
-    fingerprint,
-    unverifiedFingerprint,
-  }: Pick<Admission, 'disabled' | 'fingerprint' | 'unverifiedFingerprint'>,
-  presented: readonly string[],
-): string | undefined {
+function findObjection(record: Omit<Admission, 'isEdge'>, presented: readonly string[]): string | undefined {
+  const { disabled, fingerprint, unverifiedFingerprint, formerFingerprint } = record
   if (disabled) return 'the router is disabled'
   if (fingerprint === null) return 'the router has not enrolled'
-  const isKnown = presented.some((one) => one === fingerprint || one === unverifiedFingerprint)
-  if (isKnown) return undefined
+  const admitted = [fingerprint, unverifiedFingerprint, formerFingerprint]
+  if (presented.some((one) => admitted.includes(one))) return undefined
   return 'the router enrolled with another certificate'
 }
 
 async function readAdmissions(db: Kysely<Database>, ids: readonly string[]): Promise<(Admission & { id: string })[]> {
   const rows = await db
     .selectFrom('routers')
-    .select(['id', 'isEdge', 'disabled', 'fingerprint', 'unverifiedFingerprint'])
+    .select(['id', 'isEdge', 'disabled', 'fingerprint', 'unverifiedFingerprint', 'formerFingerprint'])
     .where(isOneOf(db, 'id', ids))
     .execute()
   return rows.map((row) => ({ ...row, isEdge: row.isEdge === 1, disabled: row.disabled === 1 }))

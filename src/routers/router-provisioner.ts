@@ -24,6 +24,7 @@ const UNVERIFIED = {
   certPem: null,
   unverifiedFingerprint: null,
   unverifiedCertPem: null,
+  formerFingerprint: null,
 } as const
 
 export class RouterProvisioner {

@@ -94,6 +94,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['fingerprint', 'text', 'null'],
       ['unverifiedFingerprint', 'text', 'null'],
       ['unverifiedCertPem', 'text', 'null'],
+      ['formerFingerprint', 'text', 'null'],
       ['interfaces', 'text', 'null'],
       ['isEdge', 'integer'],
       ['roleAttributes', 'text'],
