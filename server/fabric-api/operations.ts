@@ -1,5 +1,6 @@
 // Every operation of the fabric API, which tools of operators use.
 import type { AnyOperation } from '../operation.ts'
+import { linkOperations } from './links.ts'
 import { terminatorChangeOperations } from './terminator-changes.ts'
 import { compileFabricView, makeStoredOperations, makeSubListOperation } from './view-operations.ts'
 import { routerView, serviceView, terminatorView } from './views.ts'
@@ -13,4 +14,5 @@ export const fabricOperations: readonly AnyOperation[] = [
   makeSubListOperation(routerView, terminatorView, compiledTerminators, 'routerId'),
   makeSubListOperation(serviceView, terminatorView, compiledTerminators, 'serviceId'),
   ...terminatorChangeOperations,
+  ...linkOperations,
 ]

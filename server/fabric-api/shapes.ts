@@ -1,10 +1,12 @@
 // What the records of the fabric API look like: the members that tools of operators read, by the names that they know.
 import { defineResource } from '../../src/resources/define.ts'
 import { precedences } from '../../src/resources/identities.ts'
+import { STATIC_COST } from '../../src/resources/link-settings.ts'
 import { interfaceList } from '../../src/resources/routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { f } from '../../src/schema/fields.ts'
 import { flag, listOf, objectOf, requiredObject, text, whole } from '../../src/schema/json-schema.ts'
+import { COUNT } from '../../src/schema/ranges.ts'
 import type { ReferenceShapes } from '../record-views.ts'
 
 export const routerShape = defineResource({
@@ -76,9 +78,35 @@ export const terminatorShape = defineResource({
   example: { create: {}, filter: 'service.name = "web"' },
 })
 
+export const linkShape = defineResource({
+  name: 'link',
+  plural: 'links',
+  summary: 'A connection between two routers.',
+  fields: {
+    // Routers report links, and clients do not expect these members of them.
+    createdAt: f.time({ access: 'internal' }),
+    updatedAt: f.time({ access: 'internal' }),
+    tags: f.tags({ access: 'internal' }),
+    protocol: f.text({ access: 'read', filter: true }),
+    dialAddress: f.text({ access: 'read', filter: true }),
+    sourceRouterId: f.reference('routers', { access: 'read', as: 'sourceRouter', filter: 'sourceRouter' }),
+    destRouterId: f.reference('routers', { access: 'read', as: 'destRouter', filter: 'destRouter' }),
+    state: f.text({ access: 'read', filter: true, summary: 'Pending or Connected.' }),
+    down: f.bool({ filter: true, summary: 'Whether an administrator keeps paths from using it.' }),
+    staticCost: f.int({ ...STATIC_COST, filter: true }),
+    sourceLatency: f.int({ ...COUNT, access: 'read', filter: true, summary: 'In nanoseconds, by its source.' }),
+    destLatency: f.int({ ...COUNT, access: 'read', filter: true, summary: 'In nanoseconds, by its destination.' }),
+    cost: f.int({ ...COUNT, access: 'read', filter: true }),
+    iteration: f.int({ ...COUNT, access: 'read', filter: true }),
+  },
+  columns: [],
+  example: { create: {}, filter: 'state = "Connected"' },
+})
+
 /** How the fabric API shows one record in another. */
 export const fabricReferenceShapes: ReferenceShapes = {
   routers: routerShape,
   services: serviceShape,
   terminators: terminatorShape,
+  links: linkShape,
 }

@@ -2,12 +2,11 @@
 import { compileBodyShapes } from '../../src/model/body-shapes.ts'
 import { routers } from '../../src/resources/routers.ts'
 import { terminators } from '../../src/resources/terminators.ts'
-import { type Purpose, readBody } from '../../src/schema/bodies.ts'
-import { type AnyOperation, type BodyReader, type Call, defineOperation } from '../operation.ts'
+import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { requireRow } from '../resource-operations.ts'
 import { createdResponse, emptyResponse } from '../responses.ts'
 import { terminatorShape } from './shapes.ts'
-import { FABRIC } from './view-operations.ts'
+import { FABRIC, readShapeBody } from './view-operations.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -24,7 +23,7 @@ export const terminatorChangeOperations: readonly AnyOperation[] = [
     path: '/terminators',
     summary: 'Creates a terminator.',
     access: access('create'),
-    body: readTerminatorBody('create'),
+    body: readShapeBody(bodyShapes, 'create'),
     returns: { kind: 'created', resource: terminators.plural },
     errorStatuses: [404],
     async run(call) {
@@ -44,7 +43,7 @@ export const terminatorChangeOperations: readonly AnyOperation[] = [
           ? 'Replaces one terminator: what is not sent falls back to its default.'
           : 'Changes the members of one terminator that are sent.',
       access: access('update'),
-      body: readTerminatorBody(verb),
+      body: readShapeBody(bodyShapes, verb),
       returns: { kind: 'empty' },
       async run(call) {
         const { controller, context, params } = call
@@ -67,17 +66,6 @@ export const terminatorChangeOperations: readonly AnyOperation[] = [
     },
   }),
 ]
-
-function readTerminatorBody(purpose: Purpose): BodyReader<Values> {
-  const shape = bodyShapes[purpose].get(undefined)
-  if (!shape) throw new Error('terminators have no variants')
-  return {
-    schema: shape.schema,
-    isRequired: true,
-    contentTypes: ['application/json'],
-    read: (sent, tolerance) => readBody(shape, sent, tolerance),
-  }
-}
 
 /** The values of a body, by the fields of terminators. @throws NOT_FOUND if the router is unknown */
 async function readTerminator({ context, body }: Call<Values>): Promise<Record<string, unknown>> {

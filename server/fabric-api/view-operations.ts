@@ -1,8 +1,10 @@
 // The operations that list and show the records of a view on the fabric API.
+import type { BodyShapes } from '../../src/model/body-shapes.ts'
 import type { AnyRow } from '../../src/resources/define.ts'
+import { type Purpose, readBody } from '../../src/schema/bodies.ts'
 import { listOf } from '../../src/schema/json-schema.ts'
 import { toResourceNoun } from '../../src/store/entities.ts'
-import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
+import { type AnyOperation, type BodyReader, type Call, defineOperation } from '../operation.ts'
 import { listQuery } from '../query.ts'
 import {
   CompiledView,
@@ -86,6 +88,18 @@ function makeReadOperations<Item>(
       run: show,
     }),
   ]
+}
+
+/** A body that creates or changes records of a shape; the operation gets its values by the fields of the shape. */
+export function readShapeBody<B>(shapes: BodyShapes, purpose: Purpose): BodyReader<B> {
+  const shape = shapes[purpose].get(undefined)
+  if (!shape) throw new Error('a shape has no variants')
+  return {
+    schema: shape.schema,
+    isRequired: true,
+    contentTypes: ['application/json'],
+    read: (sent, tolerance) => readBody(shape, sent, tolerance) as B,
+  }
 }
 
 /** The records of `listed` that belong to one record of `parent`, by the field that refers to it. */

@@ -2,6 +2,9 @@
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 
+/** The range of what an administrator sets. */
+export const STATIC_COST = { min: 0, max: 1_000_000 } as const
+
 export const linkSettings = defineResource({
   name: 'link-setting',
   plural: 'link-settings',
@@ -13,7 +16,7 @@ export const linkSettings = defineResource({
     protocol: f.text({ access: 'internal' }),
     dialAddress: f.text({ access: 'internal' }),
     isDown: f.bool({ access: 'read', summary: 'Whether no path may use the link.' }),
-    staticCost: f.int({ min: 0, max: 1_000_000, access: 'read', summary: 'What the link costs beside its latency.' }),
+    staticCost: f.int({ ...STATIC_COST, access: 'read', summary: 'What the link costs beside its latency.' }),
   },
   // They are read and changed as members of links.
   verbs: [],
