@@ -5,8 +5,8 @@ import { PrintingCommand } from './base.ts'
 import { getUserName } from './connection.ts'
 import { assertInitialized, dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
-import { assertCredentials } from './init.ts'
-import { promptPassword, promptText } from './prompts.ts'
+import { assertCredentials, promptUsername } from './init.ts'
+import { promptNewPassword } from './prompts.ts'
 
 export class AdminRecover extends PrintingCommand {
   static override summary =
@@ -23,6 +23,9 @@ export class AdminRecover extends PrintingCommand {
     'data-dir': dataDirectoryFlag,
     username: Flags.string({ char: 'u', description: 'The new username.' }),
     'password-file': Flags.string({ description: 'File with the new password; - is stdin.' }),
+    'make-administrator': Flags.boolean({
+      description: 'Promote the identity if it is not an administrator.',
+    }),
   }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data --username admin']
 
@@ -30,8 +33,9 @@ export class AdminRecover extends PrintingCommand {
     const { args, flags } = await this.parse(AdminRecover)
     const directory = resolveDataDirectory(flags['data-dir'])
     await assertInitialized(directory)
-    const username = flags.username ?? (await promptText('Username', '--username'))
-    const administrator = { username, password: await promptPassword('Password', flags['password-file']) }
+    const username = flags.username ?? (await promptUsername('Username', '--username'))
+    const password = await promptNewPassword(flags['password-file'], async (text) => text)
+    const administrator = { username, password }
     assertCredentials(administrator)
     const { recoverDirectory } = await import('../src/recover.ts')
     const {
@@ -44,6 +48,7 @@ export class AdminRecover extends PrintingCommand {
       clock: systemClock,
       osUser: getUserName(),
       administrator,
+      canPromote: flags['make-administrator'] === true,
       ...(args.identity === undefined ? {} : { identity: args.identity }),
     }).catch(explainRecoveryError(directory))
     const sentence = [`Restored the access of ${identityName}:`, ...done.map((change) => `  ${change}`)].join('\n')
@@ -55,14 +60,23 @@ export class AdminRecover extends PrintingCommand {
 interface RecoveryError extends Error {
   readonly code?: string
   readonly status?: number
-  readonly publicCause?: { readonly field?: string; readonly reason?: string; readonly message?: string }
+  readonly publicCause?: {
+    readonly code?: string
+    readonly field?: string
+    readonly reason?: string
+    readonly message?: string
+  }
 }
 
 /** Reports a failure by its name and status, so that the classes of the controller need not be loaded. */
 function explainRecoveryError(directory: string) {
   return (error: RecoveryError): never => {
     if (error.name !== 'ControllerError') explainOpenError(directory, 'stop the controller first')(error)
-    const { field, reason, message } = error.publicCause ?? {}
+    const { code, field, reason, message } = error.publicCause ?? {}
+    if (code === 'NOT_ADMINISTRATOR') {
+      const refusal = `${message}, so there is no access to restore`
+      throw new CommandError(EXIT.notPermitted, code, refusal, { hint: '--make-administrator, to promote it' })
+    }
     const exitCode = { 404: EXIT.notFound, 409: EXIT.conflict }[error.status ?? 0] ?? EXIT.usage
     const sentence = field && reason ? `the ${field} ${reason}` : (message ?? error.message)
     throw new CommandError(exitCode, error.code ?? 'FAILED', sentence, field ? { field } : {})

@@ -9,7 +9,10 @@ export function describeChangedRoot(
 ): Failure & { hint: string } {
   return {
     code: 'ROOT_CHANGED',
-    message: `the root certificate of ${url} has changed: its SHA-256 is ${offered}, expected ${pinned.join(' or ')}`,
-    hint: `if the controller was created again: controller login ${url} --fingerprint SHA-256, which "controller serve" prints`,
+    message: [
+      `the root certificate of ${url} has changed: another host may intercept the connection, or the controller was created`,
+      `again; its SHA-256 is ${offered}, expected ${pinned.join(' or ')}`,
+    ].join(' '),
+    hint: `ask an operator of the controller which SHA-256 "controller serve" prints, then: controller login ${url} --fingerprint SHA-256`,
   }
 }

@@ -8,6 +8,7 @@ import { createProfileTransport } from './client/pinned-roots.ts'
 import { findSecondFactorFile, type Profile, Profiles } from './client/profiles.ts'
 import { dataDirectoryFlag, openOffline, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
+import { toCommandLine } from './shell-words.ts'
 import { withRequestOutput } from './show-request.ts'
 
 /** The flags that choose a controller. */
@@ -69,7 +70,7 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
   const { name, profile } = chooseProfile(flags)
   if (profile.token === undefined && !isPublic) {
     throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `${profile.url}: the profile ${name} is not signed in`, {
-      hint: `controller login ${profile.url} --profile ${name}`,
+      hint: toCommandLine('login', ['--profile', name]),
     })
   }
   const secondFile = findSecondFactorFile(profile)

@@ -5,6 +5,7 @@ import { Flags } from '@oclif/core'
 import type { Transport } from '../src/client/transport.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
+import { describeFileError, isFileError } from './file-errors.ts'
 
 export const dataDirectoryFlag = Flags.string({
   description:
@@ -47,6 +48,22 @@ export async function assertInitialized(directory: string): Promise<void> {
   })
 }
 
+const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: string]>> = {
+  SQLITE_CANTOPEN: ['its file cannot be opened', 'run the command as the account that owns the file'],
+  SQLITE_PERM: ['permission denied', 'run the command as the account that owns the file'],
+  SQLITE_READONLY: ['its file or its file system is read-only', 'run the command as the account that owns the file'],
+  SQLITE_FULL: ['the disk is full', 'free some space on the disk'],
+  SQLITE_NOTADB: ['its file is not a database', 'restore it from a backup'],
+  SQLITE_CORRUPT: ['it is damaged', 'restore it from a backup'],
+  SQLITE_BUSY: ['another process has locked it'],
+  SQLITE_IOERR: ['the disk reports errors'],
+}
+
+/** Why a database cannot be used, by the primary code of SQLite. */
+function explainStorageFault({ code = '', message }: Error & { code?: string }): readonly [string, string?] {
+  return STORAGE_REASONS[code.split('_').slice(0, 2).join('_')] ?? [message]
+}
+
 const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'
 
 /** Exit codes by the code of a DataDirectoryError. */
@@ -75,10 +92,17 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
       throw new CommandError(DIRECTORY_EXITS[code] ?? EXIT.failed, code, error.message, { hint: remedy })
     }
     if ((error as { code?: unknown }).code === 'STORAGE_UNAVAILABLE') {
-      const message = `the database of ${directory} cannot be used: ${(error.cause as Error).message}`
+      const [reason, hint] = explainStorageFault(error.cause as Error & { code?: string })
+      const message = `the database of ${directory} cannot be used: ${reason}`
       throw new CommandError(EXIT.failed, 'STORAGE_UNAVAILABLE', message, {
-        hint: `make sure that its disk has space and is writable, then: controller db check --data-dir ${directory}`,
+        hint: hint ?? `make sure that its disk works, then: controller db check --data-dir ${directory}`,
       })
+    }
+    if (isFileError(error)) {
+      const path = error.path ?? directory
+      const exitCode = error.code === 'EACCES' || error.code === 'EPERM' ? EXIT.notPermitted : EXIT.failed
+      const message = `${path} cannot be used: ${describeFileError(error, path)}`
+      throw new CommandError(exitCode, 'DIRECTORY_UNUSABLE', message, { hint: '--data-dir with another directory' })
     }
     if (error.name === 'ConfigError') {
       throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })

@@ -21,6 +21,7 @@ import { Profiles, toProfileName } from './client/profiles.ts'
 import { type FileTarget, findFileTarget, ReservedFile } from './client/reserved-file.ts'
 import { rootFromPem } from './client/trust.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { describeFileError } from './file-errors.ts'
 import { readStdin } from './input.ts'
 import { delayInterrupt } from './interrupts.ts'
 import { canPrompt, confirm, promptNewPassword } from './prompts.ts'
@@ -176,7 +177,7 @@ async function readTokenText(file: string): Promise<string> {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw makeUsageError(`${file} cannot be read: ${(error as Error).message}`)
+    throw makeUsageError(`${file} cannot be read: ${describeFileError(error, file)}`)
   }
 }
 

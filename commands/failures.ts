@@ -2,8 +2,10 @@
 import { Errors } from '@oclif/core'
 import { UnreachableError } from '../src/client/http-transport.ts'
 import { RequestError } from './client/client.ts'
+import { chooseProfile } from './connection.ts'
 import { CommandError, EXIT, toExitCode } from './exit-codes.ts'
 import { type Attempt, type Failure, writeFailure } from './failure-text.ts'
+import { describeFileError, isFileError } from './file-errors.ts'
 import { loadManifest, mapCommandIds } from './manifest.ts'
 import { findNearest } from './nearest.ts'
 import { toCommandLine } from './shell-words.ts'
@@ -18,7 +20,7 @@ export async function reportFailure(error: Error, attempt: Attempt): Promise<num
 
 function getExitCode(error: Error): number {
   if (error instanceof CommandError) return error.exitCode
-  if (error instanceof UnreachableError) return EXIT.tryLater
+  if (error instanceof UnreachableError) return error.isUntrusted ? EXIT.failed : EXIT.tryLater
   return error instanceof RequestError ? toExitCode(error) : EXIT.failed
 }
 
@@ -33,6 +35,10 @@ async function describeFailure(error: Error, attempt: Attempt): Promise<Failure>
     const hint = error.hint ?? (exitCode === EXIT.usage ? toHelpCommand(attempt) : undefined)
     return { code, message, ...(field ? { field } : {}), ...(hint ? { hint } : {}) }
   }
+  if (isFileError(error)) {
+    const path = error.path ?? ''
+    return { code: 'FILE_UNUSABLE', message: `${path} cannot be used: ${describeFileError(error, path)}` }
+  }
   return { code: 'FAILED', message: error.message }
 }
 
@@ -43,7 +49,8 @@ function describeRequestError(error: RequestError, attempt: Attempt): Failure {
   const reasonText = field && reason ? `${field} ${reason}` : reason ? `${message} (${reason})` : message
   const hint = findHint(error, attempt)
   return {
-    code,
+    // The API reports a duplicate as an invalid value; its code must not contradict the exit code.
+    code: toExitCode(error) === EXIT.conflict && code === 'COULD_NOT_VALIDATE' ? 'CONFLICT' : code,
     message: `${target}: ${reasonText}`,
     ...(field ? { field } : {}),
     ...(hint ? { hint } : {}),
@@ -52,7 +59,7 @@ function describeRequestError(error: RequestError, attempt: Attempt): Failure {
 }
 
 function findHint(error: RequestError, attempt: Attempt): string | undefined {
-  const { target, status, causeCode, code, value } = error
+  const { target, status, causeCode, code } = error
   const isOnline = target.startsWith('https://')
   const [noun] = attempt.command.split(' ')
   switch (status) {
@@ -73,8 +80,8 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
     case 404:
       return mapCommandIds(loadManifest()).has(`${noun}:list`) ? `controller ${noun} list` : toHelpCommand(attempt)
     case 409:
-      return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY' && value
-        ? `first delete or change ${value}`
+      return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY'
+        ? 'first delete or change what uses it'
         : toHelpCommand(attempt)
     case 429:
     case 503:
@@ -88,10 +95,19 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
 
 /** The login that renews the profile of the failed command. */
 function toLoginCommand(target: string, { argv }: Attempt): string {
-  const profile = argv
-    .map((word, at) => (word === '--profile' ? argv[at + 1] : /^--profile=(.+)$/.exec(word)?.[1]))
-    .find((name) => name !== undefined)
-  return toCommandLine('login', profile === undefined ? [target] : ['--profile', profile])
+  const readFlag = (flag: string) =>
+    argv
+      .map((word, at) =>
+        word === `--${flag}` ? argv[at + 1] : word.startsWith(`--${flag}=`) ? word.split('=')[1] : undefined,
+      )
+      .find((value) => value !== undefined)
+  try {
+    const profile = readFlag('profile') ?? (process.env.CONTROLLER_PROFILE || undefined)
+    const { name } = chooseProfile({ controller: readFlag('controller'), profile })
+    return toCommandLine('login', ['--profile', name])
+  } catch {
+    return toCommandLine('login', [target])
+  }
 }
 
 function toHelpCommand({ command }: Attempt): string {
@@ -109,10 +125,18 @@ function describeUsage(error: ParserError, attempt: Attempt): Failure {
   if (error.flags && /^Nonexistent/i.test(error.message)) {
     const [unknown = ''] = error.flags
     const near = findNearest(unknown.replace(/^-+/, ''), flags).map((flag) => `--${flag}`)
+    // A name may begin with a dash.
+    const asName = toCommandLine(attempt.command, [...attempt.argv.filter((word) => word !== unknown), '--', unknown])
+    const isShortWord = /^-[^-]/.test(unknown)
     return {
       code: 'USAGE',
       message: `unknown flag: ${error.flags.join(', ')}`,
-      hint: near.length > 0 ? near.join(', ') : help,
+      hint:
+        near.length > 0
+          ? near.join(', ')
+          : isShortWord
+            ? `${help}; for a name that begins with a dash: ${asName}`
+            : help,
     }
   }
   if (error.args && /^Unexpected/i.test(error.message)) {

@@ -1,12 +1,12 @@
 // `controller init`: creates a data directory without starting a controller.
 import { Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
-import { listenerApis, type Overrides } from '../src/config.ts'
+import type { Overrides } from '../src/config.ts'
 import { PrintingCommand } from './base.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { dataDirectoryFlag, explainOpenError, isDirectoryInitialized, resolveDataDirectory } from './data-directory.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
-import { findPasswordObjection, promptPassword } from './prompts.ts'
+import { canPrompt, findPasswordObjection, promptNewPassword, promptText } from './prompts.ts'
 
 export const networkFlags = {
   listen: Flags.string({ description: 'Address to listen on, as host:port.', helpValue: 'HOST:PORT' }),
@@ -21,7 +21,7 @@ export const networkFlags = {
 /** The settings that the flags override. */
 export function readNetworkSettings({ listen, advertise }: { listen?: string; advertise?: string[] }): Overrides {
   return {
-    ...(listen === undefined ? {} : { listeners: [{ address: listen, apis: listenerApis, dialect: 'native' }] }),
+    ...(listen === undefined ? {} : { listeners: [{ address: listen }] }),
     ...(advertise === undefined ? {} : { advertise }),
   }
 }
@@ -33,7 +33,6 @@ export class Init extends PrintingCommand {
     ...networkFlags,
     'admin-username': Flags.string({
       description: 'Username of the first administrator.',
-      dependsOn: ['admin-password-file'],
     }),
     'admin-password-file': Flags.string({
       description: 'File with the password of the first administrator; - is stdin.',
@@ -57,7 +56,14 @@ export class Init extends PrintingCommand {
     const administrator =
       username === undefined
         ? undefined
-        : { username, password: await promptPassword('Password', flags['admin-password-file']) }
+        : {
+            username,
+            password: await promptNewPassword(
+              flags['admin-password-file'],
+              async (text) => text,
+              'admin-password-file',
+            ),
+          }
     assertCredentials(administrator)
     const files = await initializeDirectory({
       directory,
@@ -76,13 +82,31 @@ export class Init extends PrintingCommand {
   }
 }
 
+/** Asks for a username until it is a valid one. @throws CommandError with exit code 2 if there is no terminal */
+export async function promptUsername(question: string, flag: string): Promise<string> {
+  for (;;) {
+    const username = await promptText(question, flag)
+    const objection = findUsernameObjection(username)
+    if (!objection || !canPrompt()) return username
+    process.stderr.write(`${objection}\n`)
+  }
+}
+
+function findUsernameObjection(username: string): string | undefined {
+  return username.trim().length < MIN_USERNAME_LENGTH || username.length > MAX_USERNAME_LENGTH
+    ? `the username must have ${MIN_USERNAME_LENGTH} to ${MAX_USERNAME_LENGTH} characters`
+    : undefined
+}
+
+const MIN_USERNAME_LENGTH = 4
+const MAX_USERNAME_LENGTH = 100
+
 /** @throws CommandError with exit code 2 if the username or the password has too few or too many characters */
 export function assertCredentials(credentials: { username: string; password: string } | undefined): void {
   if (!credentials) return
   const { username, password: secret } = credentials
-  if (username.length < 4 || username.length > 100) {
-    throw makeUsageError('the username must have 4 to 100 characters', { field: 'username' })
-  }
+  const usernameObjection = findUsernameObjection(username)
+  if (usernameObjection) throw makeUsageError(usernameObjection, { field: 'username' })
   const objection = findPasswordObjection(secret)
   if (objection) throw makeUsageError(objection, { field: 'password' })
 }

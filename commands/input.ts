@@ -1,6 +1,7 @@
 // Reads the values of flags from files and from stdin.
 import { readFile } from 'node:fs/promises'
 import { makeUsageError } from './exit-codes.ts'
+import { describeFileError } from './file-errors.ts'
 
 /**
  * The value of a flag: as it is typed, from a file by `@FILE`, or from stdin by `-`. @throws CommandError with exit
@@ -37,7 +38,7 @@ async function readTextFile(flag: string, path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw makeUsageError(`--${flag} cannot be read: ${(error as Error).message}`, { field: flag })
+    throw makeUsageError(`--${flag} cannot be read: ${path}: ${describeFileError(error, path)}`, { field: flag })
   }
 }
 

@@ -4,15 +4,15 @@ import { type Bootstrap, decodeBootstrap } from '../src/auth/bootstrap-codec.ts'
 import { createHttpTransport } from '../src/client/http-transport.ts'
 import { optionalArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
-import { CLIENT_PATH, Client } from './client/client.ts'
+import { CLIENT_PATH, Client, RequestError } from './client/client.ts'
 import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
 import { readIdentityFile } from './client/identity-files.ts'
 import { findSecondFactorFile, Profiles } from './client/profiles.ts'
 import { type PrimaryFactor, requestApiSession } from './client/sign-in.ts'
 import { type RootCertificate, rootFromPem } from './client/trust.ts'
 import { profileFlag } from './connection.ts'
-import { makeUsageError } from './exit-codes.ts'
-import { assertCredentials } from './init.ts'
+import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { assertCredentials, promptUsername } from './init.ts'
 import { explainFailedSignIn } from './login-failures.ts'
 import {
   chooseMethod,
@@ -22,7 +22,7 @@ import {
   type LoginMethod,
   toStoredMethod,
 } from './login-method.ts'
-import { promptNewPassword, promptPassword, promptText } from './prompts.ts'
+import { canPrompt, promptNewPassword, promptPassword, promptText } from './prompts.ts'
 import { resolveTrustedRoot } from './root-trust.ts'
 import { type FactorResult, mustEnrollError, presentSecondFactors } from './second-factors.ts'
 import { toCommandLine } from './shell-words.ts'
@@ -98,10 +98,9 @@ export class Login extends PrintingCommand {
     const root =
       findOwnRoot(flags, method) ??
       (await resolveTrustedRoot(url, flags, bootstrap?.fingerprint, (text) => this.notice(text)))
-    const factor = bootstrap
-      ? await createAdministrator(url, root, bootstrap, method, flags)
-      : await readPrimaryFactor(flags, method)
-    const { session, mustEnrollMfa } = await signInWithFactors(url, root, factor, method, flags)
+    const { factor, session, mustEnrollMfa } = bootstrap
+      ? await signInOnce(url, root, await createAdministrator(url, root, bootstrap, method, flags), method, flags)
+      : await signIn(url, root, method, flags)
     const next = {
       url,
       rootPem: root.pem,
@@ -158,6 +157,37 @@ async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod): Promis
   return { method: 'password', username, password }
 }
 
+interface SignedIn extends FactorResult {
+  readonly factor: PrimaryFactor
+}
+
+const MAX_ATTEMPTS = 3
+
+/** Signs in. A password that was typed at a prompt can be corrected. */
+async function signIn(url: string, root: RootCertificate, method: LoginMethod, flags: LoginFlags): Promise<SignedIn> {
+  for (let attempt = 1; ; attempt++) {
+    const factor = await readPrimaryFactor(flags, method)
+    try {
+      return await signInOnce(url, root, factor, method, flags)
+    } catch (error) {
+      const isTyped = factor.method === 'password' && flags['password-file'] === undefined && canPrompt()
+      const isRejected = error instanceof RequestError && error.code === 'INVALID_AUTH'
+      if (!isTyped || !isRejected || attempt === MAX_ATTEMPTS) throw error
+      process.stderr.write('the username or the password is not accepted: try again\n')
+    }
+  }
+}
+
+async function signInOnce(
+  url: string,
+  root: RootCertificate,
+  factor: PrimaryFactor,
+  method: LoginMethod,
+  flags: LoginFlags,
+): Promise<SignedIn> {
+  return { ...(await signInWithFactors(url, root, factor, method, flags)), factor }
+}
+
 async function signInWithFactors(
   url: string,
   root: RootCertificate,
@@ -177,7 +207,7 @@ async function signInWithFactors(
     ...(factor.method === 'cert' ? { clientCertificate: factor.clientCertificate } : {}),
   })
   try {
-    return await presentSecondFactors(transport, await requestApiSession(transport, factor), flags)
+    return await presentSecondFactors(transport, await requestApiSession(transport, factor), flags, secondJwt)
   } catch (error) {
     throw await explainFailedSignIn(error, factor, url)
   } finally {
@@ -193,13 +223,15 @@ async function createAdministrator(
   method: LoginMethod,
   flags: LoginFlags,
 ): Promise<PrimaryFactor> {
-  const username = method.username ?? (await promptText('Username of the new administrator', '--username'))
+  const username = method.username ?? (await promptUsername('Username of the new administrator', '--username'))
   return promptNewPassword(flags['password-file'], async (password) => {
     assertCredentials({ username, password })
     await redeemBootstrapToken(url, root, bootstrap, { username, password })
     return { method: 'password', username, password }
   })
 }
+
+const REJECTED_TOKENS = ['INVALID_ENROLLMENT_TOKEN', 'ENROLLMENT_EXPIRED']
 
 async function redeemBootstrapToken(
   url: string,
@@ -210,6 +242,11 @@ async function redeemBootstrapToken(
   const client = new Client(createHttpTransport({ url, rootPem: root.pem }), { base: CLIENT_PATH })
   try {
     await client.call('POST', `/enroll?method=updb&token=${token}`, { username, password })
+  } catch (error) {
+    if (!(error instanceof RequestError && REJECTED_TOKENS.includes(error.code))) throw error
+    throw new CommandError(EXIT.usage, error.code, `${url}: the bootstrap token was used already, or has expired`, {
+      hint: `sign in: ${toCommandLine('login', [url])}; without an administrator, restart the controller, which prints a new token`,
+    })
   } finally {
     await client.close()
   }

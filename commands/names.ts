@@ -9,7 +9,7 @@ import { findNearest } from './nearest.ts'
 const PREFIXED = /^(id|name):([\s\S]*)$/
 
 /**
- * The id of the record that has `text` as its id or name.
+ * The id of the record that has `text` as its id or name; for a record without a name, also as the name of its identity.
  * @param list the path of the list to search. Default: the list of all records
  * @throws CommandError with exit code 5 if there is no such record, or more than one
  */
@@ -25,14 +25,17 @@ export async function resolveId(
     ...(prefix === 'name' ? [] : [`id = ${quoteText(rest)}`]),
     ...(prefix === 'id' || !isNamed ? [] : [`name = ${quoteText(rest)}`]),
   ]
-  const records = await searchRecords(client, list, conditions.join(' or '), 2)
+  const searched = await searchRecords(client, list, conditions.join(' or '), 2)
+  const records = searched.length > 0 || prefix === 'id' ? searched : await findOwned(client, resource, rest, list)
   if (records.length === 1) return records[0]?.id as string
   const noun = toNoun(name)
   if (records.length > 1) {
     const isIdOfOne = records.some(({ id }) => id === rest)
     const problem = isIdOfOne
       ? `is the id of one ${noun} and the name of another`
-      : `is the name of more than one ${noun}`
+      : isNamed
+        ? `is the name of more than one ${noun}`
+        : `has more than one ${noun}`
     const hint = isIdOfOne ? `id:${rest} or name:${rest}` : `one of the ids ${records.map(({ id }) => id).join(', ')}`
     throw new CommandError(EXIT.notFound, 'AMBIGUOUS', `${client.target}: "${text}" ${problem}`, { hint })
   }
@@ -40,6 +43,21 @@ export async function resolveId(
   const hint = near.length > 0 ? near.join(', ') : `controller ${name} list`
   throw new CommandError(EXIT.notFound, 'NOT_FOUND', `${client.target}: there is no ${noun} "${text}"`, { hint })
 }
+
+/** The records without names that belong to the identity with this name. */
+async function findOwned(
+  client: Client,
+  { ownerSymbol }: ResourceDescription,
+  name: string,
+  list: string,
+): Promise<readonly NamedRecord[]> {
+  if (ownerSymbol === undefined || list.split('/').length > 2) return []
+  const [identity] = await searchRecords(client, '/identities', `name = ${quoteText(name)}`, 1)
+  return identity ? searchRecords(client, list, `${ownerSymbol} = ${quoteText(identity.id)}`, MAX_OWNED) : []
+}
+
+// As many as an ambiguous name lists.
+const MAX_OWNED = 5
 
 /** The id of the record that has `text` as its id or name, as a part of a path. @throws CommandError like `resolveId` */
 export async function resolvePathId(client: Client, plural: string, text = ''): Promise<string> {

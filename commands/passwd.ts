@@ -6,6 +6,9 @@ import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { promptNewPassword, promptPassword } from './prompts.ts'
 
 const CURRENT = 'current-password-file'
+const WRONG_PASSWORD = 'WRONG_PASSWORD'
+// How often a wrong current password can be typed.
+const MAX_ATTEMPTS = 3
 
 export const passwd = defineConnectedCommand({
   summary: 'Changes your own password. Your other sessions end.',
@@ -22,8 +25,19 @@ export const passwd = defineConnectedCommand({
       throw makeUsageError('the current and the new password cannot both come from stdin')
     }
     const { id, username } = await findOwnPassword(client)
-    const currentPassword = await promptPassword('Current password', currentFile, CURRENT)
-    await promptNewPassword(newFile, (password) => changePassword(client, id, { currentPassword, password }))
+    let currentPassword = await promptPassword('Current password', currentFile, CURRENT)
+    await promptNewPassword(newFile, async (password) => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await changePassword(client, id, { currentPassword, password })
+        } catch (error) {
+          const isWrong = error instanceof CommandError && error.code === WRONG_PASSWORD
+          if (!isWrong || currentFile !== undefined || attempt === MAX_ATTEMPTS) throw error
+          process.stderr.write('the current password is wrong: try again\n')
+          currentPassword = await promptPassword('Current password', undefined, CURRENT)
+        }
+      }
+    })
     const sentence = `Changed the password of ${username} at ${client.target}. Your other sessions have ended.`
     await print({ kind: 'done', sentence, facts: { url: client.target, username, authenticatorId: id } })
   },
@@ -54,6 +68,6 @@ async function changePassword(
   } catch (error) {
     if (!(error instanceof RequestError && error.field === 'currentPassword')) throw error
     const message = `${client.target}: the current password is wrong`
-    throw new CommandError(EXIT.usage, 'WRONG_PASSWORD', message, { field: CURRENT, hint: 'run the command again' })
+    throw new CommandError(EXIT.signInFirst, WRONG_PASSWORD, message, { field: CURRENT, hint: 'run the command again' })
   }
 }

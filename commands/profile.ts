@@ -10,7 +10,7 @@ const profileArgument = { profile: requiredArgument({ description: 'Name of the 
 
 export class ProfileList extends PrintingCommand {
   static override summary = 'Lists the profiles: controllers, with the username and the session of each.'
-  static override aliases = ['profiles:list']
+  static override aliases = ['profiles:list', 'profile:ls', 'profiles:ls']
   static override examples = ['<%= config.bin %> <%= command.id %>']
 
   async run(): Promise<void> {
@@ -41,6 +41,7 @@ export class ProfileUse extends PrintingCommand {
 
 export class ProfileDelete extends PrintingCommand {
   static override summary = 'Deletes a profile: its URL, its root certificate and its session.'
+  static override aliases = ['profile:rm']
   static override args = profileArgument
   static override examples = ['<%= config.bin %> <%= command.id %> 127.0.0.1:1280']
 

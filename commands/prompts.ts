@@ -43,12 +43,13 @@ export async function promptPassword(
 export async function promptNewPassword<T>(
   file: string | undefined,
   use: (password: string) => Promise<T>,
+  flag = 'password-file',
 ): Promise<T> {
-  if (file !== undefined) return use(await promptPassword('', file))
+  if (file !== undefined) return use(await promptPassword('', file, flag))
   for (;;) {
-    const password = await promptPassword('New password', undefined)
+    const password = await promptPassword('New password', undefined, flag)
     let objection = findPasswordObjection(password)
-    if (!objection && (await promptPassword('Repeat the new password', undefined)) !== password) {
+    if (!objection && (await promptPassword('Repeat the new password', undefined, flag)) !== password) {
       objection = 'the two passwords differ'
     }
     if (!objection) {

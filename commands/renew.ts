@@ -65,9 +65,9 @@ export class Renew extends PrintingCommand {
     const { url, rootPem, clientCertificate } = file
     const transport = createHttpTransport({ url, rootPem, clientCertificate, headers: toBearerHeaders(jwt) })
     try {
-      const session = await signInWithFile(transport, file, flags)
+      const session = await signInWithFile(transport, file, flags, { jwt, dueBefore })
+      if (!session) return await this.#printNotDue(file, flags)
       try {
-        if (dueBefore !== undefined && !isDue(file, session, dueBefore)) return await this.#printNotDue(file, flags)
         const renewed = await renewCertificate(transport, session, file, flags['keep-key'] === true)
         await this.#printRenewed(file, renewed, flags)
       } finally {
@@ -120,11 +120,22 @@ function isDue({ clientCertificate }: RenewableFile, session: ApiSession, dueBef
   return session.isCertExtendRequested === true || Date.parse(validTo) <= Date.parse(dueBefore)
 }
 
-async function signInWithFile(transport: Transport, file: RenewableFile, flags: RenewFlags): Promise<ApiSession> {
+async function signInWithFile(
+  transport: Transport,
+  file: RenewableFile,
+  flags: RenewFlags,
+  { jwt, dueBefore }: { readonly jwt: string | undefined; readonly dueBefore: string | undefined },
+): Promise<ApiSession | undefined> {
   const { path } = file.target
   const factor = { method: 'cert', identityFile: path, clientCertificate: file.clientCertificate } as const
   try {
-    const result = await presentSecondFactors(transport, await requestApiSession(transport, factor), flags)
+    const partial = await requestApiSession(transport, factor)
+    // No second factor is asked for if there is nothing to do.
+    if (dueBefore !== undefined && !isDue(file, partial, dueBefore)) {
+      await new PartialSession(transport, partial).end()
+      return undefined
+    }
+    const result = await presentSecondFactors(transport, partial, flags, jwt)
     if (!result.mustEnrollMfa) return result.session
   } catch (error) {
     throw await explainFailedSignIn(error, factor, file.url)

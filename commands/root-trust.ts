@@ -5,6 +5,7 @@ import { describeChangedRoot } from './changed-root.ts'
 import { Profiles } from './client/profiles.ts'
 import { fetchRoots, listRoots, type RootCertificate, rootFromPem } from './client/trust.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { describeFileError } from './file-errors.ts'
 import { canPrompt, confirm } from './prompts.ts'
 
 export interface TrustFlags {
@@ -79,7 +80,7 @@ function readCaFile(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw makeUsageError(`${file} cannot be read: ${(error as Error).message}`, { field: 'ca-file' })
+    throw makeUsageError(`${file} cannot be read: ${describeFileError(error, file)}`, { field: 'ca-file' })
   }
 }
 

@@ -1,9 +1,11 @@
 // Presents the second factors that a session owes after a sign-in.
 import type { Transport } from '../src/client/transport.ts'
 import { type Client, RequestError } from './client/client.ts'
+import { readExpiry } from './client/external-jwt.ts'
 import { type ApiSession, findOwedToken, hasVerifiedMfa, owesCode, PartialSession } from './client/sign-in.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { canPrompt, promptText } from './prompts.ts'
+import { toTimeText } from './times.ts'
 
 export interface SecondFactorFlags {
   readonly 'mfa-code'?: string | undefined
@@ -19,19 +21,21 @@ export interface FactorResult {
 
 /**
  * Presents the second factors that the session owes, and ends the session if that fails.
+ * @param jwt the external JWT that comes with every request of the transport
  * @throws CommandError with exit code 4 if a code is not accepted, or a token is missing
  */
 export async function presentSecondFactors(
   transport: Transport,
   session: ApiSession,
   flags: SecondFactorFlags,
+  jwt?: string,
 ): Promise<FactorResult> {
   const partial = new PartialSession(transport, session)
   try {
-    if (!owesCode(session)) return { session: requireToken(session, transport.target), mustEnrollMfa: false }
+    if (!owesCode(session)) return { session: await requireToken(session, transport.target, jwt), mustEnrollMfa: false }
     if (!(await partial.hasVerifiedMfa())) return { session, mustEnrollMfa: true }
     await presentCode(partial, flags, transport.target)
-    return { session: requireToken(await partial.read(), transport.target), mustEnrollMfa: false }
+    return { session: await requireToken(await partial.read(), transport.target, jwt), mustEnrollMfa: false }
   } catch (error) {
     await partial.end()
     throw error
@@ -59,12 +63,30 @@ async function presentCode(partial: PartialSession, flags: SecondFactorFlags, ur
 }
 
 /** @throws CommandError with exit code 4 if the session owes an external JWT */
-function requireToken(session: ApiSession, url: string): ApiSession {
+async function requireToken(session: ApiSession, url: string, jwt: string | undefined): Promise<ApiSession> {
   const query = findOwedToken(session)
   if (!query) return session
+  if (jwt !== undefined) throw await explainRejectedJwt(jwt, url)
   const source = query.httpUrl ? `, issued by ${query.httpUrl}` : ''
   const message = `${url}: your auth policy requires a JWT of an external signer as second factor${source}`
   throw new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: '--ext-jwt-file FILE' })
+}
+
+/** The error for an external JWT that the controller did not accept as second factor. */
+async function explainRejectedJwt(jwt: string, url: string): Promise<CommandError> {
+  const expiresAt = await readExpiry(jwt)
+  const isExpired = expiresAt !== undefined && Date.parse(expiresAt) <= Date.now()
+  const reason = isExpired ? `expired ${toTimeText(expiresAt)}, at ${expiresAt}` : 'is not accepted'
+  return new CommandError(
+    EXIT.signInFirst,
+    'SECOND_FACTOR_REQUIRED',
+    `${url}: the JWT of the second factor ${reason}`,
+    {
+      hint: isExpired
+        ? 'obtain a new one from its issuer'
+        : 'an administrator finds out why: controller external-jwt-signer test SIGNER --token-file FILE',
+    },
+  )
 }
 
 /**

@@ -63,13 +63,29 @@ function logStdoutErrors({ controller: { log } }: Running): void {
 function explainServeError(directory: string) {
   const explainDirectory = explainOpenError(directory, 'stop it first, or use another --data-dir')
   return (error: Error & { syscall?: string }): never => {
-    if (error.syscall === 'listen') {
-      throw new CommandError(EXIT.tryLater, 'CANNOT_LISTEN', `cannot listen on the address: ${error.message}`, {
-        hint: 'use --listen with another address',
-      })
-    }
+    if (error.syscall === 'listen') throw listenError(error)
     return explainDirectory(error)
   }
+}
+
+const LISTEN_REASONS: Readonly<Record<string, readonly [reason: string, hint: string, exitCode: number]>> = {
+  EADDRINUSE: ['another process listens there', 'stop it, or use --listen with another address', EXIT.tryLater],
+  EACCES: [
+    'this account may not use ports below 1024',
+    'use --listen with a port from 1024, or give the process CAP_NET_BIND_SERVICE',
+    EXIT.notPermitted,
+  ],
+  EADDRNOTAVAIL: ['this machine does not have that address', 'use --listen with another address', EXIT.usage],
+}
+
+function listenError(error: Error & { code?: string; address?: string; port?: number }): CommandError {
+  const address = error.address === undefined ? 'the address' : `${error.address}:${error.port}`
+  const [reason, hint, exitCode] = LISTEN_REASONS[error.code ?? ''] ?? [
+    error.message,
+    'use --listen with another address',
+    EXIT.tryLater,
+  ]
+  return new CommandError(exitCode, 'CANNOT_LISTEN', `cannot listen on ${address}: ${reason}`, { hint })
 }
 
 /** Settles at the first SIGTERM or SIGINT. A second SIGINT terminates the process at once. */

@@ -32,6 +32,7 @@ const JWT_MEMBERS = ['jwt', 'enrollmentJwt', 'enrollment']
 
 function describeResource(resource: AnyResource): ResourceDescription {
   const { name, plural, alternateName, summary, fields, columns, example, derived, computed, builtIn } = resource
+  const ownerSymbol = fields.identityId?.options.filter
   const members = new Set([...Object.keys(fields), ...Object.keys(derived), ...Object.keys(computed)])
   return {
     name,
@@ -39,6 +40,7 @@ function describeResource(resource: AnyResource): ResourceDescription {
     ...(alternateName ? { otherName: alternateName } : {}),
     summary,
     isNamed: 'name' in fields,
+    ...(!('name' in fields) && typeof ownerSymbol === 'string' ? { ownerSymbol } : {}),
     columns: columns.map((column) => fields[column]?.kind.reference?.as ?? column),
     carriesJwt: JWT_MEMBERS.some((member) => members.has(member)),
     exampleName: String(example.create.name ?? builtIn[0]?.name ?? 'NAME'),

@@ -21,6 +21,8 @@ export interface RecoverOptions {
   readonly administrator: Administrator
   /** Id or name of an identity; the first administrator by default. */
   readonly identity?: string
+  /** Whether an identity that does not administer becomes an administrator. */
+  readonly canPromote: boolean
 }
 
 /**
@@ -28,7 +30,7 @@ export interface RecoverOptions {
  * @throws DirectoryLockedError while a controller runs, ConfigError, and the errors of `recoverAdministrator`
  */
 export async function recoverDirectory(options: RecoverOptions): Promise<RecoveryResult> {
-  const { directory, env, clock, osUser, administrator, identity } = options
+  const { directory, env, clock, osUser, administrator, identity, canPromote } = options
   const unlock = lockDirectory(directory)
   try {
     const config = readConfig(getDataPaths(directory).config, env)
@@ -36,7 +38,7 @@ export async function recoverDirectory(options: RecoverOptions): Promise<Recover
     try {
       const context = controller.contexts.create({ kind: 'local-operator', osUser })
       const identityId = identity === undefined ? undefined : await resolveIdentity(context, identity)
-      return await recoverAdministrator(controller, context, administrator, identityId)
+      return await recoverAdministrator(controller, context, administrator, identityId, canPromote)
     } finally {
       await controller.close()
     }

@@ -58,7 +58,7 @@ export function toOclifArguments(pathArguments: readonly PathArgument[], isBulk 
   return Object.fromEntries(
     pathArguments.map(({ argument, resource }) => {
       const description = resource
-        ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${toNoun(resource.name)}.`
+        ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${toNoun(resource.name)}${resource.ownerSymbol ? ', or name of its identity' : ''}.`
         : `The ${toNoun(argument)}.`
       return [
         argument,

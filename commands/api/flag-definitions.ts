@@ -54,6 +54,7 @@ function renderDescription({ schema, form, isRequired, defaultValue, only }: Bod
     isRequired && defaultValue === undefined ? '(required)' : '',
     schema.description ?? '',
     form === 'instant' ? 'A time such as 2030-01-31T12:00:00Z, or a duration from now such as 90m, 24h or 7d.' : '',
+    schema['x-roles'] ? '#NAME selects by role attribute, @NAME names a record, #all selects all.' : '',
     form === 'set' || form === 'pairs' ? 'Can be repeated.' : '',
     defaultValue === undefined ? '' : `Default: ${toValueText(defaultValue)}.`,
   ]

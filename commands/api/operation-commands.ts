@@ -46,15 +46,22 @@ function makeOperationCommand(id: string, operation: OperationDescription, api: 
   })
 }
 
-/** The ids of the same command under the other names of the resource: `identities:list` for `identity:list`. */
-function listAliasIds(id: string, { path }: OperationDescription, { resources }: ApiDescription): string[] {
-  const resource = resources[splitPath(path)[0] ?? '']
-  const [noun = '', ...verb] = id.split(':')
-  if (!resource || noun !== resource.name) return []
-  const { plural, otherName } = resource
-  const names = new Set([plural, ...(otherName ? [otherName.name, otherName.plural] : [])])
-  names.delete(noun)
-  return [...names].map((name) => [name, ...verb].join(':'))
+/** Other words for verbs, which other command lines use. */
+const VERB_ALIASES: Readonly<Record<string, string>> = { list: 'ls', delete: 'rm', get: 'show', update: 'edit' }
+
+/**
+ * The ids of the same command under the other names of the resource, and other words for its verb: `identities:list` and
+ * `identity:ls` for `identity:list`.
+ */
+function listAliasIds(id: string, { path }: OperationDescription, api: ApiDescription): string[] {
+  const resource = api.resources[splitPath(path)[0] ?? '']
+  const [noun = '', verb = ''] = id.split(':')
+  const otherVerb = VERB_ALIASES[verb]
+  const { plural, otherName } = resource?.name === noun ? resource : {}
+  const nouns = new Set([noun, plural ?? noun, ...(otherName ? [otherName.name, otherName.plural] : [])])
+  const aliases = [...nouns].flatMap((name) => [`${name}:${verb}`, ...(otherVerb ? [`${name}:${otherVerb}`] : [])])
+  const commandIds = new Set(api.operations.map((operation) => toCommandId(operation, api)))
+  return aliases.filter((alias) => !commandIds.has(alias))
 }
 
 function makeArguments({ operation, api, isNamedByArgument, isBulk }: CommandTask): Interfaces.ArgInput {

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ClientCertificate } from '../../src/client/http-transport.ts'
 import { type CommandError, makeUsageError } from '../exit-codes.ts'
+import { describeFileError } from '../file-errors.ts'
 import { CLIENT_PATH } from './client.ts'
 
 /** What an identity needs to reach its controller and to sign in there. */
@@ -87,7 +88,7 @@ function readContent(path: string, location: string): string {
   try {
     return readFileSync(location, 'utf8')
   } catch (error) {
-    throw makeUsageError(`${path} cannot be read: ${(error as Error).message}`)
+    throw makeUsageError(`${path} cannot be read: ${describeFileError(error, location)}`)
   }
 }
 

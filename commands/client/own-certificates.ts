@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { ClientCertificate } from '../../src/client/http-transport.ts'
 import { parsePemBlocks, toKeyPem, toPem } from '../../src/pki/pem.ts'
 import { makeUsageError } from '../exit-codes.ts'
+import { describeFileError } from '../file-errors.ts'
 import { promptPassword } from '../prompts.ts'
 import { assertKeyPair } from './identity-files.ts'
 import { readPkcs12 } from './pkcs12.ts'
@@ -63,6 +64,6 @@ function readBytes(flag: string, file: string): Buffer {
   try {
     return readFileSync(file)
   } catch (error) {
-    throw makeUsageError(`--${flag} cannot be read: ${(error as Error).message}`, { field: flag })
+    throw makeUsageError(`--${flag} cannot be read: ${file}: ${describeFileError(error, file)}`, { field: flag })
   }
 }

@@ -1,8 +1,10 @@
 // The profiles of a user: URL, pinned root certificate and session of each controller, in one private file.
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { writePrivateFile } from '../../src/pki/files.ts'
+import { CommandError, EXIT } from '../exit-codes.ts'
+import { describeFileError } from '../file-errors.ts'
 
 /** How a profile signs in, so that a later login needs no flags. */
 export interface SignInMethod {
@@ -34,7 +36,7 @@ interface ProfilesFile {
 /** The file of profiles cannot be read or parsed. */
 export class ProfilesUnreadableError extends Error {
   constructor(path: string, cause: unknown) {
-    super(`${path} cannot be read: ${(cause as Error).message}`, { cause })
+    super(`${path} cannot be read: ${describeFileError(cause, path)}`, { cause })
     this.name = 'ProfilesUnreadableError'
   }
 }
@@ -112,13 +114,18 @@ export class Profiles {
   /** Reads the file again before the change, because another process may have changed it. */
   #change(change: (content: ProfilesFile) => ProfilesFile): void {
     this.#content = change(readProfiles(this.#path))
-    writePrivateFile(this.#path, `${JSON.stringify(this.#content, null, 2)}\n`)
+    try {
+      writePrivateFile(this.#path, `${JSON.stringify(this.#content, null, 2)}\n`)
+    } catch (error) {
+      const message = `${this.#path} cannot be written: ${describeFileError(error, dirname(this.#path))}`
+      throw new CommandError(EXIT.failed, 'NOT_WRITABLE', message, { hint: 'set XDG_CONFIG_HOME to another directory' })
+    }
   }
 }
 
 function readProfiles(path: string): ProfilesFile {
-  if (!existsSync(path)) return { profiles: {} }
   try {
+    if (!existsSync(path)) return { profiles: {} }
     const content = JSON.parse(readFileSync(path, 'utf8')) as Partial<ProfilesFile> | null
     if (typeof content?.profiles !== 'object') throw new Error('it does not contain profiles')
     return content as ProfilesFile

@@ -18,6 +18,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { syncDirectory } from '../../src/pki/files.ts'
 import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
+import { describeFileError } from '../file-errors.ts'
 
 const PRIVATE = 0o600
 const PERMISSIONS = 0o777
@@ -37,12 +38,13 @@ export interface FileTarget {
  * exist
  */
 export function findFileTarget(path: string): FileTarget {
-  const status = statSync(path, { throwIfNoEntry: false })
-  if (status && !status.isFile()) throw makeUsageError(`${path} is not a regular file`)
   try {
+    const status = statSync(path, { throwIfNoEntry: false })
+    if (status && !status.isFile()) throw makeUsageError(`${path} is not a regular file`)
     return { path: status ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path)), status }
   } catch (error) {
-    throw makeUsageError(`${path} cannot be written: ${toWriteReason(error)}`)
+    if (error instanceof CommandError) throw error
+    throw makeUsageError(`${path} cannot be written: ${describeFileError(error, dirname(path))}`)
   }
 }
 
@@ -122,21 +124,10 @@ function keepOwnerAndMode(descriptor: number, { uid, gid, mode }: Stats): void {
   fchmodSync(descriptor, mode & PERMISSIONS)
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the file system is read-only',
-  ENOSPC: 'the disk is full',
-  EDQUOT: 'the disk quota is used up',
-  EFBIG: 'the file would be larger than this process may write',
-  ENOENT: 'its directory does not exist',
-  ENOTDIR: 'its directory does not exist',
-}
-
-function toWriteReason(error: unknown): string {
-  return REASONS[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message
-}
-
 function notWritableError(path: string, error: unknown): CommandError {
-  return new CommandError(EXIT.failed, 'NOT_WRITABLE', `${path} cannot be written: ${toWriteReason(error)}`)
+  return new CommandError(
+    EXIT.failed,
+    'NOT_WRITABLE',
+    `${path} cannot be written: ${describeFileError(error, dirname(path))}`,
+  )
 }

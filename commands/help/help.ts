@@ -25,8 +25,8 @@ function findTopic(id: string, { commands }: Manifest): string | undefined {
 
 function renderRoot({ commands, topics, version }: Manifest): string {
   const singleCommands = Object.values(commands).filter(({ id, hidden }) => !id.includes(':') && !hidden)
-  const first = ['serve', 'init', 'login']
-  const toRow = (id: string): [string, string] => [id, commands[id]?.summary ?? '']
+  const first = ['serve', 'init', 'login', 'policy:advise']
+  const toRow = (id: string): [string, string] => [id.replace(':', ' '), commands[id]?.summary ?? '']
   const topicEntries = Object.entries(topics)
   const listTopicRows = (isResource: boolean) =>
     topicEntries

@@ -41,6 +41,22 @@ Order and paging
 In a shell, put the filter in single quotes. meta.filterableFields lists the fields that a filter can use:
 "controller api GET '/identities?limit=1'".`
 
+const roles = `Roles: how policies select records.
+
+  controller service-policy create web-users --type Dial --identity-roles '#staff' --service-roles '@web'
+
+A policy selects identities, services, edge routers and posture checks by roles, in flags such as --identity-roles.
+
+  #staff     the records with the role attribute "staff", also those that get it later
+  @web       the one record with the name or id "web"
+  #all       all records
+
+Role attributes are set without the sign, and one at a time: "identity update laptop --add-role staff". With --semantic AnyOf one of
+the roles is enough, with AllOf a record needs all of the role attributes.
+
+Put roles in single quotes: a shell takes an unquoted # for the begin of a comment. "controller policy advise laptop web" explains
+which policies match, and which nearly do.`
+
 const output = `Output: the result is written to stdout, everything else to stderr.
 
   -o table   the default. On a terminal it fits the width and shows times such as "in 3 hours";
@@ -72,5 +88,6 @@ const exitCodes = () =>
 export const helpPages: Readonly<Record<string, HelpPage>> = {
   'exit-codes': { summary: 'The exit codes of all commands.', text: exitCodes },
   filters: { summary: 'The query language that filters and sorts lists.', text: () => filters },
+  roles: { summary: 'How policies select records: #attribute, @name and #all.', text: () => roles },
   output: { summary: 'The output formats, and the use of stdout and stderr.', text: () => output },
 }

@@ -50,11 +50,24 @@ type List = Extract<Result, { kind: 'list' }>
 type StructuredResult = Exclude<Result, { kind: 'text' }>
 
 function toEntity(result: Exclude<StructuredResult, List>): Entity {
-  return result.kind === 'record' ? result.record : result.facts
+  return result.kind === 'record' ? (withoutLinks(result.record) as Entity) : result.facts
 }
 
 function listItems(result: StructuredResult): AsyncIterable<unknown> | Iterable<unknown> {
-  return result.kind === 'list' ? result.items : [toEntity(result)]
+  return result.kind === 'list' ? dropLinks(result.items) : [toEntity(result)]
+}
+
+async function* dropLinks(items: AsyncIterable<unknown> | Iterable<unknown>): AsyncIterable<unknown> {
+  for await (const item of items) yield withoutLinks(item)
+}
+
+/** A value without the links that lead from request to request: a program that uses this one does not follow them. */
+function withoutLinks(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutLinks)
+  if (typeof value !== 'object' || value === null) return value
+  const isLinks = (name: string, member: unknown) => name === '_links' && typeof member === 'object'
+  const members = Object.entries(value).filter(([name, member]) => !isLinks(name, member))
+  return Object.fromEntries(members.map(([name, member]) => [name, withoutLinks(member)]))
 }
 
 function toJson(value: unknown, indent?: number): string {
@@ -63,12 +76,12 @@ function toJson(value: unknown, indent?: number): string {
 
 const API_VERSION = 'v1'
 
-async function printJsonList({ name, items }: List, output: Output): Promise<void> {
+async function printJsonList({ name, ...list }: List, output: Output): Promise<void> {
   const head = `{\n  "apiVersion": ${toJson(API_VERSION)},\n  "kind": ${toJson(name)},\n  "items": [`
   // The head is written with the first item, so that a rejected list leaves stdout empty.
   let before = head
   await printLines(
-    items,
+    dropLinks(list.items),
     (item) => {
       const text = `${before}\n    ${toJson(item, 2).replaceAll('\n', '\n    ')}`
       before = ','
@@ -104,7 +117,7 @@ async function toYaml(result: StructuredResult): Promise<string> {
   const { Document, visit } = await import('yaml')
   const value =
     result.kind === 'list'
-      ? { apiVersion: API_VERSION, kind: result.name, items: await collectItems(result.items) }
+      ? { apiVersion: API_VERSION, kind: result.name, items: await collectItems(dropLinks(result.items)) }
       : toEntity(result)
   const document = new Document(value)
   // Control characters can be escaped in double-quoted scalars only.

@@ -1,5 +1,6 @@
 // Recovery of an administrator who cannot sign in.
 import type { Context, ReadContext, WriteContext } from '../context.ts'
+import { errors } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { authPolicies, permissivePolicy } from '../resources/auth-policies.ts'
 import { identities } from '../resources/identities.ts'
@@ -34,15 +35,19 @@ export interface RecoveryResult {
 /**
  * Sets username and password of an identity, and removes every obstacle to administering with them. Bootstrap tokens end.
  * @param identityId defaults to the first administrator
- * @throws COULD_NOT_VALIDATE if the password is too weak for its auth policy, USERNAME_TAKEN, NOT_FOUND
+ * @param canPromote whether an identity that does not administer becomes an administrator
+ * @throws COULD_NOT_VALIDATE if the password is too weak for its auth policy, USERNAME_TAKEN, NOT_FOUND, FORBIDDEN if the
+ * identity does not administer and must not be promoted
  */
 export async function recoverAdministrator(
   parts: RecoveryParts,
   context: Context,
   { username, password }: { readonly username: string; readonly password: string },
   identityId?: string,
+  canPromote = true,
 ): Promise<RecoveryResult> {
   const id = identityId ?? (await findFirstAdministrator(context))
+  if (!canPromote) await requireAdministrator(context, id)
   const hash = await parts.auth.passwords.hash(context, id, password)
   return context.write(async (tx) => {
     await endBootstrapTokens(parts.entities, tx)
@@ -54,6 +59,13 @@ export async function recoverAdministrator(
       actions: [`it signs in as ${username}`, ...(await restoreAdminAccess(parts, tx, id))],
     }
   })
+}
+
+/** The first administrator is one even if it was demoted. @throws FORBIDDEN if the identity does not administer */
+async function requireAdministrator(context: ReadContext, id: string): Promise<void> {
+  const { name, isAdmin, isDefaultAdmin } = await get(context, identities, id)
+  if (!isAdmin && !isDefaultAdmin)
+    throw errors.FORBIDDEN({ code: 'NOT_ADMINISTRATOR', message: `${name} is not an administrator` })
 }
 
 /** Returns the id of the administrator that every controller starts with, and that cannot be deleted. */

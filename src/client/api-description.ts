@@ -44,6 +44,8 @@ export interface ResourceDescription {
   readonly summary: string
   /** Whether records have names. */
   readonly isNamed: boolean
+  /** For records without names: the filter symbol of the identity that each belongs to. */
+  readonly ownerSymbol?: string
   /** The columns of a list; for references the member with the name. */
   readonly columns: readonly string[]
   /** Whether a record may contain an enrollment JWT. */

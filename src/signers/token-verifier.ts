@@ -166,7 +166,7 @@ export class TokenVerifier {
     } catch (error) {
       const check = findFailedCheck(error)
       for (const passed of listPassedBefore(check)) report(passed, 'passed')
-      throw new TokenError(check, describeFailure(check, error as Error, name), { cause: error })
+      throw new TokenError(check, describeFailure(check, error as ClaimError, name, audience), { cause: error })
     }
     const { aud, nbf, exp } = payload
     report('signature', 'by the key')
@@ -226,8 +226,30 @@ function listPassedBefore(check: TokenCheck): readonly TokenCheck[] {
   return checks.slice(0, Math.max(0, checks.indexOf(check)))
 }
 
-function describeFailure(check: TokenCheck, { message }: Error, signer: string): string {
-  return check === 'signature' ? `the signature is not by a key of ${signer}, or not by an algorithm of it` : message
+/** An error of the library about a claim, with the payload that it read. */
+type ClaimError = Error & { readonly payload?: JWTPayload }
+
+function describeFailure(
+  check: TokenCheck,
+  { message, payload }: ClaimError,
+  signer: string,
+  audience: string,
+): string {
+  const { aud, exp, nbf } = payload ?? {}
+  switch (check) {
+    case 'signature':
+      return `the signature is not by a key of ${signer}, or not by an algorithm of it`
+    case 'audience':
+      return aud === undefined
+        ? `the token has no aud; ${signer} expects ${print(audience)}`
+        : `${print(listAudiences(aud).join(', '))} does not contain ${print(audience)}`
+    case 'expiration':
+      return typeof exp === 'number' ? `the token expired at ${toTime(exp)}` : message
+    case 'not-before':
+      return typeof nbf === 'number' ? `the token is not valid before ${toTime(nbf)}` : message
+    default:
+      return message
+  }
 }
 
 /** The audiences of a claim that an issuer may have filled with anything: only strings are audiences (RFC 7519, 4.1.3). */

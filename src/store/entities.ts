@@ -281,7 +281,8 @@ export class EntityStore {
     const ids = await findMentioning(tx, mention, id, onDelete === 'restrict' ? MAX_NAMED_RECORDS : undefined)
     if (ids.length === 0) return
     if (onDelete === 'restrict') {
-      const reason = `the ${toResourceNoun(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
+      const names = await readNames(tx, from, ids)
+      const reason = `the ${toResourceNoun(resource)} is in use by ${from.plural.replaceAll('-', ' ')}: ${names.join(', ')}`
       throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: toMemberName(name, field), reason, value: ids })
     }
     if (onDelete === 'cascade') await this.removeAllIn(tx, from, ids)
@@ -401,6 +402,17 @@ function unknownTargetError({ name, field, target }: ReferenceField, missingIds:
 
 // How many of the records that prevent a deletion its error names.
 const MAX_NAMED_RECORDS = 10
+
+/** The names of records, or their ids if they have none. */
+async function readNames(tx: WriteContext, resource: AnyResource, ids: readonly string[]): Promise<readonly string[]> {
+  if (!('name' in resource.fields)) return ids
+  const rows = await selectRows(tx.db, resource)
+    .select(['id', 'name'])
+    .where(isOneOf(tx.db, 'id', ids))
+    .orderBy('name')
+    .execute()
+  return rows.map(({ name }) => String(name))
+}
 
 /** Ids of the records whose field mentions the record `id`. */
 async function findMentioning(

@@ -179,7 +179,7 @@ describe('exit codes, with one sentence and what helps', () => {
     const { code, stderr } = await controller(['identity', 'list'], ended)
 
     expect(code).toBe(4)
-    expect(stderr).toContain(`Try: controller login ${url}`)
+    expect(stderr).toContain('Try: controller login --profile old')
   })
 
   it('4 if the profile has no session, without a request to the controller', async () => {
@@ -225,7 +225,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(stderr).toMatch(/not a TLS server/)
   })
 
-  it('8 where the controller is another than before, with both fingerprints', async () => {
+  it('1 where the controller is another than before, with both fingerprints', async () => {
     const other = await testController()
     const { rootPem: otherRoot } = await other.listen()
     await other.close()
@@ -239,12 +239,12 @@ describe('exit codes, with one sentence and what helps', () => {
 
     const { code, stderr } = await controller(['identity', 'list', '-o', 'json'], deceived)
 
-    expect(code).toBe(8)
+    expect(code).toBe(1)
     expect(JSON.parse(stderr)).toMatchObject({
       code: 'ROOT_CHANGED',
-      message: expect.stringMatching(/[0-9a-f]{64}, expected [0-9a-f]{64}$/),
+      message: expect.stringMatching(/another host may intercept.*[0-9a-f]{64}, expected [0-9a-f]{64}$/),
       // Without the offered fingerprint: what vouches for a controller must come from elsewhere.
-      hint: expect.stringMatching(/controller login https\S* --fingerprint SHA-256, which "controller serve" prints$/),
+      hint: expect.stringMatching(/"controller serve" prints, then: controller login https\S* --fingerprint SHA-256$/),
     })
   })
 })
@@ -269,7 +269,7 @@ describe('errors for programs', () => {
     const { stderr } = await cli('identity', 'create', 'laptop', '-ojson')
 
     expect(JSON.parse(stderr)).toEqual({
-      code: 'COULD_NOT_VALIDATE',
+      code: 'CONFLICT',
       message: `${url}: name is taken`,
       field: 'name',
       hint: 'controller identity list',

@@ -81,6 +81,24 @@ describe('on a terminal', () => {
   })
 })
 
+describe('a wrong current password on a terminal', () => {
+  it('can be corrected, without the new one being typed again', async () => {
+    const { person, env } = await signedIn()
+
+    const { screen, code } = await onTerminal(['passwd'], env, {
+      inputs: [
+        ['Current password', `mistyped${ENTER}`],
+        ['New password', `${NEW_PASSWORD}${ENTER}`],
+        ['Repeat', `${NEW_PASSWORD}${ENTER}`],
+        ['is wrong: try again[\\s\\S]*Current password', `${PASSWORD}${ENTER}`],
+      ],
+    })
+
+    expect(plainText(screen)).toMatch(/Changed the password/)
+    expect([code, await statusOf(person, NEW_PASSWORD)]).toEqual([0, 200])
+  })
+})
+
 describe('in a script', () => {
   it('reads both passwords from files, and says what changed', async () => {
     const { person, env } = await signedIn()
@@ -106,7 +124,7 @@ describe('in a script', () => {
   })
 
   it.each<[what: string, args: () => string[], code: number, reason: RegExp]>([
-    ['a wrong current password', () => passwords('wrong', 'new'), 2, /the current password is wrong/],
+    ['a wrong current password', () => passwords('wrong', 'new'), 4, /the current password is wrong/],
     ['a new password that is too short', () => passwords('old', 'short'), 2, /password .*5/],
     ['no terminal and no file', () => [], 2, /without a terminal\nTry: --current-password-file/],
     ['a file that does not exist', () => passwords('lost', 'new'), 2, /--current-password-file cannot be read/],

@@ -127,12 +127,19 @@ describe('controller admin recover', () => {
     await again.stop()
   })
 
-  it('lets another identity in by its name', async () => {
+  it('lets another identity in by its name, and promotes it only if told to', async () => {
     const people = await People.in(world)
     const { id } = await people.person({ name: 'second in command' })
     await world.stop()
 
-    const { code, stdout } = await recover('second in command', '--username', 'second', '-o', 'json')
+    const refused = await recover('second in command', '--username', 'second')
+    const name = ['second in command', '--make-administrator']
+    const { code, stdout } = await recover(...name, '--username', 'second', '-o', 'json')
+
+    expect([refused.code, refused.stderr]).toEqual([
+      7,
+      expect.stringMatching(/second in command is not an administrator.*\nTry: --make-administrator/),
+    ])
 
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({ identityId: id, identityName: 'second in command', username: 'second' })

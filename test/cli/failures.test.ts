@@ -1,0 +1,219 @@
+// What a user is told when something fails: the cause, whose file it is, and the command that helps.
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cleanEnvironment } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { ADMIN, type TestController, testController } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
+
+const files = mkdtempSync(join(tmpdir(), 'failures-'))
+const env = cleanEnvironment()
+let world: TestController
+let url: string
+let rootPem: string
+
+beforeAll(async () => {
+  world = await testController()
+  ;({ url, rootPem } = await world.listen())
+  writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
+})
+afterAll(() => world?.close())
+
+const cli = (...args: string[]) => commandLine(args, env)
+
+describe('a file that cannot be used', () => {
+  it.each([
+    ['does not exist', () => '/nowhere/file', /--data cannot be read: \/nowhere\/file: no such file or directory/],
+    ['is a directory', () => files, /: it is a directory/],
+    [
+      'is below a file',
+      () => {
+        writeFileSync(join(files, 'plain'), '')
+        return join(files, 'plain', 'file')
+      },
+      /a part of the path is not a directory/,
+    ],
+  ])('is named with the reason if it %s', async (_what, path, reason) => {
+    const { code, stderr } = await cli('identity', 'create', 'x', '--data', `@${path()}`)
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(reason)
+    expect(stderr).not.toMatch(/ENOENT|EISDIR|ENOTDIR/)
+  })
+
+  it.skipIf(process.geteuid?.() === 0)('is named with its owner if access is denied', async () => {
+    const path = join(files, 'closed')
+    writeFileSync(path, '{}')
+    chmodSync(path, 0)
+
+    const { stderr } = await cli('identity', 'create', 'x', '--data', `@${path}`)
+
+    expect(stderr).toMatch(/permission denied: .* belongs to the account \d+, and this command runs as/)
+  })
+})
+
+describe('the file of a JWT', () => {
+  it('is written by commands that issue one, and by those that read one', async () => {
+    await cli('identity', 'create', 'jwt-1', '--ott')
+    const { stdout } = await cli('identity', 'enrollments', 'jwt-1', '-o', 'json')
+    const [{ id }] = JSON.parse(stdout).items
+    const [got, refreshed] = [join(files, 'got.jwt'), join(files, 'refreshed.jwt')]
+
+    const get = await cli('enrollment', 'get', id, '--jwt-file', got)
+    const refresh = await cli('enrollment', 'refresh', id, '--jwt-file', refreshed)
+    const printed = await cli('enrollment', 'refresh', 'jwt-1', '-o', 'jwt')
+
+    expect([get.code, refresh.code, printed.code]).toEqual([0, 0, 0])
+    for (const file of [got, refreshed]) expect(readFileSync(file, 'utf8')).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+    expect(printed.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+  })
+
+  it('is judged before the older token becomes invalid', async () => {
+    await cli('identity', 'create', 'jwt-2', '--ott')
+    const read = async () => (await cli('enrollment', 'get', 'jwt-2', '-o', 'jwt')).stdout
+    const before = await read()
+
+    const { code, stderr } = await cli('enrollment', 'refresh', 'jwt-2', '--jwt-file', files)
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/is not a regular file/)
+    expect(await read()).toBe(before)
+  })
+
+  it('stays a link if it is one, and the file behind it is replaced with its mode', async () => {
+    const [target, link] = [join(files, 'target.jwt'), join(files, 'link.jwt')]
+    writeFileSync(target, 'old')
+    chmodSync(target, 0o640)
+    symlinkSync(target, link)
+
+    await cli('identity', 'create', 'jwt-3', '--jwt-file', link)
+
+    expect(readFileSync(target, 'utf8')).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+  })
+
+  it.each([['/dev/null'], ['/proc/self/jwt']])('is refused at %s', async (path) => {
+    const { code } = await cli('identity', 'create', `jwt${path.replaceAll('/', '-')}`, '--jwt-file', path)
+
+    expect(code).not.toBe(0)
+    expect((await cli('identity', 'get', `jwt${path.replaceAll('/', '-')}`)).code).toBe(5)
+  })
+
+  it('is not offered by commands that have none', async () => {
+    const { code, stderr } = await cli('identity', 'posture-data', 'x', '--jwt-file', 'y')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/unknown flag/)
+  })
+})
+
+describe('an error of the controller', () => {
+  it('names the records that use another one', async () => {
+    await cli('auth-policy', 'create', 'strict')
+    await cli('identity', 'create', 'user-1', '--auth-policy', 'strict')
+
+    const { code, stderr } = await cli('auth-policy', 'delete', 'strict', '--yes')
+
+    expect(code).toBe(6)
+    expect(stderr).toMatch(/the auth policy is in use by identities: user-1/)
+  })
+
+  it('has a code that agrees with the exit code', async () => {
+    await cli('service', 'create', 'taken')
+
+    const { code, stderr } = await cli('service', 'create', 'taken', '-o', 'json')
+
+    expect(code).toBe(6)
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'CONFLICT', field: 'name' })
+  })
+
+  it('clears a member that may be null', async () => {
+    await cli('identity', 'create', 'cleared', '--external-id', 'subject')
+
+    const { stdout } = await cli('identity', 'update', 'cleared', '--data', '{"externalId":null}', '-o', 'json')
+
+    expect(JSON.parse(stdout).externalId ?? null).toBeNull()
+  })
+
+  it('about a session that has ended renews the profile in use', async () => {
+    const ended = cleanEnvironment()
+    const token = '00000000-0000-4000-8000-000000000000'
+    writeProfiles(ended, { first: { url, rootPem, token }, second: { url, rootPem, token } })
+
+    const current = await commandLine(['identity', 'list'], ended)
+    const byFlag = await commandLine(['identity', 'list', '--profile', 'second'], ended)
+    const byVariable = await commandLine(['identity', 'list'], { ...ended, CONTROLLER_PROFILE: 'second' })
+
+    expect(current.stderr).toContain('Try: controller login --profile first\n')
+    expect(byFlag.stderr).toContain('Try: controller login --profile second\n')
+    expect(byVariable.stderr).toContain('Try: controller login --profile second\n')
+  })
+})
+
+describe('words', () => {
+  it('that begin with a dash are proposed as a name', async () => {
+    const { code, stderr } = await cli('service', 'get', '-lodd')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/-- -lodd/)
+  })
+
+  it('of other command lines are understood', async () => {
+    await cli('service', 'create', 'alias')
+
+    const ls = await cli('service', 'ls', '--filter', 'name = "alias"', '-o', 'name')
+    const show = await cli('services', 'show', 'alias', '-o', 'name')
+    const edit = await cli('service', 'edit', 'alias', '--add-role', 'web', '-o', 'name')
+    const rm = await cli('service', 'rm', 'alias', '--yes')
+
+    expect([ls.stdout, show.stdout, edit.stdout, rm.stdout]).toEqual([
+      'alias\n',
+      'alias\n',
+      'alias\n',
+      'Deleted service alias.\n',
+    ])
+  })
+
+  it('for roles are explained where they are typed, and on a page', async () => {
+    const flag = await cli('service-policy', 'create', '--help')
+    const page = await cli('help', 'roles')
+
+    expect(flag.stdout.replace(/\s+/g, ' ')).toContain('#NAME selects by role attribute, @NAME names a record')
+    expect(page.stdout).toMatch(/#staff +the records with the role attribute "staff"/)
+  })
+
+  it('of the first page begin with the way from nothing to an explained policy', async () => {
+    const { stdout } = await cli('--help')
+
+    expect(stdout).toMatch(/Getting started\n +serve .*\n(?: +.*\n)* +policy advise /)
+  })
+})
+
+describe('JSON', () => {
+  it('has no links', async () => {
+    await cli('identity', 'create', 'linked')
+
+    for (const format of ['json', 'jsonl', 'yaml']) {
+      const { stdout } = await cli('identity', 'get', 'linked', '-o', format)
+      const list = await cli('identity', 'list', '-o', format)
+      expect(stdout + list.stdout).not.toContain('_links')
+    }
+  })
+})
+
+describe('a directory', () => {
+  it('for profiles that cannot be written is named', async () => {
+    const blocked = cleanEnvironment()
+    mkdirSync(blocked.XDG_CONFIG_HOME ?? '', { recursive: true })
+    writeFileSync(join(blocked.XDG_CONFIG_HOME ?? '', 'controller'), 'a file')
+    const passwordFile = join(files, 'password')
+    writeFileSync(passwordFile, ADMIN.password)
+    const words = ['login', url, '-u', ADMIN.username, '--password-file', passwordFile, '--yes']
+
+    const { code, stderr } = await commandLine(words, blocked)
+
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/profiles\.json cannot be .*: a part of the path is not a directory/)
+  })
+})
