@@ -13,9 +13,10 @@ import type { Controller } from '../src/controller.ts'
 import { newId } from '../src/ids.ts'
 import { type BodyTolerance, bodyRequiredError } from '../src/schema/bodies.ts'
 import { addBodyParsers } from './body-parsers.ts'
-import { bodyTolerance, responseHeaders } from './dialects.ts'
+import { bodyTolerance, setResponseHeaders } from './dialects.ts'
 import { handleError } from './error-handler.ts'
 import { authorize } from './hooks/authorize.ts'
+import { type Check, runInOrder } from './hooks/check.ts'
 import { checkContentType } from './hooks/check-content-type.ts'
 import { checkHead } from './hooks/check-head.ts'
 import { countResponse } from './hooks/count-response.ts'
@@ -83,19 +84,20 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   if (options.onSend) app.addHook('onSend', options.onSend)
   if (metrics) app.addHook('onResponse', countResponse(metrics))
   app.addHook('onRequest', identify(controller, options.trustedCaller))
-  if (options.load) app.addHook('onRequest', shedLoad(options.load, config['limits.delay']))
-  app.addHook('onRequest', async (request, reply) => {
-    reply.headers(responseHeaders(request.state.dialect, instanceId))
-  })
-  app.addHook('onRequest', checkHead(config))
-  app.addHook('onRequest', requireRoute(buildPathTable(servedOperations)))
-  app.addHook('onRequest', authorize)
-  app.addHook('onRequest', limitWrites(controller))
-  app.addHook('onRequest', checkContentType)
-  app.addHook('onRequest', negotiate)
+  const checks: readonly Check[] = [
+    ...(options.load ? [shedLoad(options.load, config['limits.delay'])] : []),
+    setResponseHeaders(instanceId),
+    checkHead(config),
+    requireRoute(buildPathTable(servedOperations)),
+    authorize,
+    limitWrites(controller),
+    checkContentType,
+    negotiate,
+    ignoreUnreadBody,
+  ]
+  app.addHook('onRequest', runInOrder(checks))
   // The public contract has an operation that reads the body of a GET request.
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
-  app.addHook('onRequest', ignoreUnreadBody)
   const reauthorizeRequest = reauthorize(controller)
   addBodyParsers(app, reauthorizeRequest)
   app.addHook('preHandler', (request, _reply, done) => done(reauthorizeRequest(request)))
@@ -154,7 +156,9 @@ function assertAccess({ id, access }: AnyOperation): void {
 }
 
 function createHandler(controller: Controller, operation: AnyOperation) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+  const limitMs = controller.config['limits.answerTime']
+  // Sends the response itself: what Fastify does with a promise that a handler returns costs as much as a small operation.
+  return (request: FastifyRequest, reply: FastifyReply): void => {
     const { caller, dialect, query } = request.state
     const { api } = request.routeOptions.config
     const tolerance = bodyTolerance(dialect, api, 'public' in operation.access)
@@ -174,9 +178,10 @@ function createHandler(controller: Controller, operation: AnyOperation) {
         return readBearerTokens(request.raw)
       },
     })
+    if (!(pending instanceof Promise)) return void send(request, reply, pending)
     const hasNoTimeout = operation.hasNoTimeout || caller.kind === 'local-operator'
-    const limit = controller.config['limits.answerTime']
-    return send(request, reply, await (hasNoTimeout ? pending : withTimeout(pending, limit)))
+    const response: Promise<Response> = hasNoTimeout ? pending : withTimeout(pending, limitMs)
+    response.then((value) => send(request, reply, value)).catch((error: unknown) => reply.send(error))
   }
 }
 

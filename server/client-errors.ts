@@ -5,16 +5,20 @@ import { type ControllerError, errors } from '../src/errors.ts'
 import { newId } from '../src/ids.ts'
 import { renderErrorEnvelope } from './error-handler.ts'
 
-interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-}
+// Properties of the connection, because an entry of a WeakMap for each request burdens the garbage collector.
+const REQUEST = Symbol('latest request')
+const RESPONSE = Symbol('latest response')
 
-const latestExchanges = new WeakMap<Duplex, Exchange>()
+interface Connection extends Duplex {
+  [REQUEST]?: IncomingMessage
+  [RESPONSE]?: ServerResponse
+}
 
 /** Records the latest exchange of a connection, for errors in what follows on it. */
 export function noteExchange(request: IncomingMessage, response: ServerResponse): void {
-  latestExchanges.set(request.socket, { request, response })
+  const connection: Connection = request.socket
+  connection[REQUEST] = request
+  connection[RESPONSE] = response
 }
 
 /** Sends an error of the catalogue, if a response is still possible, and closes the connection. */
@@ -61,7 +65,7 @@ function toClientError(code: string): ControllerError {
 
 /** Whether a response has started, or was sent before its request was complete: a second response would match no request. */
 function hasStartedResponse(socket: Duplex): boolean {
-  const exchange = latestExchanges.get(socket)
-  if (!exchange?.response.headersSent) return false
-  return !exchange.response.writableFinished || !exchange.request.complete
+  const { [REQUEST]: request, [RESPONSE]: response }: Connection = socket
+  if (!response?.headersSent) return false
+  return !response.writableFinished || !request?.complete
 }

@@ -5,6 +5,7 @@ import type { Api, Dialect } from '../src/config.ts'
 import type { ControllerError } from '../src/errors.ts'
 import { isUuid } from '../src/ids.ts'
 import type { BodyTolerance } from '../src/schema/bodies.ts'
+import type { Check } from './hooks/check.ts'
 import { version } from './version.ts'
 
 /** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */
@@ -76,8 +77,14 @@ export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: 
 /** The audience of the JWTs by which clients trust a network. */
 export const ENROLLER_AUDIENCE = 'openziti-enroller'
 
-/** Returns the headers of every response. */
-export function responseHeaders(dialect: Dialect, instanceId: string): Record<string, string> {
-  if (dialect === 'native') return { server: `edge-controller/${version.version}` }
-  return { server: `ziti-controller/${version.version}`, 'ziti-instance-id': instanceId }
+/** Sets the headers that every response of a controller has. */
+export function setResponseHeaders(instanceId: string): Check {
+  const headers: Readonly<Record<Dialect, Record<string, string>>> = {
+    native: { server: `edge-controller/${version.version}` },
+    openziti: { server: `ziti-controller/${version.version}`, 'ziti-instance-id': instanceId },
+  }
+  return ({ state }, reply) => {
+    reply.headers(headers[state.dialect])
+    return undefined
+  }
 }

@@ -15,7 +15,7 @@ const OTHER_ROOTS = ['/edge', '/fabric', '/oidc', '/.well-known', '/health', '/h
 
 /** The path that is really routed: without scheme and host, which clients of proxies send, and below a base path. */
 export function rewriteUrl(requestTarget: string): string {
-  const url = originForm(requestTarget)
+  const url = requestTarget.startsWith('/') ? requestTarget : toOriginForm(requestTarget)
   const end = url.search(/[?#]/)
   const path = end === -1 ? url : url.slice(0, end)
   if (isBelow(path, LEGACY_CLIENT)) return BASE_PATHS.client + url.slice(LEGACY_CLIENT.length)
@@ -24,7 +24,7 @@ export function rewriteUrl(requestTarget: string): string {
 }
 
 /** A request target in absolute form (RFC 9112, section 3.2.2) without its scheme and authority. */
-function originForm(requestTarget: string): string {
+function toOriginForm(requestTarget: string): string {
   const [prefix] = /^https?:\/\/[^/?#]*/i.exec(requestTarget) ?? ['']
   const rest = requestTarget.slice(prefix.length)
   return prefix === '' || rest.startsWith('/') ? rest : `/${rest}`

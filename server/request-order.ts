@@ -4,12 +4,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** The response to the request of a connection that came last. */
-const latest = new WeakMap<Socket, ServerResponse>()
+const LATEST = Symbol('latest response in order')
+
+interface Connection extends Socket {
+  [LATEST]?: ServerResponse
+}
 
 /** Calls `serve` once earlier requests of the same connection have their responses. Never calls it if the connection is closed. */
-export function serveInOrder({ socket }: IncomingMessage, response: ServerResponse, serve: () => void): void {
-  const previous = latest.get(socket)
-  latest.set(socket, response)
+export function serveInOrder(request: IncomingMessage, response: ServerResponse, serve: () => void): void {
+  const socket: Connection = request.socket
+  const previous = socket[LATEST]
+  socket[LATEST] = response
   if (!previous || previous.closed) {
     serve()
     return

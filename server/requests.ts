@@ -29,15 +29,20 @@ declare module 'fastify' {
   }
 }
 
-const listeners = new WeakMap<IncomingMessage, ListenerConfig>()
+// A property, because a WeakMap with an entry for each request costs the garbage collector more than the request itself.
+const LISTENER = Symbol('listener')
 
-/** Notes by which listener a request came in. */
-export function setListener(message: IncomingMessage, listener: ListenerConfig): void {
-  listeners.set(message, listener)
+interface ReceivedMessage extends IncomingMessage {
+  [LISTENER]?: ListenerConfig
 }
 
-export function getListener(message: IncomingMessage): ListenerConfig | undefined {
-  return listeners.get(message)
+/** Notes by which listener a request came in. */
+export function setListener(message: ReceivedMessage, listener: ListenerConfig): void {
+  message[LISTENER] = listener
+}
+
+export function getListener(message: ReceivedMessage): ListenerConfig | undefined {
+  return message[LISTENER]
 }
 
 /** Whether the listener that a request came in by carries an API; what belongs to no API is on all of them. */

@@ -11,7 +11,7 @@ import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { anyObject, links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { BASE_PATHS } from '../mount-points.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
-import { dataResponse, document, rawResponse } from '../responses.ts'
+import { dataResponse, document, type Response, rawResponse } from '../responses.ts'
 import { version } from '../version.ts'
 
 const BOTH = ['client', 'management'] as const
@@ -46,8 +46,19 @@ const versionOperation = (id: string, path: string) =>
     summary: 'Shows the version of the controller and the paths of its APIs.',
     access: INFORMATION,
     returns: { kind: 'data', schema: versionShape },
-    run: ({ controller }) => dataResponse({ ...version, capabilities: [], apiVersions: listApiVersions(controller) }),
+    run: ({ controller }) => describeVersion(controller),
   })
+
+// Clients ask for it all the time, and it is the same as long as the controller runs.
+const versionResponses = new WeakMap<Controller, Response>()
+
+function describeVersion(controller: Controller): Response {
+  const known = versionResponses.get(controller)
+  if (known) return known
+  const response = dataResponse({ ...version, capabilities: [], apiVersions: listApiVersions(controller) })
+  versionResponses.set(controller, response)
+  return response
+}
 
 function listApiVersions({ config }: Controller) {
   const base = `https://${getAdvertisedAddress(config)}`

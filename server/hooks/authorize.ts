@@ -4,12 +4,8 @@ import { apiSessionUnknownError, permissionDeniedError, secondFactorRequiredErro
 import { type ControllerError, errors } from '../../src/errors.ts'
 import { readSessionHeader } from '../dialects.ts'
 
-export function authorize(request: FastifyRequest, _reply: unknown, done: (refusal?: Error) => void): void {
-  done(findDenial(request))
-}
-
 /** Returns why the caller may not call the operation, or undefined. */
-export function findDenial(request: FastifyRequest): ControllerError | undefined {
+export function authorize(request: FastifyRequest): ControllerError | undefined {
   const { operation } = request.routeOptions.config
   if (!operation || 'public' in operation.access) return undefined
   const { access } = operation

@@ -5,10 +5,10 @@ import { BODY_TYPES } from '../body-parsers.ts'
 import type { AnyOperation } from '../operation.ts'
 
 /** Refuses with 415 a content type that the operation does not take, and every content coding. */
-export function checkContentType(request: FastifyRequest, reply: FastifyReply, done: (refusal?: Error) => void): void {
+export function checkContentType(request: FastifyRequest, reply: FastifyReply): Error | undefined {
   const { operation } = request.routeOptions.config
-  if (!operation || (operation.method === 'GET' && !operation.body) || !hasContent(request)) done()
-  else done(refuseCoding(request, reply) ?? refuseType(request, operation))
+  if (!operation || (operation.method === 'GET' && !operation.body) || !hasContent(request)) return undefined
+  return refuseCoding(request, reply) ?? refuseType(request, operation)
 }
 
 function refuseCoding({ headers }: FastifyRequest, reply: FastifyReply): Error | undefined {

@@ -1,19 +1,17 @@
 // Refuses requests with an invalid head before routing: an ambiguous host, or a body that is too large.
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../src/config.ts'
 import { errors, invalidError } from '../../src/errors.ts'
+import type { Check } from './check.ts'
 
-export function checkHead(config: Config) {
-  return (request: FastifyRequest, reply: FastifyReply, done: (refusal?: Error) => void): void => {
+export function checkHead(config: Config): Check {
+  return (request, reply) => {
     const isKnown = request.state.caller.kind !== 'anonymous'
     const maxBytes = config[isKnown ? 'limits.body' : 'limits.bodyBeforeSession']
-    if (countHosts(request.raw.rawHeaders) > 1) done(invalidError('Host', 'must be sent once'))
-    else if (Number(request.headers['content-length'] ?? 0) <= maxBytes) done()
-    else {
-      // Otherwise the rest of the body would be received only to be thrown away.
-      reply.header('connection', 'close')
-      done(errors.REQUEST_ENTITY_TOO_LARGE())
-    }
+    if (countHosts(request.raw.rawHeaders) > 1) return invalidError('Host', 'must be sent once')
+    if (Number(request.headers['content-length'] ?? 0) <= maxBytes) return undefined
+    // Otherwise the rest of the body would be received only to be thrown away.
+    reply.header('connection', 'close')
+    return errors.REQUEST_ENTITY_TOO_LARGE()
   }
 }
 

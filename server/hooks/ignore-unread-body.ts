@@ -1,14 +1,10 @@
 // Ignores the body of a GET request, unless its operation reads one: clients send bodies that no operation asks for.
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 
 /** Without the headers of a body, Fastify does not read one. Node.js discards it after the response. */
-export function ignoreUnreadBody(
-  { method, raw, routeOptions }: FastifyRequest,
-  _reply: FastifyReply,
-  done: () => void,
-): void {
-  if (method === 'GET' && !routeOptions.config.operation?.body) {
-    for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete raw.headers[name]
-  }
-  done()
+export function ignoreUnreadBody({ method, raw: { headers }, routeOptions }: FastifyRequest): undefined {
+  if (method !== 'GET' || routeOptions.config.operation?.body) return
+  for (const name of BODY_HEADERS) if (headers[name] !== undefined) delete headers[name]
 }
+
+const BODY_HEADERS = ['content-type', 'content-length', 'transfer-encoding'] as const

@@ -4,7 +4,7 @@ import { errors } from '../../src/errors.ts'
 import { readQuery } from '../query.ts'
 
 /** @throws NOT_ACCEPTABLE if the caller accepts no possible content type, COULD_NOT_VALIDATE if a parameter is invalid */
-export async function negotiate(request: FastifyRequest): Promise<void> {
+export function negotiate(request: FastifyRequest): undefined {
   const { operation } = request.routeOptions.config
   if (!operation) return
   const produced = operation.returns.kind === 'raw' ? operation.returns.contentType : 'application/json'
@@ -21,7 +21,7 @@ export function assertAcceptsJson(accept: string | undefined): void {
 }
 
 function accepts(header: string | undefined, produced: string): boolean {
-  if (header === undefined || header === '') return true
+  if (header === undefined || header === '' || header === '*/*' || header === produced) return true
   const [family = ''] = produced.split('/')
   return header.split(',').some((range) => {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())

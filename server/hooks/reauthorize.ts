@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { callerFromApiSession } from '../../src/auth/callers.ts'
 import type { Controller } from '../../src/controller.ts'
 import type { ControllerError } from '../../src/errors.ts'
-import { findDenial } from './authorize.ts'
+import { authorize } from './authorize.ts'
 
 /** Returns why a request is refused now, or undefined. Also updates the caller of the request. */
 export type Reauthorize = (request: FastifyRequest) => ControllerError | undefined
@@ -14,6 +14,6 @@ export function reauthorize({ auth, clock }: Controller): Reauthorize {
     if (caller.kind !== 'identity') return undefined
     const { apiSessionId, externalTokens = [] } = caller
     request.state.caller = callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, clock.now())
-    return findDenial(request)
+    return authorize(request)
   }
 }

@@ -1,8 +1,8 @@
 // Sheds load when the event loop lags: anonymous requests first, administrators never.
-import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
 import type { Load } from '../load.ts'
+import type { Check } from './check.ts'
 
 const RETRY_AFTER_SECONDS = 2
 
@@ -10,13 +10,13 @@ const RETRY_AFTER_SECONDS = 2
  * @param maxDelayMs the event-loop delay above which anonymous requests are refused; above twice as much, all requests are
  * except those of administrators, who must be able to find and fix the cause.
  */
-export function shedLoad(load: Load, maxDelayMs: number) {
-  return (request: FastifyRequest, _reply: unknown, done: (refusal?: Error) => void): void => {
+export function shedLoad(load: Load, maxDelayMs: number): Check {
+  return (request) => {
     const { delayMilliseconds: delayMs } = load
     // A probe that is refused would have a busy controller restarted, and metrics are what shows the cause.
     const isMonitoring = request.routeOptions.config.operation?.listenerApi !== undefined
     const isTolerable = isMonitoring || delayMs <= maxDelayMs * getTolerance(request.state.caller)
-    done(isTolerable ? undefined : overloadError(delayMs))
+    return isTolerable ? undefined : overloadError(delayMs)
   }
 }
 

@@ -13,8 +13,12 @@ export function toJsonText(value: unknown): string {
   if (value instanceof RawJson) return value.text
   if (Array.isArray(value)) return `[${value.map(toJsonText).join(',')}]`
   if (typeof value === 'object' && value !== null && !(value instanceof Date)) {
-    const members = Object.entries(value).filter(([, member]) => member !== undefined)
-    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${toJsonText(member)}`).join(',')}}`
+    let members = ''
+    for (const [name, member] of Object.entries(value)) {
+      if (member === undefined) continue
+      members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${toJsonText(member)}`
+    }
+    return `{${members}}`
   }
   return JSON.stringify(value) ?? 'null'
 }
