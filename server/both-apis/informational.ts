@@ -53,8 +53,8 @@ const versionOperation = (id: string, path: string) =>
 const versionResponses = new WeakMap<Controller, Response>()
 
 function describeVersion(controller: Controller): Response {
-  const known = versionResponses.get(controller)
-  if (known) return known
+  const earlier = versionResponses.get(controller)
+  if (earlier) return earlier
   const response = dataResponse({ ...version, capabilities: [], apiVersions: listApiVersions(controller) })
   versionResponses.set(controller, response)
   return response

@@ -71,13 +71,14 @@ describe('an enrollment', () => {
 })
 
 describe('the list of API documents', () => {
-  it.each([CLIENT, MANAGEMENT])('at %s names both with their links, and times of the start', async (base) => {
+  it.each([CLIENT, MANAGEMENT])('at %s names each with its links, and times of the start', async (base) => {
     const { status, body } = await world.send({ method: 'GET', path: `${base}/specs` })
 
     expect(status).toBe(200)
     expect(body.data.map(({ id, name }: Record<string, string>) => [id, name])).toEqual([
       ['edge-client', 'edge-client'],
       ['edge-management', 'edge-management'],
+      ['fabric', 'fabric'],
     ])
     expect(body.meta).not.toHaveProperty('pagination')
     for (const spec of body.data) {
