@@ -241,12 +241,12 @@ function describeFailure(
       return `the signature is not by a key of ${signer}, or not by an algorithm of it`
     case 'audience':
       return aud === undefined
-        ? `the token has no aud; ${signer} expects ${print(audience)}`
-        : `${print(listAudiences(aud).join(', '))} does not contain ${print(audience)}`
+        ? `the token has no "aud"; ${signer} expects ${print(audience)}`
+        : `"aud" is ${print(listAudiences(aud).join(', '))}, which does not contain ${print(audience)}`
     case 'expiration':
-      return typeof exp === 'number' ? `the token expired at ${toTime(exp)}` : message
+      return typeof exp === 'number' ? `the token expired at ${toTime(exp)}, its "exp"` : message
     case 'not-before':
-      return typeof nbf === 'number' ? `the token is not valid before ${toTime(nbf)}` : message
+      return typeof nbf === 'number' ? `the token is not valid before ${toTime(nbf)}, its "nbf"` : message
     default:
       return message
   }
