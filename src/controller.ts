@@ -23,6 +23,7 @@ import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import { createFabric, type Fabric } from './fabric/fabric.ts'
+import { LiveTraffic } from './fabric/traffic.ts'
 import { Health } from './health.ts'
 import type { Log } from './log.ts'
 import { OpenResources } from './open-resources.ts'
@@ -164,7 +165,8 @@ async function assemble(
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
-  const connected = new ConnectedRouters(clock)
+  const traffic = new LiveTraffic(clock)
+  const connected = new ConnectedRouters(clock, traffic)
   const live = givenLive ?? { network: connected, terminators: storedTerminators }
   const records = createRecords()
   const { behaviors, references } = records
@@ -180,7 +182,11 @@ async function assemble(
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
-  const fabric = createFabric({ access, apiSessions, clock, connected, deadlines: posture.deadlines, entities, log })
+  const fabric = createFabric({
+    ...{ access, apiSessions, clock, connected, db: store.db, deadlines: posture.deadlines, entities, log, policies },
+    ...{ startedAt, traffic },
+    createSystemContext: () => contexts.create({ kind: 'system' }),
+  })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
   const network = [connected, peers, sessionSync, ...fabric.projections]
   await store.projections.start(...rights, extensionRequests, ...network, references, records.cache)

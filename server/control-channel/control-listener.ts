@@ -8,9 +8,11 @@ import type { RouterConnection, RouterHello } from '../../src/routers/router-con
 import { readPeerCertificates } from '../requests.ts'
 import { encodeAnnouncement, encodeLinkFault } from './announcements.ts'
 import { Channel } from './channel.ts'
+import { encodeRoute, encodeUnroute } from './circuit-values.ts'
 import { ContentType } from './content-types.ts'
 import { MalformedBodyError } from './handlers/message-handler.ts'
 import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
+import { HeaderValueError } from './header-values.ts'
 import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
 import { greetRouter, handleRouterMessage } from './router-session.ts'
@@ -25,6 +27,9 @@ const TICK_MS = 1_000
 
 // Messages of one router that are being handled. A router sends as many only if it does not wait for any reply.
 const MAX_MESSAGES_IN_WORK = 5_000
+
+// The number of the first message that the process of a router sends.
+const FIRST_SEQUENCE = 1
 
 // Replies to requests of an earlier connection must not match those of a new one.
 const MAX_FIRST_SEQUENCE = 2 ** 30
@@ -56,8 +61,7 @@ export class ControlListener {
   /** Does the work that is due by the clock. */
   tick(): void {
     for (const channel of this.#channels) channel.tick()
-    this.#controller.fabric.validation.tick()
-    this.#controller.fabric.links.tick()
+    this.#controller.fabric.tick()
   }
 
   /** Ends the connections of all routers. */
@@ -113,6 +117,7 @@ export class ControlListener {
     const routerId = hello.routerId
     let router: ConnectedRouter | undefined
     let inWork = 0
+    let isFirst = true
     const channel = new Channel({
       socket,
       clock,
@@ -120,6 +125,8 @@ export class ControlListener {
       firstSequence: randomInt(1, MAX_FIRST_SEQUENCE),
       handlers: {
         onMessage: (message) => {
+          if (isFirst) this.#noteProcess(router, message)
+          isFirst = false
           inWork += 1
           if (inWork > MAX_MESSAGES_IN_WORK) return channel.close('the router sends more than can be handled')
           handle(message).finally(() => {
@@ -137,7 +144,7 @@ export class ControlListener {
       try {
         if (router) await handleRouterMessage({ controller, router, channel }, message)
       } catch (error) {
-        if (error instanceof MalformedBodyError) channel.close(error.message)
+        if (error instanceof MalformedBodyError || error instanceof HeaderValueError) channel.close(error.message)
         else log.error({ err: error, routerId, type: message.type }, 'a message of a router could not be handled')
       }
     }
@@ -152,6 +159,8 @@ export class ControlListener {
       validateTerminators: (terminators) => {
         channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
       },
+      sendRoute: (route) => channel.send(ContentType.ROUTE, encodeRoute(route)),
+      sendUnroute: (circuitId, isImmediate) => channel.send(ContentType.UNROUTE, encodeUnroute(circuitId, isImmediate)),
       sendFault: (fault) => channel.send(ContentType.FAULT, encodeLinkFault(fault)),
       close: (reason) => channel.close(reason),
     }
@@ -169,6 +178,11 @@ export class ControlListener {
       fabric.validation.ask(router)
     }
     channel.start()
+  }
+
+  /** The numbers of a router's messages continue when it reconnects: one that begins again is another process. */
+  #noteProcess(router: ConnectedRouter | undefined, { sequence }: Message): void {
+    if (router && sequence === FIRST_SEQUENCE) this.#controller.routers.connected.noteRestart(router)
   }
 }
 

@@ -3,10 +3,11 @@
 import type { RefusalReason } from '../../src/fabric/request-refused.ts'
 import type { Channel } from './channel.ts'
 import { ContentType } from './content-types.ts'
-import { encodeInt32 } from './header-values.ts'
+import { encodeInt32, encodeText } from './header-values.ts'
 import type { Message } from './message.ts'
 
 const ERROR_CODE = 1014
+const CIRCUIT_ID = 1026
 
 const INTERNAL = 1
 
@@ -27,12 +28,16 @@ const CODES: Readonly<Record<RefusalReason, number>> = {
   other: INTERNAL,
 }
 
+interface Refusal {
+  readonly reason: RefusalReason
+  readonly message: string
+  /** The circuit that the request concerns. */
+  readonly circuitId?: string | undefined
+}
+
 /** Replies that a request is refused, and why. */
-export function sendRefusal(
-  channel: Channel,
-  replyTo: Message,
-  { reason, message }: { readonly reason: RefusalReason; readonly message: string },
-): void {
-  const headers = [[ERROR_CODE, encodeInt32(CODES[reason])]] as const
+export function sendRefusal(channel: Channel, replyTo: Message, { reason, message, circuitId }: Refusal): void {
+  const headers: [number, Buffer][] = [[ERROR_CODE, encodeInt32(CODES[reason])]]
+  if (circuitId !== undefined) headers.push([CIRCUIT_ID, encodeText(circuitId)])
   channel.send(ContentType.ERROR, Buffer.from(message), { headers, replyTo })
 }

@@ -2,6 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ContentType } from './content-types.ts'
 import { circuitHandlers } from './handlers/circuit-messages.ts'
+import { faultHandlers } from './handlers/fault-messages.ts'
 import { linkHandlers } from './handlers/link-messages.ts'
 import type { MessageHandler, RouterSession } from './handlers/message-handler.ts'
 import { renewalHandlers } from './handlers/renewal-messages.ts'
@@ -19,6 +20,7 @@ const handlers: ReadonlyMap<number, MessageHandler> = new Map([
   ...terminatorHandlers,
   ...linkHandlers,
   ...circuitHandlers,
+  ...faultHandlers,
 ])
 
 /** Greets a router that was connected. Edge routers respond with where their clients reach them; others stay silent. */

@@ -1,20 +1,32 @@
 // What decides how traffic flows, as the controller holds it.
+import type { Kysely } from 'kysely'
 import type { Access } from '../access/access.ts'
 import type { PostureDeadlines } from '../access/posture-deadlines.ts'
 import type { ApiSessions } from '../auth/api-sessions.ts'
-import type { Clock } from '../clock.ts'
+import type { AuthPolicyCache } from '../auth/auth-policies.ts'
+import type { Clock, Instant } from '../clock.ts'
+import type { Context } from '../context.ts'
 import type { Log } from '../log.ts'
 import type { ConnectedRouters } from '../routers/connected-routers.ts'
+import type { Database } from '../store/database.ts'
 import type { EntityStore } from '../store/entities.ts'
 import type { Projection } from '../store/projection.ts'
+import { CircuitIds } from './circuit-ids.ts'
+import { CircuitReports } from './circuit-reports.ts'
+import { CircuitUpkeep } from './circuit-upkeep.ts'
+import { Circuits } from './circuits.ts'
+import { Dials } from './dials.ts'
 import { HostedTerminators } from './hosted-terminators.ts'
 import { Links } from './links.ts'
 import type { PathFinder } from './path.ts'
 import { Paths } from './paths.ts'
+import { Rerouting } from './rerouting.ts'
+import { RouteResults } from './route-results.ts'
 import { RouterCosts } from './router-costs.ts'
 import { StoredLinkSettings } from './stored-link-settings.ts'
-import { TerminatorDirectory } from './terminator-directory.ts'
+import { type LiveTerminator, TerminatorDirectory } from './terminator-directory.ts'
 import { TerminatorValidation } from './terminator-validation.ts'
+import type { LiveTraffic } from './traffic.ts'
 
 export interface Fabric {
   readonly terminators: TerminatorDirectory
@@ -23,8 +35,14 @@ export interface Fabric {
   readonly links: Links
   readonly linkSettings: StoredLinkSettings
   readonly paths: PathFinder
+  readonly circuits: Circuits
+  /** What routers report of circuits. */
+  readonly reports: CircuitReports
+  readonly dials: Dials
   /** What of it follows commits, in order. */
   readonly projections: readonly Projection[]
+  /** Does what is due by the clock. Called once a second. */
+  tick(): void
 }
 
 export interface FabricCollaborators {
@@ -35,21 +53,57 @@ export interface FabricCollaborators {
   readonly deadlines: PostureDeadlines
   readonly entities: EntityStore
   readonly log: Log
+  readonly db: Kysely<Database>
+  readonly startedAt: Instant
+  readonly policies: AuthPolicyCache
+  readonly traffic: LiveTraffic
+  /** The context of changes that follow from what routers report. */
+  createSystemContext(): Context
 }
 
+/** Composes the fabric, which follows the routers from now on. */
 export function createFabric(parts: FabricCollaborators): Fabric {
-  const { access, apiSessions, clock, connected, deadlines, entities, log } = parts
+  const { access, apiSessions, clock, connected, db, deadlines, entities, log, policies, traffic } = parts
   const terminators = new TerminatorDirectory()
-  const paths = new Paths()
+  const network = new Paths()
   const linkSettings = new StoredLinkSettings(entities)
-  const links = new Links({ clock, log, connected, paths, settings: linkSettings })
+  const links = new Links({ clock, log, connected, paths: network, settings: linkSettings })
+  const validation = new TerminatorValidation({ clock, connected, directory: terminators })
+  const right = { access, apiSessions, deadlines, policies }
+  const { costs, circuits: table } = traffic
+  const shared = { clock, log, connected, paths: links, results: new RouteResults(clock), costs }
+  const ids = new CircuitIds(parts.startedAt)
+  const hosted = new HostedTerminators({ ...right, entities, directory: terminators })
+  const rejectTerminator = (terminator: LiveTerminator) => {
+    hosted.reject(parts.createSystemContext(), terminator).catch((error: unknown) => {
+      log.error({ err: error, terminatorId: terminator.id }, 'the record of a terminator could not be changed')
+    })
+  }
+  const circuits = new Circuits({ ...shared, ids, random: Math.random, rejectTerminator, table, terminators })
+  const rerouting = new Rerouting({ ...shared, circuits })
+  const reports = new CircuitReports({ ...shared, db, circuits, ids, rerouting })
+  const upkeep = new CircuitUpkeep({ ...shared, circuits, inherited: reports.inherited, rerouting })
+  connected.addObserver(upkeep)
+  links.onLost(({ id }, loss) => {
+    if (loss !== 'unreachable') upkeep.loseLink(id)
+  })
   return {
     terminators,
-    hosted: new HostedTerminators({ access, apiSessions, deadlines, entities, directory: terminators }),
-    validation: new TerminatorValidation({ clock, connected, directory: terminators }),
+    hosted,
+    validation,
     links,
     linkSettings,
     paths: links,
-    projections: [terminators, linkSettings, new RouterCosts(paths, links)],
+    circuits,
+    reports,
+    dials: new Dials({ ...right, db, circuits }),
+    projections: [terminators, linkSettings, new RouterCosts(network, links), upkeep],
+    tick() {
+      validation.tick()
+      links.tick()
+      shared.results.expire()
+      upkeep.tick()
+      circuits.failures.tick()
+    },
   }
 }

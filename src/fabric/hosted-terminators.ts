@@ -46,6 +46,9 @@ export interface TerminatorActor {
   readonly sessionToken?: string
 }
 
+/** How routers reach the terminators that they make for hosts. */
+const HOSTED_BINDINGS: readonly string[] = ['edge', 'tunnel']
+
 const MAX_COST = 65_535
 const MAX_INSTANCE_ID_LENGTH = 4_096
 const MAX_SECRET_BYTES = 4_096
@@ -196,11 +199,18 @@ export class HostedTerminators {
     )
   }
 
-  /** Removes a terminator whose router does not know its address, also if an administrator made it. */
-  async removeUnreachable(context: Context, { id, isSystem }: LiveTerminator): Promise<void> {
-    await context.write((tx) =>
-      this.#parts.entities.removeAllIn(tx, terminators, [id], isSystem ? 'none' : terminators.audit),
-    )
+  /**
+   * Follows that a router does not know the address of a terminator. That of a host is removed, because such an address never
+   * becomes valid again; any other one is the last choice until an administrator changes it.
+   */
+  async reject(context: Context, { id, binding, routerId, address }: LiveTerminator): Promise<void> {
+    const { entities } = this.#parts
+    await context.write(async (tx) => {
+      const record = await find(tx, terminators, id)
+      if (record?.routerId !== routerId || record.address !== address) return
+      if (HOSTED_BINDINGS.includes(binding)) await entities.removeAllIn(tx, terminators, [id], 'none')
+      else if (record.precedence !== 'failed') await entities.update(tx, terminators, record, { precedence: 'failed' })
+    })
   }
 }
 

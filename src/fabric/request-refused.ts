@@ -19,9 +19,12 @@ export type RefusalReason =
 export class RequestRefusedError extends Error {
   override readonly name = 'RequestRefusedError'
   readonly reason: RefusalReason
+  /** The circuit that the request was about; undefined if there was none yet. */
+  readonly circuitId: string | undefined
 
-  constructor(reason: RefusalReason, message: string) {
+  constructor(reason: RefusalReason, message: string, circuitId?: string) {
     super(message)
     this.reason = reason
+    this.circuitId = circuitId
   }
 }

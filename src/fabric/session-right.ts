@@ -3,6 +3,8 @@ import type { Kysely } from 'kysely'
 import type { Access } from '../access/access.ts'
 import type { PostureDeadlines } from '../access/posture-deadlines.ts'
 import type { ApiSessions } from '../auth/api-sessions.ts'
+import type { AuthPolicyCache } from '../auth/auth-policies.ts'
+import { findOutstandingFactors } from '../auth/second-factors.ts'
 import type { Instant } from '../clock.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
@@ -31,6 +33,7 @@ export interface RightParts {
   readonly access: Access
   readonly apiSessions: Pick<ApiSessions, 'get'>
   readonly deadlines: Pick<PostureDeadlines, 'isKept'>
+  readonly policies: Pick<AuthPolicyCache, 'get'>
 }
 
 interface SessionRow {
@@ -58,15 +61,17 @@ const sessionByToken = prepareTypedQuery<[token: string], SessionRow>((db, token
  * @throws RequestRefusedError
  */
 export async function requireSessionRight(
-  { access, apiSessions, deadlines }: RightParts,
+  { access, apiSessions, deadlines, policies }: RightParts,
   db: Kysely<Database>,
   { token, type, routerId }: SessionUse,
 ): Promise<SessionRight> {
   const [session] = await sessionByToken(db, token)
   if (!session) throw new RequestRefusedError('unknown-session', 'the session does not exist')
   const { id: sessionId, apiSessionId, serviceId } = session
-  if (!apiSessions.get(apiSessionId))
-    throw new RequestRefusedError('unknown-api-session', 'the API session of the session does not exist')
+  const apiSession = apiSessions.get(apiSessionId)
+  if (!apiSession) throw new RequestRefusedError('unknown-api-session', 'the API session of the session does not exist')
+  if (findOutstandingFactors(apiSession, policies.get(apiSession.identity.authPolicyId), []).totp)
+    throw new RequestRefusedError('unknown-api-session', 'the API session owes a second factor')
   if (session.type !== type)
     throw new RequestRefusedError('wrong-session-type', `the session has the type ${session.type}, not ${type}`)
   const identity = { id: session.identityId, attributes: JSON.parse(session.roleAttributes) as string[] }

@@ -7,6 +7,9 @@ import { postureQuerySet } from './posture-queries.ts'
 
 const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
 
+/** How one of several terminators is chosen. */
+export type TerminatorStrategy = (typeof terminatorStrategies)[number]
+
 export const services = defineResource({
   name: 'service',
   plural: 'services',

@@ -5,7 +5,7 @@ import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import type { Projection } from '../store/projection.ts'
 import { isOneOf } from '../store/untyped.ts'
-import type { ConnectionStatus, LiveNetwork, LiveRouter } from './live-network.ts'
+import type { ConnectionStatus, LiveNetwork, LiveRouter, Traffic } from './live-network.ts'
 import type { EdgeDescription, IdentityPresence, RouterConnection, RouterHello } from './router-connection.ts'
 
 /** Why a router may not connect. It goes to the log; the router's connection is closed without a response. */
@@ -81,6 +81,8 @@ export interface RouterObserver {
   routerConnected(router: ConnectedRouter): void
   /** Runs once the router is not listed any more, or another connection of the same router is. */
   routerDisconnected(router: ConnectedRouter): void
+  /** Runs if a router that connected is another process than the one before: what that one held is gone. */
+  routerRestarted?(router: ConnectedRouter): void
 }
 
 /** Follows the records of routers: one that is disabled, deleted, or enrolls again loses its connection. */
@@ -91,10 +93,12 @@ export class ConnectedRouters implements LiveNetwork, Projection {
   /** Identity → the number of routers that it is connected to; identities without any are missing. */
   readonly #connectionCounts = new Map<string, number>()
   readonly #observers: RouterObserver[] = []
+  readonly #traffic: Traffic
   #isListening = false
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, traffic: Traffic) {
     this.#clock = clock
+    this.#traffic = traffic
   }
 
   /** From now on a router that is not connected is known to be offline. */
@@ -181,6 +185,11 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     for (const observer of this.#observers) observer.routerDisconnected(router)
   }
 
+  /** Notes that a router is another process than the one that was connected before. */
+  noteRestart(router: ConnectedRouter): void {
+    for (const observer of this.#observers) observer.routerRestarted?.(router)
+  }
+
   /** Follows what a router reports of its clients. A full report replaces all earlier ones. */
   reportIdentities(router: ConnectedRouter, presences: readonly IdentityPresence[], isFull: boolean): void {
     if (this.#byId.get(router.id) !== router) return
@@ -215,16 +224,16 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     return this.#isListening ? 'offline' : 'unknown'
   }
 
-  getDynamicCost(): number {
-    return 0
+  getDynamicCost(terminatorId: string): number {
+    return this.#traffic.getDynamicCost(terminatorId)
   }
 
   getConnectionStatus(identityId: string): ConnectionStatus {
     return this.#connectionCounts.has(identityId) ? 'online' : 'offline'
   }
 
-  listRoutePath(): readonly string[] {
-    return []
+  listRoutePath(sessionId: string): readonly string[] {
+    return this.#traffic.listRoutePath(sessionId)
   }
 
   async rebuild(db: Kysely<Database>): Promise<void> {

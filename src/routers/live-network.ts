@@ -20,17 +20,21 @@ export interface VersionInfo {
 
 export type ConnectionStatus = 'online' | 'offline' | 'unknown'
 
-export interface LiveNetwork {
+/** What the traffic over routers shows. */
+export interface Traffic {
+  /** What the present load adds to the cost of a terminator: 0 to 65535. */
+  getDynamicCost(terminatorId: string): number
+  /** Ids of the routers that the first circuit of a session passes, in order; none where it has no circuit. */
+  listRoutePath(sessionId: string): readonly string[]
+}
+
+export interface LiveNetwork extends Traffic {
   /** A connected router; undefined while it is not. */
   findRouter(id: string): LiveRouter | undefined
   /** Whether a router is connected; `unknown` if nothing watches the routers. */
   getPresence(routerId: string): ConnectionStatus
-  /** What the present load adds to the cost of a terminator: 0 to 65535. */
-  getDynamicCost(terminatorId: string): number
   /** Whether an identity is connected to an edge router. */
   getConnectionStatus(identityId: string): ConnectionStatus
-  /** Ids of the routers that the first circuit of a session passes, in order; none where it has no circuit. */
-  listRoutePath(sessionId: string): readonly string[]
 }
 
 /** The state without a control channel: no router is connected, and no identity is connected to one. */

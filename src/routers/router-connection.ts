@@ -59,6 +59,52 @@ export type SessionAnnouncement =
 /** What two ends of a circuit tell each other beside the controller: header id → value. */
 export type PeerData = ReadonlyMap<number, Buffer>
 
+/** An address in a router's forwarding table, and where data that comes from it goes. */
+export interface Forward {
+  readonly from: string
+  readonly to: string
+  /** What the data reaches at `to`: the client of the circuit, its terminator, or the next router. */
+  readonly toKind: 'client' | 'terminator' | 'link'
+}
+
+/** How the last router of a circuit reaches the terminator. */
+export interface Egress {
+  readonly binding: string
+  /** The address of this end of the circuit in forwarding tables. */
+  readonly address: string
+  /** The address of the terminator. */
+  readonly destination: string
+  readonly peerData: PeerData
+}
+
+/** What one router of a circuit does for it. */
+export interface Route {
+  readonly circuitId: string
+  /** Distinguishes the results of earlier attempts. */
+  readonly attempt: number
+  readonly forwards: readonly Forward[]
+  readonly egress?: Egress
+  /** How long the router may take to reach the terminator. */
+  readonly timeoutMs: number
+  readonly tags: Readonly<Record<string, string>>
+}
+
+/** What a router reports of a route. */
+export interface RouteResult {
+  readonly circuitId: string
+  readonly attempt: number
+  /** Undefined if the router forwards the data of the circuit now. */
+  readonly failure: RouteFailure | undefined
+  /** What the terminator tells the client of this circuit. */
+  readonly peerData: PeerData
+}
+
+export interface RouteFailure {
+  readonly kind: 'generic' | 'invalid terminator' | 'misconfigured terminator' | 'dial timed out' | 'dial refused'
+  /** In the words of the router. */
+  readonly message: string
+}
+
 /** A terminator that a router is asked about. */
 export interface TerminatorQuestion {
   readonly id: string
@@ -106,6 +152,10 @@ export interface LinkFault {
 export interface RouterConnection {
   /** Tells the router of sessions or of other routers; the message is on its way when this returns. */
   announce(announcement: RouterAnnouncement): void
+  /** Has the router forward the data of a circuit. Its result is reported later, or never. */
+  sendRoute(route: Route): void
+  /** Ends a circuit at the router: at once, or when it has carried no data for some seconds. */
+  sendUnroute(circuitId: string, isImmediate: boolean): void
   /** Tells the router that a link is gone. */
   sendFault(fault: LinkFault): void
   /** Asks whether these terminators are there; the router may give up those that are not. */

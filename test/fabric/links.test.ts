@@ -6,6 +6,7 @@ import { Links } from '../../src/fabric/links.ts'
 import { Paths } from '../../src/fabric/paths.ts'
 import { silentLog } from '../../src/log.ts'
 import { type ConnectedRouter, ConnectedRouters } from '../../src/routers/connected-routers.ts'
+import { disconnectedNetwork } from '../../src/routers/live-network.ts'
 import type { LinkFault, RouterConnection } from '../../src/routers/router-connection.ts'
 import { TestClock } from '../world/controller.ts'
 
@@ -25,7 +26,7 @@ let b: ConnectedRouter
 
 beforeEach(() => {
   clock = new TestClock()
-  connected = new ConnectedRouters(clock)
+  connected = new ConnectedRouters(clock, disconnectedNetwork)
   losses = []
   faults = []
   storedSettings = DEFAULT_LINK_SETTINGS

@@ -1,6 +1,6 @@
-// Messages about links: which a router dialed, how fast they are, and which it lost.
+// Messages about links: which a router dialed, and how fast they are.
 import { ContentType } from '../content-types.ts'
-import { FaultSchema, FaultSubject, RouterLinksSchema } from '../messages/control_pb.ts'
+import { RouterLinksSchema } from '../messages/control_pb.ts'
 import { type MetricsMessage, MetricsMessageSchema } from '../messages/metrics_pb.ts'
 import { MalformedBodyError, type MessageHandlers, requireAtMost, withBody } from './message-handler.ts'
 
@@ -30,13 +30,6 @@ export const linkHandlers: MessageHandlers = [
     withBody(MetricsMessageSchema, ({ controller, router }, metrics) => {
       for (const [linkId, latencyNs] of readLatencies(metrics))
         controller.fabric.links.recordLatency(router.id, linkId, latencyNs)
-    }),
-  ],
-  [
-    ContentType.FAULT,
-    withBody(FaultSchema, ({ controller, router }, { subject, id, iteration }) => {
-      if (subject === FaultSubject.LinkFault || subject === FaultSubject.LinkDuplicate)
-        controller.fabric.links.fail(router.id, id, iteration)
     }),
   ],
 ]

@@ -26,6 +26,8 @@ export class SimulatedRouter {
   /** Resolve when a message arrives, or the connection ends. */
   #waiting: (() => void)[] = []
   #sequence = 1
+  /** Called with every message; those that it takes are not kept for tests. */
+  takeAtOnce: (message: Message) => boolean = () => false
 
   private constructor(socket: TLSSocket, respondsToHeartbeats: boolean) {
     this.#socket = socket
@@ -35,7 +37,7 @@ export class SimulatedRouter {
     socket.on('data', (chunk: Buffer) => {
       this.#reader.push(chunk)
       for (let message = this.#reader.next(); message; message = this.#reader.next()) {
-        this.received.push(message)
+        if (!this.takeAtOnce(message)) this.received.push(message)
         const heartbeat = message.headers.get(5)
         if (heartbeat && respondsToHeartbeats) this.send(5, Buffer.alloc(0), [[6, heartbeat]])
       }
@@ -69,6 +71,11 @@ export class SimulatedRouter {
   /** Sends bytes as they are. */
   write(bytes: Buffer): void {
     this.#socket.write(bytes)
+  }
+
+  /** Continues the numbers of an earlier connection of the same process. */
+  continueFrom(earlier: SimulatedRouter): void {
+    this.#sequence = earlier.#sequence
   }
 
   /** Introduces itself as the router with this id. */

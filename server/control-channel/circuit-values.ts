@@ -1,0 +1,78 @@
+// Routes, their results and faults, as messages hold them.
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { Forward, Route, RouteResult } from '../../src/routers/router-connection.ts'
+import { decodeUint32, HeaderValueError } from './header-values.ts'
+import type { Message } from './message.ts'
+import { DestType, RouteSchema, UnrouteSchema } from './messages/control_pb.ts'
+
+const NANOSECONDS_PER_MS = 1_000_000n
+
+const DESTINATIONS: Readonly<Record<Forward['toKind'], DestType>> = {
+  client: DestType.Start,
+  terminator: DestType.End,
+  link: DestType.Link,
+}
+
+/** Renders the body of a route. */
+export function encodeRoute({ circuitId, attempt, forwards, egress, timeoutMs, tags }: Route): Uint8Array {
+  const message = create(RouteSchema, {
+    circuitId,
+    attempt,
+    forwards: forwards.map(({ from, to, toKind }) => ({
+      srcAddress: from,
+      dstAddress: to,
+      dstType: DESTINATIONS[toKind],
+    })),
+    timeout: BigInt(Math.ceil(timeoutMs)) * NANOSECONDS_PER_MS,
+    tags,
+    ...(egress ? { egress: { ...egress, peerData: Object.fromEntries(egress.peerData) } } : {}),
+  })
+  return toBinary(RouteSchema, message)
+}
+
+/** Renders the body of the message that ends a circuit. */
+export function encodeUnroute(circuitId: string, isImmediate: boolean): Uint8Array {
+  return toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isImmediate }))
+}
+
+/** The headers of a route's result. */
+const ResultHeader = { ATTEMPT: 1101, SUCCESS: 1102, ERROR: 1103, ERROR_CODE: 1104 } as const
+
+const FAILURE_KINDS = [
+  'generic',
+  'invalid terminator',
+  'misconfigured terminator',
+  'dial timed out',
+  'dial refused',
+] as const
+
+// The addresses of the connection to the terminator, which are not the client's concern.
+const TERMINATOR_ADDRESSES: readonly number[] = [1110, 1111]
+
+// Headers below are those of the channel.
+const MIN_PEER_DATA_ID = 1000
+
+const MAX_ERROR_LENGTH = 500
+
+/** Reads the result of a route. @throws HeaderValueError */
+export function decodeRouteResult({ headers, body }: Message): RouteResult {
+  const attempt = headers.get(ResultHeader.ATTEMPT)
+  if (!attempt) throw new HeaderValueError('the result of a route does not name its attempt')
+  const isSuccess = headers.has(ResultHeader.SUCCESS)
+  return {
+    circuitId: body.toString(),
+    attempt: decodeUint32(attempt),
+    failure: isSuccess
+      ? undefined
+      : {
+          kind: FAILURE_KINDS[headers.get(ResultHeader.ERROR_CODE)?.[0] ?? 0] ?? 'generic',
+          message: headers.get(ResultHeader.ERROR)?.toString().slice(0, MAX_ERROR_LENGTH) ?? '',
+        },
+    peerData: new Map([...headers].filter(([id]) => isPeerData(id))),
+  }
+}
+
+function isPeerData(id: number): boolean {
+  const isOfResult = (Object.values(ResultHeader) as number[]).includes(id)
+  return id >= MIN_PEER_DATA_ID && !isOfResult && !TERMINATOR_ADDRESSES.includes(id)
+}
