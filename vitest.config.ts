@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/clients/**', 'test/fuzz/**', 'test/storms/**'],
+    exclude: ['test/clients/**', 'test/browser/**', 'test/fuzz/**', 'test/storms/**'],
     globalSetup: ['test/world/template.ts'],
     setupFiles: ['test/world/setup.ts'],
     testTimeout: 30_000,

@@ -15,6 +15,7 @@ import { type BodyTolerance, bodyRequiredError } from '../src/schema/bodies.ts'
 import { addBodyParsers } from './body-parsers.ts'
 import { bodyTolerance, setResponseHeaders } from './dialects.ts'
 import { handleError } from './error-handler.ts'
+import { allowOrigins } from './hooks/allow-origins.ts'
 import { authorize } from './hooks/authorize.ts'
 import { type Check, runInOrder } from './hooks/check.ts'
 import { checkContentType } from './hooks/check-content-type.ts'
@@ -49,6 +50,8 @@ export interface AppOptions {
   readonly load?: Load
   /** Counts the requests, and is served where a listener carries metrics. */
   readonly metrics?: Metrics | undefined
+  /** Serves the files of the console, if the settings name their directory. */
+  readonly hasConsole?: boolean
   /** A hook that receives every response before it is sent; tests check responses in it. */
   readonly onSend?: onSendAsyncHookHandler
 }
@@ -63,6 +66,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     ...(options.operations ?? operations),
     ...(metrics ? [createMetricsOperation(metrics)] : []),
   ]
+  const paths = buildPathTable(servedOperations)
   const app = Fastify({
     logger: false,
     // For paths that cannot be decoded, which reach no route and no hook.
@@ -84,11 +88,13 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   if (options.onSend) app.addHook('onSend', options.onSend)
   if (metrics) app.addHook('onResponse', countResponse(metrics))
   app.addHook('onRequest', identify(controller, options.trustedCaller))
+  const origins = config['cors.origins']
+  if (origins.length > 0) app.addHook('onRequest', allowOrigins(origins, servedOperations, paths))
   const checks: readonly Check[] = [
     ...(options.load ? [shedLoad(options.load, config['limits.delay'])] : []),
     setResponseHeaders(instanceId),
     checkHead(config),
-    requireRoute(buildPathTable(servedOperations)),
+    requireRoute(paths),
     authorize,
     limitWrites(controller),
     checkContentType,
@@ -104,6 +110,10 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.setErrorHandler(fail)
   app.setNotFoundHandler(assertUnreachable)
   for (const operation of servedOperations) register(app, controller, operation)
+  if (options.hasConsole && config['console.directory'] !== undefined) {
+    const { serveConsole } = await import('./console/serve-console.ts')
+    await serveConsole(app, config)
+  }
   await app.ready()
   return app
 }

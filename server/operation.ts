@@ -1,6 +1,6 @@
 // One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
 import type { X509Certificate } from 'node:crypto'
-import type { Api, Dialect } from '../src/config.ts'
+import type { Api, Dialect, ListenerApi } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { type ControllerError, invalidError } from '../src/errors.ts'
@@ -88,8 +88,8 @@ export interface Operation<B = unknown> {
   readonly path: string
   /** Paths at the root of the server where it is found too. */
   readonly atRoot?: readonly string[]
-  /** What a listener must carry for its paths at the root, which every listener has otherwise. Overload does not refuse it. */
-  readonly listenerApi?: 'health' | 'metrics'
+  /** What a listener must carry for its paths at the root, which every listener has otherwise. */
+  readonly listenerApi?: ListenerApi
   /** One sentence. */
   readonly summary: string
   /** The resource it belongs to, by its plural name; the documents and the commands group by it. */

@@ -77,7 +77,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
     // Before the sockets open, so that no client meets a certificate that has expired.
     await controller.certificates.upkeep.runIfDue(system)
     const load = new EventLoopDelay()
-    const app = await buildApp(controller, { load, metrics: await openMetrics(controller, load) })
+    const app = await buildApp(controller, { load, metrics: await openMetrics(controller, load), hasConsole: true })
     const listening = await listen(app, controller)
     opened.add(() => listening.close())
     await controller.membership.announce(system, apiPaths)

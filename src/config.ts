@@ -9,10 +9,12 @@ import {
   countSetting,
   durationSetting,
   readChoice,
+  readDirectives,
   readDuration,
   readHostAndPort,
   readList,
   readOptionalPath,
+  readOrigin,
   readSwitch,
   readWholeNumber,
   splitAddress,
@@ -180,6 +182,24 @@ const settings = {
     'How long the endpoint of an external JWT signer may take to respond.',
     '10ms',
   ),
+  'cors.origins': {
+    explain:
+      'The origins, as https://console.example.com, whose scripts may call the APIs from a browser (CORS). They can do whatever the person at the browser can do.',
+    default: [],
+    read: (value, key) => readList(value, key).map((entry) => readOrigin(entry, key)),
+  },
+  'console.directory': {
+    explain:
+      'A directory with the files of a web console, such as a built copy of the OpenZiti console. They are served at /zac/, on the listeners with the management API.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'console.contentSecurityPolicy': {
+    explain:
+      "Directives in place of those of the default content security policy of the console, which allows its own files and this controller. A console that signs in with another provider needs connect-src 'self' https://login.example.com.",
+    default: '',
+    read: readDirectives,
+  },
   'health.minFreeDisk': bytesSetting(
     '64MiB',
     'How much room the disk of the data directory must have; with less, the controller reports that it is not ready.',

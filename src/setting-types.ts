@@ -90,6 +90,28 @@ export function readChoice<const C extends string>(choices: readonly C[], value:
   return match
 }
 
+/** A web origin (RFC 6454) as browsers send it: scheme, host, and port if it is not the usual one. */
+export function readOrigin(value: unknown, key: string): string {
+  if (typeof value === 'string' && URL.canParse(value)) {
+    const { origin, protocol } = new URL(value)
+    if (origin === value && (protocol === 'https:' || protocol === 'http:')) return origin
+  }
+  throw new ConfigError(
+    key,
+    `holds ${JSON.stringify(value)}, which is not an origin such as https://console.example.com`,
+  )
+}
+
+/** The sources of each directive of a content security policy. */
+export function readDirectives(value: unknown, key: string): Readonly<Record<string, readonly string[]>> {
+  const directives = typeof value === 'string' ? value.split(';').map((text) => text.trim().split(/\s+/)) : [['?']]
+  const named = directives.filter(([name]) => name !== '')
+  if (named.some(([name = '', ...sources]) => !/^[a-z-]+$/.test(name) || /[^\x21-\x7e]/.test(sources.join('')))) {
+    throw new ConfigError(key, "must be directives such as connect-src 'self' https://login.example.com")
+  }
+  return Object.fromEntries(named.map(([name = '', ...sources]) => [name, sources]))
+}
+
 export function readHostAndPort(value: unknown, key: string): string {
   const text = String(value)
   const { host, port } = splitAddress(text)

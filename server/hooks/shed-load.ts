@@ -13,11 +13,15 @@ const RETRY_AFTER_SECONDS = 2
 export function shedLoad(load: Load, maxDelayMs: number): Check {
   return (request) => {
     const { delayMilliseconds: delayMs } = load
-    // A probe that is refused would have a busy controller restarted, and metrics are what shows the cause.
-    const isMonitoring = request.routeOptions.config.operation?.listenerApi !== undefined
-    const isTolerable = isMonitoring || delayMs <= maxDelayMs * getTolerance(request.state.caller)
+    const isTolerable = isMonitoring(request) || delayMs <= maxDelayMs * getTolerance(request.state.caller)
     return isTolerable ? undefined : overloadError(delayMs)
   }
+}
+
+/** A probe that is refused would have a busy controller restarted, and metrics are what shows the cause. */
+function isMonitoring({ routeOptions }: FastifyRequest): boolean {
+  const { listenerApi } = routeOptions.config
+  return listenerApi === 'health' || listenerApi === 'metrics'
 }
 
 function overloadError(delayMs: number): Error {

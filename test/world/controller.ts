@@ -115,6 +115,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   const app = await buildApp(controller, {
     onSend: checkResponse,
     metrics,
+    hasConsole: true,
     ...(operations ? { operations } : {}),
     ...(trustedCaller ? { trustedCaller } : {}),
   })

@@ -1,0 +1,59 @@
+// Allows the scripts of other origins to call the APIs (CORS, section 3.2 of the Fetch standard), for the origins in the settings.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { SESSION_HEADERS } from '../dialects.ts'
+import type { AnyOperation } from '../operation.ts'
+import type { PathTable } from '../path-table.ts'
+import { isServed } from '../requests.ts'
+
+// Firefox remembers a preflight for a day at most, Chromium for two hours.
+const MAX_AGE_SECONDS = 2 * 60 * 60
+
+const SESSION_HEADER_NAMES = Object.values(SESSION_HEADERS)
+const REQUEST_HEADERS = ['accept', 'authorization', 'content-type', ...SESSION_HEADER_NAMES]
+const RESPONSE_HEADERS = [
+  ...SESSION_HEADER_NAMES,
+  'allow',
+  'retry-after',
+  'ziti-authenticator-extend-requested',
+  'ziti-instance-id',
+]
+
+/** @param operations whose own request headers are allowed, too */
+export function allowOrigins(origins: readonly string[], operations: readonly AnyOperation[], paths: PathTable) {
+  const allowedOrigins = new Set(origins)
+  const requestHeaders = new Set([
+    ...REQUEST_HEADERS,
+    ...operations.flatMap(({ headers = {} }) => Object.keys(headers)),
+  ])
+  const preflightHeaders = {
+    'access-control-allow-headers': [...requestHeaders].join(', '),
+    'access-control-max-age': String(MAX_AGE_SECONDS),
+  }
+  const findMethods = (request: FastifyRequest): string | undefined => {
+    const entry = paths.find(request.url)
+    const isFound = entry !== undefined && [...entry.apis].some((api) => isServed(request.raw, api))
+    return isFound ? [...entry.methods].join(', ') : undefined
+  }
+
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    // Also if the origin is not allowed: a cache must not serve the response to one that is.
+    reply.header('vary', 'Origin')
+    const { origin } = request.headers
+    const isAllowed = origin !== undefined && allowedOrigins.has(origin)
+    if (isAllowed) {
+      reply.headers({ 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true' })
+      reply.header('access-control-expose-headers', RESPONSE_HEADERS.join(', '))
+    }
+    const methods = isAllowed && isPreflight(request) ? findMethods(request) : undefined
+    if (methods === undefined) done()
+    else
+      reply
+        .headers({ ...preflightHeaders, 'access-control-allow-methods': methods })
+        .code(204)
+        .send()
+  }
+}
+
+function isPreflight({ method, headers }: FastifyRequest): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+}

@@ -1,0 +1,172 @@
+// The console: its files and nothing beside them, with headers that keep other pages and scripts out.
+import { createHash } from 'node:crypto'
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type TestController, testController, tlsTransport } from '../world/controller.ts'
+import { type RawTarget, rawTarget, sendRaw } from '../world/raw-requests.ts'
+
+const INDEX = `<!doctype html><title>console</title><link rel="stylesheet" href="a.css" onload="this.media='all'">
+<script>start(1)</script><script src="app.js"></script>`
+
+let world: TestController
+let target: RawTarget
+
+beforeAll(async () => {
+  const parent = mkdtempSync(join(tmpdir(), 'console-'))
+  const directory = join(parent, 'files')
+  mkdirSync(join(directory, 'assets', '.hidden'), { recursive: true })
+  mkdirSync(join(directory, 'docs'))
+  writeFileSync(join(directory, 'index.html'), INDEX)
+  writeFileSync(join(directory, 'app.js'), 'console.log(1)')
+  writeFileSync(join(directory, 'assets', 'a b.svg'), '<svg/>')
+  writeFileSync(join(directory, '.env'), 'secret')
+  writeFileSync(join(directory, 'assets', '.hidden', 'x.js'), 'secret')
+  writeFileSync(join(parent, 'outside.txt'), 'secret')
+  symlinkSync(join(parent, 'outside.txt'), join(directory, 'link.txt'))
+  symlinkSync(parent, join(directory, 'up'))
+  symlinkSync(join(directory, '.env'), join(directory, 'env.txt'))
+  symlinkSync(join(directory, 'app.js'), join(directory, 'same.js'))
+  world = await testController({
+    settings: {
+      'console.directory': directory,
+      'console.contentSecurityPolicy': "connect-src 'self' https://login.example.com",
+    },
+  })
+  const { url, rootPem } = await world.listen()
+  target = rawTarget(url, rootPem)
+})
+afterAll(() => world.close())
+
+async function open(path: string, headers = 'accept: text/html,*/*') {
+  const head = `GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${headers}\r\n\r\n`
+  const { status, text, headers: responseHeaders } = await sendRaw(target, head)
+  return { status, text, headers: responseHeaders }
+}
+
+describe('the console', () => {
+  it('has its index at /zac/, to which /zac leads', async () => {
+    const { status, text, headers } = await open('/zac/')
+    const moved = await open('/zac')
+
+    expect([status, text]).toEqual([200, INDEX])
+    expect(headers['content-type']).toBe('text/html; charset=utf-8')
+    expect([moved.status, moved.headers.location]).toEqual([308, '/zac/'])
+  })
+
+  it('has its files, with their types', async () => {
+    const script = await open('/zac/app.js')
+    const image = await open('/zac/assets/a%20b.svg')
+
+    expect([script.status, script.text]).toEqual([200, 'console.log(1)'])
+    expect(script.headers['content-type']).toMatch(/javascript/)
+    expect([image.status, image.headers['content-type']]).toEqual([200, 'image/svg+xml'])
+    expect((await open('/zac/same.js')).status).toBe(200)
+  })
+
+  it('is not sent again while it has not changed', async () => {
+    const { headers } = await open('/zac/app.js')
+    const again = await open('/zac/app.js', `if-none-match: ${headers.etag}`)
+
+    expect(headers['cache-control']).toBe('no-cache')
+    expect([again.status, again.text]).toEqual([304, ''])
+  })
+
+  it('has its index for the pages of the application, and 404 for files that do not exist', async () => {
+    expect((await open('/zac/services/some-id')).text).toBe(INDEX)
+    expect((await open('/zac/missing.js')).status).toBe(404)
+    expect((await open('/zac/services', 'accept: application/json')).status).toBe(404)
+  })
+
+  it.each([
+    '/zac/../outside.txt',
+    '/zac/..%2foutside.txt',
+    '/zac/%2e%2e/outside.txt',
+    '/zac/assets/../../outside.txt',
+    '/zac/assets/..%2f..%2foutside.txt',
+    '/zac/..%5coutside.txt',
+    '/zac//etc/passwd',
+    '/zac/%2fetc/passwd',
+    '/zac/app.js%00.html',
+    '/zac/.env',
+    '/zac/%2eenv',
+    '/zac/assets/.hidden/x.js',
+    '/zac/link.txt',
+    '/zac/up/outside.txt',
+    '/zac/env.txt',
+    '/zac/%ff',
+    '/zac/assets',
+    '/zac/assets/',
+    '/zac/docs/',
+  ])('shows nothing at %s', async (path) => {
+    const { status, text } = await open(path, 'accept: */*')
+
+    expect([400, 404]).toContain(status)
+    expect(text).not.toContain('secret')
+    expect(text).not.toContain('root:')
+    expect(text).not.toContain('a b.svg')
+  })
+
+  it('cannot be framed, sniffed or scripted by others, and allows its own inline scripts by their hashes', async () => {
+    const { headers } = await open('/zac/')
+    const policy = new Map(
+      headers['content-security-policy']
+        ?.split('; ')
+        .map((text) => [text.split(' ')[0] ?? '', text.split(' ').slice(1)]),
+    )
+    const hash = (script: string) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`
+
+    expect(policy.get('default-src')).toEqual(["'none'"])
+    expect(policy.get('frame-ancestors')).toEqual(["'none'"])
+    expect(policy.get('connect-src')).toEqual(["'self'", 'https://login.example.com'])
+    expect(policy.get('script-src')).toEqual(["'self'", hash('start(1)'), "'unsafe-hashes'", hash("this.media='all'")])
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+    })
+  })
+
+  it('takes nothing but GET', async () => {
+    const { status } = await sendRaw(
+      target,
+      'POST /zac/app.js HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n',
+    )
+
+    expect([404, 405]).toContain(status)
+  })
+})
+
+describe('a listener without the management API', () => {
+  it('has no console', async () => {
+    const other = await testController({
+      settings: {
+        listeners: [{ address: '127.0.0.1:0', apis: ['client'] }],
+        'console.directory': world.controller.config['console.directory'],
+      },
+    })
+    const { url, rootPem } = await other.listen()
+    const { status } = await tlsTransport(url, rootPem).send({ method: 'GET', path: '/zac/' })
+    await other.close()
+
+    expect(status).toBe(404)
+  })
+})
+
+describe('a controller', () => {
+  it('does not start with a directory that has no index', async () => {
+    const settings = { 'console.directory': mkdtempSync(join(tmpdir(), 'empty-')) }
+
+    await expect(testController({ settings })).rejects.toThrow(/console\.directory.*index\.html/)
+  })
+
+  it('has no console unless the settings name one', async () => {
+    const other = await testController()
+    const { status } = await other.send({ method: 'GET', path: '/zac/' })
+    await other.close()
+
+    expect(status).toBe(404)
+  })
+})
