@@ -5,7 +5,7 @@ import type { AnyOperation } from '../operation.ts'
 import type { PathTable } from '../path-table.ts'
 import { isServed } from '../requests.ts'
 
-// Firefox remembers a preflight for a day at most, Chromium for two hours.
+// Chromium caches a preflight for two hours at most.
 const MAX_AGE_SECONDS = 2 * 60 * 60
 
 const SESSION_HEADER_NAMES = Object.values(SESSION_HEADERS)
