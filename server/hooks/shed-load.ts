@@ -1,4 +1,5 @@
 // Sheds load when the event loop lags: anonymous requests first, administrators never.
+import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
 import type { Load } from '../load.ts'
