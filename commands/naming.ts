@@ -100,7 +100,8 @@ function toWords(rest: readonly string[]): string[] {
 /** The noun of a command: `/specs/:id` has the same noun as `/specs`. */
 function toCommandNoun(noun: string, head: string, rest: readonly string[], api: ApiDescription): string {
   if (noun !== head || rest.length === 0 || findResource(head, api)) return noun
-  return api.operations.some((other) => other.path === `/${head}` && isListed(other)) ? toSingular(head) : noun
+  const isListPath = ({ path }: OperationDescription) => splitPath(path).join('/') === head
+  return api.operations.some((other) => isListPath(other) && isListed(other)) ? toSingular(head) : noun
 }
 
 function toVerb(operation: OperationDescription, rest: readonly string[]): string {

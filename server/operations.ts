@@ -34,6 +34,7 @@ import { enrollmentOperations } from './management-api/enrollments.ts'
 import { signerOperations } from './management-api/external-jwt-signers.ts'
 import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
+import { linkOperations } from './management-api/links.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { policyQuestionOperations } from './management-api/policy-questions.ts'
 import { postureQuestionOperations } from './management-api/posture-questions.ts'
@@ -95,6 +96,7 @@ export const operations: readonly AnyOperation[] = [
   ...auditOperations,
   ...authenticatorOperations,
   ...certificateOperations,
+  ...linkOperations,
   ...enrollmentOperations,
   ...fabricOperations,
   ...resources.flatMap((resource) => makeResourceOperations(resource, differences[resource.plural])),

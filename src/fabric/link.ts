@@ -1,4 +1,5 @@
 // A link between two routers, as the dialing one reports it, and what it costs.
+import type { Instant } from '../clock.ts'
 import type { PathLink } from './path.ts'
 
 /** What the dialing router says of a link. */
@@ -19,6 +20,7 @@ export interface LinkSettings {
 }
 
 export interface Link extends PathLink, LinkReport, LinkSettings {
+  readonly reportedAt: Instant
   /** `Pending` until it is old enough to be used; these are words that clients know. */
   readonly state: 'Pending' | 'Connected'
   /** As the dialing router measures it. */

@@ -114,6 +114,11 @@ export class Links implements PathFinder, RouterObserver {
     return state === 'Connected' && !isDown && this.#byId.has(id) && this.#isConnected(destinationId)
   }
 
+  /** Whether one of the routers of a link is not connected. */
+  hasOfflineEnd({ sourceId, destinationId }: Link): boolean {
+    return !this.#isConnected(sourceId) || !this.#isConnected(destinationId)
+  }
+
   /** Follows what a router reports of the links that it dialed. Reports of a connection that was replaced are ignored. */
   report(router: ConnectedRouter, reports: readonly LinkReport[]): void {
     for (const one of reports) {
@@ -234,7 +239,17 @@ export class Links implements PathFinder, RouterObserver {
     const { isDown, staticCost } = this.#settings.get(ends)
     const latencies = { sourceLatencyNs: UNKNOWN_LATENCY_NS, destinationLatencyNs: UNKNOWN_LATENCY_NS }
     const cost = computeLinkCost({ staticCost, ...latencies })
-    const link: MutableLink = { id, ...ends, iteration, isDown, staticCost, ...latencies, cost, state: 'Pending' }
+    const link: MutableLink = {
+      id,
+      ...ends,
+      iteration,
+      isDown,
+      staticCost,
+      ...latencies,
+      cost,
+      reportedAt: this.#clock.now(),
+      state: 'Pending',
+    }
     const entry: Entry = { link, reporter, settlesAt: this.#clock.monotonic() + SETTLE_MS }
     this.#byId.set(id, entry)
     for (const routerId of [reporter.id, destinationId]) {
