@@ -37,7 +37,7 @@ import { routers as allRouters } from './resources/routers.ts'
 import { services } from './resources/services.ts'
 import { sessions } from './resources/sessions.ts'
 import { terminators } from './resources/terminators.ts'
-import type { LiveNetwork } from './routers/live-network.ts'
+import type { LiveNetwork, RouterLoad } from './routers/live-network.ts'
 import { EdgeRouterBehavior, RouterBehavior } from './routers/router-behavior.ts'
 import type { RouterProvisioner } from './routers/router-provisioner.ts'
 import { TerminatorBehavior } from './routers/terminator-behavior.ts'
@@ -61,6 +61,7 @@ export interface BehaviorCollaborators {
     readonly network: LiveNetwork
     readonly provisioner: RouterProvisioner
     readonly usable: UsableRouters
+    readonly load: RouterLoad
   }
 }
 
@@ -68,7 +69,7 @@ export interface BehaviorCollaborators {
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollaborators): void {
   const { access, auth, certificateBehavior, enrollments, membership, references, routers } = parts
   const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers } = auth
-  const { network, provisioner, usable: usableRouters } = routers
+  const { load, network, provisioner, usable: usableRouters } = routers
   const { scopes } = access
   const schemas = new ConfigSchemas()
   behaviors.register(
@@ -91,7 +92,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
     identities,
     new IdentityBehavior({ apiSessions, enrollments, provisioner, network, references, scopes }),
   )
-  behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network }))
+  behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network, load }))
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))
   behaviors.register(sessions, new SessionBehavior({ access, apiSessions, references, usableRouters }))
   behaviors.register(terminators, new TerminatorBehavior(network))

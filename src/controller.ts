@@ -34,7 +34,7 @@ import { RecordCache } from './records/record-cache.ts'
 import { ReferenceCache } from './records/reference-cache.ts'
 import { CertificateRenewal } from './routers/certificate-renewal.ts'
 import { ConnectedRouters } from './routers/connected-routers.ts'
-import type { LiveNetwork } from './routers/live-network.ts'
+import type { LiveNetwork, RouterLoad } from './routers/live-network.ts'
 import { PeerAnnouncements } from './routers/peer-announcements.ts'
 import { RouterProvisioner } from './routers/router-provisioner.ts'
 import { SessionSync } from './routers/session-sync.ts'
@@ -100,6 +100,7 @@ interface Routers {
   readonly renewal: CertificateRenewal
   readonly usable: UsableRouters
   readonly network: LiveNetwork
+  readonly load: RouterLoad
   readonly connected: ConnectedRouters
   readonly sessionSync: SessionSync
 }
@@ -201,6 +202,10 @@ async function assemble(
     renewal: new CertificateRenewal(entities, authority),
     usable: new UsableRouters(access, live.network),
     network: live.network,
+    load: {
+      countLinks: (routerId) => fabric.links.countOfRouter(routerId),
+      countCircuits: (routerId) => fabric.circuits.count('routerId', routerId),
+    },
     connected,
     sessionSync,
   }

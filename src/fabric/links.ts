@@ -109,6 +109,11 @@ export class Links implements PathFinder, RouterObserver {
     return Array.from(this.#byRouter.get(routerId) ?? [], ({ link }) => link)
   }
 
+  /** How many links a router is an end of. */
+  countOfRouter(routerId: string): number {
+    return this.#byRouter.get(routerId)?.size ?? 0
+  }
+
   /** Whether paths use a link: it is old enough, both its routers are connected, and no administrator has set it down. */
   isUsable({ id, destinationId, state, isDown }: Link): boolean {
     return state === 'Connected' && !isDown && this.#byId.has(id) && this.#isConnected(destinationId)

@@ -88,7 +88,12 @@ export const routers = defineResource({
   },
   derived: routerEnrollmentMembers,
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
-  computed: { isOnline: { ...flag, 'x-offline': null } },
-  columns: ['id', 'name', 'isVerified', 'isOnline', 'cost', 'disabled'],
+  computed: {
+    isOnline: { ...flag, 'x-offline': null },
+    version: { ...text, description: 'The release of its software; empty while it is not connected.' },
+    linkCount: { ...whole, nullable: true, 'x-offline': null, description: 'How many links it has to other routers.' },
+    circuitCount: { ...whole, nullable: true, 'x-offline': null, description: 'How many circuits pass it.' },
+  },
+  columns: ['id', 'name', 'isOnline', 'version', 'linkCount', 'circuitCount', 'isVerified', 'disabled'],
   example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
 })

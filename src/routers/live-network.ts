@@ -20,6 +20,12 @@ export interface VersionInfo {
 
 export type ConnectionStatus = 'online' | 'offline' | 'unknown'
 
+/** What passes a router. */
+export interface RouterLoad {
+  countLinks(routerId: string): number
+  countCircuits(routerId: string): number
+}
+
 /** What the traffic over routers shows. */
 export interface Traffic {
   /** What the present load adds to the cost of a terminator: 0 to 65535. */

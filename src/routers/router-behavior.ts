@@ -10,7 +10,7 @@ import type { edgeRouters } from '../resources/edge-routers.ts'
 import type { routers } from '../resources/routers.ts'
 import type { Database } from '../store/database.ts'
 import { isOneOf } from '../store/untyped.ts'
-import type { LiveNetwork, LiveRouter } from './live-network.ts'
+import type { LiveNetwork, LiveRouter, RouterLoad } from './live-network.ts'
 import type { RouterProvisioner } from './router-provisioner.ts'
 
 /** What clients are told of the software of a router that is not connected. */
@@ -27,11 +27,13 @@ export class RouterBehavior implements Behavior<typeof routers> {
   readonly #provisioner: RouterProvisioner
   readonly #enrollments: EnrollmentIssuer
   readonly #network: LiveNetwork
+  readonly #load: RouterLoad
 
-  constructor({ provisioner, enrollments, network }: Collaborators) {
+  constructor({ provisioner, enrollments, network, load }: Collaborators & { readonly load: RouterLoad }) {
     this.#provisioner = provisioner
     this.#enrollments = enrollments
     this.#network = network
+    this.#load = load
   }
 
   created(tx: WriteContext, router: Entity<typeof routers>): Promise<void> {
@@ -43,7 +45,15 @@ export class RouterBehavior implements Behavior<typeof routers> {
   }
 
   async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
-    return records.map(({ id }) => ({ isOnline: this.#network.findRouter(id) !== undefined }))
+    return records.map(({ id }) => {
+      const live = this.#network.findRouter(id)
+      return {
+        isOnline: live !== undefined,
+        version: live?.versionInfo.version ?? '',
+        linkCount: this.#load.countLinks(id),
+        circuitCount: this.#load.countCircuits(id),
+      }
+    })
   }
 }
 

@@ -220,6 +220,11 @@ export const ADDED: readonly Difference[] = [
     because: 'later releases have it, and so their clients expect it',
   },
   {
+    operations: /\/(transit-)?routers(\/\{\})?$/,
+    facts: /^data(\[\])?\.(version|linkCount|circuitCount)/,
+    because: 'people look for it in the list of routers',
+  },
+  {
     operations: /\/posture-checks/,
     facts: /^(body|data)(\[\])?\./,
     because: 'the contract shows what all kinds of check have in common, and leaves out what each has of its own',

@@ -199,6 +199,15 @@ describe('a link', () => {
     expect(await list('state = "connected"')).toEqual([ab])
   })
 
+  it('is counted at both its routers', async () => {
+    const [a, b] = [await connect(await newRouter()), await connect(await newRouter('routers'))]
+    await reportLink(a, b)
+    for (const { id } of [a, b]) {
+      const { body } = await world.send({ method: 'GET', path: `${MANAGEMENT}/routers/${id}`, token })
+      expect(body.data).toMatchObject({ isOnline: true, version: 'v1.6.5', linkCount: 1, circuitCount: 0 })
+    }
+  })
+
   it('is shown to administrators only', async () => {
     const { token: other } = await world.signIn()
     const response = await world.send({ method: 'GET', path: `${MANAGEMENT}/controller/links`, token: other })
