@@ -47,6 +47,7 @@ import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import { EntityStore } from './store/entities.ts'
 import type { ProjectionError } from './store/projection.ts'
 import type { Store } from './store/store.ts'
+import { Tunneling } from './tunnelers/tunneling.ts'
 import { WatchedClock } from './watched-clock.ts'
 
 export interface Controller {
@@ -103,6 +104,7 @@ interface Routers {
   readonly load: RouterLoad
   readonly connected: ConnectedRouters
   readonly sessionSync: SessionSync
+  readonly tunneling: Tunneling
 }
 
 export interface OpenOptions {
@@ -197,8 +199,10 @@ async function assemble(
   const receipts = new RootReceipts(authority)
   const own = new OwnCertificates({ authority, config, entities, membership, receipts })
   const certificateBehavior = new CertificateBehavior(references, membership)
+  const provisioner = new RouterProvisioner(entities, config)
+  const tunneling = new Tunneling({ access, apiSessions, behaviors, entities, posture, provisioner, sessionSync })
   const routers: Routers = {
-    provisioner: new RouterProvisioner(entities, config),
+    provisioner,
     renewal: new CertificateRenewal(entities, authority),
     usable: new UsableRouters(access, live.network),
     network: live.network,
@@ -208,6 +212,7 @@ async function assemble(
     },
     connected,
     sessionSync,
+    tunneling,
   }
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
   // In this order: the rights of the caller come first, and sessions are revoked only for changes that no guard refuses.

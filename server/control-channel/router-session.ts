@@ -9,6 +9,7 @@ import { renewalHandlers } from './handlers/renewal-messages.ts'
 import { routerHandlers } from './handlers/router-messages.ts'
 import { sessionHandlers } from './handlers/session-messages.ts'
 import { terminatorHandlers } from './handlers/terminator-messages.ts'
+import { tunnelerHandlers } from './handlers/tunneler-messages.ts'
 import { PROTOCOL_RELEASE } from './hello.ts'
 import type { Message } from './message.ts'
 import { ServerHelloSchema } from './messages/edge_pb.ts'
@@ -18,6 +19,7 @@ const handlers: ReadonlyMap<number, MessageHandler> = new Map([
   ...renewalHandlers,
   ...sessionHandlers,
   ...terminatorHandlers,
+  ...tunnelerHandlers,
   ...linkHandlers,
   ...circuitHandlers,
   ...faultHandlers,

@@ -13,6 +13,11 @@ export function parsePrecedence(code: number): Precedence {
   return precedence
 }
 
+/** The number of a precedence. */
+export function encodePrecedence(precedence: string): number {
+  return Math.max(0, PRECEDENCES.indexOf(precedence as Precedence))
+}
+
 /** Peer data from a map whose keys are the decimal digits of header ids. */
 export function parsePeerData(entries: Readonly<Record<string, Uint8Array>>): PeerData {
   return new Map(Object.entries(entries).map(([id, value]) => [Number(id), Buffer.from(value)]))

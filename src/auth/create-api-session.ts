@@ -160,7 +160,7 @@ export async function resolveConfigTypes(context: Context, idsOrNames: readonly 
 }
 
 /** Returns the client information that differs from the stored one; undefined if none does. */
-function diffClientInfo(
+export function diffClientInfo(
   identity: Entity<typeof identities>,
   { envInfo, sdkInfo }: ClientInfo,
 ): Record<string, unknown> | undefined {

@@ -2,7 +2,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Context, WriteContext } from '../context.ts'
 import { ControllerError } from '../errors.ts'
-import type { Entity } from '../resources/define.ts'
 import { terminators } from '../resources/terminators.ts'
 import type { PeerData } from '../routers/router-connection.ts'
 import type { Database } from '../store/database.ts'
@@ -118,7 +117,7 @@ export class HostedTerminators {
       const isSame = existing.isSystem && existing.binding === binding && existing.hostId === identity.id
       if (!isSame || existing.routerId !== routerId || existing.serviceId !== serviceId)
         throw new RequestRefusedError('id-conflict', 'another terminator has this id')
-      await entities.update(tx, terminators, existing, { cost, precedence, healthyPrecedence: null }, undefined, 'none')
+      await entities.update(tx, terminators, existing, { cost, precedence }, undefined, 'none')
       return
     }
     if (instanceId !== '' && (await otherHost(tx.db, serviceId, instanceId, identity.id)).length > 0)
@@ -144,35 +143,13 @@ export class HostedTerminators {
    * Changes the cost or the precedence of a terminator.
    * @throws RequestRefusedError if the router has no such terminator of the host, and if a value is out of range
    */
-  async update(context: Context, actor: TerminatorActor, id: string, change: TerminatorChange): Promise<void> {
-    const { cost, precedence } = change
-    if (cost !== undefined) requireValidCost(cost)
-    await this.#change(context, actor, id, (existing) => ({
-      cost: cost ?? existing.cost,
-      // What a host says of its precedence replaces what it said of its health.
-      ...(precedence === undefined ? {} : { precedence, healthyPrecedence: null }),
-    }))
-  }
-
-  /**
-   * Follows a health check of the host: a terminator that fails is the last choice until it passes again.
-   * @throws RequestRefusedError if the router has no such terminator of the host
-   */
-  async recordHealth(context: Context, actor: TerminatorActor, id: string, isPassing: boolean): Promise<void> {
-    await this.#change(context, actor, id, ({ precedence, healthyPrecedence }) => {
-      if (!isPassing && healthyPrecedence === null && precedence !== 'failed')
-        return { precedence: 'failed', healthyPrecedence: precedence }
-      if (isPassing && healthyPrecedence !== null) return { precedence: healthyPrecedence, healthyPrecedence: null }
-      return undefined
-    })
-  }
-
-  async #change(
+  async update(
     context: Context,
     { routerId, sessionToken }: TerminatorActor,
     id: string,
-    toChanged: (existing: Entity<typeof terminators>) => Partial<Entity<typeof terminators>> | undefined,
+    { cost, precedence }: TerminatorChange,
   ): Promise<void> {
+    if (cost !== undefined) requireValidCost(cost)
     await writeOrRefuse(context, async (tx) => {
       const host =
         sessionToken === undefined
@@ -182,8 +159,8 @@ export class HostedTerminators {
       const isOwn = existing?.isSystem && existing.routerId === routerId
       if (!isOwn || (host && (existing.hostId !== host.identity.id || existing.serviceId !== host.serviceId)))
         throw new RequestRefusedError('unknown-terminator', 'the router has no such terminator of this host')
-      const changed = toChanged(existing)
-      if (changed) await this.#parts.entities.update(tx, terminators, existing, changed, undefined, 'none')
+      const changed = { cost: cost ?? existing.cost, precedence: precedence ?? existing.precedence }
+      await this.#parts.entities.update(tx, terminators, existing, changed, undefined, 'none')
     })
   }
 

@@ -48,8 +48,6 @@ export const terminators = defineResource({
     hostId: f.text({ access: 'internal', filter: true }),
     // What the host tells those that dial it, such as its public key: header id → base64.
     peerData: f.json(typed<Record<string, string>>({ type: 'object' }), { access: 'internal', default: {} }),
-    // What the precedence was before the host reported that it is not healthy.
-    healthyPrecedence: f.choice(precedences, { access: 'internal', nullable: true }),
     isSystem: f.bool({ access: 'internal', filter: true }),
   },
   // Those that routers make for the hosts connected to them: not to be changed, but an administrator may end them.

@@ -14,7 +14,6 @@ import {
   CreateTerminatorResult,
   CreateTerminatorV2RequestSchema,
   CreateTerminatorV2ResponseSchema,
-  HealthEventRequestSchema,
   UpdateTerminatorRequestSchema,
 } from '../messages/edge_pb.ts'
 import { parsePeerData, parsePrecedence } from '../terminator-values.ts'
@@ -28,7 +27,10 @@ const REMOVED_PER_TRANSACTION = 100
 /** In the result of a request that is refused at this moment only. */
 const RATE_LIMITED = [10, encodeInt32(1)] as const
 
-/** Requests about terminators. */
+/**
+ * Requests about terminators. Reports of health checks are dropped: a host that draws a conclusion from them changes the precedence
+ * or the cost of its terminator itself.
+ */
 export const terminatorHandlers: MessageHandlers = [
   [ContentType.CREATE_TERMINATOR, refuseByResult],
   [ContentType.REMOVE_TERMINATOR, refuseByResult],
@@ -77,19 +79,6 @@ export const terminatorHandlers: MessageHandlers = [
       } catch (error) {
         if (!(error instanceof RequestRefusedError)) throw error
         sendRefusal(channel, message, error)
-      }
-    }),
-  ],
-  [
-    ContentType.HEALTH_EVENT,
-    withBody(HealthEventRequestSchema, async ({ controller, router }, { sessionToken, terminatorId, checkPassed }) => {
-      const system = controller.contexts.create({ kind: 'system' })
-      try {
-        const actor = { routerId: router.id, sessionToken }
-        await controller.fabric.hosted.recordHealth(system, actor, terminatorId, checkPassed)
-      } catch (error) {
-        // Routers do not expect a response.
-        if (!(error instanceof RequestRefusedError)) throw error
       }
     }),
   ],

@@ -117,7 +117,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['identitySecret', 'text', 'null'],
       ['hostId', 'text'],
       ['peerData', 'text'],
-      ['healthyPrecedence', 'text', 'null'],
       ['isSystem', 'integer'],
     ],
     {
