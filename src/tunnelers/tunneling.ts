@@ -11,6 +11,7 @@ import { RequestRefusedError } from '../fabric/request-refused.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import { toJsonText } from '../records/raw-json.ts'
+import { apiSessions as apiSessionRecords } from '../resources/api-sessions.ts'
 import type { Entity } from '../resources/define.ts'
 import { identities } from '../resources/identities.ts'
 import { services } from '../resources/services.ts'
@@ -107,13 +108,16 @@ export class Tunneling {
   }
 
   #createApiSession(context: Context, identity: Identity): Promise<string> {
-    const { apiSessions } = this.#parts
+    const { apiSessions, entities } = this.#parts
     return context.write(async (tx) => {
       // Another request of the router may have come first.
       const [existing] = await lastApiSession(tx.db, identity.id)
       if (existing && existing.lastActivityAt + apiSessions.timeout > tx.clock.now()) return existing.id
       const session = { identity, authenticatorId: '', ipAddress: '', configTypes: ['all'] }
-      return (await apiSessions.insert(tx, session)).id
+      const created = await apiSessions.insert(tx, session)
+      // The certificate of the router is what it proves. It cannot be asked for a second factor.
+      await entities.update(tx, apiSessionRecords, created, { isMfaComplete: true }, undefined, 'none')
+      return created.id
     })
   }
 

@@ -2,10 +2,13 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Message } from '../../server/control-channel/message.ts'
+import { RouteSchema } from '../../server/control-channel/messages/control_pb.ts'
 import {
   ApiSessionAddedSchema,
   CreateApiSessionRequestSchema,
   CreateApiSessionResponseSchema,
+  CreateCircuitForServiceRequestSchema,
+  CreateCircuitForServiceResponseSchema,
   CreateTunnelTerminatorRequestSchema,
   CreateTunnelTerminatorRequestV2Schema,
   CreateTunnelTerminatorResponseSchema,
@@ -337,5 +340,100 @@ describe('a router that hosts a service itself', () => {
     expect(type).toBe(20414)
     const response = fromBinary(CreateTunnelTerminatorResponseV2Schema, body)
     expect(response).toMatchObject({ terminatorId: 'tunnel-1', startTime: 5n, result: 2 })
+  })
+})
+
+describe('a router that dials a service itself', () => {
+  const CLIENT_KEY = Buffer.alloc(32, 5)
+  const HOST_KEY = Buffer.alloc(32, 6)
+
+  function sendDial(simulated: SimulatedRouter, serviceName: string, terminatorInstanceId = ''): number {
+    const peerData = { 1003: CLIENT_KEY }
+    const request = create(CreateCircuitForServiceRequestSchema, { serviceName, terminatorInstanceId, peerData })
+    return simulated.send(20402, toBinary(CreateCircuitForServiceRequestSchema, request))
+  }
+
+  /** Follows the next route as the router that dials and hosts, and returns it. */
+  async function followRoute(simulated: SimulatedRouter) {
+    const message = await simulated.takeType(1005)
+    const route = fromBinary(RouteSchema, message.body)
+    const replyFor = Buffer.alloc(4)
+    replyFor.writeInt32LE(message.sequence)
+    simulated.send(1022, Buffer.from(route.circuitId), [
+      [1, replyFor],
+      [1101, Buffer.alloc(4)],
+      [1102, Buffer.from([1])],
+      [1003, HOST_KEY],
+    ])
+    return route
+  }
+
+  it('has a circuit to a terminator, and a session that it dials by again', async () => {
+    const { router, simulated } = await tunneler()
+    const { id: serviceId, name } = await makeService()
+    await host(simulated, { serviceName: name, address: 'tunnel-1' })
+    const responses = []
+    for (let dial = 0; dial < 2; dial += 1) {
+      const sequence = sendDial(simulated, name)
+      const route = await followRoute(simulated)
+      const { type, body } = await simulated.takeReply(sequence)
+      expect(type).toBe(20403)
+      const response = fromBinary(CreateCircuitForServiceResponseSchema, body)
+      expect(route.egress).toMatchObject({ binding: 'tunnel', destination: 'tunnel-1' })
+      expect(response.circuitId).toBe(route.circuitId)
+      expect(route.forwards.some(({ srcAddress }) => srcAddress === response.address)).toBe(true)
+      expect(Buffer.from(response.peerData[1003]!)).toEqual(HOST_KEY)
+      expect(response.tags).toEqual({ serviceId, clientId: router.id, hostId: router.id })
+      expect(response.apiSession).toBeUndefined()
+      responses.push(response)
+    }
+    expect(responses[1]!.session).toEqual(responses[0]!.session)
+    const session = (await call(`/sessions/${responses[0]!.session!.sessionId}`)).body.data
+    expect(session).toMatchObject({ type: 'Dial', service: { id: serviceId }, identityId: router.id })
+  })
+
+  it.each([
+    ['a service without terminators', 1, async () => (await makeService()).name],
+    ['a service that does not exist', 6, async () => 'unknown'],
+    [
+      'a service that it may not dial any more',
+      1,
+      async () => {
+        const { name } = await makeService()
+        await network.manage.change('DELETE', `/service-policies/${network.dialPolicyId}`)
+        return name
+      },
+    ],
+  ])('is refused for %s', async (_name, code, prepare) => {
+    const { simulated } = await tunneler()
+    const { type, headers, body } = await simulated.takeReply(sendDial(simulated, await prepare()))
+    expect([type, headers.get(1014)?.readUInt32LE()]).toEqual([20002, code])
+    expect(body.toString()).not.toBe('')
+  })
+
+  it('and hosts one, even if its identity has an auth policy that requires a second factor', async () => {
+    const strict = await network.manage.make('auth-policies', {
+      name: newName('policy'),
+      primary: {
+        cert: { allowed: true, allowExpiredCerts: false },
+        updb: {
+          allowed: true,
+          lockoutDurationMinutes: 0,
+          maxAttempts: 5,
+          minPasswordLength: 5,
+          requireMixedCase: false,
+          requireNumberChar: false,
+          requireSpecialChar: false,
+        },
+        extJwt: { allowed: true, allowedSigners: [] },
+      },
+      secondary: { requireTotp: true },
+    })
+    const router = await newTunneler()
+    await network.manage.change('PATCH', `/identities/${router.id}`, { authPolicyId: strict })
+    const simulated = await connect(router)
+    await startTunneling(simulated)
+    const { name: serviceName } = await makeService()
+    expect((await host(simulated, { serviceName, address: 'tunnel-1' })).terminatorId).toBe('tunnel-1')
   })
 })

@@ -1,6 +1,5 @@
 // Messages of routers that dial and host services themselves.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import type { RefusalReason } from '../../../src/fabric/request-refused.ts'
 import { RequestRefusedError } from '../../../src/fabric/request-refused.ts'
 import type { TunnelerApiSession, TunnelerSession } from '../../../src/tunnelers/tunneling.ts'
 import { ContentType } from '../content-types.ts'
@@ -9,6 +8,8 @@ import type { Message } from '../message.ts'
 import {
   CreateApiSessionRequestSchema,
   CreateApiSessionResponseSchema,
+  CreateCircuitForServiceRequestSchema,
+  CreateCircuitForServiceResponseSchema,
   CreateTerminatorResult,
   CreateTunnelTerminatorRequestSchema,
   CreateTunnelTerminatorRequestV2Schema,
@@ -70,6 +71,28 @@ export const tunnelerHandlers: MessageHandlers = [
         channel.send(ContentType.SERVICE_LIST, toBinary(ServicesListSchema, list))
       })
     },
+  ],
+  [
+    ContentType.CREATE_CIRCUIT_FOR_SERVICE_REQUEST,
+    withBody(CreateCircuitForServiceRequestSchema, async (session, request, message) => {
+      const { controller, router, channel } = session
+      const { serviceName, terminatorInstanceId: instanceId } = request
+      await orRefuse(session, message, async (system) => {
+        const opened = await controller.routers.tunneling.openSession(system, router.id, serviceName, 'Dial')
+        const tokens = { token: opened.token, apiSessionToken: opened.apiSession.token }
+        const dial = { routerId: router.id, ...tokens, instanceId, peerData: parsePeerData(request.peerData) }
+        const { circuit, peerData } = await controller.fabric.dials.dial(dial)
+        const response = create(CreateCircuitForServiceResponseSchema, {
+          ...describeSession(opened),
+          circuitId: circuit.id,
+          address: circuit.ingressAddress,
+          peerData: Object.fromEntries(peerData),
+          tags: { ...circuit.tags },
+        })
+        const body = toBinary(CreateCircuitForServiceResponseSchema, response)
+        channel.send(ContentType.CREATE_CIRCUIT_FOR_SERVICE_RESPONSE, body, { replyTo: message })
+      })
+    }),
   ],
   [
     ContentType.CREATE_TUNNEL_TERMINATOR_REQUEST,
@@ -153,8 +176,7 @@ async function orIgnore({ controller, router }: RouterSession, run: Run): Promis
     await run(controller.contexts.create({ kind: 'system' }))
   } catch (error) {
     if (!(error instanceof RequestRefusedError)) throw error
-    const reason: RefusalReason = error.reason
-    controller.log.info({ routerId: router.id, reason, detail: error.message }, 'a request of a tunneler was refused')
+    controller.log.info({ routerId: router.id, reason: error.message }, 'a request of a tunneler was refused')
   }
 }
 
