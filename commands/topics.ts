@@ -5,6 +5,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   admin: 'Restores the access of administrators, on the data directory.',
   audit: 'The audit: who changed what, and when.',
   capability: 'The capabilities of a controller.',
+  circuit: 'The connections of clients with services, over routers.',
   'current-api-session': 'Your own session.',
   'current-identity': 'Your own identity, and its authenticators.',
   database: 'Checks, repairs and snapshots of the data of a running controller.',

@@ -28,6 +28,7 @@ import { auditOperations } from './management-api/audit.ts'
 import { authenticatorOperations } from './management-api/authenticators.ts'
 import { caOperations } from './management-api/cas.ts'
 import { certificateOperations } from './management-api/certificates.ts'
+import { ownCircuitOperations } from './management-api/circuits.ts'
 import { controllerSettingOperations } from './management-api/controller-settings.ts'
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
@@ -96,6 +97,7 @@ export const operations: readonly AnyOperation[] = [
   ...auditOperations,
   ...authenticatorOperations,
   ...certificateOperations,
+  ...ownCircuitOperations,
   ...linkOperations,
   ...enrollmentOperations,
   ...fabricOperations,

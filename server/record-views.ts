@@ -75,7 +75,9 @@ export class CompiledView<Item> {
     const { view } = this
     const rows = items.map((item) => view.toRow(item) as AnyRow)
     const references = await this.#loadReferences(controller, context, items, rows)
-    const show: ShowReference = (plural, id) => new RawJson(references.get(plural)?.get(id)?.text ?? 'null')
+    // What is not listed is held in memory only, and has no name.
+    const show: ShowReference = (plural, id) =>
+      new RawJson((references.get(plural)?.get(id) ?? this.#toReference(plural, id, undefined)).text)
     return items.map((item, at) => {
       const row = rows[at] as AnyRow
       const members = this.#plan.members.map((write) => write(row, references)).join('')

@@ -26,7 +26,7 @@ export async function runTask(task: CommandTask, run: CommandRun): Promise<numbe
   const { body, defaults } = await collectBody(task, run)
   assertConfirmable(task, run)
   const targets = await selectTargets(task, run)
-  const query = toQueryString(task, run.flags)
+  const query = await buildQueryString(task, run)
   if (isListed(operation)) {
     await printList(task, fillPath(operation.path, targets[0]?.ids ?? {}) + query, run)
     return undefined
@@ -76,13 +76,15 @@ async function prepareRequest(
   return { ...request, body, removed }
 }
 
-/** The query string, without the parameters of paging. */
-function toQueryString({ operation }: CommandTask, flags: FlagValues): string {
+/** The query string, without the parameters of paging. Parameters that refer to records take their names, too. */
+async function buildQueryString({ operation, api }: CommandTask, { client, flags }: CommandRun): Promise<string> {
   const query = new URLSearchParams()
-  for (const parameter of Object.keys(operation.query ?? {})) {
+  for (const [parameter, { schema }] of Object.entries(operation.query ?? {})) {
     const flag = flags[toQueryFlag(parameter)]
     if (flag === undefined || parameter === 'limit' || parameter === 'offset') continue
-    for (const value of [flag].flat()) query.append(parameter, String(value))
+    const resource = api.resources[String(schema['x-refers-to'])]
+    for (const value of [flag].flat().map(String))
+      query.append(parameter, resource ? await resolveId(client, resource, value) : value)
   }
   return query.size > 0 ? `?${query}` : ''
 }

@@ -1,5 +1,6 @@
 // Every operation of the fabric API, which tools of operators use.
 import type { AnyOperation } from '../operation.ts'
+import { circuitOperations } from './circuits.ts'
 import { linkOperations } from './links.ts'
 import { terminatorChangeOperations } from './terminator-changes.ts'
 import { compileFabricView, makeStoredOperations, makeSubListOperation } from './view-operations.ts'
@@ -15,4 +16,5 @@ export const fabricOperations: readonly AnyOperation[] = [
   makeSubListOperation(serviceView, terminatorView, compiledTerminators, 'serviceId'),
   ...terminatorChangeOperations,
   ...linkOperations,
+  ...circuitOperations,
 ]

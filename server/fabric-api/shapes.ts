@@ -5,7 +5,7 @@ import { STATIC_COST } from '../../src/resources/link-settings.ts'
 import { interfaceList } from '../../src/resources/routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { f } from '../../src/schema/fields.ts'
-import { flag, listOf, objectOf, requiredObject, text, whole } from '../../src/schema/json-schema.ts'
+import { entityReference, flag, listOf, objectOf, requiredObject, text, whole } from '../../src/schema/json-schema.ts'
 import { COUNT } from '../../src/schema/ranges.ts'
 import type { ReferenceShapes } from '../record-views.ts'
 
@@ -103,10 +103,30 @@ export const linkShape = defineResource({
   example: { create: {}, filter: 'state = "Connected"' },
 })
 
+export const circuitShape = defineResource({
+  name: 'circuit',
+  plural: 'circuits',
+  summary: 'The path of one connection, from the router of the client to a terminator.',
+  fields: {
+    clientId: f.text({ access: 'read', filter: true, summary: 'The session by which the client dialed.' }),
+    serviceId: f.reference('services', { access: 'read', as: 'service', filter: 'service' }),
+    terminatorId: f.reference('terminators', { access: 'read', as: 'terminator', filter: 'terminator' }),
+  },
+  computed: {
+    path: requiredObject({
+      nodes: { ...listOf(entityReference), description: 'Its routers, that of the client first.' },
+      links: { ...listOf(entityReference), nullable: true, description: 'Between the routers; null if there is one.' },
+    }),
+  },
+  columns: [],
+  example: { create: {}, filter: 'service.name = "web"' },
+})
+
 /** How the fabric API shows one record in another. */
 export const fabricReferenceShapes: ReferenceShapes = {
   routers: routerShape,
   services: serviceShape,
   terminators: terminatorShape,
   links: linkShape,
+  circuits: circuitShape,
 }

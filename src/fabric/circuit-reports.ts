@@ -77,6 +77,14 @@ export class CircuitReports {
     for (const report of reports) this.#takeIdleReport(router, report, maxIdleTimes)
   }
 
+  /** Ends a circuit of an earlier process, at the routers that reported it. Returns whether any has. */
+  endInherited(circuitId: string, isImmediate: boolean): boolean {
+    const routerIds = this.inherited.end(circuitId)
+    for (const routerId of routerIds)
+      this.#parts.connected.get(routerId)?.connection.sendUnroute(circuitId, isImmediate)
+    return routerIds.length > 0
+  }
+
   #takeIdleReport(router: ConnectedRouter, report: IdleReport, maxIdleTimes: ReadonlyMap<string, number>): void {
     const { circuits, clock, ids, rerouting, results } = this.#parts
     const { circuitId, idleMs } = report
