@@ -10,6 +10,7 @@ import { DbCheck, DbMigrate, DbRotateKeys } from './db.ts'
 import { Enroll } from './enroll.ts'
 import { externalJwtSignerTest } from './external-jwt-signer-test.ts'
 import { Init } from './init.ts'
+import { logLevel } from './log-level.ts'
 import { Login } from './login.ts'
 import { Logout } from './logout.ts'
 import { mfaEnroll } from './mfa/enroll.ts'
@@ -42,6 +43,7 @@ const HAND_WRITTEN = {
   'profile:list': ProfileList,
   'profile:use': ProfileUse,
   'profile:delete': ProfileDelete,
+  'log:level': logLevel,
   'pki:rotate': pkiRotate,
   'ca:verify': caVerify,
   'external-jwt-signer:test': externalJwtSignerTest,

@@ -20,6 +20,8 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   describeIdentityPosture: 'identity:posture',
   testPostureCheck: 'posture-check:test',
   verifyCa: 'ca:verify',
+  showLogLevel: 'log:level',
+  setLogLevel: 'log:level',
   rotateIntermediate: 'pki:rotate',
   rotateRoot: 'pki:rotate',
   finishRootRotation: 'pki:rotate',

@@ -11,6 +11,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   database: 'Checks, repairs and snapshots of the data of a running controller.',
   db: 'The database in a data directory, while no controller runs on it.',
   link: 'The connections between routers, which circuits use.',
+  log: 'The log of a running controller.',
   mfa: 'Your own second factor.',
   'network-jwt': 'Tokens with which clients find and trust the network.',
   pki: "The controller's own certificates: renewal and rotation.",

@@ -24,6 +24,7 @@ import { countResponse } from './hooks/count-response.ts'
 import { identify } from './hooks/identify.ts'
 import { ignoreUnreadBody } from './hooks/ignore-unread-body.ts'
 import { limitWrites } from './hooks/limit-writes.ts'
+import { logRequest } from './hooks/log-request.ts'
 import { negotiate } from './hooks/negotiate.ts'
 import { reauthorize } from './hooks/reauthorize.ts'
 import { requireRoute } from './hooks/require-route.ts'
@@ -87,6 +88,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   })
   if (options.onSend) app.addHook('onSend', options.onSend)
   if (metrics) app.addHook('onResponse', countResponse(metrics))
+  if (config['log.requests']) app.addHook('onResponse', logRequest(log))
   app.addHook('onRequest', identify(controller, options.trustedCaller))
   const origins = config['cors.origins']
   if (origins.length > 0) app.addHook('onRequest', allowOrigins(origins, servedOperations, paths))

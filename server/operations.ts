@@ -36,6 +36,7 @@ import { signerOperations } from './management-api/external-jwt-signers.ts'
 import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
 import { linkOperations } from './management-api/links.ts'
+import { logLevelOperations } from './management-api/log-level.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { policyQuestionOperations } from './management-api/policy-questions.ts'
 import { postureQuestionOperations } from './management-api/posture-questions.ts'
@@ -87,6 +88,7 @@ export const operations: readonly AnyOperation[] = [
   ...edgeRouterOperations,
   ...identityOperations,
   ...identityPostureOperations,
+  ...logLevelOperations,
   ...policyAdviceOperations,
   ...policyQuestionOperations,
   ...postureQuestionOperations,

@@ -4,7 +4,7 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 import { hasUsableAdministrator } from '../src/auth/administrators.ts'
 import { systemClock } from '../src/clock.ts'
 import { reportClockJumps } from '../src/clock-jumps.ts'
-import { getAdvertisedAddress, type Overrides, readConfig } from '../src/config.ts'
+import { type Config, getAdvertisedAddress, type Overrides, readConfig } from '../src/config.ts'
 import { type Controller, openController } from '../src/controller.ts'
 import { getDataPaths } from '../src/data-directory.ts'
 import { createBootstrapToken, initializeDirectory, isInitialized } from '../src/initialize.ts'
@@ -59,7 +59,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
     const closedToOthers: string[] = []
     opened.add(lockDirectory(directory, (path) => closedToOthers.push(path)))
     const config = readConfig(getDataPaths(directory).config, env, settings)
-    const log = openLog(config['log.level'], logTo)
+    const log = await openLog(config, env, logTo)
     for (const path of closedToOthers) log.warn({ path }, 'other accounts had rights to this file; it is private now')
     const controller = await openController({
       directory,
@@ -101,12 +101,24 @@ export function startController({ directory, settings, env, logTo }: StartOption
   })
 }
 
-function openLog(level: string, logTo: DestinationStream | undefined): Logger {
-  const options = { level, base: { host: hostname(), pid: process.pid } }
+async function openLog(config: Config, env: NodeJS.ProcessEnv, logTo: DestinationStream | undefined): Promise<Logger> {
+  const options = { level: config['log.level'], base: { host: hostname(), pid: process.pid } }
   const onRecovered = (lines: number) =>
     log.error({ lines }, 'log lines were dropped because they could not be written')
-  const log = pino(options, logTo ?? new LogOutput({ onRecovered }))
+  const output = logTo ?? new LogOutput({ onRecovered })
+  const log = pino(options, await formatLog(output, config['log.format'], env))
   return log
+}
+
+async function formatLog(
+  output: DestinationStream,
+  format: Config['log.format'],
+  env: NodeJS.ProcessEnv,
+): Promise<DestinationStream> {
+  const isTerminal = process.stderr.isTTY === true
+  if (format === 'json' || (format === 'auto' && !isTerminal)) return output
+  const { createLogText } = await import('./log-text.ts')
+  return createLogText(output, isTerminal && !env.NO_COLOR)
 }
 
 // How often the wall clock is compared with the monotonic one, beside every request that reads it.

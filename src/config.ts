@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { parse } from 'yaml'
+import { logLevels } from './log.ts'
 import {
   bytesSetting,
   ConfigError,
@@ -205,9 +206,21 @@ const settings = {
     'How much room the disk of the data directory must have; with less, the controller reports that it is not ready.',
   ),
   'log.level': {
-    explain: 'How much is logged: debug, info, warn, error or silent.',
+    explain: `How much is logged: ${logLevels.join(', ')}. controller log level changes it until the next start.`,
     default: 'info',
-    read: (value, key) => readChoice(['debug', 'info', 'warn', 'error', 'silent'] as const, value, key),
+    read: (value, key) => readChoice(logLevels, value, key),
+  },
+  'log.format': {
+    explain:
+      'How log lines are written: json, text (for people), or auto, which is text if standard error is a terminal and json otherwise.',
+    default: 'auto',
+    read: (value, key) => readChoice(['auto', 'json', 'text'] as const, value, key),
+  },
+  'log.requests': {
+    explain:
+      'Whether each request becomes a log line, at the level info, with its operation, status, duration, address and identity.',
+    default: false,
+    read: readSwitch,
   },
 } as const satisfies Record<string, Setting<unknown>>
 

@@ -64,6 +64,10 @@ describe('a setting', () => {
     ['that is not a count', 'limits:\n  connections: 0\n', 'limits.connections'],
     ['that is not an address', 'advertise: [nowhere]\n', 'advertise'],
     ['that is none of the choices', 'log:\n  level: loud\n', 'log.level'],
+    ['that is not an origin', 'cors:\n  origins: [https://example.com/path]\n', 'cors.origins'],
+    ['that allows every origin', "cors:\n  origins: ['*']\n", 'cors.origins'],
+    ['that is not a directory', 'console:\n  directory: relative\n', 'console.directory'],
+    ['that is not a policy', 'console:\n  contentSecurityPolicy: 5\n', 'console.contentSecurityPolicy'],
     ['that is not a list', 'listeners: 127.0.0.1:1280\n', 'listeners'],
     ['that takes sign-ins without TLS', "listeners: [{ address: '127.0.0.1:1', tls: false }]\n", 'listeners'],
     [

@@ -16,6 +16,9 @@ export const PRUNE = { operation: 'cut', resource: 'audit' } as const
 /** The subject of records about a system clock that was set. */
 export const CLOCK_JUMP = { operation: 'jump', resource: 'clock' } as const
 
+/** The subject of records about a log level that was changed. */
+export const LOG_LEVEL = { operation: 'update', resource: 'log-level' } as const
+
 /** The subject of records about a key that was replaced. */
 export const KEY_ROTATION = { operation: 'update', resource: 'keys' } as const
 
@@ -95,8 +98,10 @@ function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrig
   }
 }
 
+/** The subjects whose values are not those of a resource. */
+const hasNoSecrets: ReadonlySet<string> = new Set([PRUNE, CLOCK_JUMP, LOG_LEVEL].map(({ resource }) => resource))
+
 /** Returns the function that masks the secrets of a change. */
 function findMask({ resource }: Change): (values: Values) => Values {
-  const isOfRecord = resource !== PRUNE.resource && resource !== CLOCK_JUMP.resource
-  return isOfRecord ? getCompiledResource(resource).auditMask : (values) => values
+  return hasNoSecrets.has(resource) ? (values) => values : getCompiledResource(resource).auditMask
 }

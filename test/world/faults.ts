@@ -38,6 +38,12 @@ export function takeUnexpectedFaults(): { readonly unexpected: string[]; readonl
 /** Returns a log that passes every line on to another one and records each error as a fault. */
 export function recordErrors(log: Log): Log {
   return {
+    get level() {
+      return log.level as string
+    },
+    set level(level: string) {
+      log.level = level
+    },
     debug: log.debug,
     info: log.info,
     warn: log.warn,

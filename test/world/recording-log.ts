@@ -18,6 +18,7 @@ export function recordingLog(): RecordingLog {
     (fields, message) =>
       lines.push({ level, fields, message })
   return {
+    level: 'debug',
     lines,
     debug: recorder('debug'),
     info: recorder('info'),
