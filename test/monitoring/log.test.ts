@@ -23,10 +23,10 @@ afterAll(() => world.close())
 describe('the level of the log', () => {
   it('changes at run time, and the audit says who changed it', async () => {
     const changed = await world.send({ method: 'PUT', path: LEVEL, token, body: { level: 'warn' } })
-    const shown = await world.send({ method: 'GET', path: LEVEL, token })
+    const current = await world.send({ method: 'GET', path: LEVEL, token })
     const audit = await world.send({ method: 'GET', path: `${MANAGEMENT}/controller/audit?limit=1`, token })
 
-    expect([changed.status, changed.body.data, shown.body.data]).toEqual([200, { level: 'warn' }, { level: 'warn' }])
+    expect([changed.status, changed.body.data, current.body.data]).toEqual([200, { level: 'warn' }, { level: 'warn' }])
     expect(log.level).toBe('warn')
     expect(audit.body.data[0]).toMatchObject({
       resource: 'log-level',
@@ -124,9 +124,9 @@ describe('the log as text', () => {
   })
 
   it.each(['\u001b[31m', '\u009b31m', '\u0007', '\r', '\u0000'])('escapes the control characters of %j', (text) => {
-    const shown = write({ msg: `by ${text}`, path: text, err: { type: 'Error', message: text, stack: text } })
+    const line = write({ msg: `by ${text}`, path: text, err: { type: 'Error', message: text, stack: text } })
 
-    expect(shown).not.toContain(text)
+    expect(line).not.toContain(text)
   })
 
   it('does not turn an escape that a client wrote into the character', () => {
