@@ -66,13 +66,16 @@ function explainStorageFault({ code = '', message }: Error & { code?: string }):
 
 const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'
 
-/** Exit codes by the code of a DataDirectoryError. */
+/** Exit codes by the code of a DataDirectoryError or a BackupError. */
 const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   NOT_EMPTY: EXIT.conflict,
   NOT_PRIVATE: EXIT.notPermitted,
   FOREIGN_OWNER: EXIT.notPermitted,
   LOCK_FAILED: EXIT.notPermitted,
   DATABASE_MISSING: EXIT.notFound,
+  NOT_A_BACKUP: EXIT.usage,
+  PASSPHRASE_REQUIRED: EXIT.usage,
+  WRONG_PASSPHRASE: EXIT.usage,
 }
 
 /**
@@ -87,7 +90,8 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
       })
     }
     if (error.name === 'KeyFileError') throw new CommandError(EXIT.failed, 'KEY_FILE_UNUSABLE', error.message)
-    if (error.name === 'DataDirectoryError') {
+    if (error.name === 'MigrationError') throw new CommandError(EXIT.failed, 'MIGRATION_FAILED', error.message)
+    if (error.name === 'DataDirectoryError' || error.name === 'BackupError') {
       const { code, remedy } = error as Error & { code: string; remedy: string }
       throw new CommandError(DIRECTORY_EXITS[code] ?? EXIT.failed, code, error.message, { hint: remedy })
     }

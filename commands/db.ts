@@ -8,17 +8,16 @@ import { EXIT } from './exit-codes.ts'
 
 export class DbCheck extends PrintingCommand {
   static override summary =
-    'Checks the integrity of the database: its pages, its references, and the hash chain of its audit.'
+    'Checks the integrity of the database: its file, references, sets, certificates, and the hash chain of its audit.'
   static override flags = { 'data-dir': dataDirectoryFlag }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
 
   async run(): Promise<void> {
     const { flags } = await this.parse(DbCheck)
-    const { directory, file, auditKey, maintenance } = await openDirectory(flags['data-dir'])
+    const { directory, file, auditKey } = await openDirectory(flags['data-dir'])
+    const { checkDatabase } = await import('../src/integrity/check-database.ts')
     if (process.stderr.isTTY) this.notice(`Reading ${file}; a large database takes some time.`)
-    const report = await runMaintenance(directory, async () =>
-      maintenance.checkDatabase(directory, { database: file, auditKey }),
-    )
+    const report = await runMaintenance(directory, async () => checkDatabase(directory, { database: file, auditKey }))
     const { findings, auditRecords, pendingMigrations } = report
     const sentence =
       findings.length === 0
@@ -31,7 +30,8 @@ export class DbCheck extends PrintingCommand {
 }
 
 export class DbMigrate extends PrintingCommand {
-  static override summary = 'Migrates the database to the newest schema, as the start of a controller does.'
+  static override summary =
+    'Makes a backup, and migrates the database to the newest schema, as the start of a controller does.'
   static override flags = {
     'data-dir': dataDirectoryFlag,
     'dry-run': Flags.boolean({
@@ -43,9 +43,10 @@ export class DbMigrate extends PrintingCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(DbMigrate)
     const isTrial = flags['dry-run'] === true
-    const { directory, file, maintenance } = await openDirectory(flags['data-dir'])
+    const { directory, file } = await openDirectory(flags['data-dir'])
+    const { migrateDirectory } = await import('../src/backup/migrate-directory.ts')
     const migrations = await runMaintenance(directory, () =>
-      maintenance.migrateDatabase(directory, file, systemClock, { isTrial }),
+      migrateDirectory({ directory, env: process.env, clock: systemClock, isTrial }),
     )
     const sentence = describeMigrations(file, migrations, isTrial)
     await this.print({ kind: 'done', sentence, facts: { file, isTrial, migrations } }, flags.output)
@@ -92,9 +93,8 @@ async function openDirectory(flag: string | undefined) {
   const directory = resolveDataDirectory(flag)
   await assertInitialized(directory)
   const { getDataPaths } = await import('../src/data-directory.ts')
-  const maintenance = await import('../src/store/dialects/sqlite/maintenance.ts')
   const { database, auditKey } = getDataPaths(directory)
-  return { directory, file: database, auditKey, maintenance }
+  return { directory, file: database, auditKey }
 }
 
 function runMaintenance<T>(directory: string, work: () => Promise<T>): Promise<T> {

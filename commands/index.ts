@@ -7,6 +7,7 @@ import { caVerify } from './ca-verify.ts'
 import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
 import { DbCheck, DbMigrate, DbRotateKeys } from './db.ts'
+import { DbBackup, DbRestore, DbVerify } from './db-backup.ts'
 import { Enroll } from './enroll.ts'
 import { externalJwtSignerTest } from './external-jwt-signer-test.ts'
 import { Init } from './init.ts'
@@ -54,6 +55,9 @@ const HAND_WRITTEN = {
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,
+  'db:backup': DbBackup,
+  'db:verify': DbVerify,
+  'db:restore': DbRestore,
   'db:check': DbCheck,
   'db:migrate': DbMigrate,
   'db:rotate-keys': DbRotateKeys,

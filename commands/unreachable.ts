@@ -23,7 +23,7 @@ function describeNoConnection(error: UnreachableError, { command, argv }: Attemp
 }
 
 /** The data directory of the controller with this URL, if it is on this machine. */
-function findLocalDirectory(url: string): string | undefined {
+export function findLocalDirectory(url: string): string | undefined {
   const profiles = Profiles.open(process.env)
   const profile = profiles.names.map((name) => profiles.get(name)).find((candidate) => candidate?.url === url)
   const candidates = [resolveDataDirectory(process.env.CONTROLLER_DATA_DIR || undefined), resolveDataDirectory('data')]

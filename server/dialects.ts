@@ -5,8 +5,8 @@ import type { Api, Dialect } from '../src/config.ts'
 import type { ControllerError } from '../src/errors.ts'
 import { isUuid } from '../src/ids.ts'
 import type { BodyTolerance } from '../src/schema/bodies.ts'
+import { version } from '../src/version.ts'
 import type { Check } from './hooks/check.ts'
-import { version } from './version.ts'
 
 /** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */
 export const SESSION_HEADERS = { native: 'net-session', openziti: 'zt-session' } as const

@@ -14,11 +14,11 @@ import {
   text,
   whole,
 } from '../src/schema/json-schema.ts'
+import { version } from '../src/version.ts'
 import { SESSION_HEADERS } from './dialects.ts'
 import { BASE_PATHS } from './mount-points.ts'
 import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
 import type { AnyOperation, QueryParameter, Returns } from './operation.ts'
-import { version } from './version.ts'
 
 const TITLES: Readonly<Record<Api, string>> = {
   client: 'Edge Client API',
@@ -146,7 +146,8 @@ function canRetry(status: number): boolean {
   return status === 429 || status === 503
 }
 
-function getSuccessStatus(returns: Returns): '200' | '201' {
+function getSuccessStatus(returns: Returns): '200' | '201' | '202' {
+  if (returns.kind === 'empty' && returns.isAccepted) return '202'
   const isNew = returns.kind === 'created' || ('isNew' in returns && returns.isNew)
   return isNew ? '201' : '200'
 }

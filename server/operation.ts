@@ -75,7 +75,8 @@ export type Returns =
     }
   /** `isPage`: the envelope says of which page of a list these are the records. `isNew`: the status is 201. */
   | { readonly kind: 'data'; readonly schema: JsonSchema; readonly isPage?: true; readonly isNew?: true }
-  | { readonly kind: 'empty' }
+  /** `isAccepted`: the work goes on after the response, whose status is 202. */
+  | { readonly kind: 'empty'; readonly isAccepted?: true }
   /** No envelope: text, or JSON of this schema. */
   | { readonly kind: 'raw'; readonly contentType: string; readonly schema?: JsonSchema }
 

@@ -30,6 +30,7 @@ import { caOperations } from './management-api/cas.ts'
 import { certificateOperations } from './management-api/certificates.ts'
 import { ownCircuitOperations } from './management-api/circuits.ts'
 import { controllerSettingOperations } from './management-api/controller-settings.ts'
+import { databaseOperations } from './management-api/database.ts'
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
 import { signerOperations } from './management-api/external-jwt-signers.ts'
@@ -101,6 +102,7 @@ export const operations: readonly AnyOperation[] = [
   ...certificateOperations,
   ...ownCircuitOperations,
   ...linkOperations,
+  ...databaseOperations,
   ...enrollmentOperations,
   ...fabricOperations,
   ...resources.flatMap((resource) => makeResourceOperations(resource, differences[resource.plural])),

@@ -31,6 +31,17 @@ export function emptyResponse(): Response {
   return EMPTY_RESPONSE
 }
 
+/** The work of the operation has begun, and goes on. */
+export function acceptedResponse(): Response {
+  return makeResponse(202, '{}')
+}
+
+/** A value that shows all of `total` results. */
+export function allResultsResponse(value: unknown, total: number): Response {
+  const meta = renderListMeta({ limit: 'none', offset: 0, total }, [])
+  return { status: 200, contentType: JSON_TYPE, body: `{"data":${toJsonText(value)},${meta}}\n` }
+}
+
 /** One record or value; text that is JSON already comes as `RawJson`. */
 export function dataResponse(
   value: unknown,

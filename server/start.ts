@@ -140,6 +140,9 @@ const UPKEEP_INTERVAL_MS = 10 * 60_000
 // How often signers whose keys are due are looked for.
 const KEY_REFRESH_INTERVAL_MS = 5_000
 
+// How often it is checked whether the scheduled backup is due.
+const BACKUP_INTERVAL_MS = 60_000
+
 // How often audit records that are kept for long enough are cut off.
 const PRUNE_INTERVAL_MS = 60 * 60_000
 const CUTTING = 'cutting off old audit records'
@@ -176,6 +179,9 @@ function startBackground(controller: Controller): () => void {
     ),
     every(config['session.activityFlush'], 'writing session activity', () => apiSessions.flush(context)),
   ]
+  if (config['backup.every'] !== undefined) {
+    timers.push(every(BACKUP_INTERVAL_MS, 'making the scheduled backup', () => controller.backups.runIfDue()))
+  }
   const retention = config['audit.retention']
   if (retention !== undefined) {
     const cut = () => pruneAudit(store, context, retention)

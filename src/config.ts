@@ -102,6 +102,28 @@ const settings = {
     default: 'forever',
     read: (value, key) => (value === 'forever' ? undefined : readDuration(value, key, '1d')),
   },
+  'backup.every': {
+    explain:
+      'How often the controller makes a backup of its data directory: a duration of at least 1h such as 24h, or off. Each is verified after it was written; an error in the log names one that failed.',
+    default: '24h',
+    read: (value, key) => (value === 'off' ? undefined : readDuration(value, key, '1h')),
+  },
+  'backup.keep': countSetting(
+    7,
+    'How many backups are kept of each kind: scheduled, requested (snapshot), and made before a migration. The oldest are deleted.',
+  ),
+  'backup.directory': {
+    explain:
+      'Where backups are written: a directory that exists and belongs to the account of the controller, best on another disk. If it is empty, backups in the data directory.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'backup.passphraseFile': {
+    explain:
+      'A file with the passphrase that encrypts these backups, which hold all keys of the network. Keep a copy of it elsewhere: without it they cannot be restored.',
+    default: '',
+    read: readOptionalPath,
+  },
   'limits.bodyBeforeSession': bytesSetting('64KiB', 'The largest request body of a caller who is not signed in.'),
   'limits.body': bytesSetting('1MiB', 'The largest request body of a caller who is.'),
   'limits.ownBody': bytesSetting(

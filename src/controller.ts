@@ -8,6 +8,7 @@ import { requireUsableAdministrator } from './auth/administrators.ts'
 import { ApiSessionTokens } from './auth/api-session-tokens.ts'
 import { type Auth, createAuth } from './auth/auth.ts'
 import { requireSameRights } from './auth/callers.ts'
+import { Backups } from './backup/backups.ts'
 import { Behaviors } from './behavior.ts'
 import { registerBehaviors } from './behaviors.ts'
 import { CertificateBehavior } from './certificates/certificate-behavior.ts'
@@ -25,6 +26,8 @@ import { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import { createFabric, type Fabric } from './fabric/fabric.ts'
 import { LiveTraffic } from './fabric/traffic.ts'
 import { Health } from './health.ts'
+import { DataIntegrity } from './integrity/data-integrity.ts'
+import { Repairs } from './integrity/repairs.ts'
 import type { Log } from './log.ts'
 import { OpenResources } from './open-resources.ts'
 import { Authority } from './pki/authority.ts'
@@ -45,6 +48,7 @@ import { reencryptSecrets, requireSecretsKey } from './secrets/stored-secrets.ts
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit-seal.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import { EntityStore } from './store/entities.ts'
+import type { Migration } from './store/migrate.ts'
 import type { ProjectionError } from './store/projection.ts'
 import type { Store } from './store/store.ts'
 import { Tunneling } from './tunnelers/tunneling.ts'
@@ -70,6 +74,8 @@ export interface Controller {
   readonly fabric: Fabric
   readonly membership: ControllerMembership
   readonly health: Health
+  readonly backups: Backups
+  readonly integrity: DataIntegrity
   /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
 }
@@ -116,6 +122,8 @@ export interface OpenOptions {
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
+  /** Those of the store, for tests. Defaults to those of this program. */
+  readonly migrations?: readonly Migration[]
 }
 
 /**
@@ -133,15 +141,18 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     auditSealer: new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)),
     secretCipher: loadSecretCipher(paths),
   }))
+  const backups = new Backups({ directory, config, clock, log })
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
     reportError: (error) => log.error({ err: error }, 'the store met a problem'),
     ...(fail ? { fail } : {}),
     maxQueueLength: config['limits.writeQueue'],
+    beforeMigration: () => backUpBeforeMigration(backups, log),
+    ...(options.migrations ? { migrations: options.migrations } : {}),
   })
   try {
     await requireSecretsKey(store.db, secretCipher, paths.secretsKey)
-    const controller = await assemble(options, { startedAt, authority, tokens, store, secretCipher })
+    const controller = await assemble(options, { startedAt, authority, tokens, store, secretCipher, backups })
     if (isRotationUnfinished(paths)) {
       await reencryptSecrets(controller.contexts.create({ kind: 'system' }), secretCipher)
       runAsOwner(directory, () => finishRotation(paths))
@@ -160,11 +171,12 @@ interface OpenedFiles {
   readonly tokens: ApiSessionTokens
   readonly secretCipher: SecretCipher
   readonly store: Store
+  readonly backups: Backups
 }
 
 async function assemble(
   { directory, config, clock: systemClock, log, live: givenLive }: OpenOptions,
-  { startedAt, authority, tokens, store, secretCipher }: OpenedFiles,
+  { startedAt, authority, tokens, store, secretCipher, backups }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
@@ -227,6 +239,14 @@ async function assemble(
     { after: (tx, _earlierChanges, ownChanges) => receipts.follow(tx, ownChanges) },
   ])
   const warnBeforeMs = config['certificates.warnBefore']
+  const integrity = new DataIntegrity({
+    files: getDataPaths(directory),
+    store,
+    clock,
+    log,
+    repairs: new Repairs(entities, store, log),
+    backUp: () => backups.create('snapshot'),
+  })
   const upkeep = new CertificateUpkeep({ authority, own, behavior: certificateBehavior, log, warnBeforeMs })
   const minFreeBytes = config['health.minFreeDisk']
   return {
@@ -248,6 +268,8 @@ async function assemble(
     fabric,
     membership,
     health: new Health({ store, authority, clock, log, directory, minFreeBytes }),
+    backups,
+    integrity,
     async close() {
       const system = contexts.create({ kind: 'system' })
       const resources = new OpenResources()
@@ -257,10 +279,18 @@ async function assemble(
       }
       resources.add(() => apiSessions.flush(system))
       resources.add(() => signers.outbound.close())
+      resources.add(() => backups.close())
+      resources.add(() => integrity.close())
       const [failure] = await resources.close()
       if (failure !== undefined) throw failure
     },
   }
+}
+
+/** A migration cannot be undone, but the data before it can be restored. */
+async function backUpBeforeMigration(backups: Backups, log: Log): Promise<void> {
+  const { file } = await backups.create('migration')
+  log.info({ file }, 'made a backup before the migration of the database')
 }
 
 function createRecords(): Records {

@@ -1,7 +1,18 @@
 // The data directory: the paths of its parts, their owner, and their protection against other accounts.
-import { chmodSync, existsSync, lstatSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isUnfinished } from './pki/files.ts'
+import { createPrivateDirectory, isUnfinished, syncDirectory, writePrivateFile } from './pki/files.ts'
 
 /** A data directory cannot be used: the problem, and what an operator can do about it. */
 export class DataDirectoryError extends Error {
@@ -31,24 +42,95 @@ export function getDataPaths(directory: string) {
   }
 }
 
+/** Below a data directory: the verified content of a backup, which replaces that of the directory; see `completeRestore`. */
+const STAGED_RESTORE = 'restored'
+const RESTORE_FILE = 'restore.json'
+/** Below a data directory: where a backup is unpacked and verified. */
+export const UNPACKED_BACKUP = 'restored.unfinished'
+/** The beginning of the name of the folder, below a data directory, that holds what a restore replaced. */
+const REPLACED_PREFIX = 'before-restore-'
+/** Below a data directory: where the controller puts its own backups by default. */
+export const BACKUPS_FOLDER = 'backups'
+
 /** The file whose lock one process at a time holds. */
 export const LOCK_FILE = 'lock.db'
 
 /** The suffixes of the files of a database: SQLite creates up to three beside it. */
 export const DATABASE_ENDINGS = ['', '-wal', '-shm', '-journal']
 
-/** Every path below a data directory that a controller makes, except what is inside `pki`. */
+/** Every path below a data directory that a controller makes, except what is inside folders. */
 function listOwnPaths(directory: string): string[] {
+  const databases = [join(directory, LOCK_FILE), join(directory, 'trial.db')]
+  const folders = [BACKUPS_FOLDER, STAGED_RESTORE, UNPACKED_BACKUP].map((name) => join(directory, name))
+  return [...listContentPaths(directory), ...databases.flatMap(listDatabasePaths), ...folders]
+}
+
+/** The paths of what a restore replaces: everything that belongs to the network, and nothing that belongs to the directory. */
+function listContentPaths(directory: string): string[] {
   const { database, ...others } = getDataPaths(directory)
-  const databases = [database, join(directory, LOCK_FILE), join(directory, 'trial.db')]
-  return [...Object.values(others), ...databases.flatMap((path) => DATABASE_ENDINGS.map((end) => path + end))]
+  return [...Object.values(others), ...listDatabasePaths(database)]
+}
+
+function listDatabasePaths(path: string): string[] {
+  return DATABASE_ENDINGS.map((end) => path + end)
 }
 
 /** Whether the directory holds nothing but what a controller makes, or does not exist. */
 export function hasOnlyOwnFiles(directory: string): boolean {
   if (!existsSync(directory)) return true
   const own = new Set(listOwnPaths(directory))
-  return readdirSync(directory).every((name) => own.has(join(directory, name)) || isUnfinished(name))
+  return readdirSync(directory).every(
+    (name) => own.has(join(directory, name)) || isUnfinished(name) || name.startsWith(REPLACED_PREFIX),
+  )
+}
+
+// ---- restoring a backup ----------------------------------------------------------------------------------------------
+
+/** Whether a restore was interrupted after the point from which it is completed. */
+export function isRestoreUnfinished(directory: string): boolean {
+  return isExistingPath(join(directory, STAGED_RESTORE))
+}
+
+/** Describes staged content: in a file of its own, in the folder with the content. */
+export interface StagedRestore {
+  /** The name of the folder, below the data directory, for the content before. */
+  readonly replaced: string
+  /** What is staged: files, and the folder `pki`. */
+  readonly names: readonly string[]
+}
+
+/** Puts verified content beside that of the directory. From the rename on, the restore is completed, whatever interrupts it. */
+export function stageRestore(directory: string, folder: string, time: string, names: readonly string[]): void {
+  const restore: StagedRestore = { replaced: REPLACED_PREFIX + time, names }
+  writePrivateFile(join(folder, RESTORE_FILE), JSON.stringify(restore))
+  renameSync(folder, join(directory, STAGED_RESTORE))
+  syncDirectory(directory)
+}
+
+/**
+ * Moves the staged content of a backup to its place, and the content before it to a folder of its own. Each step is one rename,
+ * and a step that was done is not done again, so that a start completes what a crash interrupted. The caller holds the lock of
+ * the directory.
+ * @returns the folder with the content before; undefined if nothing is staged
+ */
+export function completeRestore(directory: string): string | undefined {
+  const staged = join(directory, STAGED_RESTORE)
+  if (!isExistingPath(staged)) return undefined
+  const { replaced, names } = JSON.parse(readFileSync(join(staged, RESTORE_FILE), 'utf8')) as StagedRestore
+  const folder = join(directory, replaced)
+  createPrivateDirectory(folder)
+  for (const path of listContentPaths(directory)) {
+    const name = path.slice(directory.length + 1)
+    const stagedPath = join(staged, name)
+    // What is of the backup and no longer staged is in its place already.
+    if (names.includes(name) && !isExistingPath(stagedPath)) continue
+    if (isExistingPath(path)) renameSync(path, join(folder, name))
+    if (isExistingPath(stagedPath)) renameSync(stagedPath, path)
+  }
+  for (const path of [folder, directory]) syncDirectory(path)
+  rmSync(staged, { recursive: true })
+  syncDirectory(directory)
+  return folder
 }
 
 /** Whether the directory has a database; an empty file does not count. */
@@ -76,8 +158,8 @@ export function isExistingPath(path: string): boolean {
  * @throws DataDirectoryError if root may not do that here
  */
 export function runAsOwner<T>(directory: string, work: () => T): T {
+  if (!isOwnedByOther(directory)) return work()
   const { uid, gid } = statSync(directory)
-  if (process.geteuid?.() !== 0 || uid === 0) return work()
   const ownGroup = process.getegid?.() ?? 0
   try {
     becomeOwner(directory, uid, gid)
@@ -86,6 +168,11 @@ export function runAsOwner<T>(directory: string, work: () => T): T {
     process.seteuid?.(0)
     process.setegid?.(ownGroup)
   }
+}
+
+/** Whether `runAsOwner` takes on the rights of another account. Threads cannot. */
+export function isOwnedByOther(directory: string): boolean {
+  return process.geteuid?.() === 0 && statSync(directory).uid !== 0
 }
 
 function becomeOwner(directory: string, uid: number, gid: number): void {

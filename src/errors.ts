@@ -110,6 +110,7 @@ const CATALOGUE = {
   ROOT_KEY_MISSING: [409, 'The key of the root is not in the data directory; put it back, and try again.'],
   // ---- capacity ----
   SERVER_TOO_MANY_REQUESTS: [429, 'The controller is busy with requests of this kind; try again shortly.'],
+  RATE_LIMITED: [429, 'This was requested too recently, or is still running; try again later.'],
   TIMEOUT: [503, 'The controller could not respond in time; try again shortly.'],
   STORAGE_UNAVAILABLE: [503, 'The controller cannot use its storage right now; its log says why.'],
   UNHANDLED: [500, 'Something went wrong inside the controller; its log knows more under this request id.'],

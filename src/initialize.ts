@@ -14,6 +14,7 @@ import {
   hasDatabase,
   hasOnlyOwnFiles,
   isExistingPath,
+  isRestoreUnfinished,
   requireDatabase,
   runAsOwner,
 } from './data-directory.ts'
@@ -52,7 +53,7 @@ export interface InitializeOptions {
  * @throws DataDirectoryError if this account cannot enter the directory
  */
 export function isInitialized(directory: string): boolean {
-  return isExistingPath(getDataPaths(directory).config)
+  return isExistingPath(getDataPaths(directory).config) || isRestoreUnfinished(directory)
 }
 
 /**

@@ -9,10 +9,10 @@ import { notFoundError } from '../../src/errors.ts'
 import { computeFingerprint256 } from '../../src/pki/certificates.ts'
 import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { anyObject, links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
+import { version } from '../../src/version.ts'
 import { BASE_PATHS } from '../mount-points.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { dataResponse, document, type Response, rawResponse } from '../responses.ts'
-import { version } from '../version.ts'
 
 const BOTH = ['client', 'management'] as const
 const INFORMATION = { public: 'it tells nothing about the network' } as const

@@ -2,9 +2,9 @@
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { readNotAfter } from '../../src/pki/certificates.ts'
+import { version } from '../../src/version.ts'
 import type { Load } from '../load.ts'
 import { countRecords } from '../management-api/summary.ts'
-import { version } from '../version.ts'
 
 /** A value, with the labels that tell it from the other values of its measurement. */
 export interface Sample {

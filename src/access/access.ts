@@ -132,6 +132,17 @@ export class Access implements Projection {
     this.#updates.restart()
   }
 
+  /** Compares the policy index with one that is built from rows. */
+  async findDifferences(db: Kysely<Database>): Promise<string[]> {
+    const fresh = new PolicyIndex()
+    await loadIndex(db, fresh)
+    const [inMemory, inRows] = [new Set(this.#index.describe()), new Set(fresh.describe())]
+    return [
+      ...[...inMemory].filter((text) => !inRows.has(text)).map((text) => `only memory holds ${text}`),
+      ...[...inRows].filter((text) => !inMemory.has(text)).map((text) => `memory lacks ${text}`),
+    ]
+  }
+
   /** Follows the changes of a commit, in their order. */
   apply(changes: readonly Change[]): void {
     for (const change of changes) {

@@ -128,6 +128,25 @@ export class ApiSessions implements Projection {
     this.#unflushed = used
   }
 
+  /** Compares the sessions, and what memory holds of their identities, with the rows. */
+  async findDifferences(db: Kysely<Database>): Promise<string[]> {
+    const rows = new Map<string, LiveApiSession>()
+    for (let last = 0; ; ) {
+      const page = await queryLiveRows(db, 0, last)
+      for (const row of page) rows.set(row.id, liveSessionFromRow(row))
+      if (page.length < PAGE) break
+      last = page.at(-1)?.n ?? last
+    }
+    const differences: string[] = []
+    for (const { id, identity, tokenHash } of this.#live.all()) {
+      const row = rows.get(id)
+      if (!row) differences.push(`only memory holds the API session ${id}`)
+      else if (row.tokenHash !== tokenHash || !isSameIdentity(row.identity, identity))
+        differences.push(`the API session ${id} has other rights or another token than its row`)
+    }
+    return differences
+  }
+
   /** The idle timeout of a session, in milliseconds. */
   get timeout(): number {
     return this.#timeout
@@ -412,6 +431,12 @@ export class ApiSessions implements Projection {
 function toTotpProgress(session: Entity<typeof apiSessions>): TotpProgress {
   const { owesTotp, isMfaComplete, mfaPassedAt, wokenAt, unlockedAt } = session
   return { owesTotp, isTotpComplete: isMfaComplete, mfaPassedAt, wokenAt, unlockedAt }
+}
+
+function isSameIdentity(some: ApiSessionIdentity, other: ApiSessionIdentity): boolean {
+  const values = ({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity) =>
+    JSON.stringify([id, name, isAdmin, authPolicyId, roleAttributes, externalId])
+  return values(some) === values(other)
 }
 
 const MFA_TIMES = ['mfaPassedAt', 'wokenAt', 'unlockedAt'] as const

@@ -13,13 +13,13 @@ import { parsePemBlocks } from '../pki/pem.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { cas } from '../resources/cas.ts'
 import { type CertificateKind, certificates } from '../resources/certificates.ts'
-import type { Entity } from '../resources/define.ts'
+import type { AnyResource, Entity } from '../resources/define.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
 import { externalJwtSigners } from '../resources/external-jwt-signers.ts'
 import { identities } from '../resources/identities.ts'
 import { routers } from '../resources/routers.ts'
 import type { Change } from '../store/changes.ts'
-import { type EntityStore, newEntity } from '../store/entities.ts'
+import { type EntityStore, find, newEntity } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 
 /** Where records of a resource have a certificate. */
@@ -34,7 +34,7 @@ interface CertificateSource {
 }
 
 /** By resource. A resource whose records have certificates has an entry here, and nothing else. */
-const sources: ReadonlyMap<string, CertificateSource> = new Map([
+export const certificateSources: ReadonlyMap<string, CertificateSource> = new Map([
   [
     authenticators.plural,
     { kind: 'identity', pemField: 'certPem', holderField: 'identityId', holders: identities.plural },
@@ -50,7 +50,7 @@ const sources: ReadonlyMap<string, CertificateSource> = new Map([
 
 /** The plural of the resource that holds certificates of a kind; undefined for those of this controller. */
 export function findHolderResource(kind: string): string | undefined {
-  return [...sources.values()].find((source) => source.kind === kind)?.holders
+  return [...certificateSources.values()].find((source) => source.kind === kind)?.holders
 }
 
 /** What the inventory says of a certificate itself. */
@@ -78,7 +78,7 @@ export async function updateInventory(
   const outdatedIds: string[] = []
   const added: Partial<Entity<typeof certificates>>[] = []
   for (const { resource, id, before, after } of changes) {
-    const source = sources.get(resource)
+    const source = certificateSources.get(resource)
     if (!source) continue
     const [previousPem, nextPem] = [before?.[source.pemField], after?.[source.pemField]]
     if (previousPem === nextPem) continue
@@ -90,6 +90,19 @@ export async function updateInventory(
   }
   if (outdatedIds.length > 0) await removeEntries(entities, tx, outdatedIds)
   for (const values of added) await entities.insert(tx, certificates, newEntity(tx, certificates, values))
+}
+
+/** Replaces what the inventory says of the certificate of a record by what the record holds. */
+export async function renewInventoryEntry(
+  entities: EntityStore,
+  tx: WriteContext,
+  resource: AnyResource,
+  id: string,
+): Promise<void> {
+  await removeEntries(entities, tx, [id])
+  const after = await find(tx, resource, id)
+  const change = { operation: 'update', audit: 'none', resource: resource.plural, id, at: tx.clock.now() } as const
+  if (after) await updateInventory(entities, tx, [{ ...change, after }])
 }
 
 async function removeEntries(entities: EntityStore, tx: WriteContext, sourceIds: readonly string[]): Promise<void> {

@@ -58,6 +58,13 @@ export class Bitset {
     return false
   }
 
+  /** The number of members. */
+  get size(): number {
+    let size = 0
+    for (let word of this.#words) for (; word !== 0; word &= word - 1) size += 1
+    return size
+  }
+
   get isEmpty(): boolean {
     return this.#words.every((word) => word === 0)
   }

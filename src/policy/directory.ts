@@ -41,6 +41,11 @@ export class RoleBearerDirectory {
     return slot === undefined ? undefined : this.#records[slot]
   }
 
+  /** Every record. */
+  *list(): Generator<RoleBearer> {
+    for (const record of this.#records) if (record) yield record
+  }
+
   getSlot(id: string): number | undefined {
     return this.#slots.get(id)
   }

@@ -121,6 +121,25 @@ export class PolicyIndex {
     this.#serviceEdgeRouterPolicies.delete(id)
   }
 
+  /** What the index holds, one text for each role bearer and policy: two indexes of the same records have the same texts. */
+  *describe(): Generator<string> {
+    for (const [kind, directory] of Object.entries({
+      service: this.#services,
+      'edge router': this.#edgeRouters,
+      'posture check': this.#postureChecks,
+    })) {
+      for (const { id, attributes } of directory.list()) yield `${kind} ${id} ${JSON.stringify(attributes)}`
+    }
+    for (const [kind, table] of Object.entries({
+      'service policy': this.#servicePolicies,
+      'edge router policy': this.#edgeRouterPolicies,
+      'service edge router policy': this.#serviceEdgeRouterPolicies,
+    })) {
+      for (const policy of table.list())
+        yield `${kind} ${describePolicy(policy)}, which grants ${table.countGranted(policy)}`
+    }
+  }
+
   // ---- service policies -------------------------------------------------------------------------------------------------
 
   /** The service policies that match an identity. */
@@ -303,4 +322,11 @@ function deleteFromDirectory(directory: RoleBearerDirectory, tables: readonly Po
   const slot = directory.delete(id)
   if (!record || slot === undefined) return
   for (const table of tables) table.removeObject(slot, record)
+}
+
+function describePolicy({ id, name, type = '', subjects, objects, conditions }: IndexedPolicy): string {
+  const selectors = [subjects, objects, conditions].map((selector) =>
+    selector ? [selector.semantic, selector.isAll, [...selector.ids].sort(), [...selector.attributes].sort()] : [],
+  )
+  return `${id} ${JSON.stringify([name, type, ...selectors])}`
 }

@@ -93,6 +93,11 @@ export class PolicyTable {
     return this.#grantedSlots.get(id)?.has(slot) ?? false
   }
 
+  /** How many objects a policy grants. */
+  countGranted({ id }: IndexedPolicy): number {
+    return this.#grantedSlots.get(id)?.size ?? 0
+  }
+
   /** Slots of the objects that at least one of the policies grants. */
   collectGrantedSlots(policies: Iterable<IndexedPolicy>): Bitset {
     const union = new Bitset()

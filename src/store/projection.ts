@@ -19,6 +19,17 @@ export interface Projection {
    * @param tables those that the statements of the commit wrote to
    */
   apply(changes: readonly Change[], tables: ReadonlySet<string>): void
+  /**
+   * Compares the state with the rows: one sentence for each difference. It awaits only its queries, as `rebuild` does. Caches
+   * that hold what was requested lately have no such method.
+   */
+  findDifferences?(db: Kysely<Database>): Promise<readonly string[]>
+}
+
+/** A difference between the state of a projection and the rows. */
+export interface ProjectionDifference {
+  readonly projection: string
+  readonly description: string
 }
 
 /** A projection could neither follow a commit nor be rebuilt: memory no longer holds what the rows hold. */
@@ -88,6 +99,21 @@ export class Projections {
       }
     }
     return broken.length === 0 ? undefined : this.#rebuild(broken)
+  }
+
+  /** Compares every projection with the rows. */
+  async findDifferences(): Promise<ProjectionDifference[]> {
+    const differences: ProjectionDifference[] = []
+    for (const projection of this.#ordered) {
+      for (const description of (await projection.findDifferences?.(this.#options.db)) ?? [])
+        differences.push({ projection: projection.name, description })
+    }
+    return differences
+  }
+
+  /** Rebuilds one projection from rows. @throws ProjectionError if that fails; then the process stops */
+  async rebuild(name: string): Promise<void> {
+    await this.#rebuild(this.#ordered.filter((projection) => projection.name === name))
   }
 
   async #rebuild(broken: readonly Projection[]): Promise<void> {

@@ -7,13 +7,7 @@ import type { ContractApi } from '../world/public-contract.ts'
  */
 export const STILL_TO_COME: Readonly<Record<ContractApi, readonly string[]>> = {
   client: [],
-  management: [
-    // Care for a running database.
-    'POST /database/check-data-integrity',
-    'GET /database/data-integrity-results',
-    'POST /database/fix-data-integrity',
-    'POST /database/snapshot',
-  ],
+  management: [],
 }
 
 /**

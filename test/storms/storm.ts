@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { expect } from 'vitest'
 import { getDataPaths } from '../../src/data-directory.ts'
-import { checkDatabase } from '../../src/store/dialects/sqlite/maintenance.ts'
+import { checkDatabase } from '../../src/integrity/check-database.ts'
 import { ADMIN, MANAGEMENT } from '../world/controller.ts'
 import { makeDirectory, startTarget, type Target, type TargetOptions } from './target.ts'
 

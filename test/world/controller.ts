@@ -19,6 +19,7 @@ import { type Log, silentLog } from '../../src/log.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { get, newEntity } from '../../src/store/entities.ts'
+import type { Migration } from '../../src/store/migrate.ts'
 import { checkResponse } from './described.ts'
 import { recordErrors } from './faults.ts'
 
@@ -98,10 +99,11 @@ export interface TestOptions {
   readonly directory?: string
   readonly operations?: readonly AnyOperation[]
   readonly trustedCaller?: Caller
+  readonly migrations?: readonly Migration[]
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
-  const { clock = new TestClock(), settings = {}, operations, trustedCaller, live } = options
+  const { clock = new TestClock(), settings = {}, operations, trustedCaller, live, migrations } = options
   const log = recordErrors(options.log ?? silentLog)
   const directory = options.directory ?? copyOfTemplate()
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
@@ -110,7 +112,14 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     {},
     { listeners, advertise: ['127.0.0.1:1280'], ...settings },
   )
-  const controller = await openController({ directory, config, clock, log, ...(live ? { live } : {}) })
+  const controller = await openController({
+    directory,
+    config,
+    clock,
+    log,
+    ...(live ? { live } : {}),
+    ...(migrations ? { migrations } : {}),
+  })
   const metrics = await openMetrics(controller, { delayMilliseconds: 0 })
   const app = await buildApp(controller, {
     onSend: checkResponse,

@@ -1,7 +1,7 @@
 // Locks a data directory for one process, with an exclusive lock that the system releases when the process dies.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { DataDirectoryError, LOCK_FILE, restrictAccess, runAsOwner } from '../../../data-directory.ts'
+import { completeRestore, DataDirectoryError, LOCK_FILE, restrictAccess, runAsOwner } from '../../../data-directory.ts'
 import { ensurePrivateFile } from '../../../pki/files.ts'
 import { isBusy } from './sqlite-errors.ts'
 
@@ -14,7 +14,7 @@ export class DirectoryLockedError extends Error {
 }
 
 /**
- * Locks a directory, and removes the rights of other accounts to its files. Returns the function that releases the lock.
+ * Locks a directory, removes the rights of other accounts to its files, and completes a restore that was interrupted. Returns the function that releases the lock.
  * @param onClosed receives each path that other accounts had rights to
  * @throws DirectoryLockedError if another process holds it, DataDirectoryError if it cannot be taken for any other reason
  */
@@ -22,6 +22,12 @@ export function lockDirectory(directory: string, onClosed: (path: string) => voi
   return runAsOwner(directory, () => {
     for (const path of restrictAccess(directory)) onClosed(path)
     const file = lockFile(directory)
+    try {
+      completeRestore(directory)
+    } catch (error) {
+      file.close()
+      throw error
+    }
     return () => file.close()
   })
 }

@@ -12,6 +12,11 @@ export function isBusy(error: unknown): boolean {
   return getCode(error).startsWith('SQLITE_BUSY')
 }
 
+/** Whether the content of a file is damaged. */
+export function isDamaged(error: unknown): boolean {
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(getCode(error))
+}
+
 // Errors of the disk, the file or another process, not of the statement: SQLite's primary result codes.
 const STORAGE_FAULTS: ReadonlySet<string> = new Set([
   'SQLITE_BUSY',

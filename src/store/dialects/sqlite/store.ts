@@ -6,7 +6,7 @@ import { errors } from '../../../errors.ts'
 import { Audit, type ChainHead } from '../../audit.ts'
 import { type AuditSealer, CHAIN_START, type SealedRecord } from '../../audit-seal.ts'
 import type { Database } from '../../database.ts'
-import { migrate } from '../../migrate.ts'
+import { MIGRATIONS, type Migration, migrate, needsMigration } from '../../migrate.ts'
 import { type ProjectionError, Projections } from '../../projection.ts'
 import { RowCounts } from '../../row-counts.ts'
 import {
@@ -47,6 +47,10 @@ export interface SqliteStoreOptions {
   readonly fail?: (error: ProjectionError) => void
   /** How many transactions may wait for their turn; more are refused. */
   readonly maxQueueLength?: number
+  /** Called before a database that has data is migrated. */
+  readonly beforeMigration?: () => Promise<unknown>
+  /** For tests. Defaults to those of this program. */
+  readonly migrations?: readonly Migration[]
 }
 
 /**
@@ -57,7 +61,9 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
   let connection: SqliteDatabase | undefined
   try {
     connection = openForWriting(file)
-    await migrate(connection, clock)
+    const { migrations = MIGRATIONS, beforeMigration } = options
+    if (needsMigration(connection, migrations)) await beforeMigration?.()
+    await migrate(connection, clock, migrations)
     return new SqliteStore(file, connection, clock, options)
   } catch (error) {
     connection?.close()

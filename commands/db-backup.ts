@@ -1,0 +1,152 @@
+// `controller db backup`, `db verify` and `db restore`: backups of a data directory, on the machine that has it.
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { Flags } from '@oclif/core'
+import { systemClock } from '../src/clock.ts'
+import { requiredArgument } from './arguments.ts'
+import { PrintingCommand } from './base.ts'
+import { Profiles } from './client/profiles.ts'
+import { findFileTarget } from './client/reserved-file.ts'
+import {
+  assertInitialized,
+  dataDirectoryFlag,
+  explainOpenError,
+  isDirectoryInitialized,
+  resolveDataDirectory,
+} from './data-directory.ts'
+import { CommandError, EXIT } from './exit-codes.ts'
+import { toCommandLine } from './shell-words.ts'
+
+const passphraseFileFlag = Flags.string({
+  description: 'File whose first line is the passphrase of the backup.',
+  helpValue: 'FILE',
+})
+const fileArgument = requiredArgument({ description: 'The file of the backup.' })
+
+export class DbBackup extends PrintingCommand {
+  static override summary = 'Makes a verified backup of a data directory, also while a controller runs on it.'
+  static override description =
+    'The backup is one file with the database, the keys, the certificates and the settings: who has it has the network. With --passphrase-file it is encrypted, in the format of age; otherwise it is a tar.gz archive. Exit code 3 if the database has defects, which the backup then has, too.'
+  static override args = { file: fileArgument }
+  static override flags = { 'data-dir': dataDirectoryFlag, 'passphrase-file': passphraseFileFlag }
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> /mnt/backups/controller.tar.gz.age --passphrase-file passphrase.txt',
+  ]
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(DbBackup)
+    const directory = await findDirectoryToBackUp(flags['data-dir'])
+    await assertInitialized(directory)
+    const { path: file } = findFileTarget(resolve(args.file as string))
+    const passphrase = await readPassphraseFile(flags['passphrase-file'])
+    const { createBackup } = await import('../src/backup/create-backup.ts')
+    const { findings, bytes, ...facts } = await createBackup({
+      directory,
+      file,
+      passphrase,
+      now: systemClock.now(),
+    }).catch(explainOpenError(directory))
+    const encryption = passphrase === undefined ? 'It is not encrypted, and holds every key of the network.' : ''
+    const sentence = [
+      `Wrote ${file} (${bytes} bytes), and verified it. ${encryption}`.trim(),
+      ...(findings.length === 0 ? [] : ['The database has defects, and so has its backup:', ...indent(findings)]),
+    ].join('\n')
+    await this.print({ kind: 'done', sentence, facts: { ...facts, bytes, directory, findings } }, flags.output)
+    if (findings.length > 0) this.exit(EXIT.denied)
+  }
+}
+
+export class DbVerify extends PrintingCommand {
+  static override summary = 'Verifies a backup: unpacks it into a temporary folder, and checks everything in it.'
+  static override args = { file: fileArgument }
+  static override flags = { 'passphrase-file': passphraseFileFlag }
+  static override examples = ['<%= config.bin %> <%= command.id %> controller.tar.gz']
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(DbVerify)
+    const file = resolveExisting(args.file as string)
+    const passphrase = await readPassphraseFile(flags['passphrase-file'])
+    const { verifyBackup } = await import('../src/backup/restore-backup.ts')
+    const { manifest, findings } = await verifyBackup({ file, passphrase }).catch(explainOpenError(file))
+    const { version, createdAt, files } = manifest
+    const sentence =
+      findings.length === 0
+        ? `${file} is intact: version ${version} made it at ${createdAt}, of ${files.length} files.`
+        : [`The database in ${file} has defects:`, ...indent(findings)].join('\n')
+    const facts = { file, version, createdAt, isWhole: findings.length === 0, findings, files: [...files] }
+    await this.print({ kind: 'done', sentence, facts }, flags.output)
+    if (findings.length > 0) this.exit(EXIT.denied)
+  }
+}
+
+export class DbRestore extends PrintingCommand {
+  static override summary = 'Replaces the content of a data directory by that of a backup, once it is verified.'
+  static override description =
+    'Works while no controller runs on the directory, and keeps what it replaces in a folder inside of it. A backup of an older version is migrated by the next start of the controller.'
+  static override args = { file: fileArgument }
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    'passphrase-file': passphraseFileFlag,
+    force: Flags.boolean({ description: 'Also restore a database that has defects.' }),
+    yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }),
+  }
+  static override examples = ['<%= config.bin %> <%= command.id %> controller.tar.gz --data-dir ./data --yes']
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(DbRestore)
+    const directory = resolveDataDirectory(flags['data-dir'])
+    const file = resolveExisting(args.file as string)
+    const passphrase = await readPassphraseFile(flags['passphrase-file'])
+    if (await isDirectoryInitialized(directory)) {
+      await this.confirm(flags, `Replace the content of ${directory} by ${file}? What it holds now is kept beside it.`)
+    }
+    const { restoreBackup } = await import('../src/backup/restore-backup.ts')
+    const { manifest, findings, replaced } = await restoreBackup({
+      file,
+      passphrase,
+      directory,
+      now: systemClock.now(),
+      isForced: flags.force === true,
+    }).catch(explainOpenError(directory, 'stop it first'))
+    const { version, createdAt } = manifest
+    const sentence = [
+      `${directory} holds the data of ${createdAt}, which version ${version} backed up.`,
+      ...(replaced === undefined ? [] : [`What it held before is in ${replaced}; delete it once it is not needed.`]),
+      `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
+    ].join('\n')
+    const facts = { directory, file, version, createdAt, findings, replaced: replaced ?? null }
+    await this.print({ kind: 'done', sentence, facts }, flags.output)
+  }
+}
+
+/** The directory of the flag, else the default one, else that of the controller of the current profile, if it is on this machine. */
+async function findDirectoryToBackUp(flag: string | undefined): Promise<string> {
+  const directory = resolveDataDirectory(flag)
+  if (flag !== undefined || (await isDirectoryInitialized(directory))) return directory
+  const profiles = Profiles.open(process.env)
+  const profile = profiles.currentName === undefined ? undefined : profiles.get(profiles.currentName)
+  // Loaded by few commands.
+  const { findLocalDirectory } = await import('./unreachable.ts')
+  return (profile && findLocalDirectory(profile.url)) ?? directory
+}
+
+async function readPassphraseFile(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined
+  const { readPassphrase } = await import('../src/backup/passphrase.ts')
+  try {
+    return readPassphrase(path)
+  } catch (error) {
+    return explainOpenError(path)(error as Error)
+  }
+}
+
+/** @throws CommandError with exit code 5 if there is no such file */
+function resolveExisting(file: string): string {
+  const path = resolve(file)
+  if (existsSync(path)) return path
+  throw new CommandError(EXIT.notFound, 'NOT_FOUND', `there is no file ${path}`, { hint: 'name the file of a backup' })
+}
+
+function indent(lines: readonly string[]): string[] {
+  return lines.map((line) => `  ${line}`)
+}

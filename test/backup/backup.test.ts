@@ -1,0 +1,280 @@
+// Backups of a data directory: made during writes, verified, and restored; what is damaged is refused, and nothing is half replaced.
+import { spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import Sqlite from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createBackup } from '../../src/backup/create-backup.ts'
+import { restoreBackup, verifyBackup } from '../../src/backup/restore-backup.ts'
+import { completeRestore, getDataPaths, stageRestore } from '../../src/data-directory.ts'
+import { checkDatabase } from '../../src/integrity/check-database.ts'
+import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
+import { copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+
+const NOW = Date.UTC(2026, 10, 22, 12, 34, 56)
+const PASSPHRASE = 'correct horse battery'
+
+let folder: string
+let directory: string
+let file: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'backup-test-'))
+  directory = copyOfTemplate()
+  file = join(folder, 'backup')
+})
+afterEach(() => {
+  for (const path of [folder, join(directory, '..')]) rmSync(path, { recursive: true, force: true })
+})
+
+/** The content of every file of a data directory, except the lock and what a restore left. */
+function contentOf(path: string): Record<string, string> {
+  const names = readdirSync(path, { recursive: true }).map(String)
+  const files = names.filter((name) => !/^(lock\.db|backups|before-restore)|-shm$|-wal$/.test(name))
+  return Object.fromEntries(
+    files
+      .filter((name) => statSync(join(path, name)).isFile())
+      .sort()
+      .map((name) => [name, readFileSync(join(path, name)).toString('base64')]),
+  )
+}
+
+/** The names of the identities in a database that no process has open. */
+function listNames(path: string): string[] {
+  const database = new Sqlite(getDataPaths(path).database, { readonly: true })
+  try {
+    return database.prepare('select name from identities order by n').pluck().all() as string[]
+  } finally {
+    database.close()
+  }
+}
+
+const create = (world: TestController, token: string, name: string) =>
+  world.send({
+    method: 'POST',
+    path: `${MANAGEMENT}/identities`,
+    token,
+    body: { name, type: 'Device', isAdmin: false },
+  })
+
+describe('a backup', () => {
+  it('of a running controller in a storm of writes is one state of it, and holds everything acknowledged before', async () => {
+    const world = await testController({ directory })
+    const token = await world.admin()
+    for (let i = 0; i < 20; i++) await create(world, token, `before ${i}`)
+    let isDone = false
+    const storm = Array.from({ length: 4 }, async (_, writer) => {
+      for (let i = 0; !isDone; i++) await create(world, token, `storm ${writer} ${i}`)
+    })
+
+    const { findings } = await createBackup({ directory, file, now: NOW })
+    isDone = true
+    await Promise.all(storm)
+    await world.stop()
+
+    const target = join(folder, 'elsewhere')
+    const restored = await restoreBackup({ file, directory: target, now: NOW })
+    expect([findings, restored.findings]).toEqual([[], []])
+    const names = listNames(target)
+    for (let i = 0; i < 20; i++) expect(names).toContain(`before ${i}`)
+    expect(checkDatabase(target, getDataPaths(target)).findings).toEqual([])
+    const again = await testController({ directory: target })
+    expect((await again.send({ method: 'GET', path: `${MANAGEMENT}/identities?limit=1`, token })).status).toBe(200)
+    await again.stop()
+  })
+
+  it('is a plain archive that tar unpacks, readable by its account only', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const unpacked = join(folder, 'unpacked')
+    mkdirSync(unpacked)
+
+    const { status } = spawnSync('tar', ['xzf', file, '-C', unpacked])
+
+    expect(status).toBe(0)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const { 'controller.db': database, 'backup.json': manifest, ...others } = contentOf(unpacked)
+    const { 'controller.db': _, ...expected } = contentOf(directory)
+    expect(others).toEqual(expected)
+    expect(database).toBeTruthy()
+    expect(JSON.parse(Buffer.from(manifest ?? '', 'base64').toString())).toMatchObject({
+      format: 'controller-backup',
+      createdAt: '2026-11-22T12:34:56.000Z',
+      migrations: [{ name: '0001-initial', version: expect.stringMatching(/^v\d/) }],
+    })
+    expect(readdirSync(folder).sort()).toEqual(['backup', 'unpacked'])
+  })
+
+  it('that is encrypted opens by its passphrase only', async () => {
+    await createBackup({ directory, file, passphrase: PASSPHRASE, now: NOW })
+
+    expect(readFileSync(file).includes('backup.json')).toBe(false)
+    await expect(verifyBackup({ file })).rejects.toMatchObject({ code: 'PASSPHRASE_REQUIRED' })
+    await expect(verifyBackup({ file, passphrase: 'wrong' })).rejects.toMatchObject({ code: 'WRONG_PASSPHRASE' })
+    expect((await verifyBackup({ file, passphrase: PASSPHRASE })).findings).toEqual([])
+  })
+
+  it('of a damaged database is made, and says so', async () => {
+    const database = new Sqlite(getDataPaths(directory).database)
+    database.exec("update audit_records set entityName = 'changed' where n = 1")
+    database.close()
+
+    const { findings } = await createBackup({ directory, file, now: NOW })
+
+    expect(findings).toEqual([expect.stringContaining('audit record 1')])
+    expect((await verifyBackup({ file })).findings).toEqual(findings)
+    const target = join(folder, 'elsewhere')
+    await expect(restoreBackup({ file, directory: target, now: NOW })).rejects.toMatchObject({ code: 'BACKUP_DAMAGED' })
+    expect((await restoreBackup({ file, directory: target, now: NOW, isForced: true })).findings).toEqual(findings)
+  })
+
+  it('that cannot be written leaves nothing behind', async () => {
+    await expect(createBackup({ directory, file: join(folder, 'missing', 'backup'), now: NOW })).rejects.toThrow(
+      /ENOENT/,
+    )
+
+    expect(readdirSync(folder)).toEqual([])
+  })
+})
+
+describe('a restore', () => {
+  it('keeps what it replaces, and replaces everything', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const original = contentOf(directory)
+    const world = await testController({ directory })
+    await create(world, await world.admin(), 'after the backup')
+    await world.stop()
+    const replacedContent = contentOf(directory)
+    writeFileSync(getDataPaths(directory).previousSecretsKey, Buffer.alloc(32))
+
+    const { replaced } = await restoreBackup({ file, directory, now: NOW })
+
+    expect(replaced).toBe(join(directory, 'before-restore-20261122-123456000'))
+    const { 'controller.db': database, ...others } = contentOf(directory)
+    const { 'controller.db': _, ...expected } = original
+    expect([others, typeof database]).toEqual([expected, 'string'])
+    expect(listNames(directory)).not.toContain('after the backup')
+    const { 'secrets.key.previous': previousKey, ...kept } = contentOf(replaced as string)
+    expect([kept, typeof previousKey]).toEqual([replacedContent, 'string'])
+  })
+
+  it('is refused while a controller runs, and changes nothing', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const unlock = lockDirectory(directory)
+    const before = contentOf(directory)
+
+    await expect(restoreBackup({ file, directory, now: NOW })).rejects.toMatchObject({ name: 'DirectoryLockedError' })
+
+    expect(contentOf(directory)).toEqual(before)
+    unlock()
+  })
+
+  it('does not take over a directory with files of others', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const shared = join(folder, 'shared')
+    mkdirSync(shared)
+    writeFileSync(join(shared, 'theirs'), '')
+
+    await expect(restoreBackup({ file, directory: shared, now: NOW })).rejects.toMatchObject({ code: 'NOT_EMPTY' })
+  })
+
+  it('refuses a file that is cut, changed or of another kind, and changes nothing', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const sealedFile = join(folder, 'sealed')
+    await createBackup({ directory, file: sealedFile, passphrase: PASSPHRASE, now: NOW })
+    const [plain, sealed] = [readFileSync(file), readFileSync(sealedFile)]
+    const archive = gunzipSync(plain)
+    const flip = (bytes: Buffer, at: number) => {
+      const copy = Buffer.from(bytes)
+      copy[at] = (copy[at] as number) ^ 1
+      return copy
+    }
+    const before = contentOf(directory)
+    const broken: readonly (readonly [Buffer, string])[] = [
+      [plain.subarray(0, plain.length / 2), 'BACKUP_DAMAGED'],
+      [plain.subarray(0, plain.length - 1), 'BACKUP_DAMAGED'],
+      [flip(plain, plain.length >> 1), 'BACKUP_DAMAGED'],
+      // Changed, and packed again.
+      [gzipSync(flip(archive, archive.indexOf('SQLite format 3') + 5000)), 'BACKUP_DAMAGED'],
+      [gzipSync(archive.subarray(0, archive.length - 2048)), 'BACKUP_DAMAGED'],
+      [gzipSync(Buffer.from('not a tar archive'.repeat(100))), 'BACKUP_DAMAGED'],
+      [gzipSync(replaceAll(archive, 'token.key', '../tokens')), 'BACKUP_DAMAGED'],
+      [sealed.subarray(0, sealed.length / 2), 'BACKUP_DAMAGED'],
+      [flip(sealed, sealed.length - 100), 'BACKUP_DAMAGED'],
+      [Buffer.from('hello'), 'NOT_A_BACKUP'],
+      [Buffer.alloc(0), 'NOT_A_BACKUP'],
+    ]
+
+    for (const [at, [bytes, code]] of broken.entries()) {
+      writeFileSync(file, bytes)
+      const restore = restoreBackup({ file, passphrase: PASSPHRASE, directory, now: NOW })
+      await expect(restore, `file ${at}`).rejects.toMatchObject({ code })
+      expect(contentOf(directory), `file ${at}`).toEqual(before)
+    }
+    expect(existsSync(join(folder, '..', 'tokens'))).toBe(false)
+  })
+
+  it('is completed by the next start if it is killed between any two of its steps', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const target = join(folder, 'target')
+    cpSync(copyOfTemplate(), target, { recursive: true })
+    const script = join(import.meta.dirname, 'restore-until-killed.mjs')
+    const restore = (path: string, moment: number) =>
+      spawnSync(process.execPath, [script, file, path, String(moment)], { encoding: 'utf8' })
+    const whole = join(folder, 'whole')
+    cpSync(target, whole, { recursive: true })
+    const { stdout, stderr } = restore(whole, 0)
+    const moments = Number(stdout)
+    expect(moments, stderr).toBeGreaterThan(8)
+    const [before, after] = [contentOf(target), contentOf(whole)]
+
+    for (let moment = 1; moment <= moments; moment += 3) {
+      const path = join(folder, `killed-${moment}`)
+      cpSync(target, path, { recursive: true })
+      expect(restore(path, moment).signal, `moment ${moment}`).toBe('SIGKILL')
+
+      lockDirectory(path)()
+
+      const content = contentOf(path)
+      delete content['restored.unfinished/restore.json']
+      const isBefore = Object.keys(content).some((name) => name.startsWith('restored.unfinished'))
+      if (isBefore) for (const name of Object.keys(before)) expect(content[name], `moment ${moment}`).toBe(before[name])
+      else expect(content, `moment ${moment}`).toEqual(after)
+    }
+  }, 120_000)
+
+  it('completes what is staged once, and only once', () => {
+    const staging = join(directory, 'restored.unfinished')
+    mkdirSync(staging)
+    writeFileSync(join(staging, 'config.yaml'), 'log: { level: debug }\n')
+    stageRestore(directory, staging, 'now', ['config.yaml'])
+
+    const [first, second] = [completeRestore(directory), completeRestore(directory)]
+
+    expect([first, second]).toEqual([join(directory, 'before-restore-now'), undefined])
+    expect(readFileSync(getDataPaths(directory).config, 'utf8')).toContain('debug')
+  })
+})
+
+/** Replaces text by text of the same length, also in the checksum of the tar header that contains it. */
+function replaceAll(archive: Buffer, text: string, by: string): Buffer {
+  const copy = Buffer.from(archive.toString('latin1').replaceAll(text, by), 'latin1')
+  for (let at = copy.indexOf(by); at >= 0; at = copy.indexOf(by, at + 1)) {
+    if (at % 512 !== 0) continue
+    const header = Buffer.from(copy.subarray(at, at + 512)).fill(' ', 148, 156)
+    const sum = header.reduce((total, byte) => total + byte, 0)
+    copy.write(`${sum.toString(8).padStart(6, '0')}\0 `, at + 148)
+  }
+  return copy
+}

@@ -1,0 +1,92 @@
+// Scheduled backups: when they are due, how many are kept, and what is left of those that were interrupted.
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { verifyBackup } from '../../src/backup/restore-backup.ts'
+import type { Overrides } from '../../src/config.ts'
+import { getDataPaths } from '../../src/data-directory.ts'
+import { type TestController, testController } from '../world/controller.ts'
+
+const HOUR_MS = 60 * 60_000
+let world: TestController
+
+afterEach(() => world.close())
+
+/** A controller whose data directory is new by its own clock. */
+async function open(settings: Overrides): Promise<TestController> {
+  world = await testController({ settings })
+  const now = world.clock.now() / 1000
+  utimesSync(getDataPaths(world.directory).config, now, now)
+  return world
+}
+
+const names = () => world.controller.backups.list().map(({ name }) => name)
+
+describe('scheduled backups', () => {
+  it('are made when they are due, and the oldest are deleted', async () => {
+    const { clock, controller } = await open({ 'backup.every': '1h', 'backup.keep': 2 })
+    await controller.backups.runIfDue()
+    expect(names()).toEqual([])
+
+    const newest: string[] = []
+    for (let hour = 0; hour < 3; hour++) {
+      clock.advance(HOUR_MS)
+      await controller.backups.runIfDue()
+      await controller.backups.runIfDue()
+      newest.push(names().at(-1) ?? '')
+    }
+
+    expect(new Set(newest).size).toBe(3)
+    expect(names()).toEqual(newest.slice(1))
+    expect((await verifyBackup({ file: join(controller.backups.folder, newest[2] ?? '') })).findings).toEqual([])
+  })
+
+  it('do not make room by deleting those of other kinds, and nothing else in the folder', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'backups-'))
+    const { clock, controller } = await open({ 'backup.directory': folder, 'backup.keep': 1 })
+    writeFileSync(join(folder, 'mine.tar.gz'), '')
+    mkdirSync(join(folder, '.backup-abcdef'))
+    writeFileSync(join(folder, 'controller-20260101-000000000-scheduled.tar.gz.0123456789ab.new'), '')
+    await controller.backups.create('snapshot')
+    clock.advance(25 * HOUR_MS)
+    await controller.backups.runIfDue()
+
+    expect(controller.backups.list().map(({ kind }) => kind)).toEqual(['snapshot', 'scheduled'])
+    expect(readdirSync(folder)).toEqual([...names(), 'mine.tar.gz'].sort())
+    rmSync(folder, { recursive: true })
+  })
+
+  it('can be turned off', async () => {
+    const { clock, controller } = await open({ 'backup.every': 'off' })
+    clock.advance(1000 * HOUR_MS)
+    await controller.backups.runIfDue()
+
+    expect(names()).toEqual([])
+  })
+
+  it('are encrypted if a passphrase file is configured', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'backups-'))
+    const passphraseFile = join(folder, 'passphrase')
+    writeFileSync(passphraseFile, 'correct horse battery\n')
+    const { controller } = await open({ 'backup.passphraseFile': passphraseFile })
+
+    const { file, isEncrypted } = await controller.backups.create('scheduled')
+
+    expect([file.endsWith('-scheduled.tar.gz.age'), isEncrypted]).toEqual([true, true])
+    expect((await verifyBackup({ file, passphrase: 'correct horse battery' })).findings).toEqual([])
+    rmSync(folder, { recursive: true })
+  })
+
+  it('that run when the controller stops are ended, and leave nothing', async () => {
+    const { controller } = await open({})
+    const backup = controller.backups.create('scheduled').catch((error: Error) => error)
+    // Long enough for the thread to exist, and too short for it to finish.
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await controller.backups.close()
+
+    const outcome = await backup
+    const isInterrupted = outcome instanceof Error
+    expect(readdirSync(controller.backups.folder)).toHaveLength(isInterrupted ? 0 : 1)
+  })
+})

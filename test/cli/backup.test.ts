@@ -1,0 +1,105 @@
+// Backups on the command line: of a running controller and offline, verified, restored; every refusal names what helps.
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
+import { cleanEnvironment } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { copyOfTemplate } from '../world/controller.ts'
+
+const env = cleanEnvironment()
+const directory = copyOfTemplate()
+const folder = mkdtempSync(join(tmpdir(), 'backup-commands-'))
+const file = join(folder, 'controller.tar.gz')
+const passphraseFile = join(folder, 'passphrase')
+const cli = (...args: string[]) => commandLine(args, env)
+const offline = ['--offline', '--data-dir', directory]
+const names = async () => (await cli('identity', 'list', '-o', 'name', ...offline)).stdout.trim().split('\n')
+
+beforeAll(() => writeFileSync(passphraseFile, 'correct horse battery\n'))
+afterAll(() => {
+  for (const path of [folder, join(directory, '..')]) rmSync(path, { recursive: true, force: true })
+})
+
+describe('controller db backup', () => {
+  it('makes a backup while another process holds the directory, and db verify reads it', async () => {
+    const unlock = lockDirectory(directory)
+    const backup = await cli('db', 'backup', file, '--data-dir', directory)
+    unlock()
+    const verification = await cli('db', 'verify', file, '-o', 'json')
+
+    expect(backup).toMatchObject({ code: 0, stderr: '' })
+    expect(backup.stdout).toContain(`Wrote ${file} (${statSync(file).size} bytes), and verified it.`)
+    expect(backup.stdout).toContain('not encrypted')
+    expect(JSON.parse(verification.stdout)).toMatchObject({ file, isWhole: true, findings: [] })
+  })
+
+  it('encrypts it by a passphrase file, without which it is not read', async () => {
+    const sealed = join(folder, 'controller.tar.gz.age')
+
+    const backup = await cli('db', 'backup', sealed, '--data-dir', directory, '--passphrase-file', passphraseFile)
+    const without = await cli('db', 'verify', sealed)
+    const verification = await cli('db', 'verify', sealed, '--passphrase-file', passphraseFile)
+
+    expect([backup.code, verification.code]).toEqual([0, 0])
+    expect(readFileSync(sealed, 'latin1')).toMatch(/^age-encryption\.org\/v1\n/)
+    expect([without.code, without.stderr]).toEqual([2, expect.stringMatching(/is encrypted\nTry: --passphrase-file/)])
+  })
+
+  it('refuses what is not a data directory, a backup, or a regular file', async () => {
+    const elsewhere = await cli('db', 'backup', file, '--data-dir', folder)
+    const device = await cli('db', 'backup', '/dev/null', '--data-dir', directory)
+    const missing = await cli('db', 'verify', join(folder, 'missing'))
+    const text = await cli('db', 'verify', passphraseFile)
+
+    expect([elsewhere.code, device.code, missing.code, text.code]).toEqual([5, 2, 5, 2])
+    expect(text.stderr).toContain('is not a backup of a controller')
+  })
+})
+
+describe('controller db restore', () => {
+  it('asks, refuses a running controller, restores, and keeps what was there', async () => {
+    await cli('identity', 'create', 'after', ...offline)
+    const unasked = await cli('db', 'restore', file, '--data-dir', directory)
+    const unlock = lockDirectory(directory)
+    const running = await cli('db', 'restore', file, '--data-dir', directory, '--yes')
+    unlock()
+    const before = await names()
+
+    const restore = await cli('db', 'restore', file, '--data-dir', directory, '--yes', '-o', 'json')
+
+    expect([unasked.code, unasked.stderr]).toEqual([2, expect.stringContaining('--yes')])
+    expect([running.code, running.stderr]).toEqual([8, expect.stringContaining('stop it first')])
+    expect(before).toContain('after')
+    expect(restore.code).toBe(0)
+    const { replaced, directory: restored } = JSON.parse(restore.stdout)
+    expect([restored, replaced]).toEqual([directory, expect.stringContaining(join(directory, 'before-restore-'))])
+    expect(await names()).not.toContain('after')
+    expect((await cli('db', 'check', '--data-dir', directory)).code).toBe(0)
+  })
+
+  it('makes a data directory where there is none', async () => {
+    const target = join(folder, 'moved')
+
+    const restore = await cli('db', 'restore', file, '--data-dir', target)
+    const list = await cli('identity', 'list', '-o', 'name', '--offline', '--data-dir', target)
+
+    expect(restore).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`Next: controller serve --data-dir ${target}`),
+    })
+    expect(list.stdout).toContain('Default Admin')
+  })
+
+  it('changes nothing if the file is damaged', async () => {
+    const damaged = join(folder, 'damaged')
+    writeFileSync(damaged, readFileSync(file).subarray(0, 5000))
+    const before = await names()
+
+    const { code, stderr } = await cli('db', 'restore', damaged, '--data-dir', directory, '--yes')
+
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/is damaged: .*\nTry: use another backup/)])
+    expect(await names()).toEqual(before)
+  })
+})
