@@ -74,16 +74,18 @@ export interface ServeOptions {
   readonly stderr?: number
   /** Whether messages can be sent to the process. */
   readonly hasChannel?: boolean
+  /** The binary of another installation. */
+  readonly binary?: string
 }
 
 /** Starts `controller serve` and waits until it listens. */
 export function serve(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  { stderr, hasChannel = false }: ServeOptions = {},
+  { stderr, hasChannel = false, binary = BINARY }: ServeOptions = {},
 ): Promise<Served> {
   const stdio: StdioOptions = ['ignore', 'pipe', stderr ?? 'pipe', ...(hasChannel ? (['ipc'] as const) : [])]
-  const child = spawn(process.execPath, [BINARY, 'serve', ...args], { env, stdio })
+  const child = spawn(process.execPath, [binary, 'serve', ...args], { env, stdio })
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
   return new Promise((resolve, reject) => {
     let announced = ''

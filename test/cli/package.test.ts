@@ -1,0 +1,144 @@
+// The package as npm installs it: what is in it, and that it works with its own dependencies only.
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cleanEnvironment, freePort, run, type Served, serve } from '../world/binary.ts'
+
+const root = join(import.meta.dirname, '../..')
+const home = mkdtempSync(join(tmpdir(), 'package-'))
+const installed = join(home, 'lib', 'node_modules', 'edge-controller')
+const binary = join(installed, 'bin', 'run.js')
+const env = cleanEnvironment(home)
+const data = join(home, 'data')
+let served: Served
+
+/** Unpacks the package, with links to the packages that npm would install with it. */
+function install(): void {
+  mkdirSync(installed, { recursive: true })
+  const pack = ['pack', '--ignore-scripts', '--silent', '--pack-destination', home]
+  const file = execFileSync('npm', pack, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  execFileSync('tar', ['-xzf', join(home, file), '-C', installed, '--strip-components=1'])
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean; devOptional?: boolean; optional?: boolean }>
+  }
+  for (const [path, { dev, devOptional, optional }] of Object.entries(lock.packages)) {
+    const isOwn = /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path)
+    if (!isOwn || dev || devOptional || optional) continue
+    mkdirSync(dirname(join(installed, path)), { recursive: true })
+    symlinkSync(join(root, path), join(installed, path))
+  }
+}
+
+const listFiles = () =>
+  readdirSync(installed, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1))
+
+beforeAll(async () => {
+  install()
+  writeFileSync(join(home, 'password'), 'correct horse battery\n')
+})
+afterAll(() => served?.stop())
+
+const cli = (...args: string[]) => run(process.execPath, [binary, ...args], env)
+
+describe('the package', () => {
+  it('has the built program, its manifest and its texts, and nothing else', () => {
+    const others = listFiles().filter(
+      (path) =>
+        !/^(bin\/run\.js|dist\/(cli|server|src)\/.+\.js|dist\/(api|build)\.json)$/.test(path) &&
+        !['oclif.manifest.json', 'package.json', 'README.md', 'LICENSE'].includes(path),
+    )
+
+    expect(others).toEqual([])
+  })
+
+  it('says its version', async () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+
+    expect((await cli('--version')).stdout).toContain(version)
+  })
+
+  it('creates a data directory, serves it, and signs in to it', async () => {
+    const listen = `127.0.0.1:${await freePort()}`
+    const admin = ['--admin-username', 'admin', '--admin-password-file', join(home, 'password')]
+    const init = await cli('init', '--data-dir', data, '--listen', listen, ...admin)
+    expect([init.code, init.stderr]).toEqual([0, ''])
+
+    served = await serve(['--data-dir', data], env, { binary })
+    const login = await cli(
+      'login',
+      served.url,
+      '--username',
+      'admin',
+      '--password-file',
+      join(home, 'password'),
+      '--yes',
+    )
+    const create = await cli('identity', 'create', 'laptop', '--role', 'staff')
+    const list = await cli('identity', 'list', '-o', 'name')
+
+    expect([login.code, create.code, list.code]).toEqual([0, 0, 0])
+    expect(list.stdout).toContain('laptop')
+    expect(await served.stop()).toBe(0)
+  })
+
+  it('serves metrics, a console and a log as text, whose libraries are loaded on demand', async () => {
+    const consoleDirectory = mkdtempSync(join(home, 'console-'))
+    writeFileSync(join(consoleDirectory, 'index.html'), '<!doctype html>')
+    const [port, monitoringPort] = [await freePort(), await freePort()]
+    const listeners = [
+      { address: `127.0.0.1:${port}` },
+      { address: `127.0.0.1:${monitoringPort}`, apis: ['health', 'metrics'], tls: false },
+    ]
+    served = await serve(
+      ['--data-dir', data],
+      {
+        ...env,
+        CONTROLLER_LISTENERS: JSON.stringify(listeners),
+        CONTROLLER_CONSOLE_DIRECTORY: consoleDirectory,
+        CONTROLLER_LOG_FORMAT: 'text',
+      },
+      { binary },
+    )
+    const monitoring = `http://127.0.0.1:${monitoringPort}`
+
+    expect((await fetch(`${monitoring}/health`)).status).toBe(200)
+    expect(await (await fetch(`${monitoring}/metrics`)).text()).toContain('controller_build_info')
+    expect(await served.stop()).toBe(0)
+  })
+})
+
+describe('the files for operators', () => {
+  const read = (name: string) => readFileSync(join(root, 'docs', 'operations', name), 'utf8')
+
+  it('name settings and commands that exist', async () => {
+    const { settingDocs, toVariableName } = await import('../../src/config.ts')
+    const variables = [...settingDocs.map(({ key }) => toVariableName(key)), 'CONTROLLER_DATA_DIR']
+    const texts = ['Dockerfile', 'edge-controller.service'].map(read).join('\n')
+
+    for (const [variable] of texts.matchAll(/CONTROLLER_[A-Z_]+/g)) expect(variables).toContain(variable)
+    expect(texts).toContain('serve --data-dir')
+  })
+
+  it('run the controller without privileges', () => {
+    expect(read('Dockerfile')).toMatch(/^USER node$/m)
+    expect(read('edge-controller.service')).toMatch(/^NoNewPrivileges=yes$/m)
+    expect(read('edge-controller.service')).toMatch(/^ProtectSystem=strict$/m)
+    expect(read('edge-controller.service')).not.toMatch(/^MemoryDenyWriteExecute=yes$/m)
+  })
+
+  it('describe a health check that the configured listener serves', async () => {
+    const { readConfig } = await import('../../src/config.ts')
+    const [, listeners = ''] = /^ENV CONTROLLER_LISTENERS="(.+)"$/m.exec(read('Dockerfile')) ?? []
+    const { listeners: parsed } = readConfig(undefined, {
+      CONTROLLER_LISTENERS: listeners,
+      CONTROLLER_ADVERTISE: '[controller.example.com:1280]',
+    })
+
+    expect(parsed[1]).toMatchObject({ address: '127.0.0.1:1281', apis: ['health'], tls: false })
+    expect(read('Dockerfile')).toContain('http://127.0.0.1:1281/health')
+  })
+})
