@@ -4,7 +4,7 @@ import { CommandError, EXIT } from './exit-codes.ts'
 import { reportFailure } from './failures.ts'
 import { loadManifest } from './manifest.ts'
 import { toTypedCommand } from './naming.ts'
-import { type Format, formats, printResult, type Result } from './output/formats.ts'
+import { type Format, formats, printResult, type Result, type Selection } from './output/formats.ts'
 import { openStdout } from './output/stdout.ts'
 import { escapeLines } from './output/text.ts'
 import { confirm } from './prompts.ts'
@@ -16,7 +16,21 @@ const outputFlag = Flags.option({
   helpGroup: 'GLOBAL',
 })({})
 
-export const printingFlags: Interfaces.FlagInput = { output: outputFlag }
+export const printingFlags: Interfaces.FlagInput = {
+  output: outputFlag,
+  columns: Flags.string({
+    description: 'The columns of a table or of CSV, such as: name,createdAt. Can be repeated.',
+    helpGroup: 'GLOBAL',
+    helpValue: 'NAME,…',
+    multiple: true,
+    multipleNonGreedy: true,
+  }),
+  query: Flags.string({
+    description: 'Print only what this JMESPath expression selects, such as: items[].name.',
+    helpGroup: 'GLOBAL',
+    helpValue: 'EXPRESSION',
+  }),
+}
 
 /** The configuration of oclif without plugins and hooks, because loading it takes longer than most commands. */
 class StaticConfig extends Config {
@@ -33,9 +47,23 @@ export abstract class PrintingCommand extends Command {
     return new this([...argv], new StaticConfig({ root: '' }))._run()
   }
 
+  #selection: Selection = {}
+
+  /** Reads the flags, and keeps those that all commands print by. */
+  protected override async parse<
+    F extends Record<string, unknown>,
+    B extends Record<string, unknown>,
+    A extends Record<string, unknown>,
+  >(options?: Interfaces.Input<F, B, A>, argv?: string[]): Promise<Interfaces.ParserOutput<F, B, A>> {
+    const parsed = await super.parse<F, B, A>(options, argv)
+    const { query, columns } = parsed.flags as Selection
+    this.#selection = { query, columns }
+    return parsed
+  }
+
   /** Prints a result to stdout, as a table unless `output` is another format. */
   protected print(result: Result, output: unknown): Promise<void> {
-    return printResult(result, (output as Format | undefined) ?? 'table', openStdout())
+    return printResult(result, (output as Format | undefined) ?? 'table', openStdout(), this.#selection)
   }
 
   /** Asks for confirmation of a destructive change, unless `--yes` is set. @throws CommandError if the user declines */

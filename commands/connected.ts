@@ -28,6 +28,7 @@ export interface CommandRun {
 
 export interface CommandDescription {
   readonly summary: string
+  readonly description?: string
   readonly aliases?: string[]
   readonly args?: Interfaces.ArgInput
   readonly flags?: Interfaces.FlagInput
@@ -44,12 +45,22 @@ export interface CommandDescription {
 
 /** A command that sends requests to a controller, over HTTPS or offline. */
 export function defineConnectedCommand(description: CommandDescription): CommandClass {
-  const { summary, aliases = [], args = {}, flags = {}, example, isPublic = false, base } = description
+  const {
+    summary,
+    description: details,
+    aliases = [],
+    args = {},
+    flags = {},
+    example,
+    isPublic = false,
+    base,
+  } = description
   const duplicate = Object.keys(flags).find((flag) => flag in connectionFlags || flag in printingFlags)
   if (duplicate !== undefined)
     throw new Error(`--${duplicate} is a flag of all commands and cannot be defined again: ${summary}`)
   const command = class extends PrintingCommand {
     static override summary = summary
+    static override description = details as string
     static override aliases = aliases
     static override args = args
     static override flags = flags

@@ -2,6 +2,7 @@
 import { hostname, userInfo } from 'node:os'
 import { Flags, type Interfaces } from '@oclif/core'
 import type { Transport } from '../src/client/transport.ts'
+import { findMisspeltVariables } from '../src/misspelt-variables.ts'
 import { type BasePath, Client } from './client/client.ts'
 import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
 import { createProfileTransport } from './client/pinned-roots.ts'
@@ -67,6 +68,8 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
   if (flags.offline) {
     return new Client(wrap(await openOffline(resolveDataDirectory(flags['data-dir']), getUserName())), { base })
   }
+  for (const { name, meant } of findMisspeltVariables(process.env, ['CONTROLLER_PROFILE', 'CONTROLLER_DATA_DIR']))
+    options.notice(`${name} has no effect: did you mean ${meant}?`)
   const { name, profile } = chooseProfile(flags)
   if (profile.token === undefined && !isPublic) {
     throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `${profile.url}: the profile ${name} is not signed in`, {

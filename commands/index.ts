@@ -22,6 +22,7 @@ import { passwd } from './passwd.ts'
 import { pkiRotate } from './pki-rotate.ts'
 import { policyAdvise } from './policy-advise.ts'
 import { policyImpact } from './policy-impact.ts'
+import { policyTest } from './policy-test.ts'
 import { identityPosture, postureCheckTest } from './posture.ts'
 import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
 import { Renew } from './renew.ts'
@@ -50,6 +51,7 @@ const HAND_WRITTEN = {
   'external-jwt-signer:test': externalJwtSignerTest,
   'policy:advise': policyAdvise,
   'policy:impact': policyImpact,
+  'policy:test': policyTest,
   'identity:posture': identityPosture,
   'posture-check:test': postureCheckTest,
   api: apiRequest,

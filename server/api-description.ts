@@ -13,7 +13,7 @@ export function describeApi(): ApiDescription {
 }
 
 function describeOperation(operation: AnyOperation): OperationDescription {
-  const { id, method, path, summary, topic, access, query, body, returns } = operation
+  const { id, method, path, summary, topic, access, query, body, returns, canDryRun } = operation
   return {
     id,
     method,
@@ -24,6 +24,7 @@ function describeOperation(operation: AnyOperation): OperationDescription {
     ...(query ? { query } : {}),
     ...(body ? { body: { schema: body.schema, isRequired: body.isRequired, contentTypes: body.contentTypes } } : {}),
     ...('public' in access ? { isPublic: true } : {}),
+    ...(canDryRun ? { canDryRun } : {}),
   }
 }
 

@@ -14,6 +14,7 @@ import { newId } from '../src/ids.ts'
 import { type BodyTolerance, bodyRequiredError } from '../src/schema/bodies.ts'
 import { addBodyParsers } from './body-parsers.ts'
 import { bodyTolerance, setResponseHeaders } from './dialects.ts'
+import { DRY_RUN_HEADER, isDryRun } from './dry-run.ts'
 import { handleError } from './error-handler.ts'
 import { allowOrigins } from './hooks/allow-origins.ts'
 import { authorize } from './hooks/authorize.ts'
@@ -177,7 +178,11 @@ function createHandler(controller: Controller, operation: AnyOperation) {
     const pending = operation.run({
       operation,
       controller,
-      context: controller.contexts.create(caller, { requestId: request.id, address: request.ip }),
+      context: controller.contexts.create(
+        caller,
+        { requestId: request.id, address: request.ip },
+        isDryRun(request.headers[DRY_RUN_HEADER], operation),
+      ),
       params: request.params as Record<string, string>,
       query,
       body: readRequestBody(operation, request, tolerance),

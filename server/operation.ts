@@ -115,6 +115,8 @@ export interface Operation<B = unknown> {
   readonly isOwn?: boolean
   /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */
   readonly isOwnChange?: true
+  /** All that it does is one transaction, so that a dry run can roll it back. */
+  readonly canDryRun?: true
   /** It runs without a timeout, because its duration grows with the amount of data. */
   readonly hasNoTimeout?: boolean
   run(call: Call<B>): Promise<Response> | Response

@@ -96,6 +96,7 @@ export function makeResourceOperation(
         summary: `Creates ${chooseArticle(resource)} ${toResourceNoun(resource)}.`,
         access: access('create'),
         body: readResourceBody(resource, 'create'),
+        canDryRun: true,
         returns: { kind: 'created', resource: resource.plural },
         errorStatuses: [...listUnknownStatuses(resource), ...(differences.errorStatuses?.create ?? [])],
         async run({ controller, context, body }) {
@@ -130,6 +131,7 @@ export function makeResourceOperation(
             : `Changes the members of one ${toResourceNoun(resource)} that are sent.`,
         access: access('update'),
         body: readResourceBody(resource, verb),
+        canDryRun: true,
         returns: { kind: 'empty' },
         async run({ controller, context, params, body }) {
           const values = body(resource.variants ? await findStoredType(context, resource, params.id) : undefined)
@@ -145,6 +147,7 @@ export function makeResourceOperation(
         path: one,
         summary: `Deletes one ${toResourceNoun(resource)}.`,
         access: access('delete'),
+        canDryRun: true,
         returns: { kind: 'empty' },
         async run({ controller, context, params }) {
           await controller.entities.remove(context, resource, params.id ?? '')

@@ -4,10 +4,11 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 import { hasUsableAdministrator } from '../src/auth/administrators.ts'
 import { systemClock } from '../src/clock.ts'
 import { reportClockJumps } from '../src/clock-jumps.ts'
-import { type Config, getAdvertisedAddress, type Overrides, readConfig } from '../src/config.ts'
+import { type Config, getAdvertisedAddress, type Overrides, readConfig, settingVariables } from '../src/config.ts'
 import { type Controller, openController } from '../src/controller.ts'
 import { getDataPaths } from '../src/data-directory.ts'
 import { createBootstrapToken, initializeDirectory, isInitialized } from '../src/initialize.ts'
+import { findMisspeltVariables } from '../src/misspelt-variables.ts'
 import { openOrCloseAll } from '../src/open-resources.ts'
 import { pruneAudit } from '../src/store/audit-records.ts'
 import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
@@ -20,6 +21,9 @@ import { BASE_PATHS } from './mount-points.ts'
 
 /** What clients call the APIs when they look for controllers. */
 const apiPaths = { 'edge-client': BASE_PATHS.client, 'edge-management': BASE_PATHS.management }
+
+/** What the command line reads. */
+const COMMAND_VARIABLES = ['CONTROLLER_PROFILE', 'CONTROLLER_DATA_DIR']
 
 export interface StartOptions {
   readonly directory: string
@@ -60,6 +64,8 @@ export function startController({ directory, settings, env, logTo }: StartOption
     opened.add(lockDirectory(directory, (path) => closedToOthers.push(path)))
     const config = readConfig(getDataPaths(directory).config, env, settings)
     const log = await openLog(config, env, logTo)
+    for (const { name, meant } of findMisspeltVariables(env, [...settingVariables, ...COMMAND_VARIABLES]))
+      log.warn({ name, meant }, 'this environment variable is not a setting, but is spelled almost like one')
     for (const path of closedToOthers) log.warn({ path }, 'other accounts had rights to this file; it is private now')
     const controller = await openController({
       directory,

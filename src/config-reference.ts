@@ -1,5 +1,5 @@
 // The reference of all settings as a Markdown page, which the build generates from their definitions.
-import { settingDocs, toVariableName, toYamlValue } from './config.ts'
+import { renderSetting, settingDocs, toVariableName, toYamlValue } from './config.ts'
 
 export function renderConfigReference(): string {
   const head = [
@@ -20,7 +20,16 @@ export function renderConfigReference(): string {
       '| Default | Environment |',
       '|---|---|',
       `| \`${toYamlValue(standard)}\` | \`${toVariableName(key)}\` |`,
+      ...renderListExample(key, standard),
     ].join('\n'),
   )
   return `${[head.join('\n'), ...settings].join('\n\n')}\n`
+}
+
+/** A list of records as it is written in the file; nothing for other settings. */
+function renderListExample(key: string, standard: unknown): string[] {
+  const lines = renderSetting(key, standard)
+  return lines.length < 2
+    ? []
+    : ['', '```yaml', ...lines, '```', '', 'In an environment variable, it is one line of YAML or JSON.']
 }

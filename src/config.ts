@@ -317,15 +317,32 @@ export function renderConfigFile(values: Overrides = {}): string {
     if (tail && head !== group) lines.push(`${head}:`)
     const indent = tail ? '  ' : ''
     const value = values[key]
-    const text = toYamlValue(value ?? settings[key].default)
     lines.push(...wrapComment(settings[key].explain).map((line) => indent + line))
-    lines.push(`${indent}${value === undefined ? '# ' : ''}${tail ?? head}: ${text}`, '')
+    const mark = value === undefined ? '# ' : ''
+    lines.push(...renderSetting(tail ?? head, value ?? settings[key].default).map((line) => indent + mark + line), '')
     group = head
   }
   return lines.join('\n')
 }
 
-/** JSON is YAML; a list of records reads better in lines of its own, and stays short here. */
+/** The lines of a setting: a list of records has a line for each member, as people write YAML. */
+export function renderSetting(name: string, value: unknown): string[] {
+  const isListOfRecords = Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'object')
+  if (!isListOfRecords) return [`${name}: ${toYamlValue(value)}`]
+  const lines = (value as object[]).flatMap((record) =>
+    Object.entries(record).map(
+      ([member, inner], at) => `${at === 0 ? '  - ' : '    '}${member}: ${toInlineYaml(inner)}`,
+    ),
+  )
+  return [`${name}:`, ...lines]
+}
+
+/** A list of plain words without quotes. */
+function toInlineYaml(value: unknown): string {
+  return Array.isArray(value) ? `[${value.map(toYamlValue).join(', ')}]` : toYamlValue(value)
+}
+
+/** JSON is YAML. */
 export function toYamlValue(value: unknown): string {
   return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && !/^\d+$/.test(value) ? value : JSON.stringify(value)
 }
@@ -376,6 +393,9 @@ export function toVariableName(key: string): string {
   const words = key.replace(/[A-Z]/g, (letter) => `_${letter}`).replaceAll('.', '_')
   return `CONTROLLER_${words.toUpperCase()}`
 }
+
+/** The names of the environment variables of all settings. */
+export const settingVariables: readonly string[] = settingKeys.map(toVariableName)
 
 function readVariable(env: NodeJS.ProcessEnv, key: string): unknown {
   const text = env[toVariableName(key)]

@@ -29,9 +29,13 @@ export class Contexts {
     this.guards = guards
   }
 
-  /** Creates the context of a caller. */
-  create(caller: Caller, origin: Origin = BACKGROUND): Context {
-    return new CallerContext(this, caller, origin)
+  /**
+   * Creates the context of a caller.
+   * @param isDryRun whether its transactions are rolled back after they have passed every check
+   */
+  create(caller: Caller, origin: Origin = BACKGROUND, isDryRun = false): Context {
+    const context = new CallerContext(this, caller, origin)
+    return isDryRun ? new DryRunContext(context) : context
   }
 
   /** Writes an audit record of what a caller did before. Its rights are not checked again, because nothing changes now. */
@@ -39,6 +43,48 @@ export class Contexts {
     return this.create(toActor(caller), origin).write(async (tx) =>
       tx.record({ ...event, audit: 'event', at: tx.clock.now(), isAuditOnly: true }),
     )
+  }
+}
+
+/** Ends a transaction of a dry run, so that it is rolled back alone: nothing is stored, audited or announced. */
+class DryRunEnd extends Error {}
+
+/** A context whose transactions are complete, with the checks after them, and are then rolled back. */
+class DryRunContext implements Context {
+  readonly #inner: CallerContext
+
+  constructor(inner: CallerContext) {
+    this.#inner = inner
+  }
+
+  get db() {
+    return this.#inner.db
+  }
+
+  get clock() {
+    return this.#inner.clock
+  }
+
+  get caller() {
+    return this.#inner.caller
+  }
+
+  get origin() {
+    return this.#inner.origin
+  }
+
+  async write<T>(body: (tx: WriteContext) => Promise<T>): Promise<T> {
+    let result: { readonly value: T } | undefined
+    const end = (value: T) => {
+      result = { value }
+      throw new DryRunEnd()
+    }
+    try {
+      return await this.#inner.write(body, end)
+    } catch (error) {
+      if (error instanceof DryRunEnd && result) return result.value
+      throw error
+    }
   }
 }
 
@@ -61,7 +107,8 @@ class CallerContext implements Context {
     return this.#contexts.clock
   }
 
-  write<T>(body: (tx: WriteContext) => Promise<T>): Promise<T> {
+  /** @param end called with the result after every check; rolls the transaction back by throwing */
+  write<T>(body: (tx: WriteContext) => Promise<T>, end?: (result: T) => never): Promise<T> {
     const { caller, origin } = this
     const { store, clock, guards } = this.#contexts
     return store.write(
@@ -77,6 +124,7 @@ class CallerContext implements Context {
         // Each guard sees what the transaction itself changed, and not what guards before it added.
         const changes = [...ownChanges]
         for (const guard of guards) await guard.after?.(tx, earlierChanges, changes)
+        end?.(result)
         return result
       },
       toAuditOrigin(caller, origin),

@@ -18,7 +18,7 @@ describe('the file that a new data directory gets', () => {
     const text = renderConfigFile()
 
     expect(readConfig(fileWith(text))).toEqual(readConfig(undefined))
-    for (const { key } of settingDocs) expect(text).toContain(`# ${key.split('.').at(-1)}: `)
+    for (const { key } of settingDocs) expect(text).toMatch(new RegExp(`# ${key.split('.').at(-1)}:[ \\n]`))
   })
 
   it('is read the same way when every comment sign before a value is taken away', () => {
@@ -26,6 +26,17 @@ describe('the file that a new data directory gets', () => {
 
     expect(Object.keys(parse(uncommented)).length).toBeGreaterThan(5)
     expect(readConfig(fileWith(uncommented))).toEqual(readConfig(undefined))
+  })
+
+  it('writes listeners as a list of YAML, one member to a line', () => {
+    const listeners = [{ address: '127.0.0.1:1', apis: ['client', 'management'], dialect: 'openziti' }]
+
+    const text = renderConfigFile({ listeners })
+
+    expect(text).toContain(
+      'listeners:\n  - address: 127.0.0.1:1\n    apis: [client, management]\n    dialect: openziti\n',
+    )
+    expect(readConfig(fileWith(text)).listeners).toMatchObject(listeners)
   })
 
   it('keeps what it was made with', () => {

@@ -42,7 +42,7 @@ function canChangeGate({ method, path }: OperationDescription): boolean {
 
 /** @throws CommandError with exit code 2 if the command asks, and there is no terminal */
 export function assertConfirmable({ operation }: CommandTask, { flags, words }: CommandRun): void {
-  if (flags.yes || canPrompt()) return
+  if (flags.yes || flags['dry-run'] || canPrompt()) return
   const [question] = words.length > 0 ? words : ['it']
   if (!alwaysAsks(operation)) return
   throw makeUsageError(`cannot prompt for the confirmation of ${question} without a terminal`, { hint: '--yes' })
@@ -54,7 +54,7 @@ export async function confirmRequests(
   requests: readonly PreparedRequest[],
   run: CommandRun,
 ): Promise<void> {
-  if (run.flags.yes === true) return
+  if (run.flags.yes === true || run.flags['dry-run'] === true) return
   const { operation } = task
   const visible = requests.slice(0, MAX_SHOWN_IMPACTS)
   if (operation.method === 'DELETE') {
@@ -80,7 +80,7 @@ export async function confirmSelection(
   requests: readonly PreparedRequest[],
   run: CommandRun,
 ): Promise<void> {
-  if (run.flags.yes === true || alwaysAsks(task.operation)) return
+  if (run.flags.yes === true || run.flags['dry-run'] === true || alwaysAsks(task.operation)) return
   await run.confirm(`${toActionText(task, requests)}?`)
 }
 

@@ -1,8 +1,9 @@
 // Shows the impact of a deletion or a change before it is made.
-import type { ApiDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { Client } from '../client/client.ts'
 import { toNoun } from '../names.ts'
 import { splitPath, toSingular } from '../naming.ts'
+import type { PreparedRequest } from './task.ts'
 
 /** The amount of access that a change affects. */
 interface Effect {
@@ -45,10 +46,24 @@ export async function fetchDeletionImpact(
   return renderImpact(await fetchImpact(client, { resource: resource.plural, id }))
 }
 
-/** The impact of a change, or of a deletion if there are no `changes`. */
+/** The impact of a request on access; undefined if it concerns no policy. */
+export async function fetchRequestImpact(
+  client: Client,
+  { method, path }: OperationDescription,
+  { ids, body }: PreparedRequest,
+  api: ApiDescription,
+): Promise<Impact | undefined> {
+  const [plural = '', parameter, ...rest] = splitPath(path)
+  const isOfRecord = rest.length === 0 && listPolicyResources(api).some((resource) => resource.plural === plural)
+  if (!isOfRecord) return undefined
+  const id = parameter === undefined ? null : (ids[parameter.slice(1)] ?? '')
+  return fetchImpact(client, { resource: plural, id, ...(method === 'DELETE' ? {} : { changes: body }) })
+}
+
+/** The impact of a change; of a deletion if there are no `changes`, of a new record if there is no id. */
 export async function fetchImpact(
   client: Client,
-  change: { readonly resource: string; readonly id: string; readonly changes?: unknown },
+  change: { readonly resource: string; readonly id: string | null; readonly changes?: unknown },
 ): Promise<Impact> {
   const { data } = await client.call('POST', '/controller/policy/impact', change)
   return data as Impact

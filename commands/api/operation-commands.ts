@@ -80,6 +80,8 @@ function makeFlags(task: CommandTask): Interfaces.FlagInput {
     ...makeQueryFlags(operation),
     ...(carriesJwt ? JWT_FLAGS : {}),
     ...(isBulk ? bulkFlags : {}),
+    ...(operation.method === 'GET' && operation.returns.kind !== 'raw' ? { watch: watchFlag } : {}),
+    ...(operation.canDryRun ? { 'dry-run': dryRunFlag } : {}),
     ...(canAsk(task) ? { yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }) } : {}),
   }
 }
@@ -90,6 +92,18 @@ function makeDataFlag(isText: boolean): Interfaces.Flag<unknown> {
     : 'The body as JSON; @FILE reads it from a file, - from stdin. Other flags override its members.'
   return Flags.string({ description, helpValue: isText ? 'TEXT|@FILE' : 'JSON|@FILE' }) as Interfaces.Flag<unknown>
 }
+
+const watchFlag = Flags.integer({
+  description: 'Repeat every so many seconds, until Ctrl-C.',
+  helpValue: 'SECONDS',
+  min: 1,
+  exclusive: ['jwt-file'],
+}) as Interfaces.Flag<unknown>
+
+const dryRunFlag = Flags.boolean({
+  description: 'Let the controller judge the change, show who would gain or lose access, and change nothing.',
+  exclusive: ['jwt-file', 'qr'],
+}) as Interfaces.Flag<unknown>
 
 const JWT_FLAGS: Interfaces.FlagInput = {
   'jwt-file': Flags.string({ description: 'Write the enrollment JWT to this file; - is stdout.', helpValue: 'FILE' }),

@@ -15,6 +15,7 @@ import { assertBulkFlags, sendAll, sendRequest } from './send.ts'
 import { computeSetChanges, hasSetChanges, listRemovedEntries, listReplacedSets } from './set-changes.ts'
 import { selectTargets, type Target } from './targets.ts'
 import { type CommandTask, type PreparedRequest, toQueryFlag } from './task.ts'
+import { repeat } from './watch.ts'
 
 /**
  * Runs the command. @throws CommandError if the command line is wrong, RequestError if the controller rejects the
@@ -28,7 +29,8 @@ export async function runTask(task: CommandTask, run: CommandRun): Promise<numbe
   const targets = await selectTargets(task, run)
   const query = await buildQueryString(task, run)
   if (isListed(operation)) {
-    await printList(task, fillPath(operation.path, targets[0]?.ids ?? {}) + query, run)
+    const path = fillPath(operation.path, targets[0]?.ids ?? {}) + query
+    await repeat(run.flags.watch as number | undefined, () => printList(task, path, run))
     return undefined
   }
   await resolveReferences(task, body, run)
@@ -42,8 +44,10 @@ export async function runTask(task: CommandTask, run: CommandRun): Promise<numbe
   // A file that cannot be written is reported before the request invalidates an older token.
   const jwtFile = reserveJwtFile(run)
   try {
-    const response = await sendRequest(task, request, run)
-    await printOutcome(task, await buildOutcome(task, request, response, run), run, jwtFile)
+    await repeat(run.flags.watch as number | undefined, async () => {
+      const response = await sendRequest(task, request, run)
+      await printOutcome(task, await buildOutcome(task, request, response, run), run, jwtFile)
+    })
   } finally {
     jwtFile?.release()
   }

@@ -7,6 +7,7 @@ import { toNoun } from '../names.ts'
 import { splitPath } from '../naming.ts'
 import type { Entity } from '../output/cells.ts'
 import { findJwt, noJwtError } from '../output/formats.ts'
+import { fetchRequestImpact, renderImpact } from './impact.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
 /** What a request has done. */
@@ -32,10 +33,25 @@ export async function buildOutcome(
 ): Promise<Outcome> {
   const { operation } = task
   const { returns } = operation
+  if (run.flags['dry-run'] === true) return buildDryRun(task, request, run)
   if (returns.kind === 'raw') return { record: {}, text: response.reply.text }
   if (returns.kind === 'created') return buildCreated(task, returns.resource, response, request, run)
   if (returns.kind === 'empty' || returnsReference(operation)) return buildDone(task, request, run)
   return { record: (response.data ?? {}) as Entity }
+}
+
+/** What the change would do: the record is as it was before. */
+async function buildDryRun(task: CommandTask, request: PreparedRequest, run: CommandRun): Promise<Outcome> {
+  const { commandId, operation, api } = task
+  const [noun = '', verb = ''] = commandId.split(':')
+  const body = (request.body ?? {}) as { readonly name?: unknown }
+  const label = request.label === '' && typeof body.name === 'string' ? body.name : request.label
+  const impact = await fetchRequestImpact(run.client, operation, request, api)
+  const lines = impact ? renderImpact(impact) : []
+  const removals = request.removed.length === 0 ? [] : [`It would remove: ${request.removed.join(', ')}.`]
+  const sentence = [`Would ${verb} ${toNoun(noun)} ${label}. Nothing was changed.`, ...removals, ...lines].join('\n')
+  const record = { dryRun: true, operation: operation.id, ...request.ids, impact: impact ?? null }
+  return { sentence, record, isSentence: true }
 }
 
 /** Whether the response only refers to the record that was changed. */

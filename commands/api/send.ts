@@ -12,11 +12,13 @@ import type { CommandTask, PreparedRequest } from './task.ts'
 export function sendRequest(
   { operation, isText }: CommandTask,
   { path, body }: PreparedRequest,
-  { client }: CommandRun,
+  { client, flags }: CommandRun,
 ): Promise<ApiResponse> {
   const headers: Record<string, string> = isText ? { 'content-type': operation.body?.contentTypes[0] ?? '' } : {}
-  return client.call(operation.method, path, body, headers)
+  return client.call(operation.method, path, body, { ...headers, ...(flags['dry-run'] ? DRY_RUN_HEADERS : {}) })
 }
+
+const DRY_RUN_HEADERS = { 'controller-dry-run': 'true' } as const
 
 /** @throws CommandError with exit code 2 if a flag works for a single record only */
 export function assertBulkFlags({ flags }: CommandRun): void {

@@ -59,13 +59,19 @@ which policies match, and which nearly do.`
 
 const output = `Output: the result is written to stdout, everything else to stderr.
 
-  -o table   the default. On a terminal it fits the width and shows times such as "in 3 hours";
-             otherwise it has plain columns with complete values.
+  -o table   the default: one line per record, the name first. On a terminal it fits the width and shows times such as
+             "in 3 hours"; otherwise all values are complete.
+  -o wide    the same with ids, and no cell is cut.
+  -o csv     comma-separated values, written while the list arrives.
   -o json    a record is one object; a list is {"apiVersion","kind","items"}.
   -o jsonl   one line per record, written while the list arrives, with constant memory.
   -o yaml    the same as json.
   -o name    the names only, or the ids of records without names.
   -o jwt     the enrollment JWT only, as in "identity create laptop -o jwt".
+
+--columns name,createdAt selects the columns of tables and CSV, by the names of the API; spelling and case are free.
+--query EXPRESSION prints only what a JMESPath expression selects of the JSON: --query 'items[?isAdmin].name'. Texts are printed
+one per line, other values as JSON.
 
 Future versions only add members to JSON. With json, jsonl and yaml, an error is one JSON object on stderr with the members
 code, message, field, hint and requestId; members that do not apply are omitted.

@@ -23,6 +23,8 @@ const GOOD_VALUES: Readonly<Record<string, boolean>> = {
 
 /** One value as a single line. */
 export function renderCell(name: string, value: unknown, screen: Screen): string {
+  // Nothing is allowed now, which is not the same as a value that is missing.
+  if (name === 'allowed' && Array.isArray(value) && value.length === 0) return 'none'
   const goodValue = GOOD_VALUES[name]
   // Without a running controller, states are null.
   const isUnknown = value === null && goodValue !== undefined

@@ -1,10 +1,11 @@
 // Prints results in the output formats.
 import { CommandError, EXIT } from '../exit-codes.ts'
 import type { Entity, Screen } from './cells.ts'
+import { findColumns, orderColumns } from './columns.ts'
 import { renderRecordLines, renderTable } from './table.ts'
 import { escapeControls, escapeJson, hasControls } from './text.ts'
 
-export const formats = ['table', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
+export const formats = ['table', 'wide', 'csv', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
 export type Format = (typeof formats)[number]
 
 /** The result of a command. */
@@ -27,23 +28,73 @@ export interface Output extends Screen {
   write(text: string): Promise<void>
 }
 
+/** What of a result is printed. */
+export interface Selection {
+  /** A JMESPath expression. */
+  readonly query?: string | undefined
+  /** The columns of tables and of CSV. */
+  readonly columns?: readonly string[] | undefined
+}
+
 /** Prints the result. @throws CommandError with exit code 5 if the format is `jwt` and there is no JWT */
-export async function printResult(result: Result, format: Format, output: Output): Promise<void> {
+export async function printResult(
+  result: Result,
+  format: Format,
+  output: Output,
+  { query, columns }: Selection = {},
+): Promise<void> {
   if (result.kind === 'text') return output.write(result.text.endsWith('\n') ? result.text : `${result.text}\n`)
+  if (query !== undefined) return printSelected(result, query, format, output)
   switch (format) {
+    case 'csv':
+      return printCsv(result, columns, output)
     case 'json':
       return result.kind === 'list' ? printJsonList(result, output) : output.write(`${toJson(toEntity(result), 2)}\n`)
     case 'jsonl':
-      return printLines(listItems(result), (item) => toJson(item), output)
+      return printLines(listItems(result), (item) => toJson(withoutLinks(item)), output)
     case 'yaml':
-      return output.write(await toYaml(result))
+      return output.write(await toYamlText(await toStructure(result)))
     case 'name':
       return printLines(listItems(result), (item) => toNameLine(item, output), output)
     case 'jwt':
       return printJwts(result, output)
     case 'table':
-      return printTable(result, output)
+    case 'wide':
+      return printTable(result, output, format === 'wide', columns)
   }
+}
+
+/** Prints what a query selects: as JSON or YAML, or text as it is. */
+async function printSelected(result: StructuredResult, query: string, format: Format, output: Output): Promise<void> {
+  const { selectByQuery, toPlainLines } = await import('./query.ts')
+  const selected = (await selectByQuery(query, await toStructure(result))) ?? null
+  const lines = format === 'json' || format === 'jsonl' || format === 'yaml' ? undefined : toPlainLines(selected)
+  if (lines) return output.write(lines.map((line) => `${output.isTerminal ? escapeControls(line) : line}\n`).join(''))
+  if (format === 'yaml') return output.write(await toYamlText(selected))
+  if (format === 'jsonl') return printLines([selected].flat(), (item) => toJson(item), output)
+  return output.write(`${toJson(selected, 2)}\n`)
+}
+
+/** The result as one value, as JSON shows it. */
+async function toStructure(result: StructuredResult): Promise<unknown> {
+  return result.kind === 'list'
+    ? { apiVersion: API_VERSION, kind: result.name, items: (await collectItems(result.items)).map(withoutLinks) }
+    : toEntity(result)
+}
+
+/** Prints lines while the list arrives. */
+async function printCsv(result: StructuredResult, names: readonly string[] | undefined, output: Output): Promise<void> {
+  const { renderCsvHeader, renderCsvLine } = await import('./csv.ts')
+  const ownColumns = result.kind === 'done' ? [] : (result.columns ?? [])
+  let columns = names ? undefined : ownColumns.length > 0 ? orderColumns(ownColumns, true) : undefined
+  const toLine = (item: unknown) => {
+    const record = isEntity(item) ? item : { value: item }
+    const isFirst = columns === undefined
+    columns ??= names ? findColumns(names, ownColumns, [record]) : listMembers([record])
+    return `${isFirst ? renderCsvHeader(columns) : ''}${renderCsvLine(record, columns, output)}`
+  }
+  if (columns) await output.write(renderCsvHeader(columns))
+  await printLines(listItems(result), toLine, output, '')
 }
 
 type List = Extract<Result, { kind: 'list' }>
@@ -54,20 +105,29 @@ function toEntity(result: Exclude<StructuredResult, List>): Entity {
 }
 
 function listItems(result: StructuredResult): AsyncIterable<unknown> | Iterable<unknown> {
-  return result.kind === 'list' ? dropLinks(result.items) : [toEntity(result)]
+  return result.kind === 'list' ? result.items : [toEntity(result)]
 }
 
-async function* dropLinks(items: AsyncIterable<unknown> | Iterable<unknown>): AsyncIterable<unknown> {
-  for await (const item of items) yield withoutLinks(item)
-}
-
-/** A value without the links that lead from request to request: a program that uses this one does not follow them. */
+/**
+ * A value without the links that lead from request to request: a program that uses this one does not follow them. Values without
+ * links are returned as they are, because lists are long.
+ */
 function withoutLinks(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutLinks)
   if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.some(hasLinks) ? value.map(withoutLinks) : value
+  if (!hasLinks(value)) return value
   const isLinks = (name: string, member: unknown) => name === '_links' && typeof member === 'object'
   const members = Object.entries(value).filter(([name, member]) => !isLinks(name, member))
   return Object.fromEntries(members.map(([name, member]) => [name, withoutLinks(member)]))
+}
+
+function hasLinks(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (Array.isArray(value)) return value.some(hasLinks)
+  for (const [name, member] of Object.entries(value)) {
+    if (typeof member === 'object' && (name === '_links' || hasLinks(member))) return true
+  }
+  return false
 }
 
 function toJson(value: unknown, indent?: number): string {
@@ -76,14 +136,14 @@ function toJson(value: unknown, indent?: number): string {
 
 const API_VERSION = 'v1'
 
-async function printJsonList({ name, ...list }: List, output: Output): Promise<void> {
+async function printJsonList({ name, items }: List, output: Output): Promise<void> {
   const head = `{\n  "apiVersion": ${toJson(API_VERSION)},\n  "kind": ${toJson(name)},\n  "items": [`
   // The head is written with the first item, so that a rejected list leaves stdout empty.
   let before = head
   await printLines(
-    dropLinks(list.items),
+    items,
     (item) => {
-      const text = `${before}\n    ${toJson(item, 2).replaceAll('\n', '\n    ')}`
+      const text = `${before}\n    ${toJson(withoutLinks(item), 2).replaceAll('\n', '\n    ')}`
       before = ','
       return text
     },
@@ -113,12 +173,8 @@ async function printLines(
   if (chunk !== '') await output.write(chunk)
 }
 
-async function toYaml(result: StructuredResult): Promise<string> {
+async function toYamlText(value: unknown): Promise<string> {
   const { Document, visit } = await import('yaml')
-  const value =
-    result.kind === 'list'
-      ? { apiVersion: API_VERSION, kind: result.name, items: await collectItems(dropLinks(result.items)) }
-      : toEntity(result)
   const document = new Document(value)
   // Control characters can be escaped in double-quoted scalars only.
   visit(document, {
@@ -178,28 +234,36 @@ export function findJwt(record: Entity): string | undefined {
   return candidates.find((text): text is string => typeof text === 'string' && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text))
 }
 
-async function printTable(result: StructuredResult, output: Output): Promise<void> {
-  switch (result.kind) {
-    case 'done':
-      return output.write(`${result.sentence}\n`)
-    case 'record':
-      return output.write(
-        result.columns
-          ? await renderTable([result.record], result.columns, output)
-          : renderRecordLines(result.record, output),
-      )
-    case 'list':
-      return output.write(await renderListTable(result, output))
-  }
+async function printTable(
+  result: StructuredResult,
+  output: Output,
+  isWide: boolean,
+  names: readonly string[] | undefined,
+): Promise<void> {
+  if (result.kind === 'done') return output.write(`${result.sentence}\n`)
+  if (result.kind === 'list') return output.write(await renderListTable(result, output, isWide, names))
+  const { record, columns } = result
+  if (!columns && !names) return output.write(renderRecordLines(record, output))
+  const visibleColumns = names ? findColumns(names, columns ?? [], [record]) : orderColumns(columns ?? [], isWide)
+  return output.write(await renderTable([record], visibleColumns, output, isWide))
 }
 
-async function renderListTable({ items, columns }: List, output: Output): Promise<string> {
-  if (columns.length > 0) return renderTable(items as AsyncIterable<Entity>, columns, output)
-  // Items that are not records of a resource: all their members.
+async function renderListTable(
+  { items, columns }: List,
+  output: Output,
+  isWide: boolean,
+  names: readonly string[] | undefined,
+): Promise<string> {
+  if (columns.length > 0 && !names)
+    return renderTable(items as AsyncIterable<Entity>, orderColumns(columns, isWide), output, isWide)
   const rows = (await collectItems(items)).map((item) => (isEntity(item) ? item : { value: item }))
-  const members = new Set(['id', 'name', ...rows.flatMap((row) => Object.keys(row))])
-  const visibleMembers = [...members].filter((name) => !HIDDEN_MEMBERS.has(name) && rows.some((row) => name in row))
-  return renderTable(rows, visibleMembers, output)
+  const visibleColumns = names ? findColumns(names, columns, rows) : orderColumns(listMembers(rows), isWide)
+  return renderTable(rows, visibleColumns, output, isWide)
+}
+
+/** The members of items that are not records of a resource. */
+function listMembers(rows: readonly Entity[]): string[] {
+  return [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((name) => !HIDDEN_MEMBERS.has(name))
 }
 
 // Members of every record that are least useful in a table.

@@ -1,41 +1,42 @@
-// Renders tables: with borders and at most as wide as the terminal, otherwise with plain columns.
+// Renders tables: dense, with the name first, and on a terminal no wider than it.
 import { type Entity, getColumnValue, renderCell, type Screen, splitWords, toName } from './cells.ts'
 
-/** A table with one row per record. */
+/** A table with one row per record. On a terminal, the widest cells are cut until it fits, unless it may be wider. */
 export async function renderTable(
   records: AsyncIterable<Entity> | Iterable<Entity>,
   columns: readonly string[],
   screen: Screen,
+  isWide = false,
 ): Promise<string> {
   const rows: string[][] = []
   for await (const record of records) {
     rows.push(columns.map((name) => renderCell(name, getColumnValue(record, name), screen)))
   }
-  return screen.isTerminal ? renderBordered(columns, rows, screen) : renderPlain(columns, rows)
-}
-
-async function renderBordered(columns: readonly string[], rows: readonly string[][], screen: Screen): Promise<string> {
-  const { default: Table } = await import('cli-table3')
-  const titles = columns.map((name) => splitWords(name, ' '))
-  const measureWidth = await createWidthMeter([titles, ...rows])
-  const naturalWidths = titles.map((title, at) =>
-    Math.max(measureWidth(title), ...rows.map((row) => measureWidth(row[at] ?? ''))),
+  const lines = [columns.map((name) => splitWords(name, '-').toUpperCase()), ...rows]
+  const measureWidth = await createWidthMeter(lines)
+  const naturalWidths = columns.map((_, at) =>
+    lines.reduce((max, line) => Math.max(max, measureWidth(line[at] ?? '')), 0),
   )
-  const colWidths = fitWidths(naturalWidths, screen.width).map((width) => width + PADDING)
-  const table = new Table({ head: titles, colWidths, style: { head: [], border: [] } })
-  for (const row of rows) table.push(row)
-  return `${table.toString()}\n`
+  const widths = screen.isTerminal && !isWide ? fitWidths(naturalWidths, screen.width) : naturalWidths
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((text, at) => fitText(text, widths[at] ?? 0, measureWidth))
+          .join(GAP)
+          .trimEnd()}\n`,
+    )
+    .join('')
 }
 
-// One space on either side of a cell.
-const PADDING = 2
+const GAP = '  '
+const ELLIPSIS = '…'
 const MIN_COLUMN_WIDTH = 4
 
 /** Reduces the widths of columns until they fit the screen, the widest first. */
 function fitWidths(naturalWidths: readonly number[], screenWidth: number): number[] {
   const widths = [...naturalWidths]
-  const lines = widths.length + 1
-  let spare = screenWidth - lines - widths.reduce((sum, width) => sum + width + PADDING, 0)
+  let spare = screenWidth - GAP.length * (widths.length - 1) - widths.reduce((sum, width) => sum + width, 0)
   while (spare < 0) {
     const widest = Math.max(...widths)
     if (widest <= MIN_COLUMN_WIDTH) break
@@ -48,23 +49,16 @@ function fitWidths(naturalWidths: readonly number[], screenWidth: number): numbe
   return widths
 }
 
-async function renderPlain(columns: readonly string[], rows: readonly string[][]): Promise<string> {
-  const lines = [columns.map((name) => splitWords(name, '-').toUpperCase()), ...rows]
-  const measureWidth = await createWidthMeter(lines)
-  const widths = columns.map((_, at) => lines.reduce((max, line) => Math.max(max, measureWidth(line[at] ?? '')), 0))
-  return lines
-    .map(
-      (line) =>
-        `${line
-          .map((text, at) => padText(text, (widths[at] ?? 0) - measureWidth(text)))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('')
-}
-
-function padText(text: string, missing: number): string {
-  return text + ' '.repeat(Math.max(0, missing))
+/** The text in a column: padded, or cut if it is too long. */
+function fitText(text: string, width: number, measureWidth: (text: string) => number): string {
+  const missing = width - measureWidth(text)
+  if (missing >= 0) return text + ' '.repeat(missing)
+  let cut = ''
+  for (const character of text) {
+    if (measureWidth(cut + character) > width - 1) break
+    cut += character
+  }
+  return cut + ELLIPSIS + ' '.repeat(Math.max(0, width - 1 - measureWidth(cut)))
 }
 
 /**
@@ -78,9 +72,10 @@ async function createWidthMeter(lines: readonly (readonly string[])[]): Promise<
   return stringWidth
 }
 
-/** A record with one line per member; the members of objects are indented below them. */
+/** A record with one line per member, the name first; the members of objects are indented below them. */
 export function renderRecordLines(record: Entity, screen: Screen): string {
-  const lines = toLines(record, '', screen)
+  const { name, ...others } = record
+  const lines = toLines(name === undefined ? record : { name, ...others }, '', screen)
   const width = Math.max(0, ...lines.map(({ label }) => label.length))
   return lines
     .map(({ label, value }) => `${label.padEnd(width)}  ${value}`.trimEnd())
@@ -95,8 +90,8 @@ interface Line {
 
 function toLines(record: Entity, indent: string, screen: Screen): Line[] {
   return Object.keys(record).flatMap((name) => {
-    // Links are for programs. Display lists are shown as the values of their roles.
-    if (name === '_links' || name.endsWith('Display')) return []
+    // Links are for programs. Display lists are shown as the values of their roles, ids of references beside their names.
+    if (name === '_links' || name.endsWith('Display') || isIdOfReference(record, name)) return []
     const value = getColumnValue(record, name)
     const label = indent + splitWords(name, ' ')
     if (isNested(value)) return [{ label, value: '' }, ...toLines(value as Entity, `${indent}  `, screen)]
@@ -104,6 +99,13 @@ function toLines(record: Entity, indent: string, screen: Screen): Line[] {
     const text = renderCell(name, value, screen)
     return [{ label, value: id === undefined || id === text ? text : `${text} (${String(id)})` }]
   })
+}
+
+/** Whether the member only repeats the id of a reference that another member shows: `authPolicyId` beside `authPolicy`. */
+function isIdOfReference(record: Entity, name: string): boolean {
+  const [, reference] = /^(.+)Id$/.exec(name) ?? []
+  const value = reference === undefined ? undefined : record[reference]
+  return typeof value === 'object' && value !== null && (value as Entity).id === record[name]
 }
 
 /** Whether the value is an object with members that is not a reference to a record. */

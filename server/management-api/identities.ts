@@ -30,6 +30,7 @@ export const identityOperations: readonly AnyOperation[] = [
   defineOperation<{ durationMinutes: number }>({
     ...common,
     id: 'disableIdentity',
+    canDryRun: true,
     method: 'POST',
     path: '/identities/:id/disable',
     summary: 'Disables an identity, for a time or until it is enabled, and ends its sessions.',
@@ -51,6 +52,7 @@ export const identityOperations: readonly AnyOperation[] = [
   defineOperation({
     ...common,
     id: 'enableIdentity',
+    canDryRun: true,
     method: 'POST',
     path: '/identities/:id/enable',
     summary: 'Enables a disabled identity.',

@@ -16,7 +16,8 @@ import { services } from '../../src/resources/services.ts'
 import { applyPatch, NO_TOLERANCE } from '../../src/schema/bodies.ts'
 import { f } from '../../src/schema/fields.ts'
 import { anyObject } from '../../src/schema/json-schema.ts'
-import { get } from '../../src/store/entities.ts'
+import { omitInputs } from '../../src/store/declared-fields.ts'
+import { get, newEntity } from '../../src/store/entities.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
 import { requireRow, respondWithRows } from '../resource-operations.ts'
@@ -25,6 +26,8 @@ import { dataResponse } from '../responses.ts'
 const OWN = { apis: ['management'], topic: 'policies', isOwn: true } as const
 const READ = { permission: 'policy.read', grantedTo: 'administrator' } as const
 const TYPE = { schema: { type: 'string', enum: ['Dial', 'Bind'], description: 'Dialing or hosting.' } } as const
+
+const GRANT_COLUMNS = { 'x-columns': ['name', 'permissions', 'allowed', 'policies', 'grantedBy'] } as const
 
 /** The resources whose changes can affect access. */
 const DECIDING = [
@@ -39,7 +42,7 @@ const DECIDING = [
 
 interface WhatIf {
   readonly resource: (typeof DECIDING)[number]
-  readonly id: string
+  readonly id: string | null
   readonly changes: Readonly<Record<string, unknown>> | null
 }
 
@@ -69,7 +72,10 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     query: { ...listQuery, type: TYPE },
     returns: {
       kind: 'data',
-      schema: { type: 'array', items: { type: 'object', 'x-example-filter': identities.example.filter } },
+      schema: {
+        type: 'array',
+        items: { type: 'object', 'x-example-filter': identities.example.filter, ...GRANT_COLUMNS },
+      },
     },
     async run(call) {
       const service = toRoleBearer(await requireRow(call.context, services, call.params.serviceId))
@@ -93,7 +99,10 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     query: { ...listQuery, type: TYPE },
     returns: {
       kind: 'data',
-      schema: { type: 'array', items: { type: 'object', 'x-example-filter': services.example.filter } },
+      schema: {
+        type: 'array',
+        items: { type: 'object', 'x-example-filter': services.example.filter, ...GRANT_COLUMNS },
+      },
     },
     async run(call) {
       const { controller, context, params } = call
@@ -114,21 +123,28 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     id: 'judgePolicyImpact',
     method: 'POST',
     path: '/controller/policy/impact',
-    summary: 'Shows which access a deletion or a change would remove and add, without making it.',
+    summary: 'Shows which access a deletion, a change or a new record would remove and add, without making it.',
     access: READ,
     body: readFieldsBody<WhatIf>({
       resource: f.choice(DECIDING, { required: true, summary: 'The resource of the record, as in paths.' }),
-      id: f.text({ required: true, summary: 'The record.' }),
+      id: f.text({ nullable: true, acceptsNull: true, summary: 'The record; without it, a new one.' }),
       changes: f.json(anyObject, {
         nullable: true,
         acceptsNull: true,
-        summary: 'The members to change; without any, it is deleted.',
+        summary: 'The members to change, or those of the new record; without any, it is deleted.',
       }),
     }),
     returns: { kind: 'data', schema: { type: 'object' } },
     errorStatuses: [404],
     async run({ controller, context, body: { resource: plural, id, changes } }) {
       const resource = getResource(plural)
+      if (!id) {
+        const values = readInput(resource, 'create', changes ?? {}, NO_TOLERANCE)
+        const after = newEntity(context, resource, omitInputs(resource, values) as never) as { id: string }
+        return dataResponse(
+          await computeImpact(controller, context, { resource: plural, id: after.id, before: undefined, after }),
+        )
+      }
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
       if (!changes || Object.keys(changes).length === 0)
         return dataResponse(await computeImpact(controller, context, { resource: plural, id, before }))

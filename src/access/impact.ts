@@ -109,9 +109,12 @@ async function findAffectedIdentities(
   { resource, id, before, after }: RecordChange,
 ): Promise<Subject[]> {
   if (resource === 'identities') {
-    const values = before as Values
+    const values = (before ?? after) as Values
     const attributed = (of: Values): RoleBearer => ({ id, attributes: of.roleAttributes as string[] })
-    return [{ name: values.name as string, before: attributed(values), after: after && attributed(after) }]
+    const unborn = { id, attributes: [] }
+    return [
+      { name: values.name as string, before: before ? attributed(before) : unborn, after: after && attributed(after) },
+    ]
   }
   const { index } = access
   const sides = [
@@ -187,8 +190,18 @@ interface Tallies {
 
 function compare(access: Access, change: RecordChange, subjects: readonly Subject[], tallies: Tallies): void {
   const before = subjects.map((subject) => computeReach(access, subject.before))
-  const after = access.withHypothetical([change], () =>
-    subjects.map((subject) => (subject.after ? computeReach(access, subject.after) : undefined)),
+  // What is gained is read now, because a new service is not in the index when this returns.
+  const after = access.withHypothetical([change], (index) =>
+    subjects.map((subject, at) => {
+      if (!subject.after) return undefined
+      const reach = computeReach(access, subject.after)
+      const had = (before[at] as Reach).rights
+      const gains = TYPES.map((type) => {
+        const slots = (reach.rights.get(type) as Bitset).without(had.get(type) as Bitset)
+        return [type, index.listServicesInSlots(slots)] as const
+      })
+      return { ...reach, gains: new Map(gains) }
+    }),
   )
   const carried = mapServiceRouters(access.index)
   const carriedAfter = access.withHypothetical([change], (index) => {
@@ -207,7 +220,7 @@ function compare(access: Access, change: RecordChange, subjects: readonly Subjec
       const lostServices = has ? had.without(has) : had
       tallies.loses.add(subject, type, access.index.listServicesInSlots(lostServices))
       if (!is || !has) continue
-      tallies.gains.add(subject, type, access.index.listServicesInSlots(has.without(had)))
+      tallies.gains.add(subject, type, is.gains.get(type) ?? [])
       const keptServices = access.index.listServicesInSlots(had.without(lostServices))
       const cutOff = keptServices.filter(
         (id) => was.routers.intersects(carried(id)) && !is.routers.intersects(carriedAfter(id)),

@@ -34,6 +34,8 @@ export interface OperationDescription {
   readonly returns: ReturnsDescription
   /** Set if the operation does not require an API session. */
   readonly isPublic?: true
+  /** Set if the controller can try the operation without making its change. */
+  readonly canDryRun?: true
 }
 
 export interface ResourceDescription {

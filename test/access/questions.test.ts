@@ -237,7 +237,9 @@ describe('the command line', () => {
     expect(stdout).toMatch(/^phone dials secret: denied$/m)
     expect(stdout).toMatch(/^ {2}✗ service policy +no Dial policy links phone with secret$/m)
     expect(stdout).toMatch(/nearest: staff, but secret lacks #inner$/m)
-    expect(stdout).toMatch(/remedy: controller service update secret --role inner$/m)
+    expect(stdout).toMatch(
+      /remedy: controller service-policy create phone-dials-secret .* --identity-roles @phone --service-roles @secret$/m,
+    )
   })
 
   it('gives the same chain as JSON, and asks about hosting by --bind', async () => {

@@ -87,7 +87,7 @@ describe('the commands that follow', () => {
     const second = await cli('login', '--bootstrap', token, '--username', 'other', '--password-file', passwordFile)
 
     expect(second.code).toBe(2)
-    expect(second.stderr).toMatch(/no longer/)
+    expect(second.stderr).toMatch(/the bootstrap token was used already/)
   })
 
   it.each([
@@ -112,7 +112,7 @@ describe('the commands that follow', () => {
     ],
     ['yaml', (text: string) => expect(text).toMatch(/^kind: identities$/m)],
     ['name', (text: string) => expect(text.split('\n')).toContain('laptop')],
-    ['table', (text: string) => expect(text).toMatch(/^ID +NAME/)],
+    ['table', (text: string) => expect(text).toMatch(/^NAME +TYPE/)],
   ])('print lists as %s, and nothing else on stdout', async (format, check) => {
     const { stdout, stderr, code } = await cli('identity', 'list', '-o', format)
 
@@ -150,7 +150,7 @@ describe('the commands that follow', () => {
     const { stderr } = await cli('service', 'create', 'web', '-o', 'json')
 
     expect(JSON.parse(stderr)).toMatchObject({
-      code: 'COULD_NOT_VALIDATE',
+      code: 'CONFLICT',
       field: 'name',
       requestId: expect.any(String),
     })

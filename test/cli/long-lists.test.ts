@@ -58,7 +58,7 @@ describe('a list that takes its time', () => {
     const { screen, code } = await onTerminal(['identity', 'list'], env)
 
     expect(screen).toMatch(/identities \[#+-+\] \d of 6/)
-    expect(screen).toContain('\r\u001b[K┌')
+    expect(screen).toContain('\r\u001b[KNAME')
     expect(code).toBe(0)
   })
 

@@ -1,0 +1,23 @@
+// Renders records as comma-separated values (RFC 4180).
+import { type Entity, getColumnValue, renderCell, type Screen } from './cells.ts'
+
+/** A line with the names of the columns. */
+export function renderCsvHeader(columns: readonly string[]): string {
+  return `${columns.map(quoteValue).join(',')}\r\n`
+}
+
+/** A line with the values of a record; a member without a value is empty. */
+export function renderCsvLine(record: Entity, columns: readonly string[], screen: Screen): string {
+  const plainScreen = { ...screen, isTerminal: false, hasColor: false }
+  const values = columns.map((name) => {
+    const value = getColumnValue(record, name)
+    const isEmpty =
+      value === null || value === undefined || value === '' || (Array.isArray(value) && value.length === 0)
+    return isEmpty ? '' : renderCell(name, value, plainScreen)
+  })
+  return `${values.map(quoteValue).join(',')}\r\n`
+}
+
+function quoteValue(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

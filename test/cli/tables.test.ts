@@ -1,0 +1,125 @@
+// Tables, CSV, chosen columns and queries: what people read, and what they cut out of it.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cleanEnvironment } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
+
+let world: TestController
+const env = cleanEnvironment()
+
+beforeAll(async () => {
+  world = await testController()
+  const { url, rootPem } = await world.listen()
+  writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
+  await cli('service', 'create', 'web', '--role', 'web', '--role', 'internal')
+  await cli('service', 'create', 'mail, "old"', '--role', 'mail')
+  await cli('identity', 'create', 'laptop', '--role', 'staff', '--ott')
+  await cli(
+    'service-policy',
+    'create',
+    'use',
+    '--type',
+    'Dial',
+    '--identity-roles',
+    '@laptop',
+    '--service-roles',
+    '#web',
+  )
+})
+afterAll(() => world?.close())
+
+const cli = (...args: string[]) => commandLine(args, env)
+const readOut = async (...args: string[]) => {
+  const { code, stdout, stderr } = await cli(...args)
+  expect(code, stderr).toBe(0)
+  return stdout
+}
+
+describe('a table', () => {
+  it('is one line per record below one line of titles, with the name first and no ids', async () => {
+    const lines = (await readOut('service', 'list', '--filter', 'name = "web"')).trimEnd().split('\n')
+
+    expect(lines).toHaveLength(2)
+    expect(lines[0]).toMatch(/^NAME +ROLE-ATTRIBUTES +TERMINATOR-STRATEGY +ENCRYPTION-REQUIRED$/)
+    expect(lines[1]).toMatch(/^web +internal, web +\S+ +yes$/)
+  })
+
+  it('has the id last with -o wide', async () => {
+    expect(await readOut('service', 'list', '--filter', 'name = "web"', '-o', 'wide')).toMatch(
+      /^NAME .* ID\nweb .* [0-9A-Z]{26}\n$/,
+    )
+  })
+
+  it('of records without names ends with their ids, and shows what they refer to by name', async () => {
+    expect(await readOut('enrollment', 'list', '--filter', 'identity.name = "laptop"')).toMatch(
+      /^METHOD +IDENTITY +EXPIRES-AT +ID\nott +laptop +\S+ +[0-9A-Z]{26}\n$/,
+    )
+  })
+
+  it('shows roles by the names of the records', async () => {
+    expect(await readOut('service-policy', 'list', '--filter', 'name = "use"')).toMatch(/^use .* @laptop +#web$/m)
+  })
+
+  it('of who reaches a service names permissions, policies and what is allowed', async () => {
+    expect(await readOut('policy', 'who', 'web')).toMatch(
+      /^NAME +PERMISSIONS +ALLOWED +POLICIES +GRANTED-BY\nlaptop +Dial +Dial +use +@laptop → #web\n$/,
+    )
+  })
+
+  it('has the columns that are named, in any spelling', async () => {
+    const columns = ['--columns', 'name,ENCRYPTION-REQUIRED', '--columns', 'roleattributes']
+
+    const lines = (await readOut('service', 'list', '--filter', 'name = "web"', ...columns)).split('\n')
+
+    expect(lines[0]).toMatch(/^NAME +ENCRYPTION-REQUIRED +ROLE-ATTRIBUTES$/)
+  })
+
+  it('says which columns there are if one is unknown', async () => {
+    const { code, stderr } = await cli('service', 'list', '--columns', 'nmae')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/there is no column "nmae"\nTry: name/)
+  })
+})
+
+describe('one record', () => {
+  it('is shown in full, the name first, and each reference once', async () => {
+    const lines = (await readOut('identity', 'get', 'laptop')).split('\n')
+
+    expect(lines[0]).toMatch(/^name +laptop$/)
+    expect(lines.filter((line) => line.startsWith('auth policy'))).toHaveLength(1)
+    expect(lines.find((line) => line.startsWith('auth policy'))).toMatch(/Default \(default\)/)
+  })
+})
+
+describe('comma-separated values', () => {
+  it('have a line of titles, and quotes where a value needs them', async () => {
+    const csv = await readOut('service', 'list', '--sort', 'name', '-o', 'csv', '--columns', 'name,roleAttributes')
+
+    expect(csv).toBe('name,roleAttributes\r\n"mail, ""old""",mail\r\nweb,"internal, web"\r\n')
+  })
+
+  it('have the columns of the table and the id', async () => {
+    expect(await readOut('service', 'list', '-o', 'csv', '--filter', 'name = "none"')).toBe(
+      'name,roleAttributes,terminatorStrategy,encryptionRequired,id\r\n',
+    )
+  })
+})
+
+describe('a query', () => {
+  it('prints texts one per line, and other values as JSON', async () => {
+    const names = await readOut('service', 'list', '--sort', 'name', '--query', 'items[].name')
+    const objects = await readOut('service', 'get', 'web', '--query', '{n: name, r: roleAttributes}')
+
+    expect(names).toBe('mail, "old"\nweb\n')
+    expect(JSON.parse(objects)).toEqual({ n: 'web', r: ['internal', 'web'] })
+  })
+
+  it('that cannot be read is refused', async () => {
+    const { code, stderr } = await cli('service', 'list', '--query', 'items[')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^--query: /)
+  })
+})
