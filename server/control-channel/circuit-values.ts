@@ -1,6 +1,6 @@
 // Routes, their results and faults, as messages hold them.
 import { create, toBinary } from '@bufbuild/protobuf'
-import type { Forward, Route, RouteResult } from '../../src/routers/router-connection.ts'
+import type { Forward, Route, RouteResult, RouteTrace, TraceChannel } from '../../src/routers/router-connection.ts'
 import { decodeUint32, HeaderValueError } from './header-values.ts'
 import type { Message } from './message.ts'
 import { DestType, RouteSchema, UnrouteSchema } from './messages/control_pb.ts'
@@ -14,7 +14,7 @@ const DESTINATIONS: Readonly<Record<Forward['toKind'], DestType>> = {
 }
 
 /** Renders the body of a route. */
-export function encodeRoute({ circuitId, attempt, forwards, egress, timeoutMs, tags }: Route): Uint8Array {
+export function encodeRoute({ circuitId, attempt, forwards, egress, timeoutMs, tags, trace }: Route): Uint8Array {
   const message = create(RouteSchema, {
     circuitId,
     attempt,
@@ -25,9 +25,16 @@ export function encodeRoute({ circuitId, attempt, forwards, egress, timeoutMs, t
     })),
     timeout: BigInt(Math.ceil(timeoutMs)) * NANOSECONDS_PER_MS,
     tags,
+    ...(trace ? { context: toContext(trace) } : {}),
     ...(egress ? { egress: { ...egress, peerData: Object.fromEntries(egress.peerData) } } : {}),
   })
   return toBinary(RouteSchema, message)
+}
+
+const CHANNEL_BITS: Readonly<Record<TraceChannel, number>> = { selectPath: 1, establishPath: 2 }
+
+function toContext({ channels, fields }: RouteTrace) {
+  return { fields, channelMask: channels.reduce((mask, channel) => mask | CHANNEL_BITS[channel], 0) }
 }
 
 /** Renders the body of the message that ends a circuit. */

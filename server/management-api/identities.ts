@@ -3,18 +3,16 @@ import { disableIdentity, enableIdentity } from '../../src/auth/disabling.ts'
 import { removeMfa } from '../../src/auth/mfa/own-mfa.ts'
 import { MAX_DURATION_MS, toIsoTime } from '../../src/clock.ts'
 import { parseDuration } from '../../src/config.ts'
-import { invalidError } from '../../src/errors.ts'
+import { errors, invalidError } from '../../src/errors.ts'
 import { newToken } from '../../src/ids.ts'
 import { identities } from '../../src/resources/identities.ts'
+import { TRACE_CHANNELS, type TraceChannel } from '../../src/routers/router-connection.ts'
 import { f } from '../../src/schema/fields.ts'
 import { flag, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { DURATION_MINUTES } from '../../src/schema/ranges.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { requireRow } from '../resource-operations.ts'
 import { dataResponse, emptyResponse } from '../responses.ts'
-
-/** The steps of a connection that can be traced. */
-const TRACE_CHANNELS = ['selectPath', 'establishPath'] as const
 
 const common = { apis: ['management'], topic: 'identities' } as const
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
@@ -69,7 +67,6 @@ export const identityOperations: readonly AnyOperation[] = [
     method: 'PUT',
     path: '/identities/:id/trace',
     summary: 'Starts or stops the detailed log of the connections of an identity.',
-    incomplete: 'refuses to begin a trace, because routers cannot trace yet',
     access: UPDATE,
     body: readFieldsBody({
       enabled: f.bool({ summary: 'Whether to trace; false or absent stops the trace.' }),
@@ -81,16 +78,19 @@ export const identityOperations: readonly AnyOperation[] = [
       kind: 'data',
       schema: objectOf({ enabled: flag, traceId: text, until: time }),
     },
-    async run({ context, params, body }) {
-      await requireRow(context, identities, params.id)
-      if (body.enabled) {
-        const duration = parseDuration(body.duration ?? '') ?? 0
-        if (duration === 0 || duration > MAX_DURATION_MS)
-          throw invalidError('duration', 'must be a time such as 10m or 1h30m', body.duration)
-        throw invalidError('enabled', 'is not supported: routers of this network cannot trace', true)
-      }
+    async run({ controller, context, params, body }) {
+      const { id } = await requireRow(context, identities, params.id)
+      const { traces } = controller.fabric
       const traceId = body.traceId || newToken()
-      return dataResponse({ enabled: false, traceId, until: toIsoTime(context.clock.now()) })
+      const now = context.clock.now()
+      if (!body.enabled) {
+        traces.end(id)
+        return dataResponse({ enabled: false, traceId, until: toIsoTime(now) })
+      }
+      const until = now + readTraceDuration(body.duration)
+      if (!traces.begin(id, { traceId, channels: readTraceChannels(body.channels), until }))
+        throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause: 'too many identities are traced already' })
+      return dataResponse({ enabled: true, traceId, until: toIsoTime(until) })
     },
   }),
   defineOperation({
@@ -108,3 +108,16 @@ export const identityOperations: readonly AnyOperation[] = [
     },
   }),
 ]
+
+/** Returns the milliseconds. @throws COULD_NOT_VALIDATE */
+function readTraceDuration(text = ''): number {
+  const duration = parseDuration(text) ?? 0
+  if (duration > 0 && duration <= MAX_DURATION_MS) return duration
+  throw invalidError('duration', 'must be a time such as 10m or 1h30m', text)
+}
+
+/** Clients name all channels by `all` or by none. Unknown names are passed over. */
+function readTraceChannels(names: readonly string[] = []): readonly TraceChannel[] {
+  const isAll = names.length === 0 || names.includes('all')
+  return isAll ? TRACE_CHANNELS : TRACE_CHANNELS.filter((channel) => names.includes(channel))
+}

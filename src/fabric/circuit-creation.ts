@@ -6,6 +6,7 @@ import type { PeerData, RouteFailure } from '../routers/router-connection.ts'
 import { CircuitError, type CircuitFailureCause } from './circuit-failures.ts'
 import { type CircuitIds, newEndAddress } from './circuit-ids.ts'
 import type { Circuit } from './circuit-table.ts'
+import type { IdentityTraces } from './identity-traces.ts'
 import type { PathFinder } from './path.ts'
 import { planRoutes } from './route-plan.ts'
 import type { RouteOutcome, RouteResults } from './route-results.ts'
@@ -64,6 +65,7 @@ interface Collaborators {
   readonly paths: PathFinder
   readonly results: RouteResults
   readonly terminators: Pick<TerminatorDirectory, 'listOfService'>
+  readonly traces: IdentityTraces
   /** A random number in [0, 1). */
   readonly random: () => number
   /** Runs when all routers of a circuit forward its data. */
@@ -155,7 +157,7 @@ export class CircuitCreation {
    */
   #prepareAttempt(request: CircuitRequest): Attempt {
     const { clientId, sessionId, service, instanceId } = request
-    const { clock, ids } = this.#parts
+    const { clock, ids, traces } = this.#parts
     const candidate = this.#chooseTerminator(request)
     const { terminator, path } = candidate
     const now = clock.now()
@@ -179,6 +181,7 @@ export class CircuitCreation {
       egressAddress: newEndAddress(),
       idleSince: undefined,
     }
+    traces.recordPath(circuit, candidate.cost)
     return { circuit, candidate }
   }
 
@@ -204,19 +207,22 @@ export class CircuitCreation {
 
   /** Sends all routers of the path their parts at once, and waits for their results. */
   #route({ peerData }: CircuitRequest, { circuit, candidate }: Attempt, number: number): Promise<RouteOutcome> {
-    const { clock, connected, results, open } = this.#parts
+    const { clock, connected, results, traces, open } = this.#parts
     const { id: circuitId, path, tags } = circuit
     const deadline = clock.monotonic() + ROUTE_TIMEOUT_MS
     const { binding, address: destination } = candidate.terminator
     const egress = { binding, address: circuit.egressAddress, destination, peerData }
+    const trace = traces.toRouteTrace(circuit)
     return new Promise((resolve) => {
       results.wait({ circuitId, attempt: number, routerIds: path.routerIds, deadline }, (outcome) => {
         // At once: the next message of the router may already say that the circuit ended.
         if (outcome.isSuccess) open(circuit)
+        traces.recordOutcome(circuit, outcome)
         resolve(outcome)
       })
       for (const { routerId, forwards, isLast } of planRoutes(path, circuit)) {
-        const part = { circuitId, attempt: number, forwards, tags, timeoutMs: deadline - clock.monotonic() }
+        const timeoutMs = deadline - clock.monotonic()
+        const part = { circuitId, attempt: number, forwards, tags, timeoutMs, ...(trace ? { trace } : {}) }
         const router = connected.get(routerId)
         if (!router) return results.loseRouter(routerId)
         router.connection.sendRoute(isLast ? { ...part, egress } : part)

@@ -6,6 +6,7 @@ import { CircuitCreation, type CircuitRequest, type CreatedCircuit } from './cir
 import { CircuitError, CircuitFailures } from './circuit-failures.ts'
 import type { CircuitIds } from './circuit-ids.ts'
 import type { Circuit, CircuitFilter, CircuitTable } from './circuit-table.ts'
+import type { IdentityTraces } from './identity-traces.ts'
 import type { Path, PathFinder } from './path.ts'
 import type { RouteResults } from './route-results.ts'
 import type { TerminatorCosts } from './terminator-costs.ts'
@@ -21,6 +22,7 @@ interface Collaborators {
   readonly results: RouteResults
   readonly table: CircuitTable
   readonly terminators: Pick<TerminatorDirectory, 'listOfService'>
+  readonly traces: IdentityTraces
   /** A random number in [0, 1). */
   readonly random: () => number
   /** Runs if a router says that it does not know the address of a terminator. */
@@ -35,15 +37,18 @@ export class Circuits {
   readonly #costs: TerminatorCosts
   readonly #table: CircuitTable
   readonly #creation: CircuitCreation
+  readonly #traces: IdentityTraces
 
-  constructor({ clock, log, connected, costs, table, ...parts }: Collaborators) {
+  constructor({ clock, log, connected, costs, table, traces, ...parts }: Collaborators) {
     this.failures = new CircuitFailures(clock, log)
     this.#clock = clock
     this.#connected = connected
     this.#costs = costs
     this.#table = table
+    this.#traces = traces
     this.#creation = new CircuitCreation({
       ...parts,
+      traces,
       clock,
       connected,
       costs,
@@ -60,7 +65,10 @@ export class Circuits {
     try {
       return await this.#creation.create(request)
     } catch (error) {
-      if (error instanceof CircuitError) this.failures.add(request.service.id, error)
+      if (error instanceof CircuitError) {
+        this.failures.add(request.service.id, error)
+        this.#traces.recordFailure(request.clientId, request.service.id, error)
+      }
       throw error
     }
   }

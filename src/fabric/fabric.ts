@@ -17,6 +17,7 @@ import { CircuitUpkeep } from './circuit-upkeep.ts'
 import { Circuits } from './circuits.ts'
 import { Dials } from './dials.ts'
 import { HostedTerminators } from './hosted-terminators.ts'
+import { IdentityTraces } from './identity-traces.ts'
 import { Links } from './links.ts'
 import type { PathFinder } from './path.ts'
 import { Paths } from './paths.ts'
@@ -39,6 +40,7 @@ export interface Fabric {
   /** What routers report of circuits. */
   readonly reports: CircuitReports
   readonly dials: Dials
+  readonly traces: IdentityTraces
   /** What of it follows commits, in order. */
   readonly projections: readonly Projection[]
   /** Does what is due by the clock. Called once a second. */
@@ -73,13 +75,14 @@ export function createFabric(parts: FabricCollaborators): Fabric {
   const { costs, circuits: table } = traffic
   const shared = { clock, log, connected, paths: links, results: new RouteResults(clock), costs }
   const ids = new CircuitIds(parts.startedAt)
+  const traces = new IdentityTraces(clock, log)
   const hosted = new HostedTerminators({ ...right, entities, directory: terminators })
   const rejectTerminator = (terminator: LiveTerminator) => {
     hosted.reject(parts.createSystemContext(), terminator).catch((error: unknown) => {
       log.error({ err: error, terminatorId: terminator.id }, 'the record of a terminator could not be changed')
     })
   }
-  const circuits = new Circuits({ ...shared, ids, random: Math.random, rejectTerminator, table, terminators })
+  const circuits = new Circuits({ ...shared, ids, random: Math.random, rejectTerminator, table, terminators, traces })
   const rerouting = new Rerouting({ ...shared, circuits })
   const reports = new CircuitReports({ ...shared, db, circuits, ids, rerouting })
   const upkeep = new CircuitUpkeep({ ...shared, circuits, inherited: reports.inherited, rerouting })
@@ -97,6 +100,7 @@ export function createFabric(parts: FabricCollaborators): Fabric {
     circuits,
     reports,
     dials: new Dials({ ...right, db, circuits }),
+    traces,
     projections: [terminators, linkSettings, new RouterCosts(network, links), upkeep],
     tick() {
       validation.tick()

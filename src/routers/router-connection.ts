@@ -77,6 +77,17 @@ export interface Egress {
   readonly peerData: PeerData
 }
 
+/** The steps of a connection that can be traced. The controller selects the path; the routers establish it. */
+export const TRACE_CHANNELS = ['selectPath', 'establishPath'] as const
+export type TraceChannel = (typeof TRACE_CHANNELS)[number]
+
+/** That a router logs in detail what it does for a circuit. */
+export interface RouteTrace {
+  readonly channels: readonly TraceChannel[]
+  /** What stands in each line of its log. */
+  readonly fields: Readonly<Record<string, string>>
+}
+
 /** What one router of a circuit does for it. */
 export interface Route {
   readonly circuitId: string
@@ -87,6 +98,7 @@ export interface Route {
   /** How long the router may take to reach the terminator. */
   readonly timeoutMs: number
   readonly tags: Readonly<Record<string, string>>
+  readonly trace?: RouteTrace
 }
 
 /** What a router reports of a route. */

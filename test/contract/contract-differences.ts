@@ -14,7 +14,7 @@ export const STILL_TO_COME: Readonly<Record<ContractApi, readonly string[]>> = {
  * Documented operations that are served and do not do their work yet. Once one does, its line goes, together with
  * `incomplete` in its definition.
  */
-export const INCOMPLETE: readonly string[] = ['PUT /identities/{}/trace']
+export const INCOMPLETE: readonly string[] = []
 
 /** Operations that the contract does not know, beside those that are marked as our own. */
 export const BEYOND: readonly string[] = [

@@ -195,12 +195,19 @@ describe('a disabled identity', () => {
 describe('the trace of an identity', () => {
   const trace = (id: string, spec: object) => manage.call('PUT', `/identities/${id}/trace`, spec)
 
-  it('cannot begin, because routers do not trace', async () => {
+  it('begins for a time, with an id that stands in the logs', async () => {
     const id = await make()
 
-    const refused = await manage.refusal('PUT', `/identities/${id}/trace`, { enabled: true, duration: '1m30s' })
+    const { body: response } = await trace(id, { enabled: true, duration: '1m30s', traceId: 'why', channels: ['all'] })
+    const { body: unnamed } = await trace(id, { enabled: true, duration: '500ms' })
 
-    expect(refused).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'enabled' })
+    const until = (ms: number) => new Date(world.clock.now() + ms).toISOString()
+    expect(response.data).toEqual({ enabled: true, traceId: 'why', until: until(90_000) })
+    expect(unnamed.data).toEqual({
+      enabled: true,
+      traceId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      until: until(500),
+    })
   })
 
   it('can be ended, whether it began or not', async () => {
