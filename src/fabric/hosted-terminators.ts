@@ -95,9 +95,9 @@ export class HostedTerminators {
     })
   }
 
-  #isStored(hosted: HostedTerminator, routerId: string, { identity, serviceId }: SessionRight): boolean {
+  #isStored(hosted: HostedTerminator, routerId: string, { sessionId, identity, serviceId }: SessionRight): boolean {
     const existing = this.#parts.directory.get(hosted.id)
-    if (!existing?.isSystem || existing.routerId !== routerId) return false
+    if (!existing?.isSystem || existing.routerId !== routerId || existing.sessionId !== sessionId) return false
     if (existing.hostId !== identity.id || existing.serviceId !== serviceId) return false
     return (
       existing.binding === hosted.binding && existing.cost === hosted.cost && existing.precedence === hosted.precedence
@@ -107,7 +107,7 @@ export class HostedTerminators {
   async #store(
     tx: WriteContext,
     routerId: string,
-    { identity, serviceId }: SessionRight,
+    { sessionId, identity, serviceId }: SessionRight,
     hosted: HostedTerminator,
   ): Promise<void> {
     const { entities } = this.#parts
@@ -117,7 +117,7 @@ export class HostedTerminators {
       const isSame = existing.isSystem && existing.binding === binding && existing.hostId === identity.id
       if (!isSame || existing.routerId !== routerId || existing.serviceId !== serviceId)
         throw new RequestRefusedError('id-conflict', 'another terminator has this id')
-      await entities.update(tx, terminators, existing, { cost, precedence }, undefined, 'none')
+      await entities.update(tx, terminators, existing, { cost, precedence, sessionId }, undefined, 'none')
       return
     }
     if (instanceId !== '' && (await otherHost(tx.db, serviceId, instanceId, identity.id)).length > 0)
@@ -133,6 +133,7 @@ export class HostedTerminators {
       identity: instanceId,
       identitySecret: instanceSecret.length > 0 ? Buffer.from(instanceSecret).toString('base64') : null,
       hostId: identity.id,
+      sessionId,
       peerData: encodePeerData(peerData),
       isSystem: true,
     })

@@ -2,6 +2,7 @@
 import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
 import type { Entity } from '../resources/define.ts'
+import { sessions } from '../resources/sessions.ts'
 import { terminators } from '../resources/terminators.ts'
 import type { PeerData } from '../routers/router-connection.ts'
 import type { Change } from '../store/changes.ts'
@@ -23,6 +24,8 @@ export interface LiveTerminator {
   readonly instanceId: string
   /** The identity that hosts it; empty if an administrator made it. */
   readonly hostId: string
+  /** The session by which the host bound; empty if an administrator made it. */
+  readonly sessionId: string
   /** What the dialing client receives of the host: header id → value. */
   readonly peerData: PeerData
   /** Whether a router made it for a host. */
@@ -52,12 +55,17 @@ export class TerminatorDirectory implements Projection {
   #byService = new Map<string, Map<string, Group>>()
   /** Router → terminators. */
   #byRouter = new Map<string, Map<string, LiveTerminator>>()
+  /** Session → terminators that its host bound by it, as long as it lasts. */
+  #bySession = new Map<string, Set<string>>()
 
   get(id: string): LiveTerminator | undefined {
     return this.#byId.get(id)
   }
 
-  /** The terminators of a service with exactly this instance id; with an empty one, those that have none. */
+  /**
+   * The terminators of a service with exactly this instance id; with an empty one, those that have none. Terminators whose
+   * session has ended are not among them: their hosts have lost the right, though their routers have not removed them yet.
+   */
   listOfService(serviceId: string, instanceId: string): readonly LiveTerminator[] {
     const group = this.#byService.get(serviceId)?.get(instanceId)
     if (!group) return NO_TERMINATORS
@@ -72,42 +80,80 @@ export class TerminatorDirectory implements Projection {
 
   async rebuild(db: Kysely<Database>): Promise<void> {
     const rows = await db
-      .selectFrom('terminators')
-      .select(['id', 'serviceId', 'routerId', 'binding', 'address', 'cost', 'precedence', 'identity', 'hostId'])
-      .select(['peerData', 'isSystem', 'createdAt'])
+      .selectFrom('terminators as one')
+      .leftJoin('sessions as session', 'session.id', 'one.sessionId')
+      .select(['one.id', 'one.serviceId', 'routerId', 'binding', 'address', 'cost', 'precedence', 'identity', 'hostId'])
+      .select(['sessionId', 'peerData', 'isSystem', 'one.createdAt', 'session.id as liveSessionId'])
       .execute()
     this.#byId = new Map()
     this.#byService = new Map()
     this.#byRouter = new Map()
-    for (const row of rows) {
+    this.#bySession = new Map()
+    for (const { liveSessionId, ...row } of rows) {
       const peerData = JSON.parse(row.peerData) as Source['peerData']
-      this.#add(toLiveTerminator({ ...row, peerData, isSystem: row.isSystem === 1 } as Source))
+      const terminator = toLiveTerminator({ ...row, peerData, isSystem: row.isSystem === 1 } as Source)
+      this.#add(terminator, row.sessionId !== '' && liveSessionId === null)
     }
   }
 
   apply(changes: readonly Change[]): void {
-    for (const { resource, id, after } of changes) {
+    for (const { resource, operation, id, after } of changes) {
+      if (resource === sessions.plural && operation === 'delete') this.#endSession(id)
       if (resource !== terminators.plural) continue
+      const terminator = after && toLiveTerminator(after as unknown as Source)
+      const hasEnded = terminator !== undefined && this.#hasEnded(terminator)
       this.#remove(id)
-      if (after) this.#add(toLiveTerminator(after as unknown as Source))
+      if (terminator) this.#add(terminator, hasEnded)
     }
   }
 
-  #add(terminator: LiveTerminator): void {
-    const { id, serviceId, routerId, instanceId } = terminator
+  /** Whether the session of a terminator has ended, which it had before this change. */
+  #hasEnded({ id, sessionId }: LiveTerminator): boolean {
+    const isUnchanged = sessionId !== '' && this.#byId.get(id)?.sessionId === sessionId
+    return isUnchanged && !this.#bySession.get(sessionId)?.has(id)
+  }
+
+  #endSession(sessionId: string): void {
+    const ids = this.#bySession.get(sessionId)
+    if (!ids) return
+    this.#bySession.delete(sessionId)
+    for (const id of ids) {
+      const terminator = this.#byId.get(id)
+      if (terminator) this.#removeFromService(terminator)
+    }
+  }
+
+  #add(terminator: LiveTerminator, hasEnded: boolean): void {
+    const { id, routerId } = terminator
     this.#byId.set(id, terminator)
+    getOrAdd(this.#byRouter, routerId, () => new Map<string, LiveTerminator>()).set(id, terminator)
+    if (!hasEnded) this.#addToService(terminator)
+  }
+
+  #addToService(terminator: LiveTerminator): void {
+    const { id, serviceId, instanceId, sessionId } = terminator
+    if (sessionId !== '') getOrAdd(this.#bySession, sessionId, () => new Set<string>()).add(id)
     const groups = getOrAdd(this.#byService, serviceId, () => new Map<string, Group>())
     const group = getOrAdd(groups, instanceId, () => ({ byId: new Map(), list: undefined }))
     group.byId.set(id, terminator)
     group.list = undefined
-    getOrAdd(this.#byRouter, routerId, () => new Map<string, LiveTerminator>()).set(id, terminator)
   }
 
   #remove(id: string): void {
     const terminator = this.#byId.get(id)
     if (!terminator) return
-    const { serviceId, routerId, instanceId } = terminator
+    const { routerId, sessionId } = terminator
     this.#byId.delete(id)
+    const ofRouter = this.#byRouter.get(routerId)
+    ofRouter?.delete(id)
+    if (ofRouter?.size === 0) this.#byRouter.delete(routerId)
+    const ofSession = this.#bySession.get(sessionId)
+    ofSession?.delete(id)
+    if (ofSession?.size === 0) this.#bySession.delete(sessionId)
+    this.#removeFromService(terminator)
+  }
+
+  #removeFromService({ id, serviceId, instanceId }: LiveTerminator): void {
     const groups = this.#byService.get(serviceId)
     const group = groups?.get(instanceId)
     if (groups && group) {
@@ -116,14 +162,24 @@ export class TerminatorDirectory implements Projection {
       if (group.byId.size === 0) groups.delete(instanceId)
       if (groups.size === 0) this.#byService.delete(serviceId)
     }
-    const ofRouter = this.#byRouter.get(routerId)
-    ofRouter?.delete(id)
-    if (ofRouter?.size === 0) this.#byRouter.delete(routerId)
   }
 }
 
 function toLiveTerminator(source: Source): LiveTerminator {
-  const { id, serviceId, routerId, binding, address, cost, precedence, identity, hostId, isSystem, createdAt } = source
+  const {
+    id,
+    serviceId,
+    routerId,
+    binding,
+    address,
+    cost,
+    precedence,
+    identity,
+    hostId,
+    sessionId,
+    isSystem,
+    createdAt,
+  } = source
   const peerData = decodePeerData(source.peerData)
   return {
     id,
@@ -135,6 +191,7 @@ function toLiveTerminator(source: Source): LiveTerminator {
     precedence,
     instanceId: identity,
     hostId,
+    sessionId,
     peerData,
     isSystem,
     createdAt,

@@ -46,6 +46,8 @@ export const terminators = defineResource({
       summary: 'Base64; every host of the same identity must have it.',
     }),
     hostId: f.text({ access: 'internal', filter: true }),
+    // The session by which the host bound; empty if an administrator made it. The session may have ended since.
+    sessionId: f.text({ access: 'internal' }),
     // What the host tells those that dial it, such as its public key: header id → base64.
     peerData: f.json(typed<Record<string, string>>({ type: 'object' }), { access: 'internal', default: {} }),
     isSystem: f.bool({ access: 'internal', filter: true }),

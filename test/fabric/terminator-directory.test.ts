@@ -42,6 +42,7 @@ describe('the terminators in memory', () => {
         precedence: 'required',
         instanceId: '',
         hostId: '',
+        sessionId: '',
         peerData: new Map(),
         isSystem: false,
         createdAt: world.clock.now(),

@@ -283,6 +283,48 @@ describe('a terminator goes', () => {
   })
 })
 
+describe('a host that has lost its right', () => {
+  const listed = (serviceId: string) =>
+    world.controller.fabric.terminators.listOfService(serviceId, '').map(({ id }) => id)
+
+  it.each([
+    ['its session', ({ host }: Awaited<ReturnType<typeof bound>>) => `/sessions/${host.sessionId}`],
+    ['its identity', ({ host }: Awaited<ReturnType<typeof bound>>) => `/identities/${host.identityId}`],
+    ['the policy that granted it', () => `/service-policies/${network.bindPolicyId}`],
+  ])(
+    'gets no circuits from the moment on at which %s is deleted, also if its router is away',
+    async (_name, toPath) => {
+      const place = await bound()
+      expect(listed(place.serviceId)).toEqual([place.id])
+      await place.simulated.close()
+      await network.manage.change('DELETE', toPath(place))
+      expect(listed(place.serviceId)).toEqual([])
+      expect(await exists(place.id)).toBe(true)
+      await world.controller.fabric.terminators.rebuild(world.controller.store.db)
+      expect(listed(place.serviceId)).toEqual([])
+    },
+  )
+
+  it('gets circuits again if it binds the same terminator with a new session', async () => {
+    const { id, simulated, serviceId, host } = await bound()
+    await network.manage.change('DELETE', `/sessions/${host.sessionId}`)
+    const { sessionToken } = await network.openSession(serviceId, 'Bind', host)
+    expect(listed(serviceId)).toEqual([])
+    expect((await bind(simulated, { address: id, sessionToken })).result).toBe(0)
+    expect(listed(serviceId)).toEqual([id])
+  })
+
+  it('gets none because another session of it changes the terminator', async () => {
+    const { id, simulated, serviceId, host } = await bound()
+    await network.manage.change('DELETE', `/sessions/${host.sessionId}`)
+    const { sessionToken } = await network.openSession(serviceId, 'Bind', host)
+    const request = create(UpdateTerminatorRequestSchema, { sessionToken, terminatorId: id, cost: 5, updateCost: true })
+    await simulated.takeReply(simulated.send(20209, toBinary(UpdateTerminatorRequestSchema, request)))
+    expect(await readData(id)).toMatchObject({ cost: 5 })
+    expect(listed(serviceId)).toEqual([])
+  })
+})
+
 describe('a router is asked about its terminators', () => {
   it('when they are old enough, and no more once it has confirmed them', async () => {
     const { id, simulated } = await bound()

@@ -7,20 +7,21 @@ export async function terminatorLink({ context, access, service }: AdviceQuestio
   const { db } = context
   const { live } = access
   const rows = await db
-    .selectFrom('terminators')
-    .select(['id', 'routerId', 'address', 'precedence'])
-    .where('serviceId', '=', service.id)
-    .orderBy('id')
+    .selectFrom('terminators as terminator')
+    .leftJoin('sessions as session', 'session.id', 'terminator.sessionId')
+    .select(['terminator.id', 'routerId', 'address', 'precedence', 'sessionId', 'session.id as liveSessionId'])
+    .where('terminator.serviceId', '=', service.id)
+    .orderBy('terminator.id')
     .execute()
   const link = { link: 'terminator' } as const
   if (rows.length === 0) {
     return { ...link, outcome: 'failed', message: `${service.name} has no terminator` }
   }
-  const terminators = rows.map(({ id, routerId, address, precedence }) => ({
-    id,
-    address,
-    health: precedence === 'failed' ? 'failing' : healthOf(live.terminators.healthOf(id), routerId),
-  }))
+  const terminators = rows.map(({ id, routerId, address, precedence, sessionId, liveSessionId }) => {
+    const hasHostLostRight = sessionId !== '' && liveSessionId === null
+    const isFailing = precedence === 'failed' || hasHostLostRight
+    return { id, address, health: isFailing ? 'failing' : healthOf(live.terminators.healthOf(id), routerId) }
+  })
   const addresses = (health: string) => terminators.flatMap((one) => (one.health === health ? [one.address] : []))
   const healthy = addresses('passing')
   if (healthy.length > 0) {

@@ -116,6 +116,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['identity', 'text'],
       ['identitySecret', 'text', 'null'],
       ['hostId', 'text'],
+      ['sessionId', 'text'],
       ['peerData', 'text'],
       ['isSystem', 'integer'],
     ],
