@@ -60,7 +60,11 @@ export const terminatorHandlers: MessageHandlers = [
           respond(CreateTerminatorResult.FailedOther, 'the controller failed')
           throw error
         }
-        controller.log.info({ routerId: router.id, terminatorId: address, reason: error.message }, 'a bind was refused')
+        // The host is told why; one that tries again and again must not fill the log.
+        controller.log.debug(
+          { routerId: router.id, terminatorId: address, reason: error.message },
+          'a bind was refused',
+        )
         respond(CREATE_RESULTS[error.reason] ?? CreateTerminatorResult.FailedOther, error.message)
       }
     }),
