@@ -8,6 +8,7 @@ import { Completion } from './completion/completion.ts'
 import type { CommandClass } from './connected.ts'
 import { DbCheck, DbMigrate, DbRotateKeys } from './db.ts'
 import { DbBackup, DbRestore, DbVerify } from './db-backup.ts'
+import { doctor } from './doctor.ts'
 import { Enroll } from './enroll.ts'
 import { externalJwtSignerTest } from './external-jwt-signer-test.ts'
 import { Init } from './init.ts'
@@ -54,6 +55,7 @@ const HAND_WRITTEN = {
   'policy:test': policyTest,
   'identity:posture': identityPosture,
   'posture-check:test': postureCheckTest,
+  doctor,
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,

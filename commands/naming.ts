@@ -5,6 +5,7 @@ import type { ApiDescription, OperationDescription, ResourceDescription } from '
 export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   authenticate: 'login',
   authenticateMfa: 'login',
+  diagnose: 'doctor',
   detailMfa: 'mfa:status',
   enrollMfa: 'mfa:enroll',
   verifyMfa: 'mfa:enroll',

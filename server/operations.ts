@@ -31,6 +31,7 @@ import { certificateOperations } from './management-api/certificates.ts'
 import { ownCircuitOperations } from './management-api/circuits.ts'
 import { controllerSettingOperations } from './management-api/controller-settings.ts'
 import { databaseOperations } from './management-api/database.ts'
+import { doctorOperations } from './management-api/doctor.ts'
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
 import { signerOperations } from './management-api/external-jwt-signers.ts'
@@ -103,6 +104,7 @@ export const operations: readonly AnyOperation[] = [
   ...ownCircuitOperations,
   ...linkOperations,
   ...databaseOperations,
+  ...doctorOperations,
   ...enrollmentOperations,
   ...fabricOperations,
   ...resources.flatMap((resource) => makeResourceOperations(resource, differences[resource.plural])),

@@ -22,6 +22,7 @@ import type { Config } from './config.ts'
 import { Contexts } from './contexts.ts'
 import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
+import { Doctor } from './doctor/doctor.ts'
 import { EnrollmentIssuer } from './enrollment/enrollments.ts'
 import { createFabric, type Fabric } from './fabric/fabric.ts'
 import { LiveTraffic } from './fabric/traffic.ts'
@@ -76,6 +77,7 @@ export interface Controller {
   readonly health: Health
   readonly backups: Backups
   readonly integrity: DataIntegrity
+  readonly doctor: Doctor
   /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
 }
@@ -270,6 +272,7 @@ async function assemble(
     health: new Health({ store, authority, clock, log, directory, minFreeBytes }),
     backups,
     integrity,
+    doctor: new Doctor({ directory, config, store, authority, access, signers, backups }),
     async close() {
       const system = contexts.create({ kind: 'system' })
       const resources = new OpenResources()

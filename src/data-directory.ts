@@ -200,6 +200,18 @@ export function restrictAccess(directory: string): string[] {
   return [...restrictedPaths, ...[...listOwnPaths(root), ...inPki].filter(restrictPath)]
 }
 
+/** The files of a data directory that other accounts have rights to, or that belong to another account than the directory. */
+export function listSharedPaths(directory: string): string[] {
+  const { pki } = getDataPaths(directory)
+  const { uid: owner } = statSync(directory)
+  const paths = [directory, ...listOwnPaths(directory), ...readdirSync(pki).map((name) => join(pki, name))]
+  return paths.filter((path) => {
+    const status = statSync(path, { throwIfNoEntry: false })
+    if (!status || isManagedByRoot(path, status.uid, status.mode)) return false
+    return (status.mode & OTHERS) !== 0 || status.uid !== owner
+  })
+}
+
 /** Returns whether other accounts had rights to a file or directory. */
 function restrictPath(path: string): boolean {
   const status = readStatus(path)

@@ -121,6 +121,12 @@ export class PolicyIndex {
     this.#serviceEdgeRouterPolicies.delete(id)
   }
 
+  /** How many records a policy of any kind grants. */
+  countGranted(policy: IndexedPolicy): number {
+    const tables = [this.#servicePolicies, this.#edgeRouterPolicies, this.#serviceEdgeRouterPolicies]
+    return tables.find((table) => table.get(policy.id))?.countGranted(policy) ?? 0
+  }
+
   /** What the index holds, one text for each role bearer and policy: two indexes of the same records have the same texts. */
   *describe(): Generator<string> {
     for (const [kind, directory] of Object.entries({
@@ -178,6 +184,11 @@ export class PolicyIndex {
   /** Ids of the services in those slots. */
   listServicesInSlots(slots: Bitset): string[] {
     return this.#services.listIds(slots)
+  }
+
+  /** Ids of all services. */
+  *listServiceIds(): Generator<string> {
+    for (const { id } of this.#services.list()) yield id
   }
 
   /** Ids of the services that a selector matches. */
