@@ -85,7 +85,7 @@ export class CircuitTable {
     return this.#byId.get(id)
   }
 
-  /** The circuits that match, in the order in which they were created. Their number decides what it costs. */
+  /** The circuits that match. Their number decides what it costs. */
   list(filter: CircuitFilter = {}): Circuit[] {
     const criteria = Object.entries(filter) as [keyof CircuitFilter, string][]
     if (criteria.length === 0) return [...this.#byId.values()]

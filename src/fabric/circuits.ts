@@ -81,7 +81,7 @@ export class Circuits {
     return this.#table.get(id)
   }
 
-  /** The circuits that match, in the order in which they were created. */
+  /** The circuits that match. */
   list(filter: CircuitFilter = {}): Circuit[] {
     return this.#table.list(filter)
   }
