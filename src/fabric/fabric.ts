@@ -24,6 +24,7 @@ import { Paths } from './paths.ts'
 import { Rerouting } from './rerouting.ts'
 import { RouteResults } from './route-results.ts'
 import { RouterCosts } from './router-costs.ts'
+import { SmartRerouting } from './smart-rerouting.ts'
 import { StoredLinkSettings } from './stored-link-settings.ts'
 import { type LiveTerminator, TerminatorDirectory } from './terminator-directory.ts'
 import { TerminatorValidation } from './terminator-validation.ts'
@@ -86,6 +87,7 @@ export function createFabric(parts: FabricCollaborators): Fabric {
   const rerouting = new Rerouting({ ...shared, circuits })
   const reports = new CircuitReports({ ...shared, db, circuits, ids, rerouting })
   const upkeep = new CircuitUpkeep({ ...shared, circuits, inherited: reports.inherited, rerouting })
+  const smartRerouting = new SmartRerouting({ ...shared, circuits, rerouting })
   connected.addObserver(upkeep)
   links.onLost(({ id }, loss) => {
     if (loss !== 'unreachable') upkeep.loseLink(id)
@@ -107,6 +109,7 @@ export function createFabric(parts: FabricCollaborators): Fabric {
       links.tick()
       shared.results.expire()
       upkeep.tick()
+      smartRerouting.tick()
       circuits.failures.tick()
     },
   }

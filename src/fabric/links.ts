@@ -89,6 +89,11 @@ export class Links implements PathFinder, RouterObserver {
     return this.#paths.findPath(fromRouterId, toRouterId)
   }
 
+  computePathCost(path: Path): number | undefined {
+    this.#useSettled()
+    return this.#paths.computePathCost(path)
+  }
+
   /** The links with a router that is connected: of others no router could report that they are gone. */
   list(): Link[] {
     this.#useSettled()

@@ -23,6 +23,16 @@ export class Paths implements PathFinder {
     return this.#graph.getRouter(id) !== undefined
   }
 
+  computePathCost({ routerIds, links }: Path): number | undefined {
+    let cost = 0
+    for (const [at, { id }] of links.entries()) {
+      const [link, next] = [this.#graph.getLink(id), this.#graph.getRouter(routerIds[at + 1]!)]
+      if (!link || !next?.isConnected) return undefined
+      cost += link.cost + next.cost
+    }
+    return cost
+  }
+
   /** From now on paths may begin, end and pass at a router. */
   connectRouter(id: string): void {
     const router = this.#graph.ensureRouter(id)

@@ -37,12 +37,12 @@ describe('the dynamic cost of a terminator', () => {
   it('loses what failures added, the faster the longer none follows', () => {
     for (let n = 0; n < 5; n += 1) costs.addFailure('t')
     expect(costs.get('t')).toBe(100)
-    const seen: number[] = []
+    const costsByMinute: number[] = []
     for (let minute = 0; minute < 4; minute += 1) {
       clock.advance(MINUTE)
-      seen.push(costs.get('t'))
+      costsByMinute.push(costs.get('t'))
     }
-    expect(seen).toEqual([90, 70, 30, 0])
+    expect(costsByMinute).toEqual([90, 70, 30, 0])
   })
 
   it('begins again with each failure', () => {

@@ -4,7 +4,7 @@ import { newEntity } from '../../../src/store/entities.ts'
 import { CLIENT, type TestController, type TestOptions, testController } from '../controller.ts'
 import { type Management, managementOf } from '../management.ts'
 import { newName } from '../names.ts'
-import { enrolledRouter } from './enrolled-router.ts'
+import { type EnrolledRouter, enrolledRouter } from './enrolled-router.ts'
 import { type ClientTokens, ForwardingRouter } from './forwarding-router.ts'
 
 export interface TestClient extends ClientTokens {
@@ -15,9 +15,10 @@ export interface TestClient extends ClientTokens {
 const LISTENERS = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
 
 export class TestNetwork {
-  readonly world: TestController
-  readonly manage: Management
+  world: TestController
+  manage: Management
   readonly #routers: ForwardingRouter[] = []
+  readonly #enrolled = new Map<string, EnrolledRouter>()
   #address: { url: string; rootPem: string }
 
   private constructor(world: TestController, manage: Management, address: { url: string; rootPem: string }) {
@@ -53,7 +54,26 @@ export class TestNetwork {
     const enrolled = await enrolledRouter(this.world, { name: newName('router') })
     const router = await ForwardingRouter.connect(this.#address, enrolled)
     this.#routers.push(router)
-    return Object.assign(router, { enrolled })
+    this.#enrolled.set(router.id, enrolled)
+    return router
+  }
+
+  /** Connects a router again: the same process, or without `earlier` a new one. */
+  async reconnect(id: string, earlier?: ForwardingRouter): Promise<ForwardingRouter> {
+    const router = await ForwardingRouter.connect(this.#address, this.#enrolled.get(id)!, earlier)
+    this.#routers.push(router)
+    return router
+  }
+
+  /** Replaces the process of the controller by another one, on the same data. Routers lose their connections. */
+  async restart(): Promise<void> {
+    const { directory, clock } = this.world
+    await this.world.stop()
+    clock.advance(5_000)
+    this.world = await testController({ directory, clock, settings: { listeners: LISTENERS } })
+    await this.world.controller.membership.announce(this.world.system, {})
+    this.manage = await managementOf(this.world)
+    this.#address = await this.world.listen()
   }
 
   /**
