@@ -9,6 +9,9 @@ import { type Loading, Network } from './model/network.ts'
 import { type Model, type ModelName, models } from './model/sizes.ts'
 import type { Progress } from './report/progress.ts'
 
+// Routers are told of sessions, not of identities: so few load quickly.
+const MAX_WITH_ROUTERS = 1_000
+
 export interface BenchOptions {
   readonly model: ModelName
   readonly seconds: number
@@ -51,6 +54,11 @@ export class Bench {
   /** The network of the model with another number of identities. */
   loadedWith(identities: number): Promise<Loaded> {
     return this.#load(`growth-${identities}`, { ...this.model, identities })
+  }
+
+  /** A network of its own for routers, because they are granted services that the model's clients are not. */
+  loadedForRouters(): Promise<Loaded> {
+    return this.#load('routers', { ...this.model, identities: Math.min(this.model.identities, MAX_WITH_ROUTERS) })
   }
 
   floor(): Promise<Floor> {

@@ -43,4 +43,12 @@ export const bounds = {
   startSeconds: 1.5,
   startSecondsWithManyIdentities: 5,
   fewIdentities: 10_000,
+  /** Resident memory for each connected router. */
+  routerKilobytes: 100,
+  /** From the hello of a router until it has all API sessions. */
+  synchronizationMilliseconds: 1_000,
+  /** With one of two cores for the controller: 500 dials a second. */
+  dialMicroseconds: 2_000,
+  /** The first path from a router over 500 routers and 2,000 links. */
+  pathMicroseconds: 200,
 } as const

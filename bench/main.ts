@@ -12,6 +12,7 @@ import { Progress } from './report/progress.ts'
 import { isMet, type Report, type Result } from './report/results.ts'
 import { mediansOf } from './report/statistics.ts'
 import { growthMeasurements } from './scenarios/growth.ts'
+import { routerMeasurements } from './scenarios/routers.ts'
 import { startMeasurements } from './scenarios/start.ts'
 import { togetherMeasurements } from './scenarios/together.ts'
 import { requestMeasurements } from './workloads/measurements.ts'
@@ -63,6 +64,7 @@ function selectMeasurements(model: Model, only: readonly string[]): Measurement[
     ...togetherMeasurements(model),
     ...growthMeasurements(model),
     ...startMeasurements(model),
+    ...routerMeasurements(model),
   ]
   const needles = only.map((text) => text.toLowerCase())
   const isWanted = ({ section, name }: Measurement) =>

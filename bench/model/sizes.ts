@@ -13,6 +13,10 @@ export interface Model {
   readonly clients: number
   /** How many enroll at the same moment. */
   readonly enrollingAtOnce: number
+  /** Simulated routers that are connected at once. */
+  readonly connectedRouters: number
+  /** That one of these routers is sent. */
+  readonly apiSessions: number
   /** Numbers of identities that are compared side by side, everything else being equal. */
   readonly growth: readonly [number, number]
 }
@@ -26,6 +30,8 @@ export const models: Readonly<Record<ModelName, Model>> = {
     edgeRouters: 5,
     clients: 10,
     enrollingAtOnce: 10,
+    connectedRouters: 5,
+    apiSessions: 30,
     growth: [50, 100],
   },
   small: {
@@ -35,6 +41,8 @@ export const models: Readonly<Record<ModelName, Model>> = {
     edgeRouters: 50,
     clients: 200,
     enrollingAtOnce: 250,
+    connectedRouters: 50,
+    apiSessions: 1_000,
     growth: [1_000, 10_000],
   },
   medium: {
@@ -44,6 +52,8 @@ export const models: Readonly<Record<ModelName, Model>> = {
     edgeRouters: 50,
     clients: 1_000,
     enrollingAtOnce: 250,
+    connectedRouters: 500,
+    apiSessions: 20_000,
     growth: [1_000, 100_000],
   },
   large: {
@@ -53,6 +63,8 @@ export const models: Readonly<Record<ModelName, Model>> = {
     edgeRouters: 50,
     clients: 1_000,
     enrollingAtOnce: 250,
+    connectedRouters: 500,
+    apiSessions: 20_000,
     growth: [1_000, 100_000],
   },
 }

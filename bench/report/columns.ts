@@ -7,13 +7,20 @@ interface Column<R> {
   text(result: R): string
 }
 
-const NAME_WIDTHS: Readonly<Record<Section, number>> = { requests: 48, together: 74, growth: 48, start: 74 }
+const NAME_WIDTHS: Readonly<Record<Section, number>> = {
+  requests: 48,
+  together: 74,
+  growth: 48,
+  start: 74,
+  routers: 98,
+}
 
 const titles: Readonly<Record<Section, string>> = {
   requests: 'One kind of request at a time',
   together: 'Much at once, and what others notice',
   growth: 'The same in a small and in a large network',
   start: 'Memory and starting',
+  routers: 'Many routers',
 }
 
 const requestColumns: readonly Column<RequestFigures>[] = [
@@ -52,6 +59,7 @@ const columnsOf: Readonly<Record<Section, readonly { title: string; width: numbe
   together: factColumns,
   growth: growthColumns,
   start: factColumns,
+  routers: factColumns,
 }
 
 /** The title of a section and the heads of its columns. */

@@ -1,6 +1,6 @@
 // What measurements bring.
 
-export const sections = ['requests', 'together', 'growth', 'start'] as const
+export const sections = ['requests', 'together', 'growth', 'start', 'routers'] as const
 export type Section = (typeof sections)[number]
 
 interface Named {
@@ -38,7 +38,7 @@ export interface GrowthFigures extends Named {
   readonly atMostTimes: number
 }
 
-export type Unit = 'ms' | 's' | 'MB' | '/s'
+export type Unit = 'µs' | 'ms' | 's' | 'KB' | 'MB' | '/s'
 
 /** One number about something that happens as a whole. */
 export interface Fact extends Named {

@@ -1,0 +1,48 @@
+// What the bench and the process of the simulated routers tell each other.
+import type { Credential, Target } from '../generator/connection.ts'
+
+/** A router that has enrolled. */
+export interface RouterIdentity {
+  readonly id: string
+  readonly credential: Credential
+}
+
+/** With what a client dials. */
+export interface DialTokens {
+  readonly session: string
+  readonly apiSession: string
+}
+
+/** `at` is the number of a router, in the order in which they were given. */
+export type SwarmCommand =
+  | { readonly kind: 'connect'; readonly target: Target; readonly routers: readonly RouterIdentity[] }
+  | { readonly kind: 'synchronize'; readonly at: number }
+  | { readonly kind: 'countAnnouncements' }
+  | {
+      readonly kind: 'dial'
+      readonly at: number
+      readonly tokens: DialTokens
+      readonly inFlight: number
+      readonly milliseconds: number
+    }
+
+export interface Synchronized {
+  readonly milliseconds: number
+  readonly parts: number
+}
+
+export interface Dialed {
+  readonly completed: number
+  readonly refused: number
+  readonly seconds: number
+  /** Milliseconds, in order of size. */
+  readonly latencies: readonly number[]
+}
+
+/** What a command results in; the announcements of sessions are those that all routers have received together. */
+export type SwarmResult =
+  | { readonly kind: 'connected' }
+  | ({ readonly kind: 'synchronized' } & Synchronized)
+  | { readonly kind: 'announcements'; readonly count: number }
+  | ({ readonly kind: 'dialed' } & Dialed)
+  | { readonly kind: 'failed'; readonly why: string }
