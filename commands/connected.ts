@@ -2,7 +2,7 @@
 import type { Command, Interfaces } from '@oclif/core'
 import { PrintingCommand, printingFlags } from './base.ts'
 import type { BasePath, Client } from './client/client.ts'
-import { type ConnectionFlags, connect, connectionFlags } from './connection.ts'
+import { type ConnectionFlags, connect, connectionFlags, readSecondJwt } from './connection.ts'
 import type { Format, Result } from './output/formats.ts'
 import { explainOwedFactor } from './second-factors.ts'
 import { toCommandLine } from './shell-words.ts'
@@ -84,7 +84,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
           confirm: (question) => this.confirm(parsedFlags, question),
         })) as number | undefined
       } catch (error) {
-        throw await explainOwedFactor(error, client, toEnrollCommand(parsedFlags))
+        throw await explainOwedFactor(error, client, toEnrollCommand(parsedFlags), () => readSecondJwt(parsedFlags))
       } finally {
         await client.close()
       }

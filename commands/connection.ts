@@ -84,6 +84,13 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
   return new Client(wrap(createProfileTransport(name, profile, headers)), { base, token: profile.token })
 }
 
+/** The external JWT that comes with every request of the profile; undefined if its sign-in needs none. */
+export async function readSecondJwt(flags: ConnectionFlags): Promise<string | undefined> {
+  if (flags.offline) return undefined
+  const file = findSecondFactorFile(chooseProfile(flags).profile)
+  return file === undefined ? undefined : readExternalJwt(file)
+}
+
 /** The user name of the operating system, for the audit. */
 export function getUserName(): string {
   try {

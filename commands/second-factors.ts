@@ -93,11 +93,19 @@ async function explainRejectedJwt(jwt: string, url: string): Promise<CommandErro
  * The error of a request whose session owes a factor that the identity has not set up: signing in again would not help. Every
  * other error is returned as it is.
  * @param hint the command that sets the factor up
+ * @param readJwt reads the external JWT that came with the request
  */
-export async function explainOwedFactor(error: unknown, client: Client, hint: string): Promise<unknown> {
+export async function explainOwedFactor(
+  error: unknown,
+  client: Client,
+  hint: string,
+  readJwt: () => Promise<string | undefined>,
+): Promise<unknown> {
   if (!(error instanceof RequestError && error.causeCode === 'SECOND_FACTOR_REQUIRED')) return error
   try {
     const session = (await client.call('GET', '/current-api-session')).data as ApiSession
+    const jwt = findOwedToken(session) && (await readJwt())
+    if (jwt !== undefined) return await explainRejectedJwt(jwt, client.target)
     if (!owesCode(session) || (await hasVerifiedMfa(client))) return error
   } catch {
     return error

@@ -369,6 +369,21 @@ describe('with a JWT of an external signer', () => {
       expect(later).toBe(4)
     })
 
+    it('one that expired is called that, at the login and later', async () => {
+      const user = new User()
+      const hourAgo = Math.floor(network.world.clock.now() / 1000) - 3_600
+      const expired = { claims: { exp: hourAgo, iat: hourAgo - 60, nbf: hourAgo - 60 } }
+      writeJwt('dora@example.com')
+      await user.login(network.url, ...byPassword(), '--ext-jwt-file', file)
+      writeJwt('dora@example.com', expired)
+
+      const later = await user.run('whoami')
+      const login = await user.login(network.url, ...byPassword(), '--ext-jwt-file', file)
+
+      expectRefused(later, 4, /the JWT of the second factor expired .*\nTry: obtain a new one from its issuer/)
+      expectRefused(login, 4, /the JWT of the second factor expired .*\nTry: obtain a new one from its issuer/)
+    })
+
     it('a later login needs the password only', async () => {
       const user = new User()
       writeJwt('dora@example.com')

@@ -139,6 +139,20 @@ describe('renewing an identity file', () => {
     expect(await statusOf(file)).toBe(200)
   })
 
+  it('does not ask for a second factor if the certificate is not due', async () => {
+    const { file, identityId } = await enrolledFile(network)
+    const authPolicyId = await network.people.policy({ requireTotp: true })
+    await network.people.manage('PATCH', `/identities/${identityId}`, { authPolicyId })
+
+    const early = await renew(file, '--within', '1d')
+    const due = await renew(file, '--within', '400d')
+
+    expect([early.code, early.stdout]).toEqual([0, expect.stringMatching(/is not due/)])
+    expect(due.code).toBe(4)
+    const filter = encodeURIComponent(`identity = "${identityId}"`)
+    expect(await network.people.manage('GET', `/api-sessions?filter=${filter}`)).toHaveLength(1)
+  })
+
   it('leaves no session behind', async () => {
     const { file, identityId } = await enrolledFile(network)
 

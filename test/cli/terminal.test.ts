@@ -1,4 +1,7 @@
 // What a person sees: the real binary on a terminal of its own.
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { ADMIN, type TestController, testController } from '../world/controller.ts'
@@ -141,6 +144,18 @@ describe('signing in', () => {
     expect(code).toBe(0)
   })
 
+  it('lets a mistyped password be corrected', async () => {
+    const { screen, code } = await onTerminal(['login', url, '--yes', '-u', ADMIN.username], cleanEnvironment(), {
+      inputs: [
+        ['Password', `mistyped${ENTER}`],
+        ['not accepted: try again[\\s\\S]*Password', `${ADMIN.password}${ENTER}`],
+      ],
+    })
+
+    expect(plainText(screen)).toMatch(/Signed in to https/)
+    expect(code).toBe(0)
+  })
+
   it('goes no further when the root is not the expected one', async () => {
     const { screen, code } = await onTerminal(['login', url], cleanEnvironment(), {
       inputs: [['expect', `n${ENTER}`]],
@@ -157,6 +172,55 @@ describe('signing in', () => {
 
     expect(plainText(screen)).toMatch(/interrupted/)
     expect(code).toBe(130)
+  })
+})
+
+describe('a list that is watched', () => {
+  it('is printed again and again until it is interrupted', async () => {
+    const { screen, code } = await onTerminal(['identity', 'list', '--watch', '1'], env, {
+      inputs: [['laptop[\\s\\S]*\\x1b\\[H\\x1b\\[2J[\\s\\S]*laptop', CTRL_C]],
+    })
+
+    expect(screen.split('NAME').length).toBeGreaterThan(2)
+    expect(code).toBe(130)
+  })
+})
+
+describe('new credentials', () => {
+  it('of the first administrator are asked for twice, and judged when they are typed', async () => {
+    const directory = join(mkdtempSync(join(tmpdir(), 'init-')), 'data')
+
+    const { screen, code } = await onTerminal(['init', '--data-dir', directory, '--admin-username', 'admin'], env, {
+      inputs: [
+        ['New password', `abc${ENTER}`],
+        ['5 to 100 characters[\\s\\S]*New password', `a fresh start${ENTER}`],
+        ['Repeat', `another start${ENTER}`],
+        ['passwords differ[\\s\\S]*New password', `a fresh start${ENTER}`],
+        ['Repeat', `a fresh start${ENTER}`],
+      ],
+    })
+
+    expect(plainText(screen)).toMatch(/Created a controller in/)
+    expect(code).toBe(0)
+  })
+
+  it('of a recovered administrator are, too', async () => {
+    const directory = join(mkdtempSync(join(tmpdir(), 'recover-')), 'data')
+    const file = join(directory, '../password')
+    writeFileSync(file, 'a fresh start')
+    await onTerminal(['init', '--data-dir', directory, '--admin-username', 'admin', '--admin-password-file', file], env)
+
+    const { screen, code } = await onTerminal(['admin', 'recover', '--data-dir', directory], env, {
+      inputs: [
+        ['Username', ENTER],
+        ['4 to 100 characters[\\s\\S]*Username', `boss${ENTER}`],
+        ['New password', `another start${ENTER}`],
+        ['Repeat', `another start${ENTER}`],
+      ],
+    })
+
+    expect(plainText(screen)).toMatch(/it signs in as boss/)
+    expect(code).toBe(0)
   })
 })
 
