@@ -1,6 +1,16 @@
 // The package as npm installs it: what is in it, and that it works with its own dependencies only.
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -108,6 +118,21 @@ describe('the package', () => {
     expect((await fetch(`${monitoring}/health`)).status).toBe(200)
     expect(await (await fetch(`${monitoring}/metrics`)).text()).toContain('controller_build_info')
     expect(await served.stop()).toBe(0)
+  })
+})
+
+describe('an installation whose install scripts did not run', () => {
+  it('names the command that builds the native module', async () => {
+    const module = join(installed, 'node_modules', 'better-sqlite3')
+    const source = realpathSync(module)
+    rmSync(module)
+    cpSync(source, module, { recursive: true, filter: (path) => path !== join(source, 'build') })
+
+    const { code, stderr } = await cli('init', '--data-dir', join(home, 'other'), '--listen', '127.0.0.1:0')
+
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/native module of better-sqlite3 is missing/)
+    expect(stderr).toMatch(/npm install -g --allow-scripts=better-sqlite3/)
   })
 })
 

@@ -56,3 +56,9 @@ function toUniqueViolation(error: Error): UniqueViolationError {
     error,
   )
 }
+
+/** Whether SQLite could not be loaded at all. */
+export function isNativeModuleFailure(error: unknown): boolean {
+  const { code, message = '' } = error as Partial<NodeJS.ErrnoException>
+  return code === 'ERR_DLOPEN_FAILED' || message.startsWith('Could not locate the bindings file')
+}
