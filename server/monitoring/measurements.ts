@@ -37,7 +37,7 @@ const COUNTED = [
 
 /** @param context reads the database as the controller itself */
 export function listMeasurements(controller: Controller, context: Context, load: Load): readonly Measurement[] {
-  const { auth, authority, clock, config, health, routers, store } = controller
+  const { auth, authority, clock, config, fabric, health, routers, store } = controller
   const count = (name: string, help: string, read: () => number): Measurement => ({
     name,
     kind: name.endsWith('_total') ? 'counter' : 'gauge',
@@ -75,6 +75,8 @@ export function listMeasurements(controller: Controller, context: Context, load:
     count('scans_total', 'Lists that were computed in a thread of their own.', () => store.stats().scans),
     count('api_sessions', 'API sessions.', () => auth.apiSessions.size),
     count('routers_connected', 'Routers with a control channel.', () => routers.connected.size),
+    count('links', 'Links between routers.', () => fabric.links.list().length),
+    count('circuits', 'Circuits.', () => fabric.circuits.size),
     {
       name: 'records',
       kind: 'gauge',

@@ -80,6 +80,8 @@ describe('the metrics', () => {
     expect(readSamples(after, 'controller_write_queue_length')).toEqual({ '': 0 })
     expect(readSamples(after, 'controller_password_queue_length')).toEqual({ '': 0 })
     expect(readSamples(after, 'controller_routers_connected')).toEqual({ '': 0 })
+    expect(readSamples(after, 'controller_links')).toEqual({ '': 0 })
+    expect(readSamples(after, 'controller_circuits')).toEqual({ '': 0 })
     expect(readSamples(after, 'controller_event_loop_delay_seconds')).toEqual({ '': 0 })
     const end = Date.parse(world.controller.authority.server.certificate.validTo) / 1_000
     expect(readSamples(after, 'controller_own_certificate_not_after_seconds')['{kind="server"}']).toBe(end)
