@@ -21,6 +21,8 @@ export const logLevelOperations: readonly AnyOperation[] = [
   defineOperation({
     ...COMMON,
     id: 'showLogLevel',
+    // A command on a data directory has no log to ask about.
+    errorStatuses: [400],
     method: 'GET',
     summary: 'Shows how much the running controller logs.',
     access: { permission: 'log.read', grantedTo: 'administrator' },

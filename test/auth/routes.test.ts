@@ -24,7 +24,8 @@ afterAll(() => world.close())
 type Who = 'everyone' | 'partial session' | 'full session' | 'administrator' | 'administrator, 403 for others'
 
 interface PermissionRow {
-  readonly apis: readonly Api[]
+  /** `root`: operations of no API, which are found at the root of the server. */
+  readonly apis: readonly (Api | 'root')[]
   readonly who: Who
   /** The rows of the public documents that say so. */
   readonly because: string
@@ -52,7 +53,7 @@ const routes: readonly Route[] = operations.flatMap((each) =>
   listRoutes(each).map(({ path, api = each.apis[0] }) => ({
     method: each.method,
     path,
-    key: `${api} ${each.method} ${each.path.replace(/:\w+/g, '{}')}`,
+    key: api ? `${api} ${each.method} ${each.path.replace(/:\w+/g, '{}')}` : `root ${each.method} ${path}`,
   })),
 )
 
