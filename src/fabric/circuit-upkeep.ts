@@ -12,6 +12,7 @@ import { isOneOf } from '../store/untyped.ts'
 import type { Circuit } from './circuit-table.ts'
 import type { Circuits } from './circuits.ts'
 import type { InheritedCircuits } from './inherited-circuits.ts'
+import type { PathFinder } from './path.ts'
 import type { Rerouting } from './rerouting.ts'
 import type { RouteResults } from './route-results.ts'
 import type { TerminatorCosts } from './terminator-costs.ts'
@@ -29,6 +30,7 @@ interface Collaborators {
   readonly circuits: Circuits
   readonly costs: TerminatorCosts
   readonly inherited: InheritedCircuits
+  readonly paths: PathFinder
   readonly rerouting: Rerouting
   readonly results: RouteResults
 }
@@ -117,6 +119,14 @@ export class CircuitUpkeep implements Projection, RouterObserver {
   loseLink(linkId: string): void {
     const { circuits, rerouting } = this.#parts
     for (const { id } of circuits.list({ linkId })) rerouting.request(id)
+  }
+
+  /** New paths do not use a link, which may still carry data: its circuits take another path if there is one, and stay otherwise. */
+  avoidLink(linkId: string): void {
+    const { circuits, paths, rerouting } = this.#parts
+    for (const { id, path } of circuits.list({ linkId })) {
+      if (paths.findPath(path.routerIds[0]!, path.routerIds.at(-1)!)) rerouting.request(id)
+    }
   }
 
   /** Moves the circuits of a router that is gone. Those that begin or end at it end. */

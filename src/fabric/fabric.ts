@@ -90,7 +90,8 @@ export function createFabric(parts: FabricCollaborators): Fabric {
   const smartRerouting = new SmartRerouting({ ...shared, circuits, rerouting })
   connected.addObserver(upkeep)
   links.onLost(({ id }, loss) => {
-    if (loss !== 'unreachable') upkeep.loseLink(id)
+    if (loss === 'unreachable') upkeep.avoidLink(id)
+    else upkeep.loseLink(id)
   })
   return {
     terminators,

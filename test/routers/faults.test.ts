@@ -208,6 +208,26 @@ describe('a router that loses its connection to the controller', () => {
     expect(a.unroutes).toMatchObject([{ circuitId, now: true }])
   })
 
+  it('is gone around at once if it was on the way, because it may be dead', async () => {
+    const { a, b, c, ac, circuitId } = await openTriangle()
+    a.sendFault(FaultSubject.LinkFault, ac, 1)
+    await isOver(circuitId, [a, b, c])
+    network.link(a, c)
+    await b.wire.close()
+    await isOver(circuitId, [a, c])
+  })
+
+  it('keeps the circuits that it was on the way of if there is no other path, because it may work', async () => {
+    const { a, b, c, ac, circuitId } = await openTriangle()
+    a.sendFault(FaultSubject.LinkFault, ac, 1)
+    await isOver(circuitId, [a, b, c])
+    await b.wire.close()
+    await expect.poll(() => network.world.controller.routers.connected.get(b.id)).toBeUndefined()
+    await a.settle()
+    expect(pathOf(circuitId)).toEqual([a.id, b.id, c.id])
+    for (const { unroutes } of [a, c]) expect(unroutes).toEqual([])
+  })
+
   it('is gone around if it was on the way, and is another process now', async () => {
     const { a, b, c, ac, circuitId } = await openTriangle()
     a.sendFault(FaultSubject.LinkFault, ac, 1)
