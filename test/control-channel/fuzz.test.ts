@@ -130,7 +130,9 @@ describe('a controller', () => {
   })
 
   it('has only the router left that did nothing wrong, and serves HTTP as before', async () => {
-    expect(world.controller.routers.connected.listIds()).toHaveLength(1)
+    const { fabric, routers } = world.controller
+    expect(routers.connected.listIds()).toHaveLength(1)
+    expect([fabric.circuits.size, fabric.links.list().length]).toEqual([0, 0])
     const response = await callOverTls(address.url, address.rootPem, { method: 'GET', path: `${CLIENT}/version` })
     expect(response.status).toBe(200)
   })

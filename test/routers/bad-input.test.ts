@@ -3,6 +3,11 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { BODY_SCHEMAS, ContentType } from '../../server/control-channel/content-types.ts'
 import { encodeMessage } from '../../server/control-channel/message.ts'
+import {
+  CircuitConfirmationSchema,
+  FaultSchema,
+  FaultSubject,
+} from '../../server/control-channel/messages/control_pb.ts'
 import { ValidateSessionsRequestSchema } from '../../server/control-channel/messages/edge_pb.ts'
 import { issue, makeAuthority } from '../world/authorities.ts'
 import { callOverTls } from '../world/certificates.ts'
@@ -61,6 +66,12 @@ const readKinds = [
   ContentType.VALIDATE_SESSIONS,
   ContentType.CONNECT_EVENTS,
   ContentType.VERIFY_ROUTER,
+  ContentType.FAULT,
+  ContentType.CIRCUIT_CONFIRMATION,
+  ContentType.ROUTER_LINKS,
+  ContentType.METRICS,
+  ContentType.REMOVE_TERMINATORS,
+  ContentType.CREATE_TERMINATOR_V2_REQUEST,
 ]
 
 describe('the handshake', () => {
@@ -100,9 +111,26 @@ describe('a connected router', () => {
     const simulated = await connect(await newRouter())
     const toNothing = Buffer.alloc(4)
     toNothing.writeInt32LE(0x7000_0000)
-    for (const type of [ContentType.RESULT, ContentType.ROUTE_RESULT, ContentType.INSPECT_RESPONSE, 424_242])
+    for (const type of [ContentType.RESULT, ContentType.INSPECT_RESPONSE, 424_242])
       simulated.send(type, Buffer.alloc(0), [[1, toNothing]])
+    simulated.send(ContentType.ROUTE_RESULT, Buffer.from('no-such-circuit'), [
+      [1, toNothing],
+      [1101, Buffer.alloc(4)],
+    ])
     simulated.send(ContentType.RESULT, Buffer.alloc(0), [[1, Buffer.from([1])]])
+    await simulated.takeReply(simulated.send(1))
+  })
+
+  it('may name circuits and links as members that every object has', async () => {
+    const simulated = await connect(await newRouter())
+    const ids = ['__proto__', 'constructor', 'toString']
+    const confirmation = create(CircuitConfirmationSchema, { circuitIds: ids })
+    simulated.send(ContentType.CIRCUIT_CONFIRMATION, toBinary(CircuitConfirmationSchema, confirmation))
+    for (const id of ids)
+      simulated.send(
+        ContentType.FAULT,
+        toBinary(FaultSchema, create(FaultSchema, { id, subject: FaultSubject.LinkFault })),
+      )
     await simulated.takeReply(simulated.send(1))
   })
 

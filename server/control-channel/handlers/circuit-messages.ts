@@ -43,8 +43,10 @@ export const circuitHandlers: MessageHandlers = [
     ContentType.CIRCUIT_CONFIRMATION,
     withBody(CircuitConfirmationSchema, ({ controller, router }, { circuitIds, idleTimes }) => {
       requireAtMost(MAX_REPORTED_CIRCUITS, circuitIds, 'circuits')
+      // A map, because a router may name circuits as members that every object has.
+      const times = new Map(Object.entries(idleTimes))
       const reports = circuitIds.map((circuitId) => {
-        const idleMs = Number((idleTimes[circuitId] ?? 0n) / NANOSECONDS_PER_MS)
+        const idleMs = Number((times.get(circuitId) ?? 0n) / NANOSECONDS_PER_MS)
         return { circuitId, idleMs: Math.max(0, idleMs) }
       })
       return controller.fabric.reports.takeIdleReports(router, reports)
