@@ -1,6 +1,7 @@
 // Health: what probes are told, while all is well and while it is not.
 import { renameSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
+import { buildApp } from '../../server/app.ts'
 import { getDataPaths } from '../../src/data-directory.ts'
 import { type TestController, type TestOptions, testController, tlsTransport } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
@@ -111,6 +112,18 @@ describe('a controller whose server certificate has expired', () => {
 
     expect([status, body.data.checks[2].id, body.data.checks[2].healthy]).toEqual([503, 'server-certificate', false])
     expect((await get('/health')).status).toBe(200)
+  })
+})
+
+describe('a controller that refuses requests because of its load', () => {
+  it('still responds to probes', async () => {
+    await open()
+    const app = await buildApp(world.controller, { load: { delayMilliseconds: 60_000 } })
+    const statusOf = async (url: string) => (await app.inject({ method: 'GET', url })).statusCode
+
+    expect(await statusOf('/version')).toBe(429)
+    for (const path of ['/health', '/health/live', '/health-checks']) expect(await statusOf(path)).toBe(200)
+    await app.close()
   })
 })
 
