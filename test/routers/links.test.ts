@@ -219,6 +219,18 @@ describe('a link', () => {
       expect((await send(method, '/unknown', body)).status).toBe(404)
   })
 
+  it('leads over a transit router, which no policy names', async () => {
+    const [a, transit, c] = [
+      await connect(await newRouter()),
+      await connect(await newRouter('routers')),
+      await connect(await newRouter()),
+    ]
+    await reportLink(a, transit)
+    await reportLink(c, transit)
+    settleLinks()
+    expect(findPath(a, c)?.routerIds).toEqual([a.id, transit.id, c.id])
+  })
+
   it('does not make a path through a router without traversal', async () => {
     const [a, b, c] = [
       await connect(await newRouter()),
