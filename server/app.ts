@@ -39,7 +39,7 @@ import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
 import { PathTable } from './path-table.ts'
 import { withTimeout } from './request-timeout.ts'
-import { readBearerTokens, readPeerCertificates } from './requests.ts'
+import { readBearerTokens, SocketCertificates } from './requests.ts'
 import type { Response } from './responses.ts'
 import { holdBody } from './slow-readers.ts'
 
@@ -188,9 +188,7 @@ function createHandler(controller: Controller, operation: AnyOperation) {
       body: readRequestBody(operation, request, tolerance),
       dialect,
       headers: request.headers,
-      get certificates() {
-        return readPeerCertificates(request.raw.socket as TLSSocket)
-      },
+      peer: new SocketCertificates(request.raw.socket as TLSSocket),
       get bearerTokens() {
         return readBearerTokens(request.raw)
       },

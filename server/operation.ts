@@ -1,9 +1,9 @@
 // One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
-import type { X509Certificate } from 'node:crypto'
 import type { Api, Dialect, ListenerApi } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { type ControllerError, invalidError } from '../src/errors.ts'
+import type { PeerCertificates } from '../src/pki/peer-certificates.ts'
 import { type BodyTolerance, buildBodyShape, type Purpose, readBodies, readBody } from '../src/schema/bodies.ts'
 import type { Fields } from '../src/schema/fields.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
@@ -55,8 +55,8 @@ export interface Call<B = unknown> {
   readonly body: B
   readonly dialect: Dialect
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  /** What the TLS peer presented, as it was sent, the proven leaf first. */
-  readonly certificates: readonly X509Certificate[]
+  /** The certificates of the TLS client. */
+  readonly peer: PeerCertificates
   /** The bearer tokens of the request, in the order sent; nothing about them is verified. */
   readonly bearerTokens: readonly string[]
 }

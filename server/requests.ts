@@ -4,8 +4,10 @@ import type { IncomingMessage } from 'node:http'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import type { Api, Dialect, ListenerApi, ListenerConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
+import type { EncodedCertificate } from '../src/pki/certificates.ts'
 import { MAX_PRESENTED_CERTIFICATES } from '../src/pki/chains.ts'
 import { parseCertificate } from '../src/pki/parsed-certificates.ts'
+import type { PeerCertificates } from '../src/pki/peer-certificates.ts'
 import type { AnyOperation } from './operation.ts'
 
 /** Filled by the hooks, in their order. */
@@ -70,21 +72,59 @@ export function readBearerTokens({ headers, rawHeaders }: IncomingMessage): stri
   return tokens
 }
 
+// OpenSSL's result of a path that ends at its first certificate: none of the others is its issuer.
+const NO_ISSUER_PRESENTED = 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'
+// OpenSSL's result of a longer path that has no other fault but that it ends at no authority that OpenSSL knows: it knows none.
+const ISSUER_PRESENTED = 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY'
+
 /**
- * The certificate of the TLS peer, and above it the path through the others that the peer sent, in whatever order, as far as
- * their names lead. Nothing is verified.
- *
- * Never by `getPeerX509Certificate`: it takes the other certificates from the connection and does not free them, so that
- * any client could fill the memory.
+ * The certificates of the client of a connection. They are never read by `getPeerX509Certificate`: it takes the other
+ * certificates from the connection and does not free them, so that any client could fill the memory.
  */
-export function readPeerCertificates(socket: TLSSocket): X509Certificate[] {
-  const certificates: X509Certificate[] = []
-  let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate?.(true)
-  // One more than is accepted, so that too many are told from as many as are allowed.
-  while (next?.raw && certificates.length <= MAX_PRESENTED_CERTIFICATES) {
-    certificates.push(parseCertificate(next.raw))
-    // A certificate that names itself as its issuer ends the path.
-    next = next.issuerCertificate === next ? undefined : next.issuerCertificate
+export class SocketCertificates implements PeerCertificates {
+  readonly #socket: TLSSocket
+  #own: EncodedCertificate | undefined
+  #all: readonly X509Certificate[] | undefined
+
+  constructor(socket: TLSSocket) {
+    this.#socket = socket
   }
-  return certificates
+
+  get own(): EncodedCertificate | undefined {
+    if (!this.#own) {
+      // Without `true`, it reads one certificate only.
+      const raw = this.#socket.getPeerCertificate?.()?.raw
+      this.#own = raw && { raw }
+    }
+    return this.#own
+  }
+
+  get isIssuerPresented(): boolean {
+    return (this.#socket.authorizationError as unknown) === ISSUER_PRESENTED
+  }
+
+  readOwn(): X509Certificate | undefined {
+    return this.own && parseCertificate(this.own.raw)
+  }
+
+  readAll(): readonly X509Certificate[] {
+    this.#all ??= this.#readAll()
+    return this.#all
+  }
+
+  #readAll(): readonly X509Certificate[] {
+    if ((this.#socket.authorizationError as unknown) === NO_ISSUER_PRESENTED) {
+      const own = this.readOwn()
+      return own ? [own] : []
+    }
+    const certificates: X509Certificate[] = []
+    let next: DetailedPeerCertificate | undefined = this.#socket.getPeerCertificate?.(true)
+    // One more than is accepted, so that too many are told from as many as are allowed.
+    while (next?.raw && certificates.length <= MAX_PRESENTED_CERTIFICATES) {
+      certificates.push(parseCertificate(next.raw))
+      // A certificate that names itself as its issuer ends the path.
+      next = next.issuerCertificate === next ? undefined : next.issuerCertificate
+    }
+    return certificates
+  }
 }

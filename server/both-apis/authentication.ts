@@ -10,7 +10,7 @@ import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import { detectSignInDialect, makeExtensionHeaders, makeSessionHeaders, SESSION_HEADERS } from '../dialects.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { dataResponse, type Response } from '../responses.ts'
-import { renderOwnApiSession } from './current-api-session.ts'
+import { renderNewApiSession } from './current-api-session.ts'
 
 const sessionToken = { type: 'string', format: 'uuid', description: 'The token of the new session.' }
 const sessionHeaderSchemas = Object.fromEntries(Object.values(SESSION_HEADERS).map((name) => [name, sessionToken]))
@@ -54,15 +54,15 @@ export const authenticationOperations: readonly AnyOperation[] = [
     body: readFieldsBody<AuthenticateBody>(authenticateFields, { isRequired: false }),
     returns: { kind: 'record', resource: 'api-sessions' },
     responseHeaders: sessionHeaderSchemas,
-    async run({ controller, context, query, body, certificates, bearerTokens, headers, dialect }): Promise<Response> {
+    async run({ controller, context, query, body, peer, bearerTokens, headers, dialect }): Promise<Response> {
       const { username, password, ...reported } = body
       const presented = {
-        certificates,
+        peer,
         bearerTokens,
         ...(username ? { username } : {}),
         ...(password ? { password } : {}),
       }
-      const { apiSessionId, isExtendRequested, externalTokens } = await signIn(
+      const { apiSession, isExtendRequested, externalTokens } = await signIn(
         controller,
         context,
         query.method as Method,
@@ -72,13 +72,10 @@ export const authenticationOperations: readonly AnyOperation[] = [
       // Routers must know the session before its client connects to one.
       await controller.routers.sessionSync.settle()
       const sessionDialect = detectSignInDialect(headers, reported.sdkInfo, dialect)
-      const token = controller.auth.apiSessions.deriveToken(apiSessionId)
-      return dataResponse(
-        await renderOwnApiSession(controller, context, apiSessionId, sessionDialect, externalTokens),
-        {
-          headers: { ...makeSessionHeaders(token), ...makeExtensionHeaders(sessionDialect, isExtendRequested) },
-        },
-      )
+      const token = controller.auth.apiSessions.deriveToken(apiSession.id)
+      return dataResponse(await renderNewApiSession(controller, context, apiSession, sessionDialect, externalTokens), {
+        headers: { ...makeSessionHeaders(token), ...makeExtensionHeaders(sessionDialect, isExtendRequested) },
+      })
     },
   }),
 ]

@@ -28,10 +28,11 @@ export const certificateExtensionOperations: readonly AnyOperation[] = [
       }),
     }),
     returns: { kind: 'data', schema: requiredObject({ ca: text, clientCert: text }) },
-    async run({ controller, context, params, body, certificates: presented }) {
+    async run({ controller, context, params, body, peer }) {
+      const current = peer.readOwn()
       const csr = body.clientCertCsr
       const identityId = requireIdentityId(context)
-      return dataResponse(await extendCertificate(controller, context, identityId, params.id ?? '', { presented, csr }))
+      return dataResponse(await extendCertificate(controller, context, identityId, params.id ?? '', { current, csr }))
     },
   }),
   defineOperation<{ readonly clientCert: string }>({

@@ -3,8 +3,10 @@ import type { OwnApiSessionView } from '../../src/auth/api-session-behavior.ts'
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { errors } from '../../src/errors.ts'
+import { renderEntity } from '../../src/records/presentation.ts'
 import type { RawJson } from '../../src/records/raw-json.ts'
 import { apiSessions } from '../../src/resources/api-sessions.ts'
+import type { Entity } from '../../src/resources/define.ts'
 import type { VerifiedToken } from '../../src/signers/external-tokens.ts'
 import { TOTP_QUERY_WORDS } from '../dialects.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
@@ -30,8 +32,22 @@ export function renderOwnApiSession(
   dialect: Call['dialect'],
   externalTokens: readonly VerifiedToken[] = [],
 ): Promise<RawJson> {
-  const view: OwnApiSessionView = { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens }
-  return renderRecord(controller, context, apiSessions, id, { view })
+  return renderRecord(controller, context, apiSessions, id, { view: toOwnView(dialect, externalTokens) })
+}
+
+/** The same from the values of a session that has just been stored. */
+export function renderNewApiSession(
+  { records }: Controller,
+  context: Context,
+  apiSession: Entity<typeof apiSessions>,
+  dialect: Call['dialect'],
+  externalTokens: readonly VerifiedToken[],
+): Promise<RawJson> {
+  return renderEntity(records, context, apiSessions, apiSession, { view: toOwnView(dialect, externalTokens) })
+}
+
+function toOwnView(dialect: Call['dialect'], externalTokens: readonly VerifiedToken[]): OwnApiSessionView {
+  return { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens }
 }
 
 const BOTH = ['client', 'management'] as const

@@ -1,12 +1,11 @@
 // Public information about this controller: its version, its documents, and the authorities that its clients trust.
-import type { X509Certificate } from 'node:crypto'
 import { findByCertificate } from '../../src/auth/credentials.ts'
 import { toIsoTime } from '../../src/clock.ts'
 import { type Api, getAdvertisedAddress } from '../../src/config.ts'
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { notFoundError } from '../../src/errors.ts'
-import { computeFingerprint256 } from '../../src/pki/certificates.ts'
+import { computeFingerprint256, type EncodedCertificate } from '../../src/pki/certificates.ts'
 import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { anyObject, links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { version } from '../../src/version.ts'
@@ -84,11 +83,11 @@ function requireSpecId(id: string | undefined): SpecId {
 }
 
 /** While the root is being replaced: stores who fetches the bundle, known by API session or by client certificate. */
-async function recordBundleFetch({ controller, context, certificates }: Call): Promise<void> {
+async function recordBundleFetch({ controller, context, peer }: Call): Promise<void> {
   const { authority, certificates: parts, contexts, log } = controller
   if (!authority.previousRoot) return
   try {
-    const holderId = await findBundleHolder(context, certificates[0])
+    const holderId = await findBundleHolder(context, peer.own)
     if (holderId) await parts.receipts.record(contexts.create({ kind: 'system' }), holderId)
   } catch (error) {
     // The bundle is sent anyway. The client remains listed among those without the new root.
@@ -98,7 +97,7 @@ async function recordBundleFetch({ controller, context, certificates }: Call): P
 
 async function findBundleHolder(
   { caller, db }: Context,
-  certificate: X509Certificate | undefined,
+  certificate: EncodedCertificate | undefined,
 ): Promise<string | undefined> {
   if (caller.kind === 'identity') return caller.identityId
   if (!certificate) return undefined

@@ -60,7 +60,7 @@ const enrollBody: BodyReader<EnrollBody> = {
 }
 
 function request(
-  { certificates }: Pick<Call, 'certificates'>,
+  { peer }: Pick<Call, 'peer'>,
   method: string | undefined,
   token: string | undefined,
   { clientCsr, username, password, name, certCsr, serverCertCsr }: EnrollBody,
@@ -69,7 +69,7 @@ function request(
     routerRequests: { certCsr, serverCertCsr },
     method,
     token,
-    certificates,
+    peer,
     ...(name === undefined ? {} : { name }),
     ...(clientCsr === undefined ? {} : { csr: clientCsr }),
     ...(username === undefined ? {} : { username }),
@@ -166,8 +166,8 @@ const ofRouters: readonly AnyOperation[] = [
     }),
     returns: ENROLLED,
     errorStatuses: [401],
-    run: async ({ controller, context, body, certificates }) => {
-      const [leaf] = certificates
+    run: async ({ controller, context, body, peer }) => {
+      const leaf = peer.readOwn()
       if (!leaf || !controller.auth.clientTrust.isOwn(leaf, context.clock.now())) throw errors.UNAUTHORIZED()
       return dataResponse(await extendRouterCertificates(controller, context, leaf, body))
     },

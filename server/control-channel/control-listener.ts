@@ -5,7 +5,7 @@ import type { Controller } from '../../src/controller.ts'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import { type ConnectedRouter, RouterRejectedError } from '../../src/routers/connected-routers.ts'
 import type { RouterConnection, RouterHello } from '../../src/routers/router-connection.ts'
-import { readPeerCertificates } from '../requests.ts'
+import { SocketCertificates } from '../requests.ts'
 import { encodeAnnouncement, encodeLinkFault } from './announcements.ts'
 import { Channel } from './channel.ts'
 import { encodeRoute, encodeUnroute } from './circuit-values.ts'
@@ -90,7 +90,7 @@ export class ControlListener {
     if (controllerId === undefined) throw new RouterRejectedError('the controller is not ready yet')
     const reader = new MessageReader(HELLO_LIMITS)
     const received = parseHello(await readFirstMessage(socket, reader))
-    const [leaf] = readPeerCertificates(socket)
+    const leaf = new SocketCertificates(socket).readOwn()
     if (!leaf) throw new RouterRejectedError('the router presented no certificate')
     if (!auth.clientTrust.isOwn(leaf, clock.now()))
       throw new RouterRejectedError('the certificate is not valid now, or another authority issued it')

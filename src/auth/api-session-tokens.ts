@@ -1,12 +1,17 @@
 // The tokens of sessions: derived from a key and the session's id, so that only their hashes need to be stored.
 import { createHmac, hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { loadOrCreateKey } from '../pki/files.ts'
 
 /** The length of the key, in bytes. */
 export const SESSION_TOKEN_KEY_BYTES = 32
 
+const MAX_RECENT = 100
+
 export class ApiSessionTokens {
   readonly #key: Buffer
+  /** Each sign-in uses its token several times. */
+  readonly #recent = new LRUCache<string, string>({ max: MAX_RECENT })
 
   constructor(key: Buffer) {
     this.#key = key
@@ -19,6 +24,14 @@ export class ApiSessionTokens {
 
   /** The token of a session: a version 4 UUID whose random bits come from HMAC-SHA-256 of the session's id. */
   derive(sessionId: string): string {
+    const recent = this.#recent.get(sessionId)
+    if (recent) return recent
+    const token = this.#compute(sessionId)
+    this.#recent.set(sessionId, token)
+    return token
+  }
+
+  #compute(sessionId: string): string {
     const bytes = createHmac('sha256', this.#key).update(sessionId).digest().subarray(0, 16)
     // RFC 9562 §5.4: version in the high half of byte 6, variant in the high bits of byte 8.
     bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40

@@ -59,6 +59,9 @@ const countSessions = prepareTypedQuery<[identityId: string], { n: number }>((db
     .where('identityId', '=', identityId),
 )
 
+// More than the transactions that can commit together: their sessions are not in memory yet.
+const MAX_UNCOMMITTED = 100
+
 // How many sessions one transaction writes or deletes, so that no request waits long for it.
 const BATCH = 250
 // How many service sessions one transaction deletes, if they may end in several transactions.
@@ -232,6 +235,8 @@ export class ApiSessions implements Projection {
   }
 
   async #endSurplus(tx: WriteContext, { id: newest, identityId }: Entity<typeof apiSessions>): Promise<void> {
+    // Expired sessions are rows until they are swept, and are not in memory: they do not count.
+    if (this.#live.listOfIdentity(identityId).length + MAX_UNCOMMITTED < this.#maxPerIdentity) return
     const [countRow] = await countSessions(tx.db, identityId)
     const surplus = (countRow?.n ?? 0) - this.#maxPerIdentity
     if (surplus <= 0) return

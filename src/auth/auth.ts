@@ -16,6 +16,7 @@ import { MfaSecrets } from './mfa/mfa-secrets.ts'
 import { WrongCodeLimit } from './mfa/wrong-code-limit.ts'
 import { PasswordHasher } from './password-hasher.ts'
 import { Passwords } from './passwords.ts'
+import { PresentedIssuers } from './presented-issuers.ts'
 import { SignInRecorder } from './sign-in-recorder.ts'
 import { VerifiedMfa } from './verified-mfa.ts'
 import { WriteLimits } from './write-limits.ts'
@@ -30,6 +31,7 @@ export interface Auth {
   readonly passwordHasher: PasswordHasher
   readonly passwords: Passwords
   readonly clientTrust: ClientTrustStore
+  readonly presentedIssuers: PresentedIssuers
   readonly signIns: SignInRecorder
   readonly failedSignIns: FailedSignInRecorder
   readonly writeLimits: WriteLimits
@@ -71,6 +73,7 @@ export function createAuth({ config, clock, log, authority, tokens, entities, se
     passwordHasher,
     passwords: new Passwords({ entities, hasher: passwordHasher, policies, apiSessions }),
     clientTrust: new ClientTrustStore(authority),
+    presentedIssuers: new PresentedIssuers(),
     signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
     failedSignIns: new FailedSignInRecorder(),
     writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),

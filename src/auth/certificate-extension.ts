@@ -41,7 +41,7 @@ type ExtendableAuthenticator = Authenticator & { readonly certPem: string }
 /**
  * Issues the next certificate of an authenticator. The current one remains valid, and the next one is not accepted for
  * sign-in, until `verifyExtension`. A further extension replaces the next one.
- * @param presented the certificates of the TLS connection: it must present the current one, which may be expired
+ * @param current the client's certificate of the TLS connection, which must be the current one, and may be expired
  * @throws UNAUTHORIZED if the connection presents another certificate, or the authenticator belongs to another identity;
  * NOT_FOUND; CAN_NOT_UPDATE_AUTHENTICATOR if the controller did not issue the certificate; COULD_NOT_PROCESS_CSR
  */
@@ -50,9 +50,8 @@ export async function extendCertificate(
   context: Context,
   identityId: string,
   id: string,
-  { presented, csr }: { readonly presented: readonly X509Certificate[]; readonly csr: string },
+  { current, csr }: { readonly current: X509Certificate | undefined; readonly csr: string },
 ): Promise<ExtendedCertificate> {
-  const [current] = presented
   if (!current || current.ca) throw certificateRequiredError()
   const now = context.clock.now()
   await requireCurrent(context, identityId, id, current)

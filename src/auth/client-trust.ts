@@ -31,6 +31,8 @@ export interface ChainVerdict {
   readonly registered: RegisteredAuthority | undefined
   /** Whether the presented certificates lead to a root; otherwise they lead only to an intermediate of the controller. */
   readonly isProper: boolean
+  /** The certificates at which a chain of the authority may end. */
+  readonly anchors: readonly X509Certificate[]
 }
 
 export class ClientTrustStore implements Projection {
@@ -141,8 +143,8 @@ export class ClientTrustStore implements Projection {
       const { anchors, roots, intermediates = [] } = authority
       const registered = authority instanceof RegisteredAuthority ? authority : undefined
       const bag = [...others.map((certificate) => toAnchor(certificate, anchors)), ...intermediates]
-      if (buildChain(leaf, bag, roots, options)) return { registered, isProper: true }
-      if (roots !== anchors && buildChain(leaf, bag, anchors, options)) return { registered, isProper: false }
+      if (buildChain(leaf, bag, roots, options)) return { registered, isProper: true, anchors }
+      if (roots !== anchors && buildChain(leaf, bag, anchors, options)) return { registered, isProper: false, anchors }
     }
     return undefined
   }

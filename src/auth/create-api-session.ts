@@ -1,17 +1,24 @@
 // The end of a sign-in: stores the API session, if the conditions still hold in its transaction.
 import type { Context, WriteContext } from '../context.ts'
 import { newId } from '../ids.ts'
+import type { apiSessions } from '../resources/api-sessions.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import type { Entity } from '../resources/define.ts'
 import { externalJwtSigners } from '../resources/external-jwt-signers.ts'
 import { identities } from '../resources/identities.ts'
 import { isStillValid, namesIdentity, type TokenSubject, type VerifiedToken } from '../signers/external-tokens.ts'
-import { find } from '../store/entities.ts'
+import { type EntityStore, find, get } from '../store/entities.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { AuthenticationError, type AuthenticatorMatch } from './authentication-methods.ts'
 import type { RegisteredAuthority } from './authorities/registered-authority.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
-import { findVerifiedMfa, readCredential, readIsAuthEnabled } from './credentials.ts'
+import {
+  findSignInIdentity,
+  findVerifiedMfa,
+  readCredential,
+  readIsAuthEnabled,
+  type SignInIdentity,
+} from './credentials.ts'
 import { isDisabled } from './disabling.ts'
 import { findProvenSigners, isPartial } from './second-factors.ts'
 import type { SignInAttempt } from './sign-in-attempt.ts'
@@ -24,8 +31,11 @@ export interface ClientInfo {
   readonly sdkInfo?: Record<string, unknown>
 }
 
-/** Stores the session and returns its id. @throws AuthenticationError if a condition has changed since the steps ran */
-export async function createApiSession(attempt: SignInAttempt, clientInfo: ClientInfo): Promise<string> {
+/** Stores the session and returns it. @throws AuthenticationError if a condition has changed since the steps ran */
+export async function createApiSession(
+  attempt: SignInAttempt,
+  clientInfo: ClientInfo,
+): Promise<Entity<typeof apiSessions>> {
   const { parts, context, identity, authenticator } = attempt
   if (!authenticator) throw new Error('no step has found the authenticator')
   const configTypes = await resolveConfigTypes(context, clientInfo.configTypes ?? [])
@@ -36,8 +46,7 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
   const admission = parts.auth.signIns.admit(signIn, clock.now())
   const write = ownContext.write(async (tx) => {
     const now = await recheckAdmission(tx, attempt, authenticator)
-    const info = diffClientInfo(now, clientInfo)
-    if (info) await parts.entities.update(tx, identities, now, info, undefined, 'none')
+    if (clientInfo.envInfo || clientInfo.sdkInfo) await storeClientInfo(parts.entities, tx, now.id, clientInfo)
     await updateAuthenticator(tx, attempt, authenticator)
     const { isChainProper, method } = attempt
     const newSession = {
@@ -50,7 +59,7 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
       isCertExtendable: method === 'cert' && authenticator.isIssuedByNetwork,
       improperClientCertChain: !isChainProper,
     }
-    await parts.auth.apiSessions.insert(tx, newSession, {
+    const apiSession = await parts.auth.apiSessions.insert(tx, newSession, {
       id,
       method,
       audit: admission === 'counted' ? 'none' : 'event',
@@ -58,14 +67,14 @@ export async function createApiSession(attempt: SignInAttempt, clientInfo: Clien
     const provenSigners = findProvenSigners(attempt.externalTokens, now, parts.auth.signers.directory, clock.now())
     if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy, provenSigners))
       await endBootstrapTokens(parts.entities, tx)
+    return apiSession
   })
   try {
-    await write
+    return await write
   } catch (error) {
     parts.auth.signIns.undo(signIn, admission)
     throw error
   }
-  return id
 
   /** Returns the context of the identity, so that the audit names it as the actor. */
   function asIdentity({ context: { origin } }: SignInAttempt, apiSessionId: string): Context {
@@ -85,9 +94,9 @@ async function recheckAdmission(
   tx: WriteContext,
   attempt: SignInAttempt,
   match: AuthenticatorMatch,
-): Promise<Entity<typeof identities>> {
+): Promise<SignInIdentity> {
   const { id: identityId } = attempt.identity
-  const now = await find(tx, identities, identityId)
+  const now = await findSignInIdentity(tx.db, identityId)
   if (!now || isDisabled(now, tx.clock.now()))
     throw new AuthenticationError('IDENTITY_DISABLED', `identity ${identityId} was disabled meanwhile`)
   if (attempt.primaryToken) await recheckToken(tx, attempt.primaryToken, now)
@@ -117,7 +126,7 @@ async function recheckToken(tx: WriteContext, token: VerifiedToken, identity: To
   }
 }
 
-function recheckExternalId(externalId: string, identity: Pick<Entity<typeof identities>, 'externalId'>): void {
+function recheckExternalId(externalId: string, identity: Pick<SignInIdentity, 'externalId'>): void {
   if (identity.externalId !== externalId)
     throw new AuthenticationError('CREDENTIAL_CHANGED', 'the external id has changed meanwhile')
 }
@@ -159,9 +168,21 @@ export async function resolveConfigTypes(context: Context, idsOrNames: readonly 
   return rows.map(({ id }) => id)
 }
 
+/** Stores what the client reports of itself with its identity, if that has changed. */
+async function storeClientInfo(
+  entities: EntityStore,
+  tx: WriteContext,
+  identityId: string,
+  clientInfo: ClientInfo,
+): Promise<void> {
+  const identity = await get(tx, identities, identityId)
+  const changed = diffClientInfo(identity, clientInfo)
+  if (changed) await entities.update(tx, identities, identity, changed, undefined, 'none')
+}
+
 /** Returns the client information that differs from the stored one; undefined if none does. */
 export function diffClientInfo(
-  identity: Entity<typeof identities>,
+  identity: Pick<Entity<typeof identities>, 'envInfo' | 'sdkInfo'>,
   { envInfo, sdkInfo }: ClientInfo,
 ): Record<string, unknown> | undefined {
   const changed: Record<string, unknown> = {}

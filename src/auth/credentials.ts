@@ -1,6 +1,9 @@
 // Prepared queries by which sign-ins look up stored credentials.
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import type { Database } from '../store/database.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import type { DisabledState } from './disabling.ts'
+import type { ApiSessionIdentity } from './live-api-sessions.ts'
 
 /** Finds the authenticator of a folded username. */
 export const findByUsername = prepareTypedQuery((db, foldedUsername: string) =>
@@ -22,6 +25,28 @@ export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) 
 export const listAuthenticatorIds = prepareTypedQuery((db, identityId: string, method: 'cert' | 'updb') =>
   db.selectFrom('authenticators').select('id').where('identityId', '=', identityId).where('method', '=', method),
 )
+
+/** As much of an identity as a sign-in needs. */
+export interface SignInIdentity extends ApiSessionIdentity, DisabledState {}
+
+const selectIdentity = prepareTypedQuery((db, id: string) =>
+  db
+    .selectFrom('identities')
+    .select(['id', 'name', 'isAdmin', 'authPolicyId', 'roleAttributes', 'externalId', 'disabledAt', 'disabledUntil'])
+    .where('id', '=', id),
+)
+
+/** Reads what a sign-in needs of an identity; undefined if there is none. */
+export async function findSignInIdentity(
+  db: Kysely<Database>,
+  identityId: string,
+): Promise<SignInIdentity | undefined> {
+  const [row] = await selectIdentity(db, identityId)
+  if (!row) return undefined
+  const { id, name, authPolicyId, externalId, disabledAt, disabledUntil } = row
+  const roleAttributes = JSON.parse(row.roleAttributes) as string[]
+  return { id, name, isAdmin: row.isAdmin === 1, authPolicyId, roleAttributes, externalId, disabledAt, disabledUntil }
+}
 
 /** Reads the password hash and the fingerprint of an authenticator: what a sign-in compares with what the client presents. */
 export const readCredential = prepareTypedQuery((db, id: string) =>

@@ -1,6 +1,8 @@
 // The sign-in flow as a table: which steps run for which method, in order.
 import type { Context } from '../context.ts'
 import { errors } from '../errors.ts'
+import type { apiSessions } from '../resources/api-sessions.ts'
+import type { Entity } from '../resources/define.ts'
 import type { VerifiedToken } from '../signers/external-tokens.ts'
 import { AuthenticationError, type Method, methods } from './authentication-methods.ts'
 import { type ClientInfo, createApiSession } from './create-api-session.ts'
@@ -53,7 +55,7 @@ export const flow = Object.fromEntries(
 
 /** The result of a sign-in. */
 export interface SignInResult {
-  readonly apiSessionId: string
+  readonly apiSession: Entity<typeof apiSessions>
   /** An extension of the certificate is requested. */
   readonly isExtendRequested: boolean
   /** The tokens of external signers that the request carries, and that its second factors may need. */
@@ -78,9 +80,9 @@ export async function signIn(
       const pending = step(attempt)
       if (pending) await pending
     }
-    const apiSessionId = await createApiSession(attempt, clientInfo)
+    const apiSession = await createApiSession(attempt, clientInfo)
     const { authenticator, externalTokens } = attempt
-    return { apiSessionId, isExtendRequested: authenticator?.isExtendRequested === true, externalTokens }
+    return { apiSession, isExtendRequested: authenticator?.isExtendRequested === true, externalTokens }
   } catch (error) {
     if (!(error instanceof AuthenticationError)) throw error
     await recordFailedSignIn(parts, attempt, error)

@@ -1,8 +1,7 @@
 // The state of one sign-in while its steps run: the credentials, and what the steps have found.
 import type { X509Certificate } from 'node:crypto'
 import type { Context } from '../context.ts'
-import type { Entity } from '../resources/define.ts'
-import type { identities } from '../resources/identities.ts'
+import type { PeerCertificates } from '../pki/peer-certificates.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
 import type { VerifiedToken } from '../signers/external-tokens.ts'
 import type { ApiSessions } from './api-sessions.ts'
@@ -10,16 +9,18 @@ import type { AuthPolicy } from './auth-policies.ts'
 import type { AuthenticatorMatch, Method } from './authentication-methods.ts'
 import type { RegisteredAuthority } from './authorities/registered-authority.ts'
 import type { ClientTrustStore } from './client-trust.ts'
+import type { SignInIdentity } from './credentials.ts'
 import type { FailedSignInParts } from './failed-sign-ins.ts'
 import type { PasswordHasher } from './password-hasher.ts'
+import type { PresentedIssuers } from './presented-issuers.ts'
 import type { SignInRecorder } from './sign-in-recorder.ts'
 
 /** What a client presents to sign in. */
 export interface Credentials {
   readonly username?: string
   readonly password?: string
-  /** The certificates of the TLS connection in the order sent; the handshake has proven the first. */
-  readonly certificates: readonly X509Certificate[]
+  /** The certificates of the TLS client. */
+  readonly peer: PeerCertificates
   /** The bearer tokens of the request, in the order sent; nothing about them is verified. */
   readonly bearerTokens: readonly string[]
 }
@@ -33,6 +34,7 @@ export interface SignInParts extends FailedSignInParts {
     readonly apiSessions: ApiSessions
     readonly passwordHasher: PasswordHasher
     readonly clientTrust: ClientTrustStore
+    readonly presentedIssuers: PresentedIssuers
     readonly signIns: SignInRecorder
     readonly signers: ExternalSigners
   }
@@ -58,7 +60,8 @@ export class SignInAttempt {
   authority: RegisteredAuthority | undefined
   /** What the certificate names the identity by, if that identified it instead of an authenticator. */
   externalId: string | undefined
-  #identity: Entity<typeof identities> | undefined
+  #identity: SignInIdentity | undefined
+  #certificate: X509Certificate | undefined
 
   constructor(parts: SignInParts, context: Context, method: Method, credentials: Credentials) {
     this.parts = parts
@@ -67,14 +70,21 @@ export class SignInAttempt {
     this.credentials = credentials
   }
 
-  set identity(identity: Entity<typeof identities>) {
+  set identity(identity: SignInIdentity) {
     this.#identity = identity
   }
 
   /** The identity of the credential; set by the step that finds it. */
-  get identity(): Entity<typeof identities> {
+  get identity(): SignInIdentity {
     if (!this.#identity) throw new Error('no step has found the identity yet')
     return this.#identity
+  }
+
+  /** The client's own certificate; a step has required it. */
+  get certificate(): X509Certificate {
+    this.#certificate ??= this.credentials.peer.readOwn()
+    if (!this.#certificate) throw new Error('no step has required a certificate')
+    return this.#certificate
   }
 
   get policy(): AuthPolicy {

@@ -8,6 +8,7 @@ import type { Context, WriteContext } from '../context.ts'
 import { type ControllerError, errors } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { readCertificateNames } from '../pki/certificate-names.ts'
+import type { PeerCertificates } from '../pki/peer-certificates.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import { cas } from '../resources/cas.ts'
 import { identities } from '../resources/identities.ts'
@@ -23,8 +24,8 @@ interface AuthorityEnrollmentParts {
 
 /** What a client brings. */
 interface CertificateRequest {
-  /** The certificates of the TLS connection in the order sent; the handshake has proven the first. */
-  readonly certificates: readonly X509Certificate[]
+  /** The certificates of the TLS client. */
+  readonly peer: PeerCertificates
   /** The name that the client asks for. */
   readonly name?: string
 }
@@ -39,7 +40,7 @@ export async function storeCertificateCredential(
   { entities, auth: { clientTrust } }: AuthorityEnrollmentParts,
   context: Context,
   enrollment: OutstandingEnrollment,
-  { certificates }: CertificateRequest,
+  { peer }: CertificateRequest,
 ): Promise<typeof NOTHING> {
   const { caId } = enrollment
   const identityId = requireIdentity(enrollment)
@@ -48,6 +49,7 @@ export async function storeCertificateCredential(
   const isOpen = ({ isVerified, isOttCaEnrollmentEnabled }: CertificateAuthority) =>
     isVerified && isOttCaEnrollmentEnabled
   if (!isOpen(authority.record)) throw errors.ENROLLMENT_CA_NOT_VALID()
+  const certificates = peer.readAll()
   const [leaf] = certificates
   if (!leaf || !clientTrust.isVouchedBy(authority, certificates, context.clock.now()))
     throw errors.CERTIFICATE_FAILED_VALIDATION()
@@ -69,9 +71,10 @@ export async function storeCertificateCredential(
 export async function enrollByAuthority(
   { entities, auth: { clientTrust } }: AuthorityEnrollmentParts,
   context: Context,
-  { certificates, name: requestedName }: CertificateRequest,
+  { peer, name: requestedName }: CertificateRequest,
 ): Promise<typeof NOTHING> {
   if (!clientTrust.hasRegistered) throw errors.ENROLLMENT_NO_VALID_CAS()
+  const certificates = peer.readAll()
   const authority = clientTrust.findEnrolling(certificates, context.clock.now())
   const [leaf] = certificates
   if (!authority || !leaf) throw errors.CERT_FAILED_VALIDATION()

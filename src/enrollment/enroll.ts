@@ -1,5 +1,4 @@
 // Completing an enrollment: the token is consumed, and what the client brought becomes its credential.
-import type { X509Certificate } from 'node:crypto'
 import { hasUsableAdministrator } from '../auth/administrators.ts'
 import { toCertificateFields } from '../auth/authenticator-behavior.ts'
 import type { ClientTrustStore } from '../auth/client-trust.ts'
@@ -7,6 +6,7 @@ import { type RecoveryParts, restoreAdminAccess } from '../auth/recovery.ts'
 import type { Context } from '../context.ts'
 import { errors, invalidError } from '../errors.ts'
 import type { Authority } from '../pki/authority.ts'
+import type { PeerCertificates } from '../pki/peer-certificates.ts'
 import { readSigningRequest } from '../pki/requests.ts'
 import { authenticators } from '../resources/authenticators.ts'
 import type { EnrollmentMethod } from '../resources/enrollments.ts'
@@ -32,8 +32,8 @@ export interface EnrollmentRequest {
   readonly routerRequests?: RouterRequests
   /** The name that the client asks for. */
   readonly name?: string
-  /** The certificates of the TLS connection in the order sent; the handshake has proven the first. */
-  readonly certificates: readonly X509Certificate[]
+  /** The certificates of the TLS client. */
+  readonly peer: PeerCertificates
 }
 
 /** The members of `data` in the response. */

@@ -1,6 +1,8 @@
 // Completes cached records for a caller: computed fields, and the presentation of the operation.
 import type { Context } from '../context.ts'
-import type { AnyResource, AnyRow } from '../resources/define.ts'
+import type { AnyResource, AnyRow, Entity } from '../resources/define.ts'
+import { toRow } from '../store/rows.ts'
+import { RawJson } from './raw-json.ts'
 import { type CachedRecord, type RenderParts, renderCachedRecords, renderComputedFields } from './render-records.ts'
 
 /** How an operation wants records shown, where it differs from the resource's own way. */
@@ -70,6 +72,20 @@ export async function renderRows(
   how: Presentation = {},
 ): Promise<string[]> {
   return renderRecords(parts, context, resource, await renderCachedRecords(parts, context, resource, rows), how)
+}
+
+/** Renders a record from its values as a transaction has just stored them, without reading it back. */
+export async function renderEntity<R extends AnyResource>(
+  parts: RenderParts,
+  context: Context,
+  resource: R,
+  entity: Entity<R>,
+  how: Presentation = {},
+): Promise<RawJson> {
+  // The key of the row is not part of the record.
+  const row = { ...toRow(resource, entity), n: 0 } as AnyRow
+  const [text = 'null'] = await renderRows(parts, context, resource, [row], how)
+  return new RawJson(text)
 }
 
 /** A record up to its live members. */

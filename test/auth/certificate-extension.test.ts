@@ -216,8 +216,9 @@ describe('a sign-in by the old certificate', () => {
     const holder = await signedIn()
     const { controller, system } = world
     const next = await extended(holder)
-    const certificates = [new X509Certificate(holder.chain)]
-    const attempt = new SignInAttempt(controller, system, 'cert', { certificates, bearerTokens: [] })
+    const own = new X509Certificate(holder.chain)
+    const peer = { own, isIssuerPresented: false, readOwn: () => own, readAll: () => [own] }
+    const attempt = new SignInAttempt(controller, system, 'cert', { peer, bearerTokens: [] })
     for (const step of flow.cert) await step(attempt)
     await verify(holder, next.chain)
 

@@ -1,13 +1,11 @@
 // Certificate: finds its authenticator. Only the proven leaf counts. A leaf without an authenticator is not refused yet,
 // because its authority may identify the holder.
-import type { X509Certificate } from 'node:crypto'
-import { computeFingerprint256 } from '../../pki/certificates.ts'
+import { computeFingerprint256, type EncodedCertificate } from '../../pki/certificates.ts'
 import { findByCertificate } from '../credentials.ts'
 import type { Step } from '../sign-in-attempt.ts'
 
 export const findCertificate: Step = async (attempt) => {
-  const leaf = attempt.credentials.certificates[0] as X509Certificate
-  const fingerprint256 = computeFingerprint256(leaf)
+  const fingerprint256 = computeFingerprint256(attempt.credentials.peer.own as EncodedCertificate)
   const [row] = await findByCertificate(attempt.context.db, fingerprint256)
   attempt.authenticator = row && {
     id: row.id,

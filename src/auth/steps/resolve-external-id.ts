@@ -1,5 +1,4 @@
 // Certificate: finds the identity by the external id in the certificate, if its authority has a claim that says where.
-import type { X509Certificate } from 'node:crypto'
 import { AuthenticationError, EXTERNAL_ID_AUTHENTICATOR, NO_CERTIFICATE } from '../authentication-methods.ts'
 import { readExternalId } from '../authorities/external-id-claim.ts'
 import { findByExternalId } from '../credentials.ts'
@@ -7,9 +6,9 @@ import type { Step } from '../sign-in-attempt.ts'
 
 /** The external id decides even if an authenticator holds the certificate. Without one, that authenticator does. */
 export const resolveExternalId: Step = async (attempt) => {
-  const { authority, context, credentials } = attempt
+  const { authority, context } = attempt
   const claim = authority?.record.externalIdClaim
-  const externalId = claim && readExternalId(claim, credentials.certificates[0] as X509Certificate)
+  const externalId = claim && readExternalId(claim, attempt.certificate)
   if (!externalId) return
   const [identity] = await findByExternalId(context.db, externalId)
   if (!identity)

@@ -1,0 +1,21 @@
+// The certificates that a TLS client presents, read only as far as they are needed.
+import type { X509Certificate } from 'node:crypto'
+import type { EncodedCertificate } from './certificates.ts'
+
+/** The certificates of a TLS client. The handshake has proven the key of its own; nothing else is verified. */
+export interface PeerCertificates {
+  /** The client's own certificate; undefined if it presented none. */
+  readonly own: EncodedCertificate | undefined
+  /**
+   * Whether the TLS library built a path from the own certificate over at least one other, verified the signatures on it, and
+   * found no fault but that the issuer of the last one is unknown.
+   */
+  readonly isIssuerPresented: boolean
+  /** Parses the client's own certificate. */
+  readOwn(): X509Certificate | undefined
+  /**
+   * Parses the own certificate and above it the path through the others, in whatever order they were sent, as far as their
+   * names lead. Reading the others from a connection takes a tenth of a handshake.
+   */
+  readAll(): readonly X509Certificate[]
+}

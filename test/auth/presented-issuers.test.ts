@@ -1,0 +1,130 @@
+// Sign-ins by certificate again and again: the issuers that a client presents are read from one connection, and judged on each.
+import { TLSSocket } from 'node:tls'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { issue, makeAuthority, registerAuthority } from '../world/authorities.ts'
+import { callOverTls } from '../world/certificates.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { type Device, People } from '../world/people.ts'
+
+const DAY = 24 * 60 * 60_000
+
+let world: TestController
+let at: { url: string; rootPem: string }
+let people: People
+
+beforeEach(async () => {
+  world = await testController()
+  at = await world.listen()
+  people = await People.in(world)
+})
+afterEach(() => world.close())
+
+type Presented = Pick<Device, 'chain' | 'key'>
+
+const splitPem = (chain: string): string[] => chain.split(/(?<=-----END CERTIFICATE-----\n)/)
+
+/** Signs in, and returns how often that read all certificates of a connection. */
+async function countReadings(presented: Presented): Promise<{ status: number; isImproper: unknown; readings: number }> {
+  const { getPeerCertificate } = TLSSocket.prototype
+  const port = Number(new URL(at.url).port)
+  let readings = 0
+  const read = vi.spyOn(TLSSocket.prototype, 'getPeerCertificate').mockImplementation(function (
+    this: TLSSocket,
+    isDetailed?: boolean,
+  ) {
+    // The client reads the certificates of the server in the same way.
+    if (isDetailed && this.localPort === port) readings += 1
+    return getPeerCertificate.call(this, isDetailed as true)
+  })
+  const { status, body } = await people.signInBy(at, presented)
+  read.mockRestore()
+  return { status, isImproper: body.data?.improperClientCertChain, readings }
+}
+
+/** A device with a certificate of an authority of an operator, below an intermediate that only the device presents. */
+async function deviceOfAuthority(intermediateDays: number) {
+  const root = await makeAuthority('CN=root of an operator')
+  const { id: caId } = await registerAuthority(people, { authority: root })
+  const notAfter = new Date(world.clock.now() + intermediateDays * DAY)
+  const intermediate = await issue('CN=intermediate of an operator', root, { isAuthority: true, notAfter })
+  const leaf = await issue('CN=device of an operator', intermediate)
+  const identityId = await people.identity({ enrollment: { ottca: caId } })
+  const { enrollment } = await people.manage('GET', `/identities/${identityId}`)
+  const chain = leaf.pem + intermediate.pem
+  const presented = { chain, key: { csr: '', keyPem: leaf.keyPem, key: undefined as never } }
+  const path = `${CLIENT}/enroll?method=ottca&token=${enrollment.ottca.token}`
+  const enrolled = await callOverTls(at.url, at.rootPem, { method: 'POST', path, cert: chain, key: leaf.keyPem })
+  expect(enrolled.status).toBe(200)
+  return { caId, presented }
+}
+
+it('reads the issuers that a device presents at its first sign-in only', async () => {
+  const device = await people.device()
+
+  const first = await countReadings(device)
+  const second = await countReadings(device)
+
+  expect(first).toEqual({ status: 200, isImproper: false, readings: 1 })
+  expect(second).toEqual({ status: 200, isImproper: false, readings: 0 })
+})
+
+it('reads no issuers if the device presents none', async () => {
+  const device = await people.device()
+  const [chain = ''] = splitPem(device.chain)
+
+  expect(await countReadings({ ...device, chain })).toEqual({ status: 200, isImproper: true, readings: 0 })
+})
+
+it('does not take the issuers of an earlier sign-in for presented if the device presents none', async () => {
+  const device = await people.device()
+  const [own = ''] = splitPem(device.chain)
+  const stranger = await issue('CN=stranger', await makeAuthority('CN=of a stranger'))
+  await people.signInBy(at, device)
+
+  const alone = await countReadings({ ...device, chain: own })
+  const withStranger = await countReadings({ ...device, chain: own + stranger.pem })
+
+  expect([alone.isImproper, withStranger.isImproper]).toEqual([true, true])
+})
+
+it('does not take the issuers of an earlier sign-in for presented if another certificate of their name is', async () => {
+  const device = await people.device()
+  const [own = ''] = splitPem(device.chain)
+  const { subject } = world.controller.authority.intermediate.certificate
+  const impostor = await makeAuthority(subject.split('\n').join(', '))
+  await people.signInBy(at, device)
+
+  expect(await countReadings({ ...device, chain: own + impostor.pem })).toMatchObject({ status: 200, isImproper: true })
+})
+
+it('signs a device in as before after it has presented another path', async () => {
+  const device = await people.device()
+  const [own = ''] = splitPem(device.chain)
+  await people.signInBy(at, { ...device, chain: own })
+
+  expect(await countReadings(device)).toMatchObject({ status: 200, isImproper: false })
+})
+
+it('refuses a device whose intermediate of an operator has expired since it signed in', async () => {
+  const { presented } = await deviceOfAuthority(30)
+  const before = [await countReadings(presented), await countReadings(presented)]
+  world.clock.advance(31 * DAY)
+
+  const after = await countReadings(presented)
+
+  expect(before.map(({ status, readings }) => [status, readings])).toEqual([
+    [200, 1],
+    [200, 0],
+  ])
+  expect(after.status).toBe(401)
+})
+
+it('refuses a device whose authority was closed since it signed in', async () => {
+  const { caId, presented } = await deviceOfAuthority(30)
+  const before = await countReadings(presented)
+  await people.manage('PATCH', `/cas/${caId}`, { isAuthEnabled: false })
+
+  const after = await countReadings(presented)
+
+  expect([before.status, after.status]).toEqual([200, 401])
+})
