@@ -1,4 +1,4 @@
-// Remembers which certificates clients presented beside their own, because reading those from a connection costs as much as
+// Caches which certificates clients presented beside their own, because reading those from a connection costs as much as
 // everything else that a sign-in does.
 import type { X509Certificate } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

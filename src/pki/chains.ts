@@ -110,6 +110,18 @@ export function findAuthorityObjection(certificate: X509Certificate): string | u
 
 function findLeafObjection(leaf: X509Certificate, purpose: ChainOptions['purpose']): string | undefined {
   if (purpose === 'client' && !allowsClientAuthentication(leaf)) return 'it does not allow client authentication'
+  let cached = leafObjectionCache.get(leaf)
+  if (!cached) {
+    cached = { objection: readLeafObjection(leaf) }
+    leafObjectionCache.set(leaf, cached)
+  }
+  return cached.objection
+}
+
+/** Cached, because a certificate never changes, and clients sign in again and again by the same one. */
+const leafObjectionCache = new WeakMap<X509Certificate, { readonly objection: string | undefined }>()
+
+function readLeafObjection(leaf: X509Certificate): string | undefined {
   if (!isAcceptablySigned(leaf)) return 'its signature algorithm is not accepted'
   return withReadErrors(() => findExtensionObjection(readExtensions(leaf))) ?? findKeyObjection(leaf.publicKey)
 }

@@ -6,7 +6,7 @@ import type { ChainVerdict } from '../client-trust.ts'
 import type { SignInAttempt, Step } from '../sign-in-attempt.ts'
 
 export const verifyChain: Step = (attempt) => {
-  const verdict = judgeRememberedPath(attempt) ?? judgePresentedPath(attempt)
+  const verdict = judgeCachedPath(attempt) ?? judgePresentedPath(attempt)
   attempt.isChainProper = verdict.isProper
   attempt.authority = verdict.registered
 }
@@ -15,7 +15,7 @@ export const verifyChain: Step = (attempt) => {
  * If the client presents the issuer of its certificate, judges the certificate with the issuers by which it led to its
  * authority before: whether all of them are valid now, and the authority is trusted now. Undefined if it leads to none.
  */
-function judgeRememberedPath(attempt: SignInAttempt): ChainVerdict | undefined {
+function judgeCachedPath(attempt: SignInAttempt): ChainVerdict | undefined {
   const { authenticator, credentials, parts } = attempt
   if (!authenticator?.fingerprint256 || !credentials.peer.isIssuerPresented) return undefined
   const issuers = parts.auth.presentedIssuers.find(authenticator.fingerprint256)
