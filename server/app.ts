@@ -170,11 +170,11 @@ function assertAccess({ id, access }: AnyOperation): void {
 
 function createHandler(controller: Controller, operation: AnyOperation) {
   const limitMs = controller.config['limits.answerTime']
+  const isPublic = 'public' in operation.access
   // Sends the response itself: what Fastify does with a promise that a handler returns costs as much as a small operation.
   return (request: FastifyRequest, reply: FastifyReply): void => {
-    const { caller, dialect, query } = request.state
-    const { api } = request.routeOptions.config
-    const tolerance = bodyTolerance(dialect, api, 'public' in operation.access)
+    const { caller, dialect, query, route } = request.state
+    const tolerance = bodyTolerance(dialect, route.api, isPublic)
     const pending = operation.run({
       operation,
       controller,
@@ -189,9 +189,7 @@ function createHandler(controller: Controller, operation: AnyOperation) {
       dialect,
       headers: request.headers,
       peer: new SocketCertificates(request.raw.socket as TLSSocket),
-      get bearerTokens() {
-        return readBearerTokens(request.raw)
-      },
+      bearerTokens: readBearerTokens(request.raw),
     })
     if (!(pending instanceof Promise)) return void send(request, reply, pending)
     const hasNoTimeout = operation.hasNoTimeout || caller.kind === 'local-operator'

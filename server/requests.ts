@@ -2,6 +2,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+import type { FastifyContextConfig } from 'fastify'
 import type { Api, Dialect, ListenerApi, ListenerConfig } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import type { EncodedCertificate } from '../src/pki/certificates.ts'
@@ -12,7 +13,9 @@ import type { AnyOperation } from './operation.ts'
 
 /** Filled by the hooks, in their order. */
 interface RequestState {
-  dialect: Dialect
+  /** The configuration of the matched route, because `routeOptions` makes an object of all options at each access. */
+  readonly route: FastifyContextConfig
+  readonly dialect: Dialect
   caller: Caller
   query: Readonly<Record<string, unknown>>
 }

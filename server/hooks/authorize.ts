@@ -6,7 +6,7 @@ import { readSessionHeader } from '../dialects.ts'
 
 /** Returns why the caller may not call the operation, or undefined. */
 export function authorize(request: FastifyRequest): ControllerError | undefined {
-  const { operation } = request.routeOptions.config
+  const { operation } = request.state.route
   if (!operation || 'public' in operation.access) return undefined
   const { access } = operation
   const { caller } = request.state

@@ -6,7 +6,7 @@ import type { AnyOperation } from '../operation.ts'
 
 /** Refuses with 415 a content type that the operation does not take, and every content coding. */
 export function checkContentType(request: FastifyRequest, reply: FastifyReply): Error | undefined {
-  const { operation } = request.routeOptions.config
+  const { operation } = request.state.route
   if (!operation || (operation.method === 'GET' && !operation.body) || !hasContent(request)) return undefined
   return refuseCoding(request, reply) ?? refuseType(request, operation)
 }

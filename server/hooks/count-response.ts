@@ -4,7 +4,8 @@ import type { Metrics } from '../monitoring/metrics.ts'
 
 export function countResponse(metrics: Metrics) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    metrics.recordRequest(request.routeOptions.config, reply.statusCode, reply.elapsedTime)
+    // A request that is refused before its hooks run has no state.
+    metrics.recordRequest(request.state?.route ?? request.routeOptions.config, reply.statusCode, reply.elapsedTime)
     done()
   }
 }

@@ -16,9 +16,10 @@ export function identify(controller: Controller, trusted: Caller | undefined) {
   return (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void): void => {
     const { dialect = getListener(request.raw)?.dialect ?? 'native', token } = readSessionHeader(request.headers)
     const session = trusted || token === undefined ? undefined : auth.apiSessions.use(token, clock.now())
+    const route = request.routeOptions.config
     const setState = (externalTokens: readonly VerifiedToken[]) => {
       const caller = trusted ?? callerFromApiSession(auth, session, externalTokens, clock.now())
-      request.state = { dialect, caller, query: {} }
+      request.state = { route, dialect, caller, query: {} }
     }
     setState(NO_TOKENS)
     const bearerTokens = session && requiresToken(controller, session) ? readBearerTokens(request.raw) : []

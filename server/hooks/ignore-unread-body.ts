@@ -2,8 +2,8 @@
 import type { FastifyRequest } from 'fastify'
 
 /** Without the headers of a body, Fastify does not read one. Node.js discards it after the response. */
-export function ignoreUnreadBody({ method, raw: { headers }, routeOptions }: FastifyRequest): undefined {
-  if (method !== 'GET' || routeOptions.config.operation?.body) return
+export function ignoreUnreadBody({ method, raw: { headers }, state }: FastifyRequest): undefined {
+  if (method !== 'GET' || state.route.operation?.body) return
   for (const name of BODY_HEADERS) if (headers[name] !== undefined) delete headers[name]
 }
 

@@ -4,9 +4,9 @@ import type { Check } from './check.ts'
 
 /** @throws SERVER_TOO_MANY_REQUESTS */
 export function limitWrites({ auth, clock }: Controller): Check {
-  return ({ routeOptions, state }) => {
-    const { operation } = routeOptions.config
-    const { caller } = state
+  return ({ state }) => {
+    const { caller, route } = state
+    const { operation } = route
     if (!operation || operation.method === 'GET' || 'public' in operation.access) return undefined
     if (caller.kind !== 'identity' || caller.isAdmin) return undefined
     auth.writeLimits.requireRate(caller.identityId, { isOwnChange: operation.isOwnChange === true }, clock.now())

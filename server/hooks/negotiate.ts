@@ -5,7 +5,7 @@ import { readQuery } from '../query.ts'
 
 /** @throws NOT_ACCEPTABLE if the caller accepts no possible content type, COULD_NOT_VALIDATE if a parameter is invalid */
 export function negotiate(request: FastifyRequest): undefined {
-  const { operation } = request.routeOptions.config
+  const { operation } = request.state.route
   if (!operation) return
   const produced = operation.returns.kind === 'raw' ? operation.returns.contentType : 'application/json'
   const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined

@@ -12,7 +12,7 @@ import type { Check } from './check.ts'
 export function requireRoute(paths: PathTable): Check {
   return (request, reply) => {
     if (!request.is404) {
-      return isServed(request.raw, request.routeOptions.config.listenerApi) ? undefined : notFound(request)
+      return isServed(request.raw, request.state.route.listenerApi) ? undefined : notFound(request)
     }
     const entry = paths.find(request.url)
     if (!entry || entry.methods.has(request.method) || ![...entry.apis].some((api) => isServed(request.raw, api))) {

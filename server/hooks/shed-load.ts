@@ -20,8 +20,8 @@ export function shedLoad(load: Load, maxDelayMs: number): Check {
 }
 
 /** A probe that is refused would have a busy controller restarted, and metrics are what shows the cause. */
-function isMonitoring({ routeOptions }: FastifyRequest): boolean {
-  const { listenerApi } = routeOptions.config
+function isMonitoring({ state }: FastifyRequest): boolean {
+  const { listenerApi } = state.route
   return listenerApi === 'health' || listenerApi === 'metrics'
 }
 
