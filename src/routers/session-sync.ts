@@ -24,6 +24,10 @@ const PART_SIZE = 100
 // Tokens are short; a router handles each message in a task of its own.
 const TOKENS_PER_MESSAGE = 1_000
 
+// Routers that receive all sessions at a time. After a restart of the controller all of them connect at once, and requests are served
+// beside that.
+const MAX_CONCURRENT_SYNCS = 4
+
 /** What changed since the last announcement. */
 interface PendingChanges {
   readonly addedIds: Set<string>
@@ -51,6 +55,9 @@ export class SessionSync implements Projection {
   readonly #connected: ConnectedRouters
   /** The routers that are receiving all API sessions, and whether they asked for them again meanwhile. */
   readonly #running = new Map<ConnectedRouter, { isRepeated: boolean }>()
+  #activeSyncs = 0
+  /** Resume the routers that wait for their turn, in order. */
+  readonly #waitingSyncs: (() => void)[] = []
   #pending = emptyChanges()
   /** Settles when what is pending has been announced; undefined if nothing is pending. */
   #flush: Promise<void> | undefined
@@ -113,14 +120,28 @@ export class SessionSync implements Projection {
     try {
       do {
         run.isRepeated = false
-        await this.#sendOnce(router)
+        await this.#sendInTurn(router)
       } while (run.isRepeated)
     } finally {
       this.#running.delete(router)
     }
   }
 
+  async #sendInTurn(router: ConnectedRouter): Promise<void> {
+    if (this.#activeSyncs < MAX_CONCURRENT_SYNCS) this.#activeSyncs += 1
+    else await new Promise<void>((resume) => this.#waitingSyncs.push(resume))
+    try {
+      await this.#sendOnce(router)
+    } finally {
+      // A router that waits takes over the place.
+      const resume = this.#waitingSyncs.shift()
+      if (resume) resume()
+      else this.#activeSyncs -= 1
+    }
+  }
+
   async #sendOnce(router: ConnectedRouter): Promise<void> {
+    if (this.#connected.get(router.id) !== router) return
     router.syncStatus = 'SYNC_IN_PROGRESS'
     const ids = this.#apiSessions.listIds()
     const syncId = newId()

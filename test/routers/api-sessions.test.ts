@@ -109,6 +109,33 @@ describe('a router that connects', () => {
   })
 })
 
+describe('routers that connect at once', () => {
+  it('receive all sessions in turns, four at a time, and each receives them', async () => {
+    const { connected, sessionSync } = world.controller.routers
+    const routers = await Promise.all(Array.from({ length: 6 }, () => connect()))
+    for (const router of routers) await takeAll(router)
+    const count = (status: string) =>
+      connected.listEdgeRouters().filter(({ syncStatus }) => syncStatus === status).length
+    await expect.poll(() => count('SYNC_DONE')).toBe(6)
+    await sessionSync.rebuild()
+    expect(count('SYNC_IN_PROGRESS')).toBe(4)
+    for (const router of routers) expect((await takeAll(router)).parts.at(-1)!.isLast).toBe(true)
+    await expect.poll(() => count('SYNC_DONE')).toBe(6)
+  })
+
+  it('do not keep the place of one that is gone', async () => {
+    const { connected, sessionSync } = world.controller.routers
+    const routers = await Promise.all(Array.from({ length: 6 }, () => connect()))
+    for (const router of routers) await takeAll(router)
+    void sessionSync.rebuild()
+    for (const router of routers.slice(1)) void router.close()
+    await takeAll(routers[0]!)
+    await expect.poll(() => connected.listEdgeRouters().length).toBe(1)
+    await sessionSync.rebuild()
+    await takeAll(routers[0]!)
+  })
+})
+
 describe('a router that is connected', () => {
   it('knows of a sign-in before its client does', async () => {
     const routers = [await connect(), await connect()]
