@@ -26,11 +26,14 @@ export function damagedError(file: string, reason: string, cause?: unknown): Bac
   return new BackupError('BACKUP_DAMAGED', `${file} is damaged: ${reason}`, 'use another backup', cause)
 }
 
+// What the system and SQLite say of a disk that takes nothing more.
+const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'SQLITE_FULL', 'SQLITE_IOERR_WRITE'])
+
 /** Converts the error of a full disk; returns any other error unchanged. */
 export function toBackupError(error: unknown, folder: string): unknown {
   const code = (error as NodeJS.ErrnoException).code
-  if (code !== 'ENOSPC' && code !== 'EDQUOT' && code !== 'EFBIG' && code !== 'SQLITE_FULL') return error
-  const message = `there is not enough space in ${folder}`
+  if (!FULL_DISK_CODES.has(code ?? '')) return error
+  const message = `there is not enough space in ${folder}, or its disk cannot be written`
   return new BackupError(
     'DISK_FULL',
     message,

@@ -25,24 +25,24 @@ function listChecks(connection: SqliteDatabase, files: Pick<CheckedFiles, 'audit
 
 function listRecordChecks(connection: SqliteDatabase): readonly [string, Check][] {
   // The definitions describe the newest schema: the records of another one are checked once they are migrated.
-  const appliedNames = listAppliedMigrations(connection).map(({ name }) => name)
-  if (appliedNames.join() !== MIGRATIONS.map(({ name }) => name).join()) return []
+  const expectedNames = MIGRATIONS.map(({ name }) => name).join()
+  const isNewest = () =>
+    listAppliedMigrations(connection)
+      .map(({ name }) => name)
+      .join() === expectedNames
+  const ofNewest = (check: Check) => (): Iterable<Defect> => (isNewest() ? check() : [])
   return [
-    ['the JSON of records', () => checkJson(connection)],
-    ['the references', () => checkReferences(connection)],
-    ['the members of sets', () => checkSets(connection)],
-    ['the inventory of certificates', () => checkInventory(connection)],
+    ['the JSON of records', ofNewest(() => checkJson(connection))],
+    ['the references', ofNewest(() => checkReferences(connection))],
+    ['the members of sets', ofNewest(() => checkSets(connection))],
+    ['the inventory of certificates', ofNewest(() => checkInventory(connection))],
   ]
 }
 
-/** The defects of a database that is open for reading, as one snapshot of it has them. */
+/** The defects of a database that is open for reading, as one snapshot of it has them. The connection keeps it until it is closed. */
 export function* findDefects(connection: SqliteDatabase, files: Pick<CheckedFiles, 'auditKey'>): Generator<Defect> {
   connection.exec('begin')
-  try {
-    for (const [subject, check] of listChecks(connection, files)) yield* withoutFailure(subject, check)
-  } finally {
-    connection.exec('commit')
-  }
+  for (const [subject, check] of listChecks(connection, files)) yield* withoutFailure(subject, check)
 }
 
 /** The same for a small database, with a turn of the event loop between the checks. */

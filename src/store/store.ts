@@ -40,8 +40,6 @@ export interface Store {
   count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
   /** State in memory, which follows each commit before the callers of its transactions resume. */
   readonly projections: Projections
-  /** Writes a consistent copy to `file`, while writes continue. */
-  backup(file: string): Promise<void>
   /** Refreshes the statistics of the query planner; worthwhile every few hours. */
   analyze(): Promise<void>
   stats(): StoreStats

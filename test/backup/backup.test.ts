@@ -1,15 +1,18 @@
 // Backups of a data directory: made during writes, verified, and restored; what is damaged is refused, and nothing is half replaced.
 import { spawnSync } from 'node:child_process'
 import {
+  closeSync,
   cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -137,6 +140,22 @@ describe('a backup', () => {
     const target = join(folder, 'elsewhere')
     await expect(restoreBackup({ file, directory: target, now: NOW })).rejects.toMatchObject({ code: 'BACKUP_DAMAGED' })
     expect((await restoreBackup({ file, directory: target, now: NOW, isForced: true })).findings).toEqual(findings)
+  })
+
+  it('of a file with a damaged page has that page, and says so', async () => {
+    const path = getDataPaths(directory).database
+    const database = new Sqlite(path)
+    database.pragma('wal_checkpoint(truncate)')
+    const page = database.prepare("select rootpage from sqlite_master where name = 'services'").pluck().get() as number
+    database.close()
+    const descriptor = openSync(path, 'r+')
+    writeSync(descriptor, Buffer.alloc(4096, 0xab), 0, 4096, (page - 1) * 4096)
+    closeSync(descriptor)
+
+    const { findings } = await createBackup({ directory, file, now: NOW })
+
+    expect(findings.length).toBeGreaterThan(0)
+    expect((await verifyBackup({ file })).findings).toEqual(findings)
   })
 
   it('that cannot be written leaves nothing behind', async () => {

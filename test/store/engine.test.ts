@@ -11,6 +11,7 @@ import { ChainVerifier } from '../../src/store/audit-chain.ts'
 import { AuditSealer } from '../../src/store/audit-seal.ts'
 import type { Change } from '../../src/store/changes.ts'
 import { openForWriting } from '../../src/store/dialects/sqlite/connection.ts'
+import { copyDatabaseInto } from '../../src/store/dialects/sqlite/copy-database.ts'
 import { DirectoryLockedError, lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
 import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
 import { type AuditOrigin, type Store, StoreMisuseError, type TransactionScope } from '../../src/store/store.ts'
@@ -366,10 +367,11 @@ describe('the tables', () => {
     const copy = `${file}.copy`
     await store.write(addType('copied'), STAMP)
 
-    await Promise.all([store.backup(copy), store.write(addType('meanwhile'), STAMP)])
+    await Promise.all([copyDatabaseInto(file, copy), store.write(addType('meanwhile'), STAMP)])
 
     const opened = new Sqlite(copy, { readonly: true })
     expect(opened.pragma('integrity_check', { simple: true })).toBe('ok')
+    expect(opened.prepare('select name from identity_types').pluck().all()).toContain('copied')
     opened.close()
   })
 })

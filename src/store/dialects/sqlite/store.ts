@@ -35,8 +35,6 @@ const MAX_QUEUE_LENGTH = 1_000
 const MAX_COST = 50_000
 const MAX_COSTLY_BYTES = 256 * 1024
 const ANALYZE_AFTER_CHANGES = 1_000
-// The number of pages that a backup copies before other work gets a turn.
-const BACKUP_PAGES = 200
 
 export interface SqliteStoreOptions {
   /** Seals the audit records. */
@@ -152,10 +150,6 @@ class SqliteStore implements Store {
     return this.#rowCounts.count(query.compile(), tables, (compiled) =>
       reader ? this.#scan(compiled, reader) : this.#read(compiled),
     )
-  }
-
-  async backup(file: string): Promise<void> {
-    await this.#connection.backup(file, { progress: () => BACKUP_PAGES })
   }
 
   async analyze(): Promise<void> {
