@@ -6,6 +6,7 @@ import { toNoun } from '../names.ts'
 import { splitPath, toTypedCommand } from '../naming.ts'
 import { canPrompt } from '../prompts.ts'
 import { listPathArguments } from './arguments.ts'
+import { getAt } from './body-flags.ts'
 import { fetchDeletionImpact, fetchImpact, listLinkedRecords, renderImpact } from './impact.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
@@ -21,13 +22,36 @@ const GATE_MEMBERS: Readonly<Record<string, readonly string[] | undefined>> = {
   'service-policies': ['postureCheckRoles'],
 }
 
+/** By resource: the switches that stop credentials from signing in, and which those are. */
+const CLOSED_CREDENTIALS: Readonly<Record<string, { readonly switches: readonly string[]; readonly notice: string }>> =
+  {
+    cas: {
+      switches: ['isAuthEnabled'],
+      notice: 'Identities can no longer sign in with certificates of this authority.',
+    },
+    'external-jwt-signers': {
+      switches: ['enabled'],
+      notice: 'Identities can no longer sign in with tokens of this signer.',
+    },
+    'auth-policies': {
+      switches: ['primary.cert.allowed', 'primary.updb.allowed', 'primary.extJwt.allowed'],
+      notice: 'Identities with this auth policy can no longer sign in by that method.',
+    },
+  }
+
 // The impact of more records takes too long to compute, and is too long to read.
 const MAX_SHOWN_IMPACTS = 10
 
 /** Whether the command has a question, so that it has the flag `--yes`. */
 export function canAsk(task: Pick<CommandTask, 'operation' | 'isBulk'>): boolean {
   const { operation, isBulk } = task
-  return isBulk || operation.method === 'DELETE' || operation.id in DROPPED_CREDENTIALS || canChangeGate(operation)
+  return isBulk || alwaysAsks(operation) || canChangeGate(operation) || findClosedCredentials(operation) !== undefined
+}
+
+/** The credentials that a change of the resource may stop from signing in. */
+function findClosedCredentials({ method, path }: OperationDescription) {
+  const [head = '', ...rest] = splitPath(path)
+  return (method === 'PATCH' || method === 'PUT') && rest.join('/') === ':id' ? CLOSED_CREDENTIALS[head] : undefined
 }
 
 /** Whether the command asks whatever it changes. */
@@ -67,6 +91,13 @@ export async function confirmRequests(
   if (credential) {
     run.notice(credential)
     return run.confirm(`${toActionText(task, requests)}?`)
+  }
+  const closed = findClosedCredentials(operation)
+  const isClosed = ({ body }: PreparedRequest) =>
+    closed?.switches.some((name) => getAt(body, name.split('.')) === false) === true
+  if (closed && requests.some(isClosed)) {
+    run.notice(closed.notice)
+    return run.confirm(`Change ${toSubjectText(task, requests)}?`)
   }
   let hasImpact = false
   for (const request of visible) if (await showGateImpact(task, request, run)) hasImpact = true

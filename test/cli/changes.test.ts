@@ -206,6 +206,43 @@ describe('several records', () => {
   })
 })
 
+describe('a change that drops credentials', () => {
+  it('asks, and says which ones', async () => {
+    const policy = await create('auth-policy', '--primary-cert-allowed')
+
+    const unconfirmed = await cli('auth-policy', 'update', policy, '--no-primary-cert-allowed')
+    const confirmed = await cli('auth-policy', 'update', policy, '--no-primary-cert-allowed', '--yes')
+    const opened = await cli('auth-policy', 'update', policy, '--primary-cert-allowed')
+
+    expect([unconfirmed.code, confirmed.code, opened.code]).toEqual([2, 0, 0])
+    expect(unconfirmed.stderr).toMatch(/can no longer sign in by that method\.\n.*without a terminal\nTry: --yes/)
+  })
+
+  it('asks before a re-enrollment, and says that the credential is rejected at once', async () => {
+    const router = await create('edge-router')
+
+    const { code, stderr } = await cli('edge-router', 're-enroll', router)
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/--yes/)
+  })
+
+  it('asks before posture checks of a policy are removed, with the gate that opens', async () => {
+    await cli('posture-check', 'create', 'domain', '--type', 'DOMAIN', '--domains', 'a.b', '--role', 'guard')
+    const name = await create('identity', '--role', 'gated')
+    const service = await create('service')
+    const roles = ['--identity-roles', `@${name}`, '--service-roles', `@${service}`, '--posture-check-roles', '#guard']
+    const policy = await create('service-policy', '--type', 'Dial', ...roles)
+
+    const { code, stderr } = await cli('service-policy', 'update', policy, '--posture-check-roles', '')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(
+      /would demand no posture check of 1 identity\.\n1 identity would gain the right[^?]*\?.*\nTry: --yes/,
+    )
+  })
+})
+
 describe('an operation without a duration', () => {
   it('disables an identity until it is enabled', async () => {
     const name = await create('identity')

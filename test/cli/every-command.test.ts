@@ -156,7 +156,8 @@ function side(where: readonly string[], { certificate, authority }: Record<'cert
 describe('the same command over HTTPS and offline', () => {
   // Records are made in the order in which they refer to each other, then everything is tried, then they are deleted.
   const ranks: Readonly<Record<string, number>> = { create: 0, delete: 2 }
-  const rankOf = (id: string) => ranks[id.split(':')[1] ?? ''] ?? 1
+  // The session that all others need ends last.
+  const rankOf = (id: string) => (id === 'current-api-session:delete' ? 3 : (ranks[id.split(':')[1] ?? ''] ?? 1))
   const nouns = Object.values(api.resources).map(({ name }) => name)
   const order = (id: string) => {
     const at = nouns.indexOf(id.split(':')[0] ?? '')
@@ -292,6 +293,9 @@ function comparable({ code, stdout, stderr }: Finished) {
         '"$1": LIVE',
       )
       .replace(/ +/g, ' ')
+      // Counts and versions of connected routers are not known offline.
+      .replace(/ no - (?:0 0|- -) /g, ' no - - - ')
+      .replace(/"(linkCount|circuitCount)": (?:null|0)/g, '"$1": LIVE')
       // The two sides are different builds here: one runs from the sources.
       .replace(/\b(revision|build date) \S+/g, '$1 BUILD')
   return { code, stdout: replaced(stdout), stderr: replaced(stderr) }
