@@ -53,7 +53,7 @@ export const linkOperations: readonly AnyOperation[] = [
         ...(down === undefined ? {} : { isDown: down }),
         ...(staticCost === undefined ? {} : { staticCost }),
       }
-      if (Object.keys(changes).length > 0) await fabric.linkSettings.change(context, link, changes)
+      await fabric.linkSettings.change(context, link, changes)
       return emptyResponse()
     },
   }),

@@ -34,6 +34,7 @@ export class StoredLinkSettings implements Projection {
 
   /** Stores what is set for the links with these ends; what is missing stays as it is. */
   async change(context: Context, ends: LinkEnds, changes: Partial<LinkSettings>): Promise<void> {
+    if (Object.keys(changes).length === 0) return
     const { sourceId, destinationId, protocol, dialAddress } = ends
     await context.write(async (tx) => {
       const id = await findId(tx, ends)
