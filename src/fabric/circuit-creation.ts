@@ -64,7 +64,7 @@ interface Collaborators {
   readonly ids: CircuitIds
   readonly paths: PathFinder
   readonly results: RouteResults
-  readonly terminators: Pick<TerminatorDirectory, 'listOfService'>
+  readonly terminators: Pick<TerminatorDirectory, 'get' | 'listOfService'>
   readonly traces: IdentityTraces
   /** A random number in [0, 1). */
   readonly random: () => number
@@ -143,11 +143,12 @@ export class CircuitCreation {
     { circuit, candidate }: Attempt,
     outcome: RouteOutcome & { isSuccess: false },
   ): void {
-    const { connected, costs, rejectTerminator } = this.#parts
+    const { connected, costs, rejectTerminator, terminators } = this.#parts
     const { terminator } = candidate
     for (const routerId of outcome.succeededIds) connected.get(routerId)?.connection.sendUnroute(circuit.id, true)
     const isTerminatorToBlame = outcome.routerId === undefined || outcome.routerId === terminator.routerId
-    if (isTerminatorToBlame && service.terminatorStrategy !== 'random') costs.addFailure(terminator.id)
+    const hasCost = service.terminatorStrategy !== 'random' && terminators.get(terminator.id) !== undefined
+    if (isTerminatorToBlame && hasCost) costs.addFailure(terminator.id)
     if (outcome.failure?.kind === 'invalid terminator') rejectTerminator(terminator)
   }
 

@@ -4,21 +4,17 @@ import type { Log } from '../log.ts'
 import { RequestRefusedError } from './request-refused.ts'
 
 /** The causes, by the names that operators' tools know. */
-export const circuitFailureCauses = [
-  'INVALID_SERVICE',
-  'NO_TERMINATORS',
-  'NO_ONLINE_TERMINATORS',
-  'NO_PATH',
-  'ROUTER_RESPONSE_TIMEOUT',
-  'ROUTER_ERR_GENERIC',
-  'ROUTER_ERR_INVALID_TERMINATOR',
-  'ROUTER_ERR_MISCONFIGURED_TERMINATOR',
-  'ROUTER_ERR_DIAL_TIMED_OUT',
-  'ROUTER_ERR_CONN_REFUSED',
-  'TOO_MANY_CIRCUITS',
-] as const
-
-export type CircuitFailureCause = (typeof circuitFailureCauses)[number]
+export type CircuitFailureCause =
+  | 'NO_TERMINATORS'
+  | 'NO_ONLINE_TERMINATORS'
+  | 'NO_PATH'
+  | 'ROUTER_RESPONSE_TIMEOUT'
+  | 'ROUTER_ERR_GENERIC'
+  | 'ROUTER_ERR_INVALID_TERMINATOR'
+  | 'ROUTER_ERR_MISCONFIGURED_TERMINATOR'
+  | 'ROUTER_ERR_DIAL_TIMED_OUT'
+  | 'ROUTER_ERR_CONN_REFUSED'
+  | 'TOO_MANY_CIRCUITS'
 
 /** A circuit that could not be created. The message is for the client that dialed, the id that of the last attempt. */
 export class CircuitError extends RequestRefusedError {

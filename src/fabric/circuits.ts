@@ -21,7 +21,7 @@ interface Collaborators {
   readonly paths: PathFinder
   readonly results: RouteResults
   readonly table: CircuitTable
-  readonly terminators: Pick<TerminatorDirectory, 'listOfService'>
+  readonly terminators: Pick<TerminatorDirectory, 'get' | 'listOfService'>
   readonly traces: IdentityTraces
   /** A random number in [0, 1). */
   readonly random: () => number
