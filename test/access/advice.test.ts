@@ -624,6 +624,8 @@ describe('a fresh network', () => {
     const [first] = advice.links.filter(({ outcome }) => outcome === 'failed')
     expect(first).toMatchObject({ link: 'edge-router-policy', message: 'there is no edge router' })
     expect(first?.next?.[0]).toMatchObject({ operation: 'create', resource: 'edge-routers' })
+    const creations = advice.links.flatMap(({ next = [] }) => next.filter((one) => one.resource === 'edge-routers'))
+    expect(creations).toHaveLength(1)
     expect(first?.remedy).toBeUndefined()
   })
 })

@@ -1,7 +1,7 @@
 // Why an identity can reach a service, or why not: every link between the two, in order, each judged for itself.
 import type { Context } from '../../context.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
-import { type Advice, type Link, toVerdict } from './chain.ts'
+import { type Advice, type Link, type Remedy, toVerdict } from './chain.ts'
 import { commonRouterLink, routerKinds, routerPolicyLink } from './router-links.ts'
 import { postureLink, servicePolicyLink } from './service-policy-links.ts'
 import { authPolicyLink, identityLink } from './sign-in-links.ts'
@@ -39,10 +39,16 @@ export async function advise(
 /** The links, each without the changes that an earlier link proposes. */
 function withoutRepeatedRemedies(links: readonly Link[]): Link[] {
   const earlier = new Set<string>()
-  return links.map(({ remedy, alternatives = [], ...link }) => {
-    const all = [...(remedy ? [remedy] : []), ...alternatives]
-    const [first, ...others] = all.filter((one) => !earlier.has(JSON.stringify(one)))
-    for (const one of all) earlier.add(JSON.stringify(one))
-    return { ...link, ...(first ? { remedy: first } : {}), ...(others.length > 0 ? { alternatives: others } : {}) }
+  return links.map(({ remedy, alternatives = [], next = [], ...link }) => {
+    const isNew = (one: Remedy) => !earlier.has(JSON.stringify(one))
+    const [first, ...others] = [...(remedy ? [remedy] : []), ...alternatives].filter(isNew)
+    const nextOnes = next.filter(isNew)
+    for (const one of [remedy, ...alternatives, ...next]) earlier.add(JSON.stringify(one))
+    return {
+      ...link,
+      ...(first ? { remedy: first } : {}),
+      ...(others.length > 0 ? { alternatives: others } : {}),
+      ...(nextOnes.length > 0 ? { next: nextOnes } : {}),
+    }
   })
 }
