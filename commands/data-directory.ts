@@ -56,7 +56,8 @@ const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: 
   SQLITE_NOTADB: ['its file is not a database', 'restore it from a backup'],
   SQLITE_CORRUPT: ['it is damaged', 'restore it from a backup'],
   SQLITE_BUSY: ['another process has locked it'],
-  SQLITE_IOERR: ['the disk reports errors'],
+  // Also for a disk without any space left, on which the memory that processes share cannot be made.
+  SQLITE_IOERR: ['the disk is full, or reports errors', 'free some space on the disk, or replace it if it is broken'],
 }
 
 /** Why a database cannot be used, by the primary code of SQLite. */

@@ -197,14 +197,14 @@ describe('a directory whose lock file was deleted', () => {
 
 describe('a start that fails half-way', () => {
   it.each([
-    ['the second address is taken', takenAddress, /cannot listen on the address/],
+    ['the second address is taken', takenAddress, /cannot listen on .*: another process listens there/],
     ['a certificate is broken', breaks('pki/server.crt'), /server\.crt cannot be used/],
     ['a key is broken', breaks('pki/intermediate.key'), /intermediate\.key cannot be used/],
     ['the session key is cut short', breaks('token.key'), /token\.key is damaged/],
     [
       'the database is not one',
       breaks('controller.db'),
-      /database of .* cannot be used: file is not a database\nTry: /,
+      /database of .* cannot be used: its file is not a database\nTry: .*backup/,
     ],
     ['the database is a page of nothing', cutsDatabase, /database of .* cannot be used: .*\nTry: /],
     ['the settings are broken', breaks('config.yaml'), /settings|YAML/],
