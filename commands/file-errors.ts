@@ -34,6 +34,12 @@ export function describeFileError(error: unknown, path: string): string {
   return owner === undefined ? reason : `${reason}: ${owner}`
 }
 
+/** Why a file cannot be written, as the end of a sentence. It depends on the directory of the file. */
+export function describeWriteError(error: unknown, path: string): string {
+  const isDirectoryMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+  return isDirectoryMissing ? 'its directory does not exist' : describeFileError(error, dirname(path))
+}
+
 /** Whose the path is, or the nearest directory above it that this account can see. */
 function findOwner(path: string): string | undefined {
   for (let at = path; ; at = dirname(at)) {

@@ -1,10 +1,10 @@
 // The profiles of a user: URL, pinned root certificate and session of each controller, in one private file.
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { writePrivateFile } from '../../src/pki/files.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
-import { describeFileError } from '../file-errors.ts'
+import { describeFileError, describeWriteError } from '../file-errors.ts'
 
 /** How a profile signs in, so that a later login needs no flags. */
 export interface SignInMethod {
@@ -117,7 +117,7 @@ export class Profiles {
     try {
       writePrivateFile(this.#path, `${JSON.stringify(this.#content, null, 2)}\n`)
     } catch (error) {
-      const message = `${this.#path} cannot be written: ${describeFileError(error, dirname(this.#path))}`
+      const message = `${this.#path} cannot be written: ${describeWriteError(error, this.#path)}`
       throw new CommandError(EXIT.failed, 'NOT_WRITABLE', message, { hint: 'set XDG_CONFIG_HOME to another directory' })
     }
   }

@@ -18,7 +18,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { syncDirectory } from '../../src/pki/files.ts'
 import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
-import { describeFileError } from '../file-errors.ts'
+import { describeWriteError } from '../file-errors.ts'
 
 const PRIVATE = 0o600
 const PERMISSIONS = 0o777
@@ -44,7 +44,7 @@ export function findFileTarget(path: string): FileTarget {
     return { path: status ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path)), status }
   } catch (error) {
     if (error instanceof CommandError) throw error
-    throw makeUsageError(`${path} cannot be written: ${describeFileError(error, dirname(path))}`)
+    throw makeUsageError(`${path} cannot be written: ${describeWriteError(error, path)}`)
   }
 }
 
@@ -125,9 +125,5 @@ function keepOwnerAndMode(descriptor: number, { uid, gid, mode }: Stats): void {
 }
 
 function notWritableError(path: string, error: unknown): CommandError {
-  return new CommandError(
-    EXIT.failed,
-    'NOT_WRITABLE',
-    `${path} cannot be written: ${describeFileError(error, dirname(path))}`,
-  )
+  return new CommandError(EXIT.failed, 'NOT_WRITABLE', `${path} cannot be written: ${describeWriteError(error, path)}`)
 }

@@ -122,7 +122,8 @@ export class Channel {
   tick(): void {
     if (!this.isOpen) return
     const now = this.#clock.monotonic()
-    const isJudged = now - this.#openedAt >= HEARTBEAT_GRACE_MS
+    // Only while it owes a response: after a stall of this process the last one is old, and the next one was not asked for.
+    const isJudged = now - this.#openedAt >= HEARTBEAT_GRACE_MS && this.#heartbeatResponseAt < this.#heartbeatSentAt
     if (isJudged && now - this.#heartbeatResponseAt > HEARTBEAT_TIMEOUT_MS) this.close('no heartbeat response')
     else if (this.#isHeartbeatDue(now)) this.send(ContentType.HEARTBEAT)
   }
