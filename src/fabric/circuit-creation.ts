@@ -72,7 +72,7 @@ interface Collaborators {
   open(circuit: Circuit): void
   /** How many circuits begin, end at or pass a router. */
   countCircuits(routerId: string): number
-  /** Runs if a router says that it does not know the address of a terminator. */
+  /** Runs if the router of a terminator says that it does not know the address. */
   rejectTerminator(terminator: LiveTerminator): void
 }
 
@@ -149,7 +149,9 @@ export class CircuitCreation {
     const isTerminatorToBlame = outcome.routerId === undefined || outcome.routerId === terminator.routerId
     const hasCost = service.terminatorStrategy !== 'random' && terminators.get(terminator.id) !== undefined
     if (isTerminatorToBlame && hasCost) costs.addFailure(terminator.id)
-    if (outcome.failure?.kind === 'invalid terminator') rejectTerminator(terminator)
+    // Only its own router knows the address of a terminator.
+    const isUnknown = outcome.failure?.kind === 'invalid terminator' && outcome.routerId === terminator.routerId
+    if (isUnknown) rejectTerminator(terminator)
   }
 
   /**

@@ -25,7 +25,7 @@ interface Collaborators {
   readonly traces: IdentityTraces
   /** A random number in [0, 1). */
   readonly random: () => number
-  /** Runs if a router says that it does not know the address of a terminator. */
+  /** Runs if the router of a terminator says that it does not know the address. */
   rejectTerminator(terminator: LiveTerminator): void
 }
 

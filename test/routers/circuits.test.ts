@@ -343,6 +343,20 @@ describe('if a router fails', () => {
     await expect.poll(async () => (await record(`/terminators/${transport}`)).precedence).toBe('failed')
   })
 
+  it('and says that it does not know the terminator of another router, that terminator stays as it is', async () => {
+    const [a, b] = [await network.router(), await network.router()]
+    network.link(a, b)
+    const { client, terminatorId, serviceId } = await hosted(b)
+    const body = { service: serviceId, router: b.id, binding: 'transport', address: 'tcp:127.0.0.1:1' }
+    const transport = await network.manage.make('terminators', body)
+    a.reply = () => ({ code: 1, text: 'unknown address' })
+    for (let dial = 0; dial < 4; dial += 1) expect(await a.dial(client)).toMatchObject({ type: 20002, code: 1 })
+    // A removal would be in the store before this transaction.
+    await network.world.system.write(async () => {})
+    expect(await record(`/terminators/${terminatorId}`)).toMatchObject({ precedence: 'default' })
+    expect(await record(`/terminators/${transport}`)).toMatchObject({ precedence: 'default' })
+  })
+
   it('after it reported the end of what it could not reach, that report concerns no later attempt', async () => {
     const router = await network.router()
     const { client } = await hosted(router)
