@@ -25,6 +25,10 @@ const handlers: ReadonlyMap<number, MessageHandler> = new Map([
   ...faultHandlers,
 ])
 
+// Kinds from this number on concern the clients of edge routers.
+const FIRST_EDGE_TYPE = 20_000
+const typesOfEveryRouter: ReadonlySet<number> = new Set(renewalHandlers.map(([type]) => type))
+
 /** Greets a router that was connected. Edge routers respond with where their clients reach them; others stay silent. */
 export function greetRouter({ channel, router }: RouterSession): void {
   router.syncStatus = 'SYNC_HELLO_WAIT'
@@ -33,9 +37,12 @@ export function greetRouter({ channel, router }: RouterSession): void {
 }
 
 /**
- * Takes a message to its handler. Kinds that are not known are dropped, because routers do not expect a response to them.
+ * Takes a message to its handler. Kinds that are not known are dropped, because routers do not expect a response to them. So are
+ * those of edge routers from other routers, which must not learn the tokens of clients.
  * @throws MalformedBodyError, and what a handler throws
  */
 export async function handleRouterMessage(session: RouterSession, message: Message): Promise<void> {
-  await handlers.get(message.type)?.(session, message)
+  const { type } = message
+  if (!session.router.isEdge && type >= FIRST_EDGE_TYPE && !typesOfEveryRouter.has(type)) return
+  await handlers.get(type)?.(session, message)
 }

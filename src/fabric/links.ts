@@ -22,6 +22,9 @@ const SETTLE_MS = 1_000
 // More than a router of the greatest network dials.
 const MAX_LINKS_PER_ROUTER = 10_000
 
+// Routers make one link, or a few, with each other; more would only burden the other router.
+const MAX_LINKS_OF_PAIR = 64
+
 // No network is as slow, and sums of such latencies are still exact.
 const MAX_LATENCY_NS = 3_600_000_000_000
 
@@ -63,6 +66,8 @@ export class Links implements PathFinder, RouterObserver {
   readonly #byId = new Map<string, Entry>()
   /** Router → the links that it is an end of. */
   readonly #byRouter = new Map<string, Set<Entry>>()
+  /** Router, and router with destination → the number of links that it dialed. */
+  readonly #dialedCounts = new Map<string, number>()
   /** Links that are too new to be used, the oldest first. */
   readonly #settling = new Set<Entry>()
   /** Router that connected again → when the links that it has not reported by then are lost, by the monotonic clock. */
@@ -149,7 +154,9 @@ export class Links implements PathFinder, RouterObserver {
       return
     }
     if (existing) this.#drop(existing)
-    if ((this.#byRouter.get(router.id)?.size ?? 0) < MAX_LINKS_PER_ROUTER) this.#add(router, report)
+    // Only the links that it dialed count: what other routers report must not close its connection.
+    if ((this.#dialedCounts.get(toPairKey(router.id, destinationId)) ?? 0) >= MAX_LINKS_OF_PAIR) return
+    if ((this.#dialedCounts.get(router.id) ?? 0) < MAX_LINKS_PER_ROUTER) this.#add(router, report)
     else router.connection.close(`the router has more than ${MAX_LINKS_PER_ROUTER} links`)
   }
 
@@ -268,6 +275,7 @@ export class Links implements PathFinder, RouterObserver {
       else this.#byRouter.set(routerId, new Set([entry]))
     }
     this.#settling.add(entry)
+    this.#countDialed(link, 1)
   }
 
   #drop(entry: Entry): void {
@@ -280,6 +288,15 @@ export class Links implements PathFinder, RouterObserver {
       if (ofRouter?.size === 0) this.#byRouter.delete(routerId)
     }
     this.#paths.removeLink(link.id)
+    this.#countDialed(link, -1)
+  }
+
+  #countDialed({ sourceId, destinationId }: Link, difference: 1 | -1): void {
+    for (const key of [sourceId, toPairKey(sourceId, destinationId)]) {
+      const count = (this.#dialedCounts.get(key) ?? 0) + difference
+      if (count === 0) this.#dialedCounts.delete(key)
+      else this.#dialedCounts.set(key, count)
+    }
   }
 
   /** No path uses the link until the router that dialed it has reported it again. */
@@ -324,3 +341,5 @@ export class Links implements PathFinder, RouterObserver {
     this.#connected.get(routerId)?.connection.sendFault({ linkId: id, iteration })
   }
 }
+
+const toPairKey = (sourceId: string, destinationId: string) => `${sourceId}>${destinationId}`

@@ -106,9 +106,10 @@ export class SessionSync implements Projection {
 
   /**
    * Sends all API sessions to a router, in parts, and lets other work run between them. What changes meanwhile is announced
-   * beside it, and routers merge it.
+   * beside it, and routers merge it. Routers without clients receive none.
    */
   async sendAll(router: ConnectedRouter): Promise<void> {
+    if (!router.isEdge) return
     const running = this.#running.get(router)
     if (running) {
       // However often a router asks meanwhile, it receives them once more.

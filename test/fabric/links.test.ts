@@ -17,6 +17,7 @@ const BC = { ...AB, id: 'bc', destinationId: 'c' }
 let clock: TestClock
 let connected: ConnectedRouters
 let links: Links
+let paths: Paths
 let losses: string[]
 let faults: (LinkFault & { to: string })[]
 let storedSettings: LinkSettings
@@ -30,7 +31,7 @@ beforeEach(() => {
   losses = []
   faults = []
   storedSettings = DEFAULT_LINK_SETTINGS
-  const paths = new Paths()
+  paths = new Paths()
   for (const id of ['a', 'b', 'c']) paths.setRouterCost(id, { cost: 0, noTraversal: false })
   const settings = {
     get: () => storedSettings,
@@ -309,10 +310,32 @@ describe('an administrator', () => {
 })
 
 it('a router with more links than any network has loses its connection', () => {
-  const reports = Array.from({ length: 10_001 }, (_, at) => ({ ...AB, id: `link-${at}` }))
+  const destinations = Array.from({ length: 160 }, (_, at) => `far-${at}`)
+  for (const id of destinations) paths.setRouterCost(id, { cost: 0, noTraversal: false })
+  const reports = Array.from({ length: 10_001 }, (_, at) => ({
+    ...AB,
+    id: `link-${at}`,
+    destinationId: destinations[at % destinations.length] ?? '',
+  }))
   links.report(a, reports)
   expect(connected.get('a')).toBeUndefined()
-  expect(links.list()).toHaveLength(10_000)
+  expect(links.list()).toHaveLength(0)
+  expect(links.listOfRouter('a')).toHaveLength(10_000)
+})
+
+it('two routers have at most 64 links that one of them dialed, and the other one loses nothing by them', () => {
+  links.report(
+    a,
+    Array.from({ length: 200 }, (_, at) => ({ ...AB, id: `link-${at}` })),
+  )
+  links.report(b, [{ ...AB, id: 'ba', destinationId: 'a' }, BC])
+  expect(links.listOfRouter('b').map(({ sourceId }) => sourceId)).toEqual([...Array(64).fill('a'), 'b', 'b'])
+  expect(connected.get('a')).toBeDefined()
+  expect(connected.get('b')).toBeDefined()
+  // Places of links that are gone are free again.
+  for (const { id } of links.listOfRouter('a').filter(({ sourceId }) => sourceId === 'a')) links.remove(id)
+  links.report(a, [{ ...AB, id: 'again' }])
+  expect(links.get('again')).toBeDefined()
 })
 
 it('the links of a deleted router are gone', () => {

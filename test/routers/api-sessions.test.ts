@@ -72,6 +72,23 @@ const signInByPassword = () =>
   world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=password`, body: ADMIN })
 
 describe('a router that connects', () => {
+  it('that has no clients learns of no session, whatever it sends', async () => {
+    await world.signIn()
+    const transit = await enrolledRouter(world, { kind: 'routers', name: 'transit' })
+    const simulated = await SimulatedRouter.open({ ...address, ...transit })
+    open.push(simulated)
+    simulated.introduce(transit.id)
+    await simulated.takeType(2)
+    simulated.send(20001, toBinary(ClientHelloSchema, create(ClientHelloSchema, { version: 'v1.6.5' })))
+    simulated.send(20204, toBinary(RequestClientReSyncSchema, create(RequestClientReSyncSchema, { reason: 'x' })))
+    const heartbeat = create(ApiSessionHeartbeatSchema, { tokens: ['no-such-token'] })
+    simulated.send(20203, toBinary(ApiSessionHeartbeatSchema, heartbeat))
+    await simulated.takeReply(simulated.send(1))
+    await world.signIn()
+    await simulated.takeReply(simulated.send(1))
+    expect(simulated.received.filter(({ type }) => type >= 20_000)).toEqual([])
+  })
+
   it('learns that there is no session, by one empty part that is the last one', async () => {
     const router = await enrolledRouter(world)
     await world.controller.auth.apiSessions.endAll(world.system)

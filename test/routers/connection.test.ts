@@ -100,6 +100,20 @@ describe('a router that has enrolled', () => {
     expect(await read(router, 'routers')).toMatchObject({ isOnline: true })
   })
 
+  it.each([
+    ['a host name that is too long', { hostname: 'x'.repeat(256) }],
+    ['more protocols than a router has', { hostname: 'r', protocols: Array(65).fill('tls'), protocolPorts: ['1'] }],
+    ['a port that is too long', { hostname: 'r', protocols: ['tls'], protocolPorts: ['1'.repeat(256)] }],
+    [
+      'a listener that is too long',
+      { listeners: [{ advertise: { protocol: 'tls', hostname: 'x'.repeat(256), port: 1 } }] },
+    ],
+  ])('loses its connection if it describes itself by %s', async (_what, description) => {
+    const simulated = await connect(await newRouter())
+    simulated.send(20001, toBinary(ClientHelloSchema, create(ClientHelloSchema, description)))
+    await simulated.closed
+  })
+
   it('is told where its clients reach it by protocols and ports if it names no listeners', async () => {
     const router = await newRouter()
     const simulated = await connect(router)
