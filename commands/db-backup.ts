@@ -1,12 +1,12 @@
 // `controller db backup`, `db verify` and `db restore`: backups of a data directory, on the machine that has it.
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, lstatSync, realpathSync } from 'node:fs'
+import { join, resolve, sep } from 'node:path'
 import { Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { Profiles } from './client/profiles.ts'
-import { findFileTarget } from './client/reserved-file.ts'
+import { type FileTarget, findFileTarget } from './client/reserved-file.ts'
 import {
   assertInitialized,
   dataDirectoryFlag,
@@ -14,7 +14,7 @@ import {
   isDirectoryInitialized,
   resolveDataDirectory,
 } from './data-directory.ts'
-import { CommandError, EXIT } from './exit-codes.ts'
+import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { toCommandLine } from './shell-words.ts'
 
 const passphraseFileFlag = Flags.string({
@@ -28,7 +28,11 @@ export class DbBackup extends PrintingCommand {
   static override description =
     'The backup is one file with the database, the keys, the certificates and the settings: who has it has the network. With --passphrase-file it is encrypted, in the format of age; otherwise it is a tar.gz archive. Exit code 3 if the database has defects, which the backup then has, too.'
   static override args = { file: fileArgument }
-  static override flags = { 'data-dir': dataDirectoryFlag, 'passphrase-file': passphraseFileFlag }
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    'passphrase-file': passphraseFileFlag,
+    yes: Flags.boolean({ char: 'y', description: 'Also replace a file that is not known to be a backup.' }),
+  }
   static override examples = [
     '<%= config.bin %> <%= command.id %> /mnt/backups/controller.tar.gz.age --passphrase-file passphrase.txt',
   ]
@@ -37,8 +41,12 @@ export class DbBackup extends PrintingCommand {
     const { args, flags } = await this.parse(DbBackup)
     const directory = await findDirectoryToBackUp(flags['data-dir'])
     await assertInitialized(directory)
-    const { path: file } = findFileTarget(resolve(args.file as string))
+    const { path: file, status } = await findBackupTarget(resolve(args.file as string), directory)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
+    const { isBackup } = await import('../src/backup/read-backup.ts')
+    if (status !== undefined && !(await isBackup({ file, passphrase }))) {
+      await this.confirm(flags, `${file} exists, and is not known to be a backup. Replace it?`)
+    }
     const { createBackup } = await import('../src/backup/create-backup.ts')
     const { findings, bytes, ...facts } = await createBackup({
       directory,
@@ -128,6 +136,24 @@ async function findDirectoryToBackUp(flag: string | undefined): Promise<string> 
   // Loaded by few commands.
   const { findLocalDirectory } = await import('./unreachable.ts')
   return (profile && findLocalDirectory(profile.url)) ?? directory
+}
+
+/**
+ * Finds the file that a backup is written to.
+ * @throws CommandError with exit code 2 if it is a link, is not a regular file, or is among the data of the controller
+ */
+async function findBackupTarget(path: string, directory: string): Promise<FileTarget> {
+  const target = findFileTarget(path)
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
+    throw makeUsageError(`${path} is a symbolic link`, { hint: 'name the file that the backup is written to' })
+  }
+  const { BACKUPS_FOLDER } = await import('../src/data-directory.ts')
+  const data = realpathSync(directory)
+  if (target.path.startsWith(data + sep) && !target.path.startsWith(join(data, BACKUPS_FOLDER) + sep)) {
+    const hint = `name a file in ${join(data, BACKUPS_FOLDER)}, or better on another disk`
+    throw makeUsageError(`${path} is inside the data directory ${data}`, { hint })
+  }
+  return target
 }
 
 async function readPassphraseFile(path: string | undefined): Promise<string | undefined> {

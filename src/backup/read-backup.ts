@@ -36,6 +36,22 @@ export async function readBackup(
   }
 }
 
+/** Whether a file begins with the manifest of a backup, which the passphrase opens if the file is encrypted. */
+export async function isBackup({ file, passphrase }: BackupSource): Promise<boolean> {
+  const stream = createReadStream(file, { highWaterMark: READ_BYTES })
+  try {
+    for await (const unpacked of unpack(openArchive(file, stream, passphrase))) {
+      await readManifest(file, unpacked)
+      return true
+    }
+    return false
+  } catch {
+    return false
+  } finally {
+    stream.destroy()
+  }
+}
+
 /** The tar archive in a file: decrypted if it is encrypted, and decompressed. */
 async function* openArchive(
   file: string,

@@ -1,5 +1,5 @@
 // Backups on the command line: of a running controller and offline, verified, restored; every refusal names what helps.
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -55,6 +55,63 @@ describe('controller db backup', () => {
 
     expect([elsewhere.code, device.code, missing.code, text.code]).toEqual([5, 2, 5, 2])
     expect(text.stderr).toContain('is not a backup of a controller')
+  })
+})
+
+describe('the file of controller db backup', () => {
+  const backUp = (target: string, ...more: string[]) => cli('db', 'backup', target, '--data-dir', directory, ...more)
+
+  it('is never one of the data directory, except in its folder of backups', async () => {
+    mkdirSync(join(directory, 'backups'), { recursive: true })
+    const link = join(folder, 'link-to-the-data')
+    symlinkSync(directory, link)
+    const key = readFileSync(join(directory, 'audit.key'))
+
+    for (const name of ['controller.db', 'audit.key', 'pki/new', 'new', 'backups.tar.gz']) {
+      for (const path of [join(directory, name), join(link, name)]) {
+        const { code, stderr } = await backUp(path, '--yes')
+        expect([code, stderr], path).toEqual([2, expect.stringContaining('is inside the data directory')])
+      }
+    }
+    expect(readFileSync(join(directory, 'audit.key'))).toEqual(key)
+    expect((await backUp(join(directory, 'backups', 'mine'))).code).toBe(0)
+  })
+
+  it('replaces a backup unasked, and any other file only with --yes', async () => {
+    const target = join(folder, 'replaced')
+    const sealed = join(folder, 'replaced.age')
+    writeFileSync(target, 'the only copy of something')
+
+    const unasked = await backUp(target)
+    const content = readFileSync(target, 'utf8')
+    const codes = [
+      await backUp(target, '--yes'),
+      await backUp(target),
+      await backUp(sealed, '--passphrase-file', passphraseFile),
+      await backUp(sealed, '--passphrase-file', passphraseFile),
+      await backUp(sealed),
+    ].map(({ code }) => code)
+
+    expect([unasked.code, unasked.stderr, content]).toEqual([
+      2,
+      expect.stringContaining('--yes'),
+      'the only copy of something',
+    ])
+    expect(codes).toEqual([0, 0, 0, 0, 2])
+  })
+
+  it('is not looked for behind a symbolic link', async () => {
+    const victim = join(folder, 'victim')
+    writeFileSync(victim, 'kept')
+    const [live, dangling] = [join(folder, 'live-link'), join(folder, 'dangling-link')]
+    symlinkSync(victim, live)
+    symlinkSync(join(folder, 'nothing'), dangling)
+
+    const refusals = [await backUp(live, '--yes'), await backUp(dangling, '--yes')]
+
+    for (const { code, stderr } of refusals)
+      expect([code, stderr]).toEqual([2, expect.stringContaining('symbolic link')])
+    expect(readFileSync(victim, 'utf8')).toBe('kept')
   })
 })
 
