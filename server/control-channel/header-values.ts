@@ -6,8 +6,8 @@ export class HeaderValueError extends Error {
 }
 
 // What routers accept of a collection, so that what one router sends can be sent on to another.
-const MAX_ENTRIES = 128
-const MAX_ENTRY_BYTES = 8_192
+export const MAX_ENTRIES = 128
+export const MAX_ENTRY_BYTES = 8_192
 
 const EMPTY = Buffer.alloc(0)
 

@@ -2,6 +2,7 @@
 import { RequestRefusedError } from '../../src/fabric/request-refused.ts'
 import type { Precedence } from '../../src/fabric/terminator-directory.ts'
 import type { PeerData } from '../../src/routers/router-connection.ts'
+import { MAX_ENTRIES, MAX_ENTRY_BYTES } from './header-values.ts'
 
 const PRECEDENCES: readonly Precedence[] = ['default', 'required', 'failed']
 
@@ -18,7 +19,15 @@ export function encodePrecedence(precedence: string): number {
   return Math.max(0, PRECEDENCES.indexOf(precedence as Precedence))
 }
 
-/** Peer data from a map whose keys are the decimal digits of header ids. */
-export function parsePeerData(entries: Readonly<Record<string, Uint8Array>>): PeerData {
-  return new Map(Object.entries(entries).map(([id, value]) => [Number(id), Buffer.from(value)]))
+/**
+ * Peer data from a map whose keys are the decimal digits of header ids.
+ * @throws RequestRefusedError if it has more entries, or longer ones, than a header can carry to the other end
+ */
+export function parsePeerData(values: Readonly<Record<string, Uint8Array>>): PeerData {
+  const entries = Object.entries(values)
+  if (entries.length > MAX_ENTRIES)
+    throw new RequestRefusedError('other', `the peer data has more than ${MAX_ENTRIES} entries`)
+  if (entries.some(([, value]) => value.length > MAX_ENTRY_BYTES))
+    throw new RequestRefusedError('other', `an entry of the peer data has more than ${MAX_ENTRY_BYTES} bytes`)
+  return new Map(entries.map(([id, value]) => [Number(id), Buffer.from(value)]))
 }

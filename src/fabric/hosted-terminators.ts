@@ -53,6 +53,9 @@ const MAX_INSTANCE_ID_LENGTH = 4_096
 const MAX_SECRET_BYTES = 4_096
 const MAX_PEER_DATA_BYTES = 16 * 1024
 
+// Far more than a host has connections. The directory does not count what is in the same commit, so a few more may come about.
+const MAX_TERMINATORS_OF_SESSION = 1_000
+
 // Routers choose UUIDs in base 62.
 const ID = /^[\w-]{1,64}$/
 
@@ -110,13 +113,17 @@ export class HostedTerminators {
     { sessionId, identity, serviceId }: SessionRight,
     hosted: HostedTerminator,
   ): Promise<void> {
-    const { entities } = this.#parts
+    const { directory, entities } = this.#parts
     const { id, binding, cost, precedence, instanceId, instanceSecret, peerData } = hosted
     const existing = await find(tx, terminators, id)
     if (existing) {
       const isSame = existing.isSystem && existing.binding === binding && existing.hostId === identity.id
       if (!isSame || existing.routerId !== routerId || existing.serviceId !== serviceId)
         throw new RequestRefusedError('id-conflict', 'another terminator has this id')
+    }
+    if (existing?.sessionId !== sessionId && directory.countOfSession(sessionId) >= MAX_TERMINATORS_OF_SESSION)
+      throw new RequestRefusedError('other', `the session has ${MAX_TERMINATORS_OF_SESSION} terminators already`)
+    if (existing) {
       await entities.update(tx, terminators, existing, { cost, precedence, sessionId }, undefined, 'none')
       return
     }

@@ -73,6 +73,11 @@ export class TerminatorDirectory implements Projection {
     return group.list
   }
 
+  /** How many terminators a session has bound. */
+  countOfSession(sessionId: string): number {
+    return this.#bySession.get(sessionId)?.size ?? 0
+  }
+
   /** The terminators of a router. */
   listOfRouter(routerId: string): Iterable<LiveTerminator> {
     return this.#byRouter.get(routerId)?.values() ?? NO_TERMINATORS

@@ -12,6 +12,7 @@ import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-ro
 import {
   bind,
   HOST_KEY,
+  newPeerData,
   type OpenNetwork,
   openNetwork,
   removeTerminators,
@@ -168,12 +169,26 @@ describe('a bind is refused', () => {
     ['a cost beyond the range', { address: 'a', cost: 65_536 }],
     ['a precedence that does not exist', { address: 'a', precedence: 3 }],
     ['an instance id without end', { address: 'a', instanceId: 'x'.repeat(5_000) }],
+    ['peer data of more than 128 entries', { address: 'a', peerData: newPeerData(129) }],
+    ['peer data with an entry of more than 8 KiB', { address: 'a', peerData: newPeerData(1, 8_193) }],
   ])('for %s', async (_name, options) => {
     const { simulated, host } = await bound()
     const response = await bind(simulated, { sessionToken: host.sessionToken, ...options })
     expect(response).toMatchObject({ terminatorId: options.address, result: 2 })
     expect(response.msg).not.toBe('')
   })
+
+  it('beyond a thousand terminators of a session, until one of them is removed', async () => {
+    const { id, simulated, host } = await bound()
+    const { sessionToken } = host
+    const ids = Array.from({ length: 999 }, (_, at) => `many-${at}`)
+    await Promise.all(ids.map((one) => bind(simulated, { address: one, sessionToken })))
+    const bindOneMore = () => bind(simulated, { address: 'one-more', sessionToken })
+    expect(await bindOneMore()).toMatchObject({ result: 2, msg: expect.stringContaining('1000 terminators') })
+    expect((await bind(simulated, { address: id, sessionToken, cost: 7 })).result).toBe(0)
+    await removeTerminators(simulated, [id])
+    expect((await bindOneMore()).result).toBe(0)
+  }, 30_000)
 
   it('if another router, another service or another identity has a terminator of this id', async () => {
     const { id, simulated, serviceId, host } = await bound()

@@ -19,7 +19,13 @@ import {
 import { type TestController, testController } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
-import { type OpenNetwork, openNetwork, respondToQuestions, takeQuestions } from '../world/router/hosting.ts'
+import {
+  newPeerData,
+  type OpenNetwork,
+  openNetwork,
+  respondToQuestions,
+  takeQuestions,
+} from '../world/router/hosting.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
 
 let world: TestController
@@ -332,6 +338,17 @@ describe('a router that hosts a service itself', () => {
     expect(await hasResponse(simulated, ({ headers }) => headers.get(1)?.readInt32LE() === refused)).toBe(false)
   })
 
+  it.each([
+    ['more than 128 entries', newPeerData(129)],
+    ['an entry of more than 8 KiB', newPeerData(1, 8_193)],
+  ])('has no response if its peer data has %s', async (_name, peerData) => {
+    const { simulated } = await tunneler()
+    const { name: serviceName } = await makeService()
+    const refused = sendHosting(simulated, { serviceName, address: 'tunnel-1', peerData })
+    expect(await hasResponse(simulated, ({ headers }) => headers.get(1)?.readInt32LE() === refused)).toBe(false)
+    expect((await call('/terminators/tunnel-1')).status).toBe(404)
+  })
+
   it('is refused the form of later releases', async () => {
     const { simulated } = await tunneler()
     const request = create(CreateTunnelTerminatorRequestV2Schema, { address: 'tunnel-1', startTime: 5n })
@@ -347,9 +364,12 @@ describe('a router that dials a service itself', () => {
   const CLIENT_KEY = Buffer.alloc(32, 5)
   const HOST_KEY = Buffer.alloc(32, 6)
 
-  function sendDial(simulated: SimulatedRouter, serviceName: string, terminatorInstanceId = ''): number {
-    const peerData = { 1003: CLIENT_KEY }
-    const request = create(CreateCircuitForServiceRequestSchema, { serviceName, terminatorInstanceId, peerData })
+  function sendDial(
+    simulated: SimulatedRouter,
+    serviceName: string,
+    peerData: Readonly<Record<number, Uint8Array>> = { 1003: CLIENT_KEY },
+  ): number {
+    const request = create(CreateCircuitForServiceRequestSchema, { serviceName, peerData: { ...peerData } })
     return simulated.send(20402, toBinary(CreateCircuitForServiceRequestSchema, request))
   }
 
@@ -409,6 +429,18 @@ describe('a router that dials a service itself', () => {
     const { type, headers, body } = await simulated.takeReply(sendDial(simulated, await prepare()))
     expect([type, headers.get(1014)?.readUInt32LE()]).toEqual([20002, code])
     expect(body.toString()).not.toBe('')
+  })
+
+  it.each([
+    ['more than 128 entries', newPeerData(129)],
+    ['an entry of more than 8 KiB', newPeerData(1, 8_193)],
+  ])('is refused if its peer data has %s', async (_name, peerData) => {
+    const { simulated } = await tunneler()
+    const { name } = await makeService()
+    await host(simulated, { serviceName: name, address: 'tunnel-1' })
+    const { type, headers, body } = await simulated.takeReply(sendDial(simulated, name, peerData))
+    expect([type, headers.get(1014)?.readUInt32LE()]).toEqual([20002, 1])
+    expect(body.toString()).toContain('peer data')
   })
 
   it('and hosts one, even if its identity has an auth policy that requires a second factor', async () => {

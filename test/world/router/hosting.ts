@@ -73,9 +73,14 @@ export interface BindOptions {
   readonly precedence?: number
   readonly instanceId?: string
   readonly instanceSecret?: Uint8Array
+  readonly peerData?: Readonly<Record<number, Uint8Array>>
 }
 
 export const HOST_KEY = Buffer.alloc(32, 7)
+
+/** Peer data with as many entries of as many bytes. */
+export const newPeerData = (entries: number, bytes = 0): Record<number, Uint8Array> =>
+  Object.fromEntries(Array.from({ length: entries }, (_, at) => [2_000 + at, Buffer.alloc(bytes)] as const))
 
 /** Asks for a terminator as a router does when a host binds, and returns the response. */
 export async function bind(router: SimulatedRouter, options: BindOptions) {
