@@ -1,4 +1,4 @@
-// One connection to a router after its hello: numbers messages, and exchanges heartbeats.
+// One connection to a router after its hello: numbers messages, exchanges heartbeats, and shares the event loop with the others.
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../src/clock.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
@@ -14,8 +14,11 @@ export type CloseReason =
   | (string & {})
 
 export interface ChannelHandlers {
-  /** Takes a message. It must not block: it returns at once. */
-  onMessage(message: Message): void
+  /**
+   * Takes a message. It must not block: it returns at once. Messages whose promises are pending are in work, and reading pauses
+   * while they are too many; the promises never reject. It returns nothing for a message that waits for later messages of the same router.
+   */
+  onMessage(message: Message): Promise<void> | undefined
   /** Runs once, when nothing can be sent any more. */
   onClose(reason: CloseReason): void
 }
@@ -35,6 +38,13 @@ const HEARTBEAT_GRACE_MS = 60_000
 
 // A router that does not read loses its channel before it costs more memory than this.
 const MAX_UNSENT_BYTES = 32 * 1024 * 1024
+
+// How long the messages of one router are handled before everything else gets its turn.
+const MAX_TURN_MS = 5
+
+// Beyond one of these limits no message is read until one in work is finished. One long message fills the second by itself.
+const MAX_MESSAGES_IN_WORK = 64
+const MAX_BYTES_IN_WORK = 1024 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
@@ -62,6 +72,12 @@ export class Channel {
   #heartbeatResponseAt: number
   #lastHeardAt: number
   #closeReason: CloseReason | undefined
+  /** When the messages of this turn of the event loop have taken their time; undefined until the first one arrives in it. */
+  #turnEndsAt: number | undefined
+  /** Whether the next turn goes on with messages that have arrived. */
+  #isTurnScheduled = false
+  #messagesInWork = 0
+  #bytesInWork = 0
 
   constructor({ socket, clock, reader, handlers, firstSequence }: ChannelOptions) {
     this.#socket = socket
@@ -76,7 +92,7 @@ export class Channel {
     socket.on('data', (chunk: Buffer) => {
       this.#lastHeardAt = clock.monotonic()
       reader.push(chunk)
-      this.#readMessages()
+      if (!this.#isReadingPaused) this.#readMessages()
     })
     socket.on('error', () => this.close('closed by the router'))
     socket.on('close', () => this.close('closed by the router'))
@@ -94,8 +110,8 @@ export class Channel {
 
   /** Handles what came with the hello, and reads on. Called once, when the handlers are ready. */
   start(): void {
-    this.#readMessages()
     this.#socket.resume()
+    this.#readMessages()
   }
 
   /** Sends a message and returns its number. Does nothing if the channel has ended. */
@@ -122,6 +138,8 @@ export class Channel {
   tick(): void {
     if (!this.isOpen) return
     const now = this.#clock.monotonic()
+    // The response may be among what has not been read yet.
+    if (this.#isReadingPaused) this.#heartbeatResponseAt = now
     // Only while it owes a response: after a stall of this process the last one is old, and the next one was not asked for.
     const isJudged = now - this.#openedAt >= HEARTBEAT_GRACE_MS && this.#heartbeatResponseAt < this.#heartbeatSentAt
     if (isJudged && now - this.#heartbeatResponseAt > HEARTBEAT_TIMEOUT_MS) this.close('no heartbeat response')
@@ -132,17 +150,62 @@ export class Channel {
   close(reason: CloseReason): void {
     if (!this.isOpen) return
     this.#closeReason = reason
+    // What was sent before goes out, as far as the network takes it.
+    this.#socket.uncork()
     this.#socket.destroy()
     this.#handlers.onClose(reason)
   }
 
+  get #isReadingPaused(): boolean {
+    return this.#isTurnScheduled || this.#hasTooMuchInWork
+  }
+
+  get #hasTooMuchInWork(): boolean {
+    return this.#messagesInWork >= MAX_MESSAGES_IN_WORK || this.#bytesInWork >= MAX_BYTES_IN_WORK
+  }
+
+  /** Handles the messages that have arrived, as far as the time of this turn suffices. The socket pauses until the rest is handled. */
   #readMessages(): void {
+    const endsAt = this.#beginTurn()
     try {
-      for (let message = this.#reader.next(); message && this.isOpen; message = this.#reader.next()) this.#take(message)
+      while (this.isOpen && !this.#hasTooMuchInWork) {
+        if (performance.now() >= endsAt) {
+          this.#scheduleTurn()
+          return
+        }
+        const message = this.#reader.next()
+        if (!message) {
+          this.#socket.resume()
+          return
+        }
+        this.#take(message)
+      }
+      this.#socket.pause()
     } catch (error) {
       if (!(error instanceof MalformedFrameError)) throw error
       this.close(`malformed message: ${error.message}`)
     }
+  }
+
+  /** Returns when the time of this turn ends. Several reads of the socket may share a turn, and share its time. */
+  #beginTurn(): number {
+    if (this.#turnEndsAt !== undefined) return this.#turnEndsAt
+    setImmediate(() => this.#endTurn())
+    this.#turnEndsAt = performance.now() + MAX_TURN_MS
+    return this.#turnEndsAt
+  }
+
+  #endTurn(): void {
+    this.#turnEndsAt = undefined
+    if (!this.#isTurnScheduled) return
+    this.#isTurnScheduled = false
+    this.#readMessages()
+  }
+
+  #scheduleTurn(): void {
+    this.#isTurnScheduled = true
+    this.#beginTurn()
+    this.#socket.pause()
   }
 
   #take(message: Message): void {
@@ -153,7 +216,21 @@ export class Channel {
     if (headers.has(ChannelHeader.HEARTBEAT_RESPONSE)) this.#heartbeatResponseAt = this.#clock.monotonic()
     if (type === ContentType.HEARTBEAT || type === ContentType.RECONNECT_PROBE) return
     if (type === ContentType.PING) this.sendResult(message, true)
-    else this.#handlers.onMessage(message)
+    else this.#handle(message)
+  }
+
+  #handle(message: Message): void {
+    const work = this.#handlers.onMessage(message)
+    if (!work) return
+    const bytes = message.body.length
+    this.#messagesInWork += 1
+    this.#bytesInWork += bytes
+    void work.finally(() => {
+      const wasPaused = this.#isReadingPaused
+      this.#messagesInWork -= 1
+      this.#bytesInWork -= bytes
+      if (wasPaused && !this.#isReadingPaused && this.isOpen) this.#scheduleTurn()
+    })
   }
 
   #isHeartbeatDue(now: number): boolean {
@@ -167,7 +244,12 @@ export class Channel {
     headers.set(ChannelHeader.HEARTBEAT, encodeUint64(BigInt(this.#clock.now()) * 1_000_000n))
   }
 
+  /** What is sent in one go is written as one, because each write by itself encrypts a record and calls the system. */
   #write(message: Message): void {
+    if (this.#socket.writableCorked === 0) {
+      this.#socket.cork()
+      process.nextTick(() => this.#socket.uncork())
+    }
     this.#socket.write(encodeMessage(message))
     if (this.#socket.writableLength > MAX_UNSENT_BYTES) this.close('the router does not read')
   }

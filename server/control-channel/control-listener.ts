@@ -25,8 +25,14 @@ const HELLO_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 15_000
 const TICK_MS = 1_000
 
-// Messages of one router that are being handled. A router sends as many only if it does not wait for any reply.
-const MAX_MESSAGES_IN_WORK = 5_000
+// Dials of one router that are being handled. A router sends as many only if it does not wait for any reply.
+const MAX_DIALS_IN_WORK = 5_000
+
+// They wait for results of routes, which the same router may have to send: reading must not pause for them.
+const DIAL_TYPES: ReadonlySet<number> = new Set([
+  ContentType.CREATE_CIRCUIT_V2_REQUEST,
+  ContentType.CREATE_CIRCUIT_FOR_SERVICE_REQUEST,
+])
 
 // The number of the first message that the process of a router sends.
 const FIRST_SEQUENCE = 1
@@ -116,7 +122,7 @@ export class ControlListener {
     const { clock, fabric, log, routers } = controller
     const routerId = hello.routerId
     let router: ConnectedRouter | undefined
-    let inWork = 0
+    let dialsInWork = 0
     let isFirst = true
     const channel = new Channel({
       socket,
@@ -127,11 +133,14 @@ export class ControlListener {
         onMessage: (message) => {
           if (isFirst) this.#noteProcess(router, message)
           isFirst = false
-          inWork += 1
-          if (inWork > MAX_MESSAGES_IN_WORK) return channel.close('the router sends more than can be handled')
-          handle(message).finally(() => {
-            inWork -= 1
-          })
+          if (!DIAL_TYPES.has(message.type)) return handle(message)
+          dialsInWork += 1
+          if (dialsInWork > MAX_DIALS_IN_WORK) channel.close('the router dials more than can be handled')
+          else
+            void handle(message).finally(() => {
+              dialsInWork -= 1
+            })
+          return undefined
         },
         onClose: (reason) => {
           this.#channels.delete(channel)

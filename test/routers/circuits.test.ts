@@ -59,6 +59,17 @@ describe('a dial over one router', () => {
     expect(Number(route!.timeout)).toBe(10_000_000_000)
   })
 
+  it('opens a hundred circuits at once, though the router that dials is the one that has to respond to their routes', async () => {
+    const router = await network.router()
+    const { client } = await hosted(router)
+    router.reply = () => 'silence'
+    const dials = Array.from({ length: 100 }, () => router.dial(client))
+    await expect.poll(() => router.routes.length, { timeout: 5_000 }).toBe(100)
+    await router.settle()
+    for (const message of router.withheld) router.sendResult(message)
+    expect((await Promise.all(dials)).map(({ type }) => type)).toEqual(dials.map(() => 20219))
+  })
+
   it('addresses the ends of each circuit by names of their own', async () => {
     const router = await network.router()
     const { client } = await hosted(router)

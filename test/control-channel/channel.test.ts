@@ -1,0 +1,151 @@
+// Turns of a channel: a router that sends much leaves the event loop to others, and nothing that it sent is lost or reordered.
+import { Duplex } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { Channel } from '../../server/control-channel/channel.ts'
+import { encodeMessage, MESSAGE_LIMITS, type Message, MessageReader } from '../../server/control-channel/message.ts'
+import { TestClock } from '../world/controller.ts'
+
+const PING = 1
+const OTHER = 424_242
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const encode = (sequence: number, type = OTHER, body = Buffer.alloc(0)) =>
+  encodeMessage({ type, sequence, headers: new Map(), body })
+
+const range = (count: number) => Array.from({ length: count }, (_, index) => index)
+
+/** A channel over a connection in memory. */
+function openChannel(onMessage: (message: Message) => Promise<void> | undefined) {
+  const writes: number[] = []
+  const socket = new Duplex({
+    read() {},
+    write: (_chunk, _encoding, done) => {
+      writes.push(1)
+      done()
+    },
+    writev: (chunks, done) => {
+      writes.push(chunks.length)
+      done()
+    },
+  })
+  const reasons: string[] = []
+  const clock = new TestClock()
+  const channel = new Channel({
+    socket,
+    clock,
+    reader: new MessageReader(MESSAGE_LIMITS),
+    firstSequence: 1,
+    handlers: { onMessage, onClose: (reason) => reasons.push(reason) },
+  })
+  channel.start()
+  return { channel, socket, clock, writes, reasons }
+}
+
+/** Has every look at the time take a millisecond, so that a turn is over after a few messages. */
+function slowTime() {
+  let now = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => ++now)
+}
+
+describe('a router that sends many messages at once', () => {
+  it('leaves the event loop to others after a few of them, and has all handled in order', async () => {
+    slowTime()
+    const sequences: number[] = []
+    const { socket } = openChannel((message) => {
+      sequences.push(message.sequence)
+      return undefined
+    })
+    socket.push(Buffer.concat(range(100).map((sequence) => encode(sequence))))
+    let handled = 0
+    while (sequences.length < 100) {
+      await setImmediate()
+      expect(sequences.length - handled).toBeLessThan(10)
+      handled = sequences.length
+    }
+    expect(sequences).toEqual(range(100))
+  })
+
+  it('has one time for a turn, however many pieces the connection makes of them', async () => {
+    slowTime()
+    let handled = 0
+    const { socket } = openChannel(() => {
+      handled += 1
+      return undefined
+    })
+    await setImmediate()
+    for (const sequence of range(50)) socket.emit('data', encode(sequence))
+    expect(handled).toBeLessThan(10)
+    expect(socket.isPaused()).toBe(true)
+    while (handled < 50) await setImmediate()
+    await setImmediate()
+    expect(socket.isPaused()).toBe(false)
+  })
+
+  it('has no message handled after its channel was closed between two turns', async () => {
+    slowTime()
+    let handled = 0
+    const { channel, socket, reasons } = openChannel(() => {
+      handled += 1
+      return undefined
+    })
+    socket.push(Buffer.concat(range(100).map((sequence) => encode(sequence))))
+    while (handled === 0) await setImmediate()
+    channel.close('closed by a test')
+    const handledBefore = handled
+    for (const _ of range(5)) await setImmediate()
+    expect(handled).toBe(handledBefore)
+    expect(reasons).toEqual(['closed by a test'])
+  })
+
+  it('gets its replies in one write a turn', async () => {
+    const { socket, writes } = openChannel(() => undefined)
+    socket.push(Buffer.concat(range(10).map((sequence) => encode(sequence, PING))))
+    while (writes.length === 0) await setImmediate()
+    expect(writes).toEqual([10])
+  })
+})
+
+describe('a router whose messages take long', () => {
+  it('is not read while 64 of them are in work, and is read on when one is finished', async () => {
+    const finish: (() => void)[] = []
+    const { socket } = openChannel(() => new Promise((resolve) => finish.push(resolve)))
+    socket.push(Buffer.concat(range(100).map((sequence) => encode(sequence))))
+    for (const _ of range(5)) await setImmediate()
+    expect(finish).toHaveLength(64)
+    expect(socket.isPaused()).toBe(true)
+    finish[0]!()
+    for (const _ of range(5)) await setImmediate()
+    expect(finish).toHaveLength(65)
+    for (let at = 1; at < 100; at += 1) {
+      while (finish.length <= at) await setImmediate()
+      finish[at]!()
+    }
+    while (socket.isPaused()) await setImmediate()
+  })
+
+  it('has one message of a megabyte in work at a time', async () => {
+    const finish: (() => void)[] = []
+    const { socket } = openChannel(() => new Promise((resolve) => finish.push(resolve)))
+    socket.push(Buffer.concat(range(3).map((sequence) => encode(sequence, OTHER, Buffer.alloc(1024 * 1024)))))
+    for (const at of range(3)) {
+      for (const _ of range(5)) await setImmediate()
+      expect(finish).toHaveLength(at + 1)
+      finish[at]!()
+    }
+  })
+
+  it('does not lose its channel for a heartbeat response that has not been read', async () => {
+    const { channel, clock, socket } = openChannel(() => new Promise(() => {}))
+    clock.advance(61_000)
+    channel.tick()
+    socket.push(Buffer.concat(range(64).map((sequence) => encode(sequence))))
+    for (const _ of range(5)) await setImmediate()
+    clock.advance(61_000)
+    channel.tick()
+    expect(channel.isOpen).toBe(true)
+  })
+})
