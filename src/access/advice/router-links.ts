@@ -223,7 +223,11 @@ function presence({ access }: AdviceQuestion, routers: readonly AdvisedRouter[])
   const link = { link: 'common-router', edgeRouters } as const
   const online = named('online')
   if (online.length > 0)
-    return { ...link, outcome: 'passed', message: `${toSentenceList(online)} is common and online` }
+    return {
+      ...link,
+      outcome: 'passed',
+      message: `${toSentenceList(online)} ${online.length === 1 ? 'is' : 'are'} common and online`,
+    }
   const unknown = named('unknown')
   if (unknown.length > 0) {
     return {
