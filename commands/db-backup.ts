@@ -15,6 +15,7 @@ import {
   resolveDataDirectory,
 } from './data-directory.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { exitOnSignals } from './interrupts.ts'
 import { toCommandLine } from './shell-words.ts'
 
 const passphraseFileFlag = Flags.string({
@@ -48,12 +49,14 @@ export class DbBackup extends PrintingCommand {
       await this.confirm(flags, `${file} exists, and is not known to be a backup. Replace it?`)
     }
     const { createBackup } = await import('../src/backup/create-backup.ts')
-    const { findings, bytes, ...facts } = await createBackup({
-      directory,
-      file,
-      passphrase,
-      now: systemClock.now(),
-    }).catch(explainOpenError(directory))
+    const { findings, bytes, ...facts } = await exitOnSignals(() =>
+      createBackup({
+        directory,
+        file,
+        passphrase,
+        now: systemClock.now(),
+      }),
+    ).catch(explainOpenError(directory))
     const encryption = passphrase === undefined ? 'It is not encrypted, and holds every key of the network.' : ''
     const sentence = [
       `Wrote ${file} (${bytes} bytes), and verified it. ${encryption}`.trim(),
@@ -75,7 +78,9 @@ export class DbVerify extends PrintingCommand {
     const file = resolveExisting(args.file as string)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
     const { verifyBackup } = await import('../src/backup/restore-backup.ts')
-    const { manifest, findings } = await verifyBackup({ file, passphrase }).catch(explainOpenError(file))
+    const { manifest, findings } = await exitOnSignals(() => verifyBackup({ file, passphrase })).catch(
+      explainOpenError(file),
+    )
     const { version, createdAt, files } = manifest
     const sentence =
       findings.length === 0
@@ -109,13 +114,15 @@ export class DbRestore extends PrintingCommand {
       await this.confirm(flags, `Replace the content of ${directory} by ${file}? What it holds now is kept beside it.`)
     }
     const { restoreBackup } = await import('../src/backup/restore-backup.ts')
-    const { manifest, findings, replaced } = await restoreBackup({
-      file,
-      passphrase,
-      directory,
-      now: systemClock.now(),
-      isForced: flags.force === true,
-    }).catch(explainOpenError(directory, 'stop it first'))
+    const { manifest, findings, replaced } = await exitOnSignals(() =>
+      restoreBackup({
+        file,
+        passphrase,
+        directory,
+        now: systemClock.now(),
+        isForced: flags.force === true,
+      }),
+    ).catch(explainOpenError(directory, 'stop it first'))
     const { version, createdAt } = manifest
     const sentence = [
       `${directory} holds the data of ${createdAt}, which version ${version} backed up.`,

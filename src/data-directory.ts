@@ -3,6 +3,7 @@ import {
   chmodSync,
   existsSync,
   lstatSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -52,6 +53,9 @@ const REPLACED_PREFIX = 'before-restore-'
 /** Below a data directory: where the controller puts its own backups by default. */
 export const BACKUPS_FOLDER = 'backups'
 
+/** The beginning of the names of folders, below a data directory, in which a process makes a backup: its process id and a random end follow. */
+const WORKSPACE_PREFIX = '.backup-'
+
 /** The file whose lock one process at a time holds. */
 export const LOCK_FILE = 'lock.db'
 
@@ -80,8 +84,49 @@ export function hasOnlyOwnFiles(directory: string): boolean {
   if (!existsSync(directory)) return true
   const own = new Set(listOwnPaths(directory))
   return readdirSync(directory).every(
-    (name) => own.has(join(directory, name)) || isUnfinished(name) || name.startsWith(REPLACED_PREFIX),
+    (name) =>
+      own.has(join(directory, name)) ||
+      isUnfinished(name) ||
+      name.startsWith(REPLACED_PREFIX) ||
+      parseWorkspaceName(name) !== undefined,
   )
+}
+
+// ---- making a backup -------------------------------------------------------------------------------------------------
+
+/**
+ * Creates the folder in which a backup is made, after it removed those of processes that were killed. It is inside the data
+ * directory because it holds a copy of the database that is never encrypted.
+ */
+export function createBackupWorkspace(directory: string): string {
+  removeBackupWorkspaces(directory)
+  return runAsOwner(directory, () => mkdtempSync(join(directory, `${WORKSPACE_PREFIX}${process.pid}-`)))
+}
+
+/** Removes the folders in which backups were made, except those of other processes that still run. */
+export function removeBackupWorkspaces(directory: string): void {
+  const names = readdirSync(directory).filter((name) => {
+    const pid = parseWorkspaceName(name)
+    return pid !== undefined && (pid === process.pid || !isRunning(pid))
+  })
+  runAsOwner(directory, () => {
+    for (const name of names) rmSync(join(directory, name), { recursive: true, force: true })
+  })
+}
+
+/** The id of the process that made a workspace; undefined if the name is not that of one. */
+function parseWorkspaceName(name: string): number | undefined {
+  const [, pid] = /^\.backup-(\d{1,10})-\w{6}$/.exec(name) ?? []
+  return pid === undefined ? undefined : Number(pid)
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // A process of another account runs, too.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 // ---- restoring a backup ----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
-import { BACKUPS_FOLDER, getDataPaths, isOwnedByOther, runAsOwner } from '../data-directory.ts'
+import { BACKUPS_FOLDER, getDataPaths, isOwnedByOther, removeBackupWorkspaces, runAsOwner } from '../data-directory.ts'
 import { errors } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { createPrivateDirectory } from '../pki/files.ts'
@@ -121,8 +121,9 @@ export class Backups {
 
   /** Removes what a backup left behind that was killed. */
   #removeLeftovers(): void {
+    removeBackupWorkspaces(this.#options.directory)
     for (const name of readNames(this.folder)) {
-      if (!/^\.backup-\w{6}$|^controller-.*\.[0-9a-f]{12}\.new$/.test(name)) continue
+      if (!/^controller-.*\.[0-9a-f]{12}\.new$/.test(name)) continue
       runAsOwner(this.folder, () => rmSync(join(this.folder, name), { recursive: true, force: true }))
     }
   }

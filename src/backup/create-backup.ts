@@ -5,7 +5,6 @@ import {
   closeSync,
   createReadStream,
   fsyncSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -18,7 +17,7 @@ import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { type Instant, toIsoTime } from '../clock.ts'
-import { getDataPaths, isExistingPath, runAsOwner } from '../data-directory.ts'
+import { createBackupWorkspace, getDataPaths, isExistingPath, runAsOwner } from '../data-directory.ts'
 import { findDefects } from '../integrity/check-database.ts'
 import { isUnfinished, syncDirectory } from '../pki/files.ts'
 import { openForReading } from '../store/dialects/sqlite/connection.ts'
@@ -29,6 +28,7 @@ import { encrypt } from './age.ts'
 import { BackupError, toBackupError } from './backup-error.ts'
 import { type BackupFile, MANIFEST_NAME, type Manifest, renderManifest } from './manifest.ts'
 import { readBackup } from './read-backup.ts'
+import { removeOnExit } from './remove-on-exit.ts'
 import { type PackedFile, pack } from './tar.ts'
 
 export interface BackupOptions {
@@ -68,11 +68,16 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   const folder = dirname(file)
   const withRights: WithRights = (work) => (options.isForOwner ? runAsOwner(folder, work) : work())
   const unfinished = `${file}.${randomBytes(6).toString('hex')}.new`
-  let workspace: string | undefined
+  const workspace = createBackupWorkspace(directory)
+  const discard = removeOnExit(() => {
+    runAsOwner(directory, () => rmSync(workspace, { recursive: true, force: true }))
+    withRights(() => rmSync(unfinished, { force: true }))
+  })
   try {
-    workspace = withRights(() => mkdtempSync(join(folder, '.backup-')))
     const database = join(workspace, 'controller.db')
-    const files = await copyTogether(directory, database)
+    const files = await copyTogether(directory, database).catch((error) => {
+      throw toBackupError(error, directory)
+    })
     const manifest = await describeCopy({ directory, database, files, now })
     const descriptor = withRights(() => openSync(unfinished, 'wx', 0o600))
     await writeArchive(descriptor, { database, files, manifest, passphrase, now })
@@ -84,9 +89,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   } catch (error) {
     throw toBackupError(error, folder)
   } finally {
-    withRights(() => {
-      for (const path of [unfinished, workspace]) if (path !== undefined) rmSync(path, { recursive: true, force: true })
-    })
+    discard()
   }
 }
 

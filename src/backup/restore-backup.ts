@@ -21,6 +21,7 @@ import { damagedError, toBackupError } from './backup-error.ts'
 import { toFileTime } from './file-names.ts'
 import type { Manifest } from './manifest.ts'
 import { type BackupSource, readBackup } from './read-backup.ts'
+import { removeOnExit } from './remove-on-exit.ts'
 
 /** What a backup holds. */
 export interface VerifiedBackup {
@@ -35,12 +36,13 @@ export interface VerifiedBackup {
  */
 export async function verifyBackup(source: BackupSource): Promise<VerifiedBackup> {
   const folder = mkdtempSync(join(tmpdir(), 'backup-'))
+  const discard = removeOnExit(() => rmSync(folder, { recursive: true, force: true }))
   try {
     return await unpackBackup(source, folder)
   } catch (error) {
     throw toBackupError(error, folder)
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    discard()
   }
 }
 
@@ -66,9 +68,10 @@ export async function restoreBackup({ directory, now, isForced, ...source }: Res
   createPrivateDirectory(directory)
   const unlock = lockDirectory(directory)
   const folder = join(directory, UNPACKED_BACKUP)
-  const discard = () => runAsOwner(directory, () => rmSync(folder, { recursive: true, force: true }))
+  const removeFolder = () => runAsOwner(directory, () => rmSync(folder, { recursive: true, force: true }))
+  const discard = removeOnExit(removeFolder)
   try {
-    discard()
+    removeFolder()
     runAsOwner(directory, () => createPrivateDirectory(folder))
     const backup = await unpackBackup(source, folder)
     const [finding] = backup.findings

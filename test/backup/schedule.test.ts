@@ -1,5 +1,5 @@
 // Scheduled backups: when they are due, how many are kept, and what is left of those that were interrupted.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -46,7 +46,9 @@ describe('scheduled backups', () => {
     const folder = mkdtempSync(join(tmpdir(), 'backups-'))
     const { clock, controller } = await open({ 'backup.directory': folder, 'backup.keep': 1 })
     writeFileSync(join(folder, 'mine.tar.gz'), '')
-    mkdirSync(join(folder, '.backup-abcdef'))
+    // No process has an id beyond the highest of Linux.
+    const leftover = join(world.directory, '.backup-4194305-abcdef')
+    mkdirSync(leftover)
     writeFileSync(join(folder, 'controller-20260101-000000000-scheduled.tar.gz.0123456789ab.new'), '')
     await controller.backups.create('snapshot')
     clock.advance(25 * HOUR_MS)
@@ -54,6 +56,7 @@ describe('scheduled backups', () => {
 
     expect(controller.backups.list().map(({ kind }) => kind)).toEqual(['snapshot', 'scheduled'])
     expect(readdirSync(folder)).toEqual([...names(), 'mine.tar.gz'].sort())
+    expect(existsSync(leftover)).toBe(false)
     rmSync(folder, { recursive: true })
   })
 

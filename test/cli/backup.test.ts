@@ -1,10 +1,21 @@
 // Backups on the command line: of a running controller and offline, verified, restored; every refusal names what helps.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
-import { cleanEnvironment } from '../world/binary.ts'
+import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate } from '../world/controller.ts'
 
@@ -112,6 +123,54 @@ describe('the file of controller db backup', () => {
     for (const { code, stderr } of refusals)
       expect([code, stderr]).toEqual([2, expect.stringContaining('symbolic link')])
     expect(readFileSync(victim, 'utf8')).toBe('kept')
+  })
+})
+
+describe('an interruption', () => {
+  const sealed = join(folder, 'interrupted.age')
+  const workspacesIn = (path: string) => readdirSync(path).filter((name) => /^\.?backup-|^restored/.test(name))
+
+  /** Sends a signal to a command as soon as it has a workspace in a folder. */
+  async function interrupt(signal: NodeJS.Signals, path: string, args: readonly string[], temporary = folder) {
+    const more = ['--passphrase-file', passphraseFile]
+    const child = spawn(process.execPath, [BINARY, 'db', ...args, ...more], {
+      env: { ...env, TMPDIR: temporary },
+      stdio: 'ignore',
+    })
+    const exit = once(child, 'exit')
+    await vi.waitFor(() => expect(workspacesIn(path)).toHaveLength(1), { timeout: 10_000, interval: 2 })
+    child.kill(signal)
+    return (await exit) as [code: number | null, signal: string | null]
+  }
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('of a backup, its verification or its restore by %s leaves no keys and no copy', async (signal, code) => {
+    await cli('db', 'backup', sealed, '--data-dir', directory, '--passphrase-file', passphraseFile)
+    const temporary = mkdtempSync(join(folder, 'temporary-'))
+    const target = join(folder, `interrupted-by-${signal}`)
+    const beside = mkdtempSync(join(folder, 'beside-'))
+
+    const verification = await interrupt(signal, temporary, ['verify', sealed], temporary)
+    const backup = await interrupt(signal, directory, ['backup', join(beside, 'new'), '--data-dir', directory])
+    mkdirSync(target)
+    const restore = await interrupt(signal, target, ['restore', sealed, '--data-dir', target])
+
+    expect([verification[0], backup[0], restore[0]]).toEqual([code, code, code])
+    expect([temporary, beside].map((path) => readdirSync(path))).toEqual([[], []])
+    expect([directory, target].flatMap(workspacesIn)).toEqual([])
+  })
+
+  it('of a backup by SIGKILL leaves its copy in the data directory, and the next command removes it', async () => {
+    const beside = mkdtempSync(join(folder, 'beside-'))
+
+    await interrupt('SIGKILL', directory, ['backup', join(beside, 'new'), '--data-dir', directory])
+
+    expect(readdirSync(beside).filter((name) => !name.endsWith('.new'))).toEqual([])
+    expect(workspacesIn(directory)).toHaveLength(1)
+    lockDirectory(directory)()
+    expect(workspacesIn(directory)).toEqual([])
   })
 })
 

@@ -1,7 +1,14 @@
 // Locks a data directory for one process, with an exclusive lock that the system releases when the process dies.
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { completeRestore, DataDirectoryError, LOCK_FILE, restrictAccess, runAsOwner } from '../../../data-directory.ts'
+import {
+  completeRestore,
+  DataDirectoryError,
+  LOCK_FILE,
+  removeBackupWorkspaces,
+  restrictAccess,
+  runAsOwner,
+} from '../../../data-directory.ts'
 import { ensurePrivateFile } from '../../../pki/files.ts'
 import { isBusy, isNativeModuleFailure } from './sqlite-errors.ts'
 
@@ -18,7 +25,8 @@ export class DirectoryLockedError extends Error {
 }
 
 /**
- * Locks a directory, removes the rights of other accounts to its files, and completes a restore that was interrupted. Returns the function that releases the lock.
+ * Locks a directory, removes the rights of other accounts to its files, completes a restore that was
+ * interrupted, and removes what an interrupted backup left. Returns the function that releases the lock.
  * @param onClosed receives each path that other accounts had rights to
  * @throws DirectoryLockedError if another process holds it, DataDirectoryError if it cannot be taken for any other reason
  */
@@ -28,6 +36,7 @@ export function lockDirectory(directory: string, onClosed: (path: string) => voi
     const file = lockFile(directory)
     try {
       completeRestore(directory)
+      removeBackupWorkspaces(directory)
     } catch (error) {
       file.close()
       throw error
