@@ -1,4 +1,5 @@
 // What routers report of circuits: results of routes, faults, and that circuits carry no data.
+import { setImmediate } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Clock } from '../clock.ts'
 import type { ConnectedRouter, ConnectedRouters } from '../routers/connected-routers.ts'
@@ -21,6 +22,12 @@ interface Collaborators {
   readonly rerouting: Rerouting
   readonly results: RouteResults
 }
+
+// How many circuits of one message are handled before everything else gets its turn.
+const CIRCUITS_IN_ONE_TURN = 250
+
+// How many circuits a router is told to drop in response to one message. It reports the others again.
+const MAX_UNROUTES = 1_000
 
 /** A router is believed only about circuits that pass it. */
 export class CircuitReports {
@@ -57,24 +64,29 @@ export class CircuitReports {
    * A router could not forward data of these circuits.
    * @param isOwner whether the router knows the circuit: if neither it nor this process does, it ends
    */
-  takeForwardFaults(router: ConnectedRouter, circuitIds: readonly string[], isOwner: boolean): void {
-    const { circuits, connected, ids, rerouting, results } = this.#parts
-    for (const circuitId of new Set(circuitIds)) {
+  async takeForwardFaults(router: ConnectedRouter, circuitIds: readonly string[], isOwner: boolean): Promise<void> {
+    const { circuits, rerouting, results } = this.#parts
+    let unrouteCount = 0
+    await this.#takeInTurns(router, [...new Set(circuitIds)], (circuitId) => {
       const circuit = circuits.get(circuitId)
       if (circuit) {
         if (passes(circuit, router)) rerouting.request(circuitId)
-      } else if (isOwner && !results.has(circuitId)) {
-        const routerIds = ids.parseEarlier(circuitId) ? this.inherited.end(circuitId) : []
-        for (const routerId of new Set([router.id, ...routerIds]))
-          connected.get(routerId)?.connection.sendUnroute(circuitId, true)
+      } else if (isOwner && !results.has(circuitId) && unrouteCount < MAX_UNROUTES) {
+        unrouteCount += 1
+        this.#dropUnknown(router, circuitId)
       }
-    }
+    })
   }
 
   /** Circuits carry no data. Those that have done so for too long end, and a router drops those that are not its own. */
   async takeIdleReports(router: ConnectedRouter, reports: readonly IdleReport[]): Promise<void> {
     const maxIdleTimes = await this.#readMaxIdleTimes(reports)
-    for (const report of reports) this.#takeIdleReport(router, report, maxIdleTimes)
+    let unrouteCount = 0
+    await this.#takeInTurns(router, reports, (report) => {
+      if (!this.#takeIdleReport(router, report, maxIdleTimes) || unrouteCount >= MAX_UNROUTES) return
+      unrouteCount += 1
+      router.connection.sendUnroute(report.circuitId, true)
+    })
   }
 
   /** Ends a circuit of an earlier process, at the routers that reported it. Returns whether any has. */
@@ -85,24 +97,41 @@ export class CircuitReports {
     return routerIds.length > 0
   }
 
-  #takeIdleReport(router: ConnectedRouter, report: IdleReport, maxIdleTimes: ReadonlyMap<string, number>): void {
+  /** Takes the entries of a message, some in each turn of the event loop, until the router is connected no more. */
+  async #takeInTurns<T>(router: ConnectedRouter, entries: readonly T[], take: (entry: T) => void): Promise<void> {
+    for (let at = 0; at < entries.length; at += CIRCUITS_IN_ONE_TURN) {
+      if (at > 0) await setImmediate()
+      if (this.#parts.connected.get(router.id) !== router) return
+      for (const entry of entries.slice(at, at + CIRCUITS_IN_ONE_TURN)) take(entry)
+    }
+  }
+
+  /** Has a router drop a circuit that this process does not know, and the others that reported it. */
+  #dropUnknown(router: ConnectedRouter, circuitId: string): void {
+    const { connected, ids } = this.#parts
+    const routerIds = ids.parseEarlier(circuitId) ? this.inherited.end(circuitId) : []
+    for (const routerId of new Set([router.id, ...routerIds]))
+      connected.get(routerId)?.connection.sendUnroute(circuitId, true)
+  }
+
+  /** Follows a report. Returns whether the router has to drop the circuit. */
+  #takeIdleReport(router: ConnectedRouter, report: IdleReport, maxIdleTimes: ReadonlyMap<string, number>): boolean {
     const { circuits, clock, ids, rerouting, results } = this.#parts
     const { circuitId, idleMs } = report
     const circuit = circuits.get(circuitId)
-    const drop = () => router.connection.sendUnroute(circuitId, true)
-    if (circuit) {
-      const { routerIds } = circuit.path
-      if (!passes(circuit, router)) {
-        if (!rerouting.has(circuitId)) drop()
-      } else if (routerIds[0] === router.id || routerIds.at(-1) === router.id) {
-        circuits.setIdleSince(circuitId, clock.now() - idleMs)
-        const maxIdleMs = maxIdleTimes.get(circuit.serviceId) ?? 0
-        if (maxIdleMs > 0 && idleMs > maxIdleMs) circuits.remove(circuitId, true)
-      }
-    } else if (!results.has(circuitId)) {
+    if (!circuit) {
+      if (results.has(circuitId)) return false
       const earlier = ids.parseEarlier(circuitId)
-      if (!earlier || this.inherited.report(router.id, report, earlier, clock.now())) drop()
+      return !earlier || this.inherited.report(router.id, report, earlier, clock.now())
     }
+    const { routerIds } = circuit.path
+    if (!passes(circuit, router)) return !rerouting.has(circuitId)
+    if (routerIds[0] === router.id || routerIds.at(-1) === router.id) {
+      circuits.setIdleSince(circuitId, clock.now() - idleMs)
+      const maxIdleMs = maxIdleTimes.get(circuit.serviceId) ?? 0
+      if (maxIdleMs > 0 && idleMs > maxIdleMs) circuits.remove(circuitId, true)
+    }
+    return false
   }
 
   /** Service → the longest time without data, as the service is configured now. */

@@ -161,4 +161,41 @@ describe('a connected router', () => {
     await bystander.takeReply(bystander.send(1))
     await Promise.race([simulated.closed, simulated.takeReply(simulated.send(1)).catch(() => {})])
   })
+
+  const manyIds = Array.from({ length: 5_000 }, (_, at) => `unknown-${at}`)
+  it.each([
+    [
+      'faults of',
+      ContentType.FAULT,
+      toBinary(FaultSchema, create(FaultSchema, { id: manyIds.join(' '), subject: FaultSubject.ForwardFault })),
+    ],
+    [
+      'circuits without data,',
+      ContentType.CIRCUIT_CONFIRMATION,
+      toBinary(CircuitConfirmationSchema, create(CircuitConfirmationSchema, { circuitIds: manyIds })),
+    ],
+  ])(
+    'that reports %s thousands of unknown circuits drops a thousand of them, in several turns',
+    async (_name, type, body) => {
+      const router = await newRouter()
+      const simulated = await connect(router)
+      const { connection } = world.controller.routers.connected.get(router.id)!
+      const countsOfTurns: number[] = []
+      const sendUnroute = connection.sendUnroute
+      connection.sendUnroute = (...unroute) => {
+        if (countsOfTurns.length === 0) countNextTurn()
+        countsOfTurns[countsOfTurns.length - 1]! += 1
+        sendUnroute(...unroute)
+      }
+      const countNextTurn = () => {
+        countsOfTurns.push(0)
+        if (countsOfTurns.length < 100) setImmediate(countNextTurn)
+      }
+      simulated.send(type, body)
+      await expect.poll(() => countsOfTurns.length, { timeout: 5_000 }).toBe(100)
+      expect(countsOfTurns.reduce((sum, count) => sum + count)).toBe(1_000)
+      expect(Math.max(...countsOfTurns)).toBeLessThan(1_000)
+      await simulated.takeReply(simulated.send(1))
+    },
+  )
 })
