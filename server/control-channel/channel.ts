@@ -3,7 +3,14 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../src/clock.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
 import { encodeBool, encodeInt32, encodeUint64 } from './header-values.ts'
-import { encodeMessage, MalformedFrameError, MESSAGE_LIMITS, type Message, type MessageReader } from './message.ts'
+import {
+  encodeMessage,
+  MalformedFrameError,
+  MESSAGE_LIMITS,
+  type Message,
+  type MessageReader,
+  type ReplyTarget,
+} from './message.ts'
 
 /** Why a channel ended, for the log. */
 export type CloseReason =
@@ -26,7 +33,7 @@ export interface ChannelHandlers {
 export interface SendOptions {
   readonly headers?: Iterable<readonly [number, Buffer]>
   /** The message that this one replies to. */
-  readonly replyTo?: Message
+  readonly replyTo?: ReplyTarget
 }
 
 // A heartbeat goes out if the last one is older than this, on the next message or by itself.
@@ -50,6 +57,12 @@ const EMPTY = Buffer.alloc(0)
 
 /** Headers that a reply repeats from its request: traces use them. */
 const isReflected = (id: number) => id >= 128 && id <= 255
+
+/** What a reply to a message needs, without the rest of its frame: for requests that wait long for their reply. */
+export function toReplyTarget({ sequence, headers }: Message): ReplyTarget {
+  const reflected = [...headers].filter(([id]) => isReflected(id))
+  return { sequence, headers: new Map(reflected.map(([id, value]) => [id, Buffer.from(value)])) }
+}
 
 export interface ChannelOptions {
   readonly socket: Duplex

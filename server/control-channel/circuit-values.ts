@@ -1,7 +1,7 @@
 // Routes, their results and faults, as messages hold them.
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { Forward, Route, RouteResult, RouteTrace, TraceChannel } from '../../src/routers/router-connection.ts'
-import { decodeUint32, HeaderValueError } from './header-values.ts'
+import { decodeUint32 } from './header-values.ts'
 import type { Message } from './message.ts'
 import { DestType, RouteSchema, UnrouteSchema } from './messages/control_pb.ts'
 
@@ -61,13 +61,18 @@ const MIN_PEER_DATA_ID = 1000
 
 const MAX_ERROR_LENGTH = 500
 
-/** Reads the result of a route. @throws HeaderValueError */
+/** Reads the result of a route. One that does not say which attempt it concerns is a failure. */
 export function decodeRouteResult({ headers, body }: Message): RouteResult {
+  const circuitId = body.toString()
   const attempt = headers.get(ResultHeader.ATTEMPT)
-  if (!attempt) throw new HeaderValueError('the result of a route does not name its attempt')
+  // The headers of a host may replace those of its router: that must not cost the router its connection.
+  if (attempt?.length !== 4) {
+    const failure = { kind: 'generic', message: 'the result of the route does not name its attempt' } as const
+    return { circuitId, attempt: undefined, failure, peerData: new Map() }
+  }
   const isSuccess = headers.has(ResultHeader.SUCCESS)
   return {
-    circuitId: body.toString(),
+    circuitId,
     attempt: decodeUint32(attempt),
     failure: isSuccess
       ? undefined

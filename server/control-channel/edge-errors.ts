@@ -4,7 +4,7 @@ import type { RefusalReason } from '../../src/fabric/request-refused.ts'
 import type { Channel } from './channel.ts'
 import { ContentType } from './content-types.ts'
 import { encodeInt32, encodeText } from './header-values.ts'
-import type { Message } from './message.ts'
+import type { ReplyTarget } from './message.ts'
 
 const ERROR_CODE = 1014
 const CIRCUIT_ID = 1026
@@ -36,7 +36,7 @@ interface Refusal {
 }
 
 /** Replies that a request is refused, and why. */
-export function sendRefusal(channel: Channel, replyTo: Message, { reason, message, circuitId }: Refusal): void {
+export function sendRefusal(channel: Channel, replyTo: ReplyTarget, { reason, message, circuitId }: Refusal): void {
   const headers: [number, Buffer][] = [[ERROR_CODE, encodeInt32(CODES[reason])]]
   if (circuitId !== undefined) headers.push([CIRCUIT_ID, encodeText(circuitId)])
   channel.send(ContentType.ERROR, Buffer.from(message), { headers, replyTo })

@@ -69,7 +69,7 @@ export class RouteResults {
   /** Takes a result. Returns whether an attempt waits for it. */
   report(routerId: string, { circuitId, attempt, failure, peerData }: RouteResult): boolean {
     const wait = this.#waits.get(circuitId)
-    if (!wait || wait.attempt !== attempt || !wait.missingIds.has(routerId)) return false
+    if (!wait || (attempt ?? wait.attempt) !== wait.attempt || !wait.missingIds.has(routerId)) return false
     if (failure) {
       this.#fail(wait, { failure, message: failure.message, routerId })
       return true

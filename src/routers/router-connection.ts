@@ -104,7 +104,8 @@ export interface Route {
 /** What a router reports of a route. */
 export interface RouteResult {
   readonly circuitId: string
-  readonly attempt: number
+  /** Undefined if the result does not say it; then it is a failure. */
+  readonly attempt: number | undefined
   /** Undefined if the router forwards the data of the circuit now. */
   readonly failure: RouteFailure | undefined
   /** What the terminator tells the client of this circuit. */

@@ -107,7 +107,12 @@ describe('the result of a route', () => {
     expect(failure).toEqual({ kind, message: 'reason' })
   })
 
-  it('is refused without an attempt', () => {
-    expect(() => toResult([[1102, Buffer.from([1])]])).toThrow(HeaderValueError)
+  it.each([
+    ['without an attempt', []],
+    ['with an attempt that is not a number', [[1101, Buffer.from([1])]]],
+  ] as [string, [number, Buffer][]][])('is a failure %s, whatever else it says', (_name, headers) => {
+    const { attempt, failure } = toResult([...headers, [1102, Buffer.from([1])]])
+    expect(attempt).toBeUndefined()
+    expect(failure).toMatchObject({ kind: 'generic' })
   })
 })

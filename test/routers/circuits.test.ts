@@ -225,6 +225,46 @@ describe('a dial is refused', () => {
     expect((await router.dial(client, { peerData })).type).toBe(20219)
   })
 
+  it('with code 1 for peer data that no header can carry; other dials of the router go on', async () => {
+    const router = await network.router()
+    const { client } = await hosted(router)
+    router.reply = () => 'silence'
+    const pending = router.sendDial(client)
+    await expect.poll(() => router.withheld.length).toBe(1)
+    const tooLong = new Map([[1011, Buffer.alloc(9_000)]])
+    expect(await router.dial(client, { peerData: tooLong })).toMatchObject({
+      type: 20002,
+      code: 1,
+      text: expect.stringContaining('peer data'),
+    })
+    const notMap = router.wire.send(20218, Buffer.alloc(0), [[10, Buffer.from([255, 255, 255, 255, 1])]])
+    expect(await router.takeDialResponse(notMap)).toMatchObject({ type: 20002, code: 1 })
+    router.sendResult(router.withheld[0]!)
+    expect((await router.takeDialResponse(pending)).type).toBe(20219)
+  })
+
+  it('with code 1 if the host sends peer data that no header can carry, and the circuit ends', async () => {
+    const router = await network.router()
+    const { client } = await hosted(router)
+    router.hostData = new Map([[1011, Buffer.alloc(9_000)]])
+    expect(await router.dial(client)).toMatchObject({
+      type: 20002,
+      code: 1,
+      text: expect.stringContaining('peer data'),
+    })
+    await router.settle()
+    expect(router.tables.size).toBe(0)
+    expect(network.fabric.circuits.size).toBe(0)
+  })
+
+  it('with code 1 for a body, of which it has no need', async () => {
+    const router = await network.router()
+    const { client } = await hosted(router)
+    expect(await router.dial(client, { body: Buffer.alloc(4_097) })).toMatchObject({ type: 20002, code: 1 })
+    expect(router.routes).toEqual([])
+    expect((await router.dial(client, { body: Buffer.alloc(4_096) })).type).toBe(20219)
+  })
+
   it('with code 1 if the service has no terminators, or none that is online', async () => {
     const [router, other] = [await network.router(), await network.router()]
     const serviceId = await network.service()
@@ -352,6 +392,18 @@ describe('if a router fails', () => {
     const transport = await network.manage.make('terminators', body)
     await router.dial(client)
     await expect.poll(async () => (await record(`/terminators/${transport}`)).precedence).toBe('failed')
+  })
+
+  it('to say which attempt a result concerns, that attempt has failed, and the router drops its part', async () => {
+    const router = await network.router()
+    const { client, serviceId } = await hosted(router)
+    // By this header the host writes over that of its router.
+    router.hostData = new Map([[1101, Buffer.from([1])]])
+    expect(await router.dial(client)).toMatchObject({ type: 20002, code: 1 })
+    await router.settle()
+    expect(router.routes).toHaveLength(2)
+    expect(router.tables.size).toBe(0)
+    expect(countCircuits(serviceId)).toBe(0)
   })
 
   it('and says that it does not know the terminator of another router, that terminator stays as it is', async () => {
@@ -510,10 +562,4 @@ describe('a router that floods', () => {
     const other = await network.router()
     expect((await other.dial(client)).text).toContain('no path')
   }, 30_000)
-
-  it('loses its connection for peer data that is not a map', async () => {
-    const router = await network.router()
-    router.wire.send(20218, Buffer.alloc(0), [[10, Buffer.from([255, 255, 255, 255, 1])]])
-    await router.wire.closed
-  })
 })

@@ -1,11 +1,20 @@
 // Messages about circuits: requests for one, the results of routes, and circuits that carry no data.
 import type { CreatedCircuit } from '../../../src/fabric/circuit-creation.ts'
+import type { DialRequest } from '../../../src/fabric/dials.ts'
 import { RequestRefusedError } from '../../../src/fabric/request-refused.ts'
+import type { PeerData } from '../../../src/routers/router-connection.ts'
+import { toReplyTarget } from '../channel.ts'
 import { decodeRouteResult } from '../circuit-values.ts'
 import { ContentType } from '../content-types.ts'
 import { sendRefusal } from '../edge-errors.ts'
-import { decodeBytesByNumber, encodeBytesByNumber, encodeText, encodeTextByName } from '../header-values.ts'
-import type { Message } from '../message.ts'
+import {
+  decodeBytesByNumber,
+  encodeBytesByNumber,
+  encodeText,
+  encodeTextByName,
+  HeaderValueError,
+} from '../header-values.ts'
+import type { Message, ReplyTarget } from '../message.ts'
 import { CircuitConfirmationSchema } from '../messages/control_pb.ts'
 import {
   type MessageHandlers,
@@ -29,6 +38,9 @@ const CircuitHeader = {
 
 // A router may report all circuits that it carries; each id has some 25 characters.
 const MAX_REPORTED_CIRCUITS = 100_000
+
+// All of a dial is in its headers.
+const MAX_DIAL_BODY_BYTES = 4_096
 
 const NANOSECONDS_PER_MS = 1_000_000n
 
@@ -57,27 +69,57 @@ export const circuitHandlers: MessageHandlers = [
   [ContentType.CREATE_TUNNEL_CIRCUIT_V2, refuseByError],
 ]
 
-async function createCircuit(session: RouterSession, message: Message): Promise<void> {
-  const { controller, router, channel } = session
-  const { headers } = message
+/** Keeps nothing of the message itself while routers work: its frame may be long, and many dials wait at a time. */
+function createCircuit(session: RouterSession, message: Message): Promise<void> | void {
+  const replyTo = toReplyTarget(message)
+  try {
+    return dial(session, replyTo, parseDial(session, message))
+  } catch (error) {
+    if (!(error instanceof RequestRefusedError)) throw error
+    sendRefusal(session.channel, replyTo, error)
+  }
+}
+
+/** @throws RequestRefusedError: what a client makes its router send concerns this dial alone */
+function parseDial({ router }: RouterSession, { headers, body }: Message): DialRequest {
+  if (body.length > MAX_DIAL_BODY_BYTES)
+    throw new RequestRefusedError('other', `the request has a body of more than ${MAX_DIAL_BODY_BYTES} bytes`)
   const readText = (id: number) => headers.get(id)?.toString() ?? ''
-  const request = {
+  return {
     routerId: router.id,
     token: readText(CircuitHeader.SESSION_TOKEN),
     apiSessionToken: readText(CircuitHeader.API_SESSION_TOKEN),
     instanceId: readText(CircuitHeader.INSTANCE_ID),
-    peerData: decodeBytesByNumber(headers.get(CircuitHeader.PEER_DATA) ?? Buffer.alloc(0)),
+    peerData: parsePeerDataHeader(headers.get(CircuitHeader.PEER_DATA) ?? Buffer.alloc(0)),
   }
+}
+
+/** @throws RequestRefusedError */
+function parsePeerDataHeader(bytes: Buffer): PeerData {
   try {
-    sendCircuit(session, message, await controller.fabric.dials.dial(request))
+    return decodeBytesByNumber(Buffer.from(bytes))
   } catch (error) {
-    if (error instanceof RequestRefusedError) return sendRefusal(channel, message, error)
-    sendRefusal(channel, message, { reason: 'other', message: 'the circuit could not be created' })
+    throw toRefusal('client', error)
+  }
+}
+
+async function dial(session: RouterSession, replyTo: ReplyTarget, request: DialRequest): Promise<void> {
+  const { controller, channel } = session
+  try {
+    sendCircuit(session, replyTo, await controller.fabric.dials.dial(request))
+  } catch (error) {
+    if (error instanceof RequestRefusedError) return sendRefusal(channel, replyTo, error)
+    sendRefusal(channel, replyTo, { reason: 'other', message: 'the circuit could not be created' })
     throw new Error('a circuit could not be created', { cause: error })
   }
 }
 
-function sendCircuit({ controller, channel }: RouterSession, replyTo: Message, { circuit, peerData }: CreatedCircuit) {
+/** @throws RequestRefusedError if the peer data of the host cannot be carried */
+function sendCircuit(
+  { controller, channel }: RouterSession,
+  replyTo: ReplyTarget,
+  { circuit, peerData }: CreatedCircuit,
+): void {
   try {
     const headers = [
       [CircuitHeader.CIRCUIT_ID, encodeText(circuit.id)],
@@ -88,6 +130,12 @@ function sendCircuit({ controller, channel }: RouterSession, replyTo: Message, {
     channel.send(ContentType.CREATE_CIRCUIT_V2_RESPONSE, undefined, { headers, replyTo })
   } catch (error) {
     controller.fabric.circuits.remove(circuit.id, true)
-    throw error
+    throw toRefusal('host', error, circuit.id)
   }
+}
+
+/** The refusal of a dial for peer data that a header cannot carry; any other error is returned as it is. */
+function toRefusal(sender: 'client' | 'host', error: unknown, circuitId?: string): unknown {
+  if (!(error instanceof HeaderValueError)) return error
+  return new RequestRefusedError('other', `the peer data of the ${sender} is not accepted: ${error.message}`, circuitId)
 }

@@ -27,6 +27,8 @@ export interface ClientTokens {
 export interface DialOptions {
   readonly peerData?: ReadonlyMap<number, Buffer>
   readonly instanceId?: string
+  /** Routers send none. */
+  readonly body?: Buffer
 }
 
 /** The response to a dial. */
@@ -125,9 +127,9 @@ export class ForwardingRouter {
   /** Hands on the dial of a client. Returns the number of the request. */
   sendDial(
     { token, apiSessionToken }: ClientTokens,
-    { peerData = new Map(), instanceId = '' }: DialOptions = {},
+    { peerData = new Map(), instanceId = '', body = Buffer.alloc(0) }: DialOptions = {},
   ): number {
-    return this.wire.send(20218, Buffer.alloc(0), [
+    return this.wire.send(20218, body, [
       [10, encodeMap(peerData)],
       [11, Buffer.from(token)],
       [13, Buffer.from(instanceId)],
