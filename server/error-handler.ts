@@ -32,6 +32,8 @@ function toPublicCause(cause: PublicCause) {
 /** Converts Fastify's own errors to those of the catalogue. */
 function toControllerError(thrown: FastifyError | Error): ControllerError {
   if (thrown instanceof ControllerError) return thrown
+  // The library that sends files has no codes of its own for conditions of a request.
+  if ((thrown as { status?: unknown }).status === 412) return errors.PRECONDITION_FAILED(undefined, { cause: thrown })
   switch ((thrown as FastifyError).code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return errors.REQUEST_ENTITY_TOO_LARGE()

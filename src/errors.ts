@@ -56,6 +56,7 @@ const CATALOGUE = {
   INVALID_SORT_IDENTIFIER: [400, 'The requested order names something this list cannot be sorted by.'],
   INVALID_PAGINATION: [400, 'Limit and offset must be whole numbers.'],
   UNSUPPORTED_MEDIA: [415, 'The response to this request can only be JSON.'],
+  PRECONDITION_FAILED: [412, 'The file is not in the state that the request requires.', 'COULD_NOT_VALIDATE'],
   REQUEST_ENTITY_TOO_LARGE: [413, 'The request body is larger than this controller accepts.'],
   REQUEST_HEADER_FIELDS_TOO_LARGE: [431, 'The request headers are larger than this controller accepts.'],
   REQUEST_TIMEOUT: [408, 'The request did not arrive in time.'],

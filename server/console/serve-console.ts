@@ -51,7 +51,15 @@ export async function serveConsole(app: FastifyInstance, config: Config): Promis
   if (directory === undefined) return
   const root = await openDirectory(directory)
   const overrides = config['console.contentSecurityPolicy']
-  await app.register(fastifyStatic, { root, serve: false, index: false, dotfiles: 'deny', cacheControl: false })
+  await app.register(fastifyStatic, {
+    root,
+    serve: false,
+    index: false,
+    dotfiles: 'deny',
+    cacheControl: false,
+    // No browser asks for a part of such files.
+    acceptRanges: false,
+  })
   const route = {
     method: 'GET',
     config: { operation: consoleOperation, api: undefined, listenerApi: 'management' },

@@ -1,6 +1,7 @@
 // Allows the scripts of other origins to call the APIs (CORS, section 3.2 of the Fetch standard), for the origins in the settings.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { SESSION_HEADERS } from '../dialects.ts'
+import { DRY_RUN_HEADER } from '../dry-run.ts'
 import type { AnyOperation } from '../operation.ts'
 import type { PathTable } from '../path-table.ts'
 import { isServed } from '../requests.ts'
@@ -9,7 +10,7 @@ import { isServed } from '../requests.ts'
 const MAX_AGE_SECONDS = 2 * 60 * 60
 
 const SESSION_HEADER_NAMES = Object.values(SESSION_HEADERS)
-const REQUEST_HEADERS = ['accept', 'authorization', 'content-type', ...SESSION_HEADER_NAMES]
+const REQUEST_HEADERS = ['accept', 'authorization', 'content-type', DRY_RUN_HEADER, ...SESSION_HEADER_NAMES]
 const RESPONSE_HEADERS = [
   ...SESSION_HEADER_NAMES,
   'allow',

@@ -73,6 +73,24 @@ describe('the console', () => {
     expect([again.status, again.text]).toEqual([304, ''])
   })
 
+  it('sends a whole file to who asks for a part of it', async () => {
+    for (const range of ['bytes=9999999-', 'bytes=0-3', 'nonsense']) {
+      const { status, text, headers } = await open('/zac/app.js', `range: ${range}`)
+
+      expect([status, text], range).toEqual([200, 'console.log(1)'])
+      expect(headers['accept-ranges']).not.toBe('bytes')
+    }
+  })
+
+  it.each(['if-match: "x"', 'if-unmodified-since: Thu, 01 Jan 1970 00:00:01 GMT'])(
+    'refuses a request on the condition %s',
+    async (condition) => {
+      const { status, text } = await open('/zac/app.js', condition)
+
+      expect([status, JSON.parse(text).error.code]).toEqual([412, 'COULD_NOT_VALIDATE'])
+    },
+  )
+
   it('has its index for the pages of the application, and 404 for files that do not exist', async () => {
     expect((await open('/zac/services/some-id')).text).toBe(INDEX)
     expect((await open('/zac/missing.js')).status).toBe(404)

@@ -42,6 +42,7 @@ describe('a preflight', () => {
       'zt-session',
       'net-session',
       'mfa-validation-code',
+      'controller-dry-run',
     ]) {
       expect(String(headers['access-control-allow-headers']).split(', ')).toContain(name)
     }
