@@ -15,6 +15,7 @@ import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { HeaderValueError } from './header-values.ts'
 import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
+import { RepeatedWarnings } from './repeated-warnings.ts'
 import { greetRouter, handleRouterMessage } from './router-session.ts'
 
 /** The protocol of TLS (RFC 7301) by which routers ask for the control channel. */
@@ -53,10 +54,12 @@ interface AdmittedRouter {
 export class ControlListener {
   readonly #controller: Controller
   readonly #channels = new Set<Channel>()
+  readonly #warnings: RepeatedWarnings
   #timer: NodeJS.Timeout | undefined
 
   constructor(controller: Controller) {
     this.#controller = controller
+    this.#warnings = new RepeatedWarnings(controller.clock, controller.log)
   }
 
   start(): void {
@@ -68,12 +71,14 @@ export class ControlListener {
   tick(): void {
     for (const channel of this.#channels) channel.tick()
     this.#controller.fabric.tick()
+    void this.#warnings.flush()
   }
 
   /** Ends the connections of all routers. */
   stop(): void {
     clearInterval(this.#timer)
     this.#controller.routers.connected.close()
+    void this.#warnings.flush({ isFinal: true })
   }
 
   /** Serves a connection whose TLS handshake agreed on the control protocol. A router that is rejected gets no response. */
@@ -84,9 +89,16 @@ export class ControlListener {
     this.#connect(socket).catch((error: unknown) => {
       socket.destroy()
       const isExpected = [RouterRejectedError, HelloError, MalformedFrameError].some((kind) => error instanceof kind)
-      if (isExpected) log.warn({ address, reason: (error as Error).message }, 'a router was rejected')
+      if (isExpected) this.#warnOfRejected(address, error as Error)
       else log.error({ err: error, address }, 'a router could not be connected')
     })
+  }
+
+  /** Anyone can cause such a line. What a malformed hello contains makes no line of its own, but the reasons of rejections do. */
+  #warnOfRejected(address: string | undefined, error: Error): void {
+    const reason = error.message
+    const kind = error instanceof RouterRejectedError ? reason : 'malformed'
+    this.#warnings.add(`${address} ${kind}`, { address, reason }, 'a router was rejected')
   }
 
   /** @throws RouterRejectedError, HelloError, MalformedFrameError */
@@ -151,7 +163,7 @@ export class ControlListener {
     })
     const handle = async (message: Message) => {
       try {
-        if (router) await handleRouterMessage({ controller, router, channel }, message)
+        if (router) await handleRouterMessage({ controller, router, channel, warnings: this.#warnings }, message)
       } catch (error) {
         if (error instanceof MalformedBodyError || error instanceof HeaderValueError) channel.close(error.message)
         else log.error({ err: error, routerId, type: message.type }, 'a message of a router could not be handled')
@@ -183,7 +195,7 @@ export class ControlListener {
     socket.write(encodeHelloResponse(controllerId))
     log.info({ routerId, version: hello.version.version }, 'a router connected')
     if (isEdge) {
-      greetRouter({ controller, router, channel })
+      greetRouter({ controller, router, channel, warnings: this.#warnings })
       fabric.validation.ask(router)
     }
     channel.start()

@@ -1,29 +1,36 @@
 // What no router should send: the connection ends or the message is passed over, and no other client notices.
 import { create, toBinary } from '@bufbuild/protobuf'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { BODY_SCHEMAS, ContentType } from '../../server/control-channel/content-types.ts'
 import { encodeMessage } from '../../server/control-channel/message.ts'
 import {
   CircuitConfirmationSchema,
   FaultSchema,
   FaultSubject,
+  RouterInterfacesUpdateSchema,
 } from '../../server/control-channel/messages/control_pb.ts'
-import { ValidateSessionsRequestSchema } from '../../server/control-channel/messages/edge_pb.ts'
+import {
+  RequestClientReSyncSchema,
+  ValidateSessionsRequestSchema,
+} from '../../server/control-channel/messages/edge_pb.ts'
+import { errors } from '../../src/errors.ts'
 import { issue, makeAuthority } from '../world/authorities.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { rawTarget, sendRaw } from '../world/raw-requests.ts'
+import { recordingLog } from '../world/recording-log.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
 
 let world: TestController
 let address: { url: string; rootPem: string }
+const log = recordingLog()
 let bystander: SimulatedRouter
 const open: SimulatedRouter[] = []
 
 beforeAll(async () => {
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-  world = await testController({ settings: { listeners } })
+  world = await testController({ log, settings: { listeners } })
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
   bystander = await connect(await newRouter())
@@ -198,4 +205,40 @@ describe('a connected router', () => {
       await simulated.takeReply(simulated.send(1))
     },
   )
+})
+
+describe('the log has one line of', () => {
+  const linesOf = (message: string) => log.lines.filter((line) => line.message === message)
+
+  it('connections without a valid hello, however many come from one address', async () => {
+    const countBefore = linesOf('a router was rejected').length
+    for (const type of [1, 2, 3, 4]) {
+      const simulated = await dial({})
+      simulated.send(type)
+      await simulated.closed
+    }
+    expect(linesOf('a router was rejected').length - countBefore).toBe(1)
+  })
+
+  it('requests of a router for all API sessions', async () => {
+    const simulated = await connect(await newRouter())
+    const body = toBinary(RequestClientReSyncSchema, create(RequestClientReSyncSchema, { reason: 'a test' }))
+    for (let count = 0; count < 3; count += 1) simulated.send(ContentType.REQUEST_CLIENT_RESYNC, body)
+    await simulated.takeReply(simulated.send(1))
+    expect(linesOf('a router asks for all API sessions again')).toHaveLength(1)
+  })
+
+  it('interfaces that are refused because too many writes wait, and the router is told', async () => {
+    const simulated = await connect(await newRouter())
+    const { provisioner } = world.controller.routers
+    const refuse = vi.spyOn(provisioner, 'storeInterfaces').mockRejectedValue(errors.SERVER_TOO_MANY_REQUESTS())
+    const body = toBinary(RouterInterfacesUpdateSchema, create(RouterInterfacesUpdateSchema, {}))
+    for (let count = 0; count < 3; count += 1) {
+      const reply = await simulated.takeReply(simulated.send(ContentType.UPDATE_ROUTER_INTERFACES, body))
+      expect(reply.body.toString()).toContain('busy')
+    }
+    refuse.mockRestore()
+    const lines = linesOf('the interfaces of a router were not stored: too many writes wait')
+    expect(lines.map(({ level }) => level)).toEqual(['warn'])
+  })
 })

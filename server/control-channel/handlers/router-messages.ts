@@ -1,10 +1,20 @@
 // Messages by which routers describe themselves, and check on each other.
 import { create, toBinary } from '@bufbuild/protobuf'
+import { ControllerError } from '../../../src/errors.ts'
+import type { RouterInterface } from '../../../src/resources/routers.ts'
 import { ContentType } from '../content-types.ts'
 import { describeEdge } from '../edge-description.ts'
+import type { Message } from '../message.ts'
 import { InspectResponseSchema, RouterInterfacesUpdateSchema, VerifyRouterSchema } from '../messages/control_pb.ts'
 import { ClientHelloSchema } from '../messages/edge_pb.ts'
-import { MalformedBodyError, type MessageHandlers, refuseByResult, requireAtMost, withBody } from './message-handler.ts'
+import {
+  MalformedBodyError,
+  type MessageHandlers,
+  type RouterSession,
+  refuseByResult,
+  requireAtMost,
+  withBody,
+} from './message-handler.ts'
 
 const MAX_INTERFACES = 256
 const MAX_INTERFACE_BYTES = 64 * 1024
@@ -20,7 +30,7 @@ export const routerHandlers: MessageHandlers = [
   ],
   [
     ContentType.UPDATE_ROUTER_INTERFACES,
-    withBody(RouterInterfacesUpdateSchema, async ({ controller, router, channel }, { interfaces }, message) => {
+    withBody(RouterInterfacesUpdateSchema, async (session, { interfaces }, message) => {
       requireAtMost(MAX_INTERFACES, interfaces, 'interfaces')
       if (message.body.length > MAX_INTERFACE_BYTES) throw new MalformedBodyError('the interfaces are too long')
       const reported = interfaces.map(({ name, hardwareAddress, mtu, index, flags, addresses }) => ({
@@ -31,9 +41,7 @@ export const routerHandlers: MessageHandlers = [
         ...readInterfaceFlags(flags),
         addresses,
       }))
-      const system = controller.contexts.create({ kind: 'system' })
-      await controller.routers.provisioner.storeInterfaces(system, router.id, reported)
-      channel.sendResult(message, true)
+      await storeInterfaces(session, reported, message)
     }),
   ],
   [
@@ -55,6 +63,24 @@ export const routerHandlers: MessageHandlers = [
   [ContentType.DEQUIESCE_ROUTER, refuseByResult],
   [ContentType.DECOMMISSION_ROUTER, refuseByResult],
 ]
+
+/** Stores what a router reports of its interfaces. The router is refused if too many writes wait. */
+async function storeInterfaces(
+  { controller, router, channel, warnings }: RouterSession,
+  interfaces: readonly RouterInterface[],
+  message: Message,
+): Promise<void> {
+  const system = controller.contexts.create({ kind: 'system' })
+  try {
+    await controller.routers.provisioner.storeInterfaces(system, router.id, interfaces)
+  } catch (error) {
+    if (!(error instanceof ControllerError && error.code === 'SERVER_TOO_MANY_REQUESTS')) throw error
+    warnings.add(router.id, { routerId: router.id }, 'the interfaces of a router were not stored: too many writes wait')
+    channel.sendResult(message, false, error.message)
+    return
+  }
+  channel.sendResult(message, true)
+}
 
 // The bits of an interface's flags, as routers report them on any operating system.
 const INTERFACE_FLAGS = { isUp: 1n, isBroadcast: 2n, isLoopback: 4n, isMulticast: 16n, isRunning: 32n } as const

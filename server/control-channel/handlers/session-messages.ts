@@ -16,9 +16,9 @@ const MAX_REASON_LENGTH = 200
 export const sessionHandlers: MessageHandlers = [
   [
     ContentType.REQUEST_CLIENT_RESYNC,
-    withBody(RequestClientReSyncSchema, async ({ controller, router }, { reason }) => {
+    withBody(RequestClientReSyncSchema, async ({ controller, router, warnings }, { reason }) => {
       const excerpt = reason.slice(0, MAX_REASON_LENGTH)
-      controller.log.warn({ routerId: router.id, reason: excerpt }, 'a router asks for all API sessions again')
+      warnings.add(router.id, { routerId: router.id, reason: excerpt }, 'a router asks for all API sessions again')
       await controller.routers.sessionSync.sendAll(router)
     }),
   ],

@@ -1,0 +1,35 @@
+// Warnings that repeat: the first is a line at once, the others are one line a minute with their number.
+import { expect, it } from 'vitest'
+import { RepeatedWarnings } from '../../server/control-channel/repeated-warnings.ts'
+import { TestClock } from '../world/controller.ts'
+import { recordingLog } from '../world/recording-log.ts'
+
+function openWarnings() {
+  const clock = new TestClock()
+  const log = recordingLog()
+  return { clock, log, warnings: new RepeatedWarnings(clock, log) }
+}
+
+it('a warning that repeats is one line at once, and one with a count when the minute is over', async () => {
+  const { clock, log, warnings } = openWarnings()
+  for (const reason of ['a', 'b', 'c']) warnings.add('one', { reason }, 'refused')
+  warnings.add('two', { reason: 'd' }, 'refused')
+  await warnings.flush()
+  expect(log.lines.map(({ fields }) => fields)).toEqual([{ reason: 'a' }, { reason: 'd' }])
+  clock.advance(60_000)
+  await warnings.flush()
+  expect(log.lines.slice(2).map(({ fields }) => fields)).toEqual([{ reason: 'c', count: 2 }])
+})
+
+it('a thousand sources are five hundred lines and one for the others', () => {
+  const { log, warnings } = openWarnings()
+  for (let source = 0; source < 1_000; source += 1) warnings.add(String(source), {}, 'refused')
+  expect(log.lines).toHaveLength(501)
+})
+
+it('what was counted is logged at the end, though its minute is not over', async () => {
+  const { log, warnings } = openWarnings()
+  for (let count = 0; count < 3; count += 1) warnings.add('one', {}, 'refused')
+  await warnings.flush({ isFinal: true })
+  expect(log.lines.at(-1)!.fields).toEqual({ count: 2 })
+})
