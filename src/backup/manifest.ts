@@ -1,5 +1,5 @@
 // What a backup says about itself: its first file.
-import { invalidBackupError } from './backup-error.ts'
+import { damagedError, invalidBackupError } from './backup-error.ts'
 
 /** The name of the manifest, which is the first file of a backup. */
 export const MANIFEST_NAME = 'backup.json'
@@ -34,10 +34,42 @@ export function renderManifest(manifest: Manifest): Buffer {
 /** @throws BackupError if the text is not the manifest of a backup that this version can read */
 export function parseManifest(file: string, text: string): Manifest {
   const manifest = parseJson(text)
-  if (manifest?.format !== FORMAT || !Array.isArray(manifest.files)) throw invalidBackupError(file)
-  if (manifest.formatVersion !== FORMAT_VERSION) throw invalidBackupError(file, String(manifest.version))
-  return manifest as unknown as Manifest
+  if (manifest?.format !== FORMAT || !isVersion(manifest.version)) throw invalidBackupError(file)
+  if (manifest.formatVersion !== FORMAT_VERSION) throw invalidBackupError(file, manifest.version)
+  if (!isManifest(manifest)) throw damagedError(file, `its ${MANIFEST_NAME} is not valid`)
+  return manifest
 }
+
+function isManifest(value: Record<string, unknown>): value is Record<string, unknown> & Manifest {
+  const { createdAt, migrations, files, findings } = value
+  return (
+    typeof createdAt === 'string' &&
+    TIME.test(createdAt) &&
+    isArrayOf(migrations, ({ name, version }) => typeof name === 'string' && isVersion(version)) &&
+    isArrayOf(files, isBackupFile) &&
+    files.some(({ name }) => name === 'controller.db') &&
+    Array.isArray(findings) &&
+    findings.every((finding) => typeof finding === 'string')
+  )
+}
+
+function isBackupFile({ name, bytes, sha256 }: Record<string, unknown>): boolean {
+  return typeof name === 'string' && isBackupFileName(name) && Number.isSafeInteger(bytes) && typeof sha256 === 'string'
+}
+
+function isArrayOf(
+  value: unknown,
+  isItem: (item: Record<string, unknown>) => boolean,
+): value is Record<string, unknown>[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null && isItem(item))
+}
+
+/** Versions and times are printed to terminals, so that they must not hold control characters. */
+function isVersion(value: unknown): value is string {
+  return typeof value === 'string' && /^[\w.+-]{1,100}$/.test(value)
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/
 
 function parseJson(text: string): Record<string, unknown> | undefined {
   try {

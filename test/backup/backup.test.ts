@@ -21,6 +21,7 @@ import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBackup } from '../../src/backup/create-backup.ts'
 import { restoreBackup, verifyBackup } from '../../src/backup/restore-backup.ts'
+import { pack } from '../../src/backup/tar.ts'
 import { completeRestore, getDataPaths, stageRestore } from '../../src/data-directory.ts'
 import { checkDatabase } from '../../src/integrity/check-database.ts'
 import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
@@ -242,6 +243,39 @@ describe('a restore', () => {
       expect(contentOf(directory), `file ${at}`).toEqual(before)
     }
     expect(existsSync(join(folder, '..', 'tokens'))).toBe(false)
+  })
+
+  it('refuses a manifest that no controller wrote, and prints nothing of it', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const archive = gunzipSync(readFileSync(file))
+    const length = Number.parseInt(archive.toString('latin1', 124, 135), 8)
+    const manifest = JSON.parse(archive.toString('utf8', 512, 512 + length))
+    const { migrations: _, ...withoutMigrations } = manifest
+    const broken: readonly (readonly [unknown, string])[] = [
+      [{ ...manifest, files: [null] }, 'BACKUP_DAMAGED'],
+      [{ ...manifest, files: [] }, 'BACKUP_DAMAGED'],
+      [{ ...manifest, files: manifest.files.slice(1) }, 'BACKUP_DAMAGED'],
+      [withoutMigrations, 'BACKUP_DAMAGED'],
+      [{ ...manifest, migrations: [null] }, 'BACKUP_DAMAGED'],
+      [{ ...manifest, findings: [1] }, 'BACKUP_DAMAGED'],
+      [{ ...manifest, createdAt: '\u001b[2J' }, 'BACKUP_DAMAGED'],
+      [{ ...manifest, version: '\u001b[2J' }, 'NOT_A_BACKUP'],
+      [{ ...manifest, version: 'v9.0.0', formatVersion: 2 }, 'BACKUP_NEWER'],
+      [null, 'NOT_A_BACKUP'],
+    ]
+
+    for (const [content, code] of broken) {
+      const text = Buffer.from(JSON.stringify(content))
+      const packed = pack([{ name: 'backup.json', bytes: text.length, content: [text] }], NOW)
+      const chunks: Uint8Array[] = []
+      for await (const chunk of packed) chunks.push(chunk)
+      writeFileSync(file, gzipSync(Buffer.concat(chunks)))
+
+      const error = await verifyBackup({ file }).catch((thrown) => thrown)
+
+      expect(error, text.toString()).toMatchObject({ name: 'BackupError', code })
+      expect(error.message).not.toContain('\u001b')
+    }
   })
 
   it('is completed by the next start if it is killed between any two of its steps', async () => {
