@@ -161,12 +161,17 @@ export class ControlListener {
         },
       },
     })
-    const handle = async (message: Message) => {
+    const handle = (message: Message): Promise<void> => {
+      if (!router) return Promise.resolve()
+      const session = { controller, router, channel, warnings: this.#warnings }
+      return watch(message.type, handleRouterMessage(session, message))
+    }
+    const watch = async (type: number, handled: Promise<void>) => {
       try {
-        if (router) await handleRouterMessage({ controller, router, channel, warnings: this.#warnings }, message)
+        await handled
       } catch (error) {
         if (error instanceof MalformedBodyError || error instanceof HeaderValueError) channel.close(error.message)
-        else log.error({ err: error, routerId, type: message.type }, 'a message of a router could not be handled')
+        else log.error({ err: error, routerId, type }, 'a message of a router could not be handled')
       }
     }
     const connection: RouterConnection = {

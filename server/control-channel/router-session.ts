@@ -39,10 +39,11 @@ export function greetRouter({ channel, router }: RouterSession): void {
 /**
  * Takes a message to its handler. Kinds that are not known are dropped, because routers do not expect a response to them. So are
  * those of edge routers from other routers, which must not learn the tokens of clients.
- * @throws MalformedBodyError, and what a handler throws
+ * Rejects with MalformedBodyError, and with what a handler throws.
  */
-export async function handleRouterMessage(session: RouterSession, message: Message): Promise<void> {
+export function handleRouterMessage(session: RouterSession, message: Message): Promise<void> {
   const { type } = message
-  if (!session.router.isEdge && type >= FIRST_EDGE_TYPE && !typesOfEveryRouter.has(type)) return
-  await handlers.get(type)?.(session, message)
+  if (!session.router.isEdge && type >= FIRST_EDGE_TYPE && !typesOfEveryRouter.has(type)) return Promise.resolve()
+  // An async function would keep the message, which may be long, until its handler is done.
+  return new Promise((resolve) => resolve(handlers.get(type)?.(session, message)))
 }
