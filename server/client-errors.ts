@@ -1,23 +1,20 @@
 // Responses to input that never becomes a request: not HTTP, headers too large, or too slow.
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ControllerError, errors } from '../src/errors.ts'
 import { newId } from '../src/ids.ts'
 import { renderErrorEnvelope } from './error-handler.ts'
 
-// Properties of the connection, because an entry of a WeakMap for each request burdens the garbage collector.
-const REQUEST = Symbol('latest request')
+// A property of the connection, because an entry of a WeakMap for each request burdens the garbage collector.
 const RESPONSE = Symbol('latest response')
 
 interface Connection extends Duplex {
-  [REQUEST]?: IncomingMessage
   [RESPONSE]?: ServerResponse
 }
 
-/** Records the latest exchange of a connection, for errors in what follows on it. */
-export function noteExchange(request: IncomingMessage, response: ServerResponse): void {
-  const connection: Connection = request.socket
-  connection[REQUEST] = request
+/** Records the latest response of a connection, for errors in what follows on it. */
+export function noteResponse(response: ServerResponse): void {
+  const connection: Connection = response.req.socket
   connection[RESPONSE] = response
 }
 
@@ -65,7 +62,7 @@ function toClientError(code: string): ControllerError {
 
 /** Whether a response has started, or was sent before its request was complete: a second response would match no request. */
 function hasStartedResponse(socket: Duplex): boolean {
-  const { [REQUEST]: request, [RESPONSE]: response }: Connection = socket
+  const { [RESPONSE]: response }: Connection = socket
   if (!response?.headersSent) return false
-  return !response.writableFinished || !request?.complete
+  return !response.writableFinished || !response.req.complete
 }

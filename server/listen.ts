@@ -8,7 +8,7 @@ import type { FastifyInstance } from 'fastify'
 import { type Config, type ListenerConfig, splitAddress } from '../src/config.ts'
 import type { Controller } from '../src/controller.ts'
 import type { Authority } from '../src/pki/authority.ts'
-import { handleClientError, noteExchange, refuseTunnel } from './client-errors.ts'
+import { handleClientError, noteResponse, refuseTunnel } from './client-errors.ts'
 import { Connections } from './connections.ts'
 import { CONTROL_PROTOCOL, ControlListener } from './control-channel/control-listener.ts'
 import { serveInOrder } from './request-order.ts'
@@ -77,8 +77,8 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     addresses: servers.map(getBoundAddress),
     async close() {
       slowReaders.stop()
-      controlListener.stop()
-      await Promise.all(servers.map(closeServer))
+      // All at once: routers whose connections end would connect again to a server that still listens.
+      await Promise.all([...servers.map(closeServer), controlListener.stop()])
       await app.close()
     },
   }
@@ -145,7 +145,7 @@ function serveRequests(app: FastifyInstance, listener: ListenerConfig, slowReade
     response.once('close', hold.release)
     setListener(request, listener)
     serveInOrder(request, response, () => {
-      noteExchange(request, response)
+      noteResponse(response)
       app.routing(request, response)
     })
   }

@@ -281,6 +281,7 @@ async function assemble(
         resources.add(() => recorder.flush(contexts, { isFinal: true }))
       }
       resources.add(() => apiSessions.flush(system))
+      resources.add(() => sessionSync.close())
       resources.add(() => signers.outbound.close())
       resources.add(() => backups.close())
       resources.add(() => integrity.close())

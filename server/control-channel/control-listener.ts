@@ -13,10 +13,11 @@ import { ContentType } from './content-types.ts'
 import { MalformedBodyError } from './handlers/message-handler.ts'
 import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { HeaderValueError } from './header-values.ts'
-import { encodeHelloResponse, HelloError, parseHello } from './hello.ts'
+import { encodeHelloResponse, HelloError, parseHello, type ReceivedHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
 import { RepeatedWarnings } from './repeated-warnings.ts'
 import { greetRouter, handleRouterMessage } from './router-session.ts'
+import { WorkInProgress } from './work-in-progress.ts'
 
 /** The protocol of TLS (RFC 7301) by which routers ask for the control channel. */
 export const CONTROL_PROTOCOL = 'ziti-ctrl'
@@ -55,7 +56,9 @@ export class ControlListener {
   readonly #controller: Controller
   readonly #channels = new Set<Channel>()
   readonly #warnings: RepeatedWarnings
+  readonly #inProgress = new WorkInProgress()
   #timer: NodeJS.Timeout | undefined
+  #isStopped = false
 
   constructor(controller: Controller) {
     this.#controller = controller
@@ -74,11 +77,13 @@ export class ControlListener {
     void this.#warnings.flush()
   }
 
-  /** Ends the connections of all routers. */
-  stop(): void {
+  /** Ends the connections of all routers, and resolves when what they asked for has been handled. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
     clearInterval(this.#timer)
     this.#controller.routers.connected.close()
-    void this.#warnings.flush({ isFinal: true })
+    await this.#inProgress.settle()
+    await this.#warnings.flush({ isFinal: true })
   }
 
   /** Serves a connection whose TLS handshake agreed on the control protocol. A router that is rejected gets no response. */
@@ -103,11 +108,17 @@ export class ControlListener {
 
   /** @throws RouterRejectedError, HelloError, MalformedFrameError */
   async #connect(socket: TLSSocket): Promise<void> {
-    const { auth, clock, membership, routers, store } = this.#controller
-    const controllerId = membership.ownId
+    const controllerId = this.#controller.membership.ownId
     if (controllerId === undefined) throw new RouterRejectedError('the controller is not ready yet')
     const reader = new MessageReader(HELLO_LIMITS)
     const received = parseHello(await readFirstMessage(socket, reader))
+    if (this.#isStopped) throw new RouterRejectedError('the controller stops')
+    await this.#inProgress.track(this.#admit(socket, reader, received, controllerId))
+  }
+
+  /** @throws RouterRejectedError */
+  async #admit(socket: TLSSocket, reader: MessageReader, received: ReceivedHello, controllerId: string): Promise<void> {
+    const { auth, clock, routers, store } = this.#controller
     const leaf = new SocketCertificates(socket).readOwn()
     if (!leaf) throw new RouterRejectedError('the router presented no certificate')
     if (!auth.clientTrust.isOwn(leaf, clock.now()))
@@ -115,6 +126,7 @@ export class ControlListener {
     const hello: RouterHello = { ...received, fingerprint: computeFingerprint(leaf) }
     const admission = await routers.connected.requireAdmission(store.db, hello)
     if (socket.destroyed) return
+    if (this.#isStopped) throw new RouterRejectedError('the controller stops')
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
     this.#serve({ socket, reader, hello, isEdge: admission.isEdge, controllerId })
     if (admission.formerFingerprint !== null && admission.fingerprint === hello.fingerprint)
@@ -123,7 +135,8 @@ export class ControlListener {
 
   #forgetFormerCertificate(routerId: string): void {
     const { contexts, log, routers } = this.#controller
-    routers.renewal.forgetFormer(contexts.create({ kind: 'system' }), routerId).catch((error: unknown) => {
+    const removal = routers.renewal.forgetFormer(contexts.create({ kind: 'system' }), routerId)
+    this.#inProgress.track(removal).catch((error: unknown) => {
       log.error({ err: error, routerId }, 'the former certificate of a router still lets it connect')
     })
   }
@@ -164,7 +177,7 @@ export class ControlListener {
     const handle = (message: Message): Promise<void> => {
       if (!router) return Promise.resolve()
       const session = { controller, router, channel, warnings: this.#warnings }
-      return watch(message.type, handleRouterMessage(session, message))
+      return watch(message.type, this.#inProgress.track(handleRouterMessage(session, message)))
     }
     const watch = async (type: number, handled: Promise<void>) => {
       try {

@@ -59,8 +59,10 @@ export class SessionSync implements Projection {
   /** Resume the routers that wait for their turn, in order. */
   readonly #waitingSyncs: (() => void)[] = []
   #pending = emptyChanges()
-  /** Settles when what is pending has been announced; undefined if nothing is pending. */
-  #flush: Promise<void> | undefined
+  #isFlushScheduled = false
+  /** Resolves when everything has been announced, what is pending included. */
+  #flushed: Promise<void> = Promise.resolve()
+  #isClosed = false
 
   constructor({ db, clock, log, apiSessions, connected }: Collaborators) {
     this.#db = db
@@ -72,16 +74,22 @@ export class SessionSync implements Projection {
 
   /** Everything that routers hold may be stale, so they receive all of it again. */
   async rebuild(): Promise<void> {
-    for (const router of this.#connected.listEdgeRouters()) void this.sendAll(router)
+    for (const router of this.#connected.listEdgeRouters()) {
+      this.sendAll(router).catch((error: unknown) => {
+        this.#log.error({ err: error, routerId: router.id }, 'a router could not be sent the sessions')
+      })
+    }
   }
 
   apply(changes: readonly Change[]): void {
-    if (!this.#connected.hasEdgeRouters) return
+    if (!this.#connected.hasEdgeRouters || this.#isClosed) return
     for (const change of changes) this.#note(change)
     const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = this.#pending
     const count =
       addedIds.size + changedIds.size + identityIds.size + removedTokens.length + removedSessionTokens.length
-    if (count > 0) this.#flush ??= this.#flushLater()
+    if (count === 0 || this.#isFlushScheduled) return
+    this.#isFlushScheduled = true
+    this.#flushed = this.#flushAfter(this.#flushed)
   }
 
   #note({ resource, operation, id, before, after }: Change): void {
@@ -101,7 +109,13 @@ export class SessionSync implements Projection {
 
   /** Resolves when all changes that were committed before have been sent to the connected routers. */
   async settle(): Promise<void> {
-    await this.#flush
+    await this.#flushed
+  }
+
+  /** Announces nothing more, and resolves when what has begun is over. Routers receive everything again when they reconnect. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#flushed
   }
 
   /**
@@ -148,7 +162,7 @@ export class SessionSync implements Projection {
     const syncId = newId()
     const parts = Math.max(1, Math.ceil(ids.length / PART_SIZE))
     for (let sequence = 0; sequence < parts; sequence += 1) {
-      if (this.#connected.get(router.id) !== router) return
+      if (this.#isClosed || this.#connected.get(router.id) !== router) return
       const apiSessions = await this.#read(ids.slice(sequence * PART_SIZE, (sequence + 1) * PART_SIZE))
       const part = { id: syncId, sequence, isLast: sequence === parts - 1 }
       router.connection.announce({ kind: 'api-sessions-added', apiSessions, part })
@@ -176,11 +190,14 @@ export class SessionSync implements Projection {
     if (endedTokens.length > 0) router.connection.announce({ kind: 'sessions-removed', tokens: endedTokens })
   }
 
-  async #flushLater(): Promise<void> {
+  /** Announces what is pending by then. Never before an earlier batch: what one adds the next one may remove. */
+  async #flushAfter(earlier: Promise<void>): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, BATCH_MS))
+    await earlier
     const pending = this.#pending
     this.#pending = emptyChanges()
-    this.#flush = undefined
+    this.#isFlushScheduled = false
+    if (this.#isClosed) return
     try {
       for (const announcement of await this.#toAnnouncements(pending)) {
         for (const { connection } of this.#connected.listEdgeRouters()) connection.announce(announcement)

@@ -14,7 +14,9 @@ import {
 } from '../../server/control-channel/messages/edge_pb.ts'
 import { clientKey } from '../world/certificates.ts'
 import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { recordingLog } from '../world/recording-log.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
+import { TestNetwork } from '../world/router/network.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
 
 let world: TestController
@@ -277,5 +279,18 @@ describe('a router that is connected', () => {
     validate([])
     await router.takeReply(router.send(1))
     expect(router.received.filter(({ type }) => type === 20102)).toEqual([])
+  })
+})
+
+describe('a controller that stops', () => {
+  it('reads nothing of what it has not announced yet once its store is closed', async () => {
+    const log = recordingLog()
+    const network = await TestNetwork.start({ log })
+    await network.router()
+    await network.world.signIn()
+    await network.world.close()
+    // Longer than changes wait for others to be announced with.
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(log.lines.filter((line) => line.level === 'error')).toEqual([])
   })
 })
