@@ -1,5 +1,6 @@
 // The open circuits of this process: found by id, and by the service, identity, session, router or link that they belong to.
 import type { Instant } from '../clock.ts'
+import { SetMap } from '../policy/set-map.ts'
 import type { TerminatorStrategy } from '../resources/services.ts'
 import type { Path } from './path.ts'
 
@@ -44,37 +45,14 @@ export interface CircuitFilter {
 /** A circuit whose path may be replaced. */
 type MutableCircuit = { -readonly [K in keyof Circuit]: Circuit[K] }
 
-/** Circuits by one property of theirs. */
-class CircuitIndex {
-  readonly #byKey = new Map<string, Set<MutableCircuit>>()
-
-  add(key: string, circuit: MutableCircuit): void {
-    const circuits = this.#byKey.get(key)
-    if (circuits) circuits.add(circuit)
-    else this.#byKey.set(key, new Set([circuit]))
-  }
-
-  remove(key: string, circuit: MutableCircuit): void {
-    const circuits = this.#byKey.get(key)
-    circuits?.delete(circuit)
-    if (circuits?.size === 0) this.#byKey.delete(key)
-  }
-
-  get(key: string): ReadonlySet<MutableCircuit> {
-    return this.#byKey.get(key) ?? NO_CIRCUITS
-  }
-}
-
-const NO_CIRCUITS: ReadonlySet<MutableCircuit> = new Set()
-
 export class CircuitTable {
   readonly #byId = new Map<string, MutableCircuit>()
-  readonly #indexes: Readonly<Record<keyof CircuitFilter, CircuitIndex>> = {
-    serviceId: new CircuitIndex(),
-    clientId: new CircuitIndex(),
-    sessionId: new CircuitIndex(),
-    routerId: new CircuitIndex(),
-    linkId: new CircuitIndex(),
+  readonly #indexes: Readonly<Record<keyof CircuitFilter, SetMap<MutableCircuit>>> = {
+    serviceId: new SetMap(),
+    clientId: new SetMap(),
+    sessionId: new SetMap(),
+    routerId: new SetMap(),
+    linkId: new SetMap(),
   }
 
   get size(): number {
@@ -110,7 +88,7 @@ export class CircuitTable {
     const circuit = this.#byId.get(id)
     if (!circuit) return undefined
     this.#byId.delete(id)
-    for (const [property, key] of listKeys(circuit)) this.#indexes[property].remove(key, circuit)
+    for (const [property, key] of listKeys(circuit)) this.#indexes[property].delete(key, circuit)
     return circuit
   }
 
@@ -118,7 +96,7 @@ export class CircuitTable {
   setPath(id: string, path: Path, updatedAt: Instant): void {
     const circuit = this.#byId.get(id)
     if (!circuit) return
-    for (const [property, key] of listKeys(circuit)) this.#indexes[property].remove(key, circuit)
+    for (const [property, key] of listKeys(circuit)) this.#indexes[property].delete(key, circuit)
     Object.assign(circuit, { path, updatedAt })
     for (const [property, key] of listKeys(circuit)) this.#indexes[property].add(key, circuit)
   }

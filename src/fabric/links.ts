@@ -2,6 +2,7 @@
 // carry traffic.
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
+import { SetMap } from '../policy/set-map.ts'
 import type { ConnectedRouter, ConnectedRouters, RouterObserver } from '../routers/connected-routers.ts'
 import {
   computeLinkCost,
@@ -65,7 +66,7 @@ export class Links implements PathFinder, RouterObserver {
   readonly #settings: Pick<StoredLinkSettings, 'get'>
   readonly #byId = new Map<string, Entry>()
   /** Router → the links that it is an end of. */
-  readonly #byRouter = new Map<string, Set<Entry>>()
+  readonly #byRouter = new SetMap<Entry>()
   /** Router, and router with destination → the number of links that it dialed. */
   readonly #dialedCounts = new Map<string, number>()
   /** Links that are too new to be used, the oldest first. */
@@ -116,12 +117,12 @@ export class Links implements PathFinder, RouterObserver {
   /** The links that a router is an end of. */
   listOfRouter(routerId: string): Link[] {
     this.#useSettled()
-    return Array.from(this.#byRouter.get(routerId) ?? [], ({ link }) => link)
+    return Array.from(this.#byRouter.get(routerId), ({ link }) => link)
   }
 
   /** How many links a router is an end of. */
   countOfRouter(routerId: string): number {
-    return this.#byRouter.get(routerId)?.size ?? 0
+    return this.#byRouter.get(routerId).size
   }
 
   /** Whether paths use a link: it is old enough, both its routers are connected, and no administrator has set it down. */
@@ -205,7 +206,7 @@ export class Links implements PathFinder, RouterObserver {
 
   #applySettings(ends: LinkEnds, { isDown, staticCost }: LinkSettings): void {
     const key = toLinkKey(ends)
-    for (const entry of this.#byRouter.get(ends.sourceId) ?? []) {
+    for (const entry of this.#byRouter.get(ends.sourceId)) {
       const { link } = entry
       if (toLinkKey(link) !== key) continue
       const wasDown = link.isDown
@@ -218,7 +219,7 @@ export class Links implements PathFinder, RouterObserver {
 
   routerConnected(router: ConnectedRouter): void {
     this.#paths.connectRouter(router.id)
-    if (this.#byRouter.has(router.id))
+    if (this.countOfRouter(router.id) > 0)
       this.#confirmationDeadlines.set(router, this.#clock.monotonic() + CONFIRMATION_TIMEOUT_MS)
   }
 
@@ -227,7 +228,7 @@ export class Links implements PathFinder, RouterObserver {
     const isOffline = !this.#isConnected(router.id)
     if (isOffline) this.#paths.disconnectRouter(router.id)
     this.#confirmationDeadlines.delete(router)
-    for (const entry of [...(this.#byRouter.get(router.id) ?? [])]) {
+    for (const entry of [...this.#byRouter.get(router.id)]) {
       if (entry.reporter === router) this.#suspend(entry)
       if (isOffline) this.#reportLoss(entry.link, 'unreachable')
     }
@@ -235,7 +236,7 @@ export class Links implements PathFinder, RouterObserver {
 
   /** Follows that a router was deleted. */
   removeRouter(id: string): void {
-    for (const entry of [...(this.#byRouter.get(id) ?? [])]) this.#lose(entry, 'failed')
+    for (const entry of [...this.#byRouter.get(id)]) this.#lose(entry, 'failed')
   }
 
   /** Does what is due by the clock. Called once a second. */
@@ -245,7 +246,7 @@ export class Links implements PathFinder, RouterObserver {
     for (const [router, deadline] of this.#confirmationDeadlines) {
       if (deadline > now) continue
       this.#confirmationDeadlines.delete(router)
-      for (const entry of [...(this.#byRouter.get(router.id) ?? [])]) {
+      for (const entry of [...this.#byRouter.get(router.id)]) {
         if (!entry.reporter && entry.link.sourceId === router.id) this.#lose(entry, 'failed')
       }
     }
@@ -269,11 +270,7 @@ export class Links implements PathFinder, RouterObserver {
     }
     const entry: Entry = { link, reporter, settlesAt: this.#clock.monotonic() + SETTLE_MS }
     this.#byId.set(id, entry)
-    for (const routerId of [reporter.id, destinationId]) {
-      const ofRouter = this.#byRouter.get(routerId)
-      if (ofRouter) ofRouter.add(entry)
-      else this.#byRouter.set(routerId, new Set([entry]))
-    }
+    for (const routerId of [reporter.id, destinationId]) this.#byRouter.add(routerId, entry)
     this.#settling.add(entry)
     this.#countDialed(link, 1)
   }
@@ -282,11 +279,7 @@ export class Links implements PathFinder, RouterObserver {
     const { link } = entry
     this.#byId.delete(link.id)
     this.#settling.delete(entry)
-    for (const routerId of [link.sourceId, link.destinationId]) {
-      const ofRouter = this.#byRouter.get(routerId)
-      ofRouter?.delete(entry)
-      if (ofRouter?.size === 0) this.#byRouter.delete(routerId)
-    }
+    for (const routerId of [link.sourceId, link.destinationId]) this.#byRouter.delete(routerId, entry)
     this.#paths.removeLink(link.id)
     this.#countDialed(link, -1)
   }

@@ -1,6 +1,7 @@
 // The terminators in memory, by service: what a circuit chooses from, and what the router of each is asked about.
 import type { Kysely } from 'kysely'
 import type { Instant } from '../clock.ts'
+import { SetMap } from '../policy/set-map.ts'
 import type { Entity } from '../resources/define.ts'
 import { sessions } from '../resources/sessions.ts'
 import { terminators } from '../resources/terminators.ts'
@@ -54,9 +55,9 @@ export class TerminatorDirectory implements Projection {
   /** Service → instance id → terminators. */
   #byService = new Map<string, Map<string, Group>>()
   /** Router → terminators. */
-  #byRouter = new Map<string, Map<string, LiveTerminator>>()
+  #byRouter = new SetMap<LiveTerminator>()
   /** Session → terminators that its host bound by it, as long as it lasts. */
-  #bySession = new Map<string, Set<string>>()
+  #bySession = new SetMap()
 
   get(id: string): LiveTerminator | undefined {
     return this.#byId.get(id)
@@ -75,12 +76,12 @@ export class TerminatorDirectory implements Projection {
 
   /** How many terminators a session has bound. */
   countOfSession(sessionId: string): number {
-    return this.#bySession.get(sessionId)?.size ?? 0
+    return this.#bySession.get(sessionId).size
   }
 
   /** The terminators of a router. */
   listOfRouter(routerId: string): Iterable<LiveTerminator> {
-    return this.#byRouter.get(routerId)?.values() ?? NO_TERMINATORS
+    return this.#byRouter.get(routerId)
   }
 
   async rebuild(db: Kysely<Database>): Promise<void> {
@@ -92,8 +93,8 @@ export class TerminatorDirectory implements Projection {
       .execute()
     this.#byId = new Map()
     this.#byService = new Map()
-    this.#byRouter = new Map()
-    this.#bySession = new Map()
+    this.#byRouter = new SetMap()
+    this.#bySession = new SetMap()
     for (const { liveSessionId, ...row } of rows) {
       const peerData = JSON.parse(row.peerData) as Source['peerData']
       const terminator = toLiveTerminator({ ...row, peerData, isSystem: row.isSystem === 1 } as Source)
@@ -115,13 +116,12 @@ export class TerminatorDirectory implements Projection {
   /** Whether the session of a terminator has ended, which it had before this change. */
   #hasEnded({ id, sessionId }: LiveTerminator): boolean {
     const isUnchanged = sessionId !== '' && this.#byId.get(id)?.sessionId === sessionId
-    return isUnchanged && !this.#bySession.get(sessionId)?.has(id)
+    return isUnchanged && !this.#bySession.get(sessionId).has(id)
   }
 
   #endSession(sessionId: string): void {
     const ids = this.#bySession.get(sessionId)
-    if (!ids) return
-    this.#bySession.delete(sessionId)
+    this.#bySession.clear(sessionId)
     for (const id of ids) {
       const terminator = this.#byId.get(id)
       if (terminator) this.#removeFromService(terminator)
@@ -131,13 +131,13 @@ export class TerminatorDirectory implements Projection {
   #add(terminator: LiveTerminator, hasEnded: boolean): void {
     const { id, routerId } = terminator
     this.#byId.set(id, terminator)
-    getOrAdd(this.#byRouter, routerId, () => new Map<string, LiveTerminator>()).set(id, terminator)
+    this.#byRouter.add(routerId, terminator)
     if (!hasEnded) this.#addToService(terminator)
   }
 
   #addToService(terminator: LiveTerminator): void {
     const { id, serviceId, instanceId, sessionId } = terminator
-    if (sessionId !== '') getOrAdd(this.#bySession, sessionId, () => new Set<string>()).add(id)
+    if (sessionId !== '') this.#bySession.add(sessionId, id)
     const groups = getOrAdd(this.#byService, serviceId, () => new Map<string, Group>())
     const group = getOrAdd(groups, instanceId, () => ({ byId: new Map(), list: undefined }))
     group.byId.set(id, terminator)
@@ -149,12 +149,8 @@ export class TerminatorDirectory implements Projection {
     if (!terminator) return
     const { routerId, sessionId } = terminator
     this.#byId.delete(id)
-    const ofRouter = this.#byRouter.get(routerId)
-    ofRouter?.delete(id)
-    if (ofRouter?.size === 0) this.#byRouter.delete(routerId)
-    const ofSession = this.#bySession.get(sessionId)
-    ofSession?.delete(id)
-    if (ofSession?.size === 0) this.#bySession.delete(sessionId)
+    this.#byRouter.delete(routerId, terminator)
+    this.#bySession.delete(sessionId, id)
     this.#removeFromService(terminator)
   }
 

@@ -1,23 +1,28 @@
-// Sets of strings by key; a key whose set is empty takes no memory.
+// Sets by key; a key whose set is empty takes no memory.
 
-export class SetMap {
-  readonly #sets = new Map<string, Set<string>>()
+export class SetMap<T = string> {
+  readonly #sets = new Map<string, Set<T>>()
 
-  add(key: string, value: string): void {
+  add(key: string, value: T): void {
     const set = this.#sets.get(key)
     if (set) set.add(value)
     else this.#sets.set(key, new Set([value]))
   }
 
-  delete(key: string, value: string): void {
+  delete(key: string, value: T): void {
     const set = this.#sets.get(key)
     if (!set?.delete(value)) return
     if (set.size === 0) this.#sets.delete(key)
   }
 
-  get(key: string): ReadonlySet<string> {
+  /** Deletes all values of a key. */
+  clear(key: string): void {
+    this.#sets.delete(key)
+  }
+
+  get(key: string): ReadonlySet<T> {
     return this.#sets.get(key) ?? NONE
   }
 }
 
-const NONE: ReadonlySet<string> = new Set()
+const NONE: ReadonlySet<never> = new Set()
