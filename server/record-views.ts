@@ -14,14 +14,13 @@ import { getResource } from '../src/resources/index.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import { toResourceNoun } from '../src/store/entities.ts'
 import { type ListParameters, planList } from '../src/store/list-plan.ts'
-import { list, queryRows, type Restriction } from '../src/store/lists.ts'
+import type { Restriction } from '../src/store/lists.ts'
 import { listFromMemory, type MemoryRow } from '../src/store/memory-lists.ts'
-import { getRecordTable } from '../src/store/record-tables.ts'
-import { streamList } from './list-stream.ts'
 import type { Call } from './operation.ts'
 import { listParameters } from './query.ts'
 import { requireRow } from './resource-operations.ts'
 import { dataResponse, listResponse, type Response } from './responses.ts'
+import { respondWithRowList } from './row-lists.ts'
 
 /** Shows one record inside of another: `{_links, entity, id, name}`. A record that was deleted has the name `<deleted>`. */
 export type ShowReference = (plural: string, id: string) => RawJson
@@ -144,25 +143,9 @@ export async function respondWithStoredList(
   restrictions: readonly Restriction[] = [],
 ): Promise<Response> {
   const { controller, context } = call
-  const plan = planList(listParameters(call.query) as ListParameters)
   const source = withSymbols(getCompiledResource(resource.plural).filterSource, listSymbols?.(controller))
-  const names = source.filterableFields
-  if (plan.limit === 'none') {
-    const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
-    return streamList(
-      controller.store,
-      context,
-      rows,
-      (batch) => compiled.render(controller, context, batch),
-      plan,
-      names,
-    )
-  }
-  const page = await list(controller.store, context, resource, plan, restrictions, source)
-  const unordered = await getRecordTable(resource).findByKeys(context.db, page.keys)
-  const byKey = new Map(unordered.map((row) => [row.n, row]))
-  const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
-  return listResponse(await compiled.render(controller, context, rows), page, names)
+  const render = (rows: readonly AnyRow[]) => compiled.render(controller, context, rows)
+  return respondWithRowList(call, { resource, source, restrictions, render })
 }
 
 function withSymbols(source: FilterSource, others: FilterSource['symbols'] | undefined): FilterSource {

@@ -17,12 +17,12 @@ import type { BodyTolerance, Purpose } from '../src/schema/bodies.ts'
 import { findRow, toResourceNoun } from '../src/store/entities.ts'
 import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
 import { list, listIds, queryRows, type Restriction, type Window } from '../src/store/lists.ts'
-import { getRecordTable } from '../src/store/record-tables.ts'
 import { getListSource } from './list-source.ts'
 import { streamList } from './list-stream.ts'
 import { type AnyOperation, type BodyReader, type Call, defineOperation, type QueryParameter } from './operation.ts'
 import { listParameters, listQuery, roleQuery } from './query.ts'
 import { createdResponse, dataResponse, emptyResponse, listResponse as listAnswer, type Response } from './responses.ts'
+import { respondWithRowList } from './row-lists.ts'
 
 /** How the operations of a resource differ from the generated ones. */
 export interface OperationOverrides {
@@ -345,26 +345,9 @@ export async function respondWithRows(
   restrictions: readonly Restriction[],
   show: (row: AnyRow) => unknown,
 ): Promise<Response> {
-  const { controller, context } = call
-  const plan = planList(listParameters(call.query) as ListParameters)
-  const texts = (rows: readonly AnyRow[]) => rows.map((row) => toJsonText(show(row)))
   const source = getListSource(call.operation, resource)
-  const fields = source.filterableFields
-  if (plan.limit === 'none') {
-    return streamList(
-      controller.store,
-      context,
-      await queryRows(controller.store, context, resource, plan, restrictions, source),
-      texts,
-      plan,
-      fields,
-    )
-  }
-  const page = await list(controller.store, context, resource, plan, restrictions, source)
-  const unordered = await getRecordTable(resource).findByKeys(context.db, page.keys)
-  const byKey = new Map(unordered.map((row) => [row.n, row]))
-  const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
-  return listAnswer(texts(rows), page, fields)
+  const render = (rows: readonly AnyRow[]) => rows.map((row) => toJsonText(show(row)))
+  return respondWithRowList(call, { resource, source, restrictions, render })
 }
 
 /** The statuses by which references to unknown records are refused, beside 400. */

@@ -1,0 +1,37 @@
+// Lists of records that operations render from rows, because what they show is not what the resource itself shows.
+import type { FilterSource } from '../src/model/filter-symbols.ts'
+import type { AnyResource, AnyRow } from '../src/resources/define.ts'
+import { type ListParameters, planList } from '../src/store/list-plan.ts'
+import { list, queryRows, type Restriction } from '../src/store/lists.ts'
+import { getRecordTable } from '../src/store/record-tables.ts'
+import { streamList } from './list-stream.ts'
+import type { Call } from './operation.ts'
+import { listParameters } from './query.ts'
+import { listResponse, type Response } from './responses.ts'
+
+export interface RowList {
+  readonly resource: AnyResource
+  /** The symbols that the list can be filtered and sorted by. */
+  readonly source: FilterSource
+  readonly restrictions: readonly Restriction[]
+  /** Returns JSON text of each row, in their order. */
+  render(rows: readonly AnyRow[]): readonly string[] | Promise<readonly string[]>
+}
+
+/** Returns the response that lists records, by the parameters of the call. */
+export async function respondWithRowList(
+  { controller, context, query }: Call,
+  { resource, source, restrictions, render }: RowList,
+): Promise<Response> {
+  const plan = planList(listParameters(query) as ListParameters)
+  const fields = source.filterableFields
+  if (plan.limit === 'none') {
+    const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
+    return streamList(controller.store, context, rows, render, plan, fields)
+  }
+  const page = await list(controller.store, context, resource, plan, restrictions, source)
+  const unordered = await getRecordTable(resource).findByKeys(context.db, page.keys)
+  const byKey = new Map(unordered.map((row) => [row.n, row]))
+  const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
+  return listResponse(await render(rows), page, fields)
+}
