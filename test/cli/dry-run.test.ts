@@ -4,6 +4,7 @@ import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { createStaffPolicy } from '../world/staff-policy.ts'
 
 let world: TestController
 let token: string
@@ -17,17 +18,7 @@ beforeAll(async () => {
   writeProfiles(env, { test: { url, rootPem, token } })
   await cli('identity', 'create', 'laptop', '--role', 'staff')
   await cli('service', 'create', 'web', '--role', 'web')
-  await cli(
-    'service-policy',
-    'create',
-    'use',
-    '--type',
-    'Dial',
-    '--identity-roles',
-    '#staff',
-    '--service-roles',
-    '#web',
-  )
+  await createStaffPolicy(cli, 'use')
 })
 afterAll(() => world?.close())
 

@@ -7,6 +7,7 @@ import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { createStaffPolicy } from '../world/staff-policy.ts'
 
 const file = join(mkdtempSync(join(tmpdir(), 'policy-test-')), 'expectations.yaml')
 const env = cleanEnvironment()
@@ -19,17 +20,7 @@ beforeAll(async () => {
   await cli('identity', 'create', 'laptop', '--role', 'staff')
   await cli('identity', 'create', 'tablet')
   await cli('service', 'create', 'web', '--role', 'web')
-  await cli(
-    'service-policy',
-    'create',
-    'use',
-    '--type',
-    'Dial',
-    '--identity-roles',
-    '#staff',
-    '--service-roles',
-    '#web',
-  )
+  await createStaffPolicy(cli, 'use')
 })
 afterAll(() => world?.close())
 

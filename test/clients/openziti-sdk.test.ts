@@ -8,6 +8,7 @@ import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { permissivePolicy } from '../../src/resources/auth-policies.ts'
 import { cleanEnvironment, controller, freePort, run, type Served, serve } from '../world/binary.ts'
 import { hasPython, installPackage } from '../world/python.ts'
+import { createStaffPolicy } from '../world/staff-policy.ts'
 
 const PACKAGE = 'openziti==0.6.0'
 const matches = await hasPython()
@@ -44,17 +45,7 @@ describe.skipIf(!matches)('an unmodified C SDK', () => {
     }
     await cli('service', 'create', 'web', '--role', 'web')
     await cli('service', 'create', 'database', '--role', 'database')
-    await cli(
-      'service-policy',
-      'create',
-      'staff-web',
-      '--type',
-      'Dial',
-      '--identity-roles',
-      '#staff',
-      '--service-roles',
-      '#web',
-    )
+    await createStaffPolicy(cli, 'staff-web')
   })
   afterAll(() => served?.stop())
 
