@@ -74,7 +74,7 @@ function explainRecoveryError(directory: string) {
     if (error.name !== 'ControllerError') explainOpenError(directory, 'stop the controller first')(error)
     const { code, field, reason, message } = error.publicCause ?? {}
     if (code === 'NOT_ADMINISTRATOR') {
-      const refusal = `${message}, so there is no access to restore`
+      const refusal = `${message}; there is no access to restore`
       throw new CommandError(EXIT.notPermitted, code, refusal, { hint: '--make-administrator, to promote it' })
     }
     const exitCode = { 404: EXIT.notFound, 409: EXIT.conflict }[error.status ?? 0] ?? EXIT.usage

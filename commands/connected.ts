@@ -16,7 +16,7 @@ export type ParsedFlags = Readonly<Record<string, unknown>> &
 export interface CommandRun {
   readonly client: Client
   readonly args: Readonly<Record<string, string | undefined>>
-  /** The values of the argument that can be repeated; of other arguments if there is no such argument. */
+  /** The values of all arguments; one that can be repeated may have several. */
   readonly words: readonly string[]
   readonly flags: ParsedFlags
   print(result: Result): Promise<void>

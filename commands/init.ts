@@ -82,7 +82,7 @@ export class Init extends PrintingCommand {
   }
 }
 
-/** Asks for a username until it is a valid one. @throws CommandError with exit code 2 if there is no terminal */
+/** Asks for a username until it is valid. @throws CommandError with exit code 2 if there is no terminal */
 export async function promptUsername(question: string, flag: string): Promise<string> {
   for (;;) {
     const username = await promptText(question, flag)

@@ -8,7 +8,7 @@ export interface QrOptions {
   readonly quietZone?: number
 }
 
-// Black and white of the fixed part of the palette: themes replace the first sixteen colors. They are no decoration, so
+// Black and white of the fixed part of the palette: themes replace the first sixteen colors. They are not decoration, so
 // NO_COLOR does not concern them.
 const BLACK_ON = '48;5;16'
 const WHITE_ON = '48;5;231'
