@@ -19,6 +19,7 @@ import { mfaEnroll } from './mfa/enroll.ts'
 import { mfaRecoveryCodes } from './mfa/recovery-codes.ts'
 import { mfaRemove } from './mfa/remove.ts'
 import { mfaStatus } from './mfa/status.ts'
+import { exportNetwork } from './network-file/export.ts'
 import { passwd } from './passwd.ts'
 import { pkiRotate } from './pki-rotate.ts'
 import { policyAdvise } from './policy-advise.ts'
@@ -56,6 +57,7 @@ const HAND_WRITTEN = {
   'identity:posture': identityPosture,
   'posture-check:test': postureCheckTest,
   doctor,
+  export: exportNetwork,
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,

@@ -18,6 +18,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   adviseOnPolicies: 'policy:advise',
   testExternalJwtSigner: 'external-jwt-signer:test',
   judgePolicyImpact: 'policy:impact',
+  exportNetwork: 'export',
   describeIdentityPosture: 'identity:posture',
   testPostureCheck: 'posture-check:test',
   verifyCa: 'ca:verify',

@@ -9,17 +9,36 @@ import { type Response, rawResponse, renderListMeta } from './responses.ts'
 // How many records are rendered at a time.
 const BATCH = 200
 
-/**
- * The envelope of a list of all that `rows` finds; `textsOf` gives the JSON text of each of some rows, in their order. The
- * first rows are read before the response begins, so that an error still has a status.
- */
-export async function streamList<Row>(
+/** The envelope of a list of all that `rows` finds; `render` gives the JSON text of each of some rows, in their order. */
+export function streamList<Row>(
   store: Store,
   { caller }: Context,
   rows: RowQuery<Row>,
   render: (batch: readonly Row[]) => Promise<readonly string[]> | readonly string[],
-  { offset }: ListPlan,
+  { offset }: Pick<ListPlan, 'offset'>,
   filterableFields: readonly string[],
+): Promise<Response> {
+  return streamItems(renderBatches(), { offset, filterableFields })
+
+  async function* renderBatches(): AsyncGenerator<readonly string[]> {
+    let batch: Row[] = []
+    for await (const row of store.stream(rows, { reader: toReader(caller), isCostly: rows.isCostly })) {
+      batch.push(row)
+      if (batch.length < BATCH) continue
+      yield await render(batch)
+      batch = []
+    }
+    if (batch.length > 0) yield await render(batch)
+  }
+}
+
+/**
+ * The envelope of a list whose items come in batches of JSON texts. The first batch is read before the response begins, so that
+ * an error still has a status.
+ */
+export async function streamItems(
+  batches: AsyncIterable<readonly string[]>,
+  { offset = 0, filterableFields = [] }: { offset?: number; filterableFields?: readonly string[] } = {},
 ): Promise<Response> {
   const pieces = envelope()
   return rawResponse('application/json', readableFrom(await pieces.next(), pieces))
@@ -27,21 +46,12 @@ export async function streamList<Row>(
   async function* envelope(): AsyncGenerator<string> {
     let head = '{"data":['
     let total = 0
-    let batch: Row[] = []
-    const flush = async () => {
-      const texts = await render(batch)
-      const text = `${total === 0 ? '' : ','}${texts.join(',')}`
-      total += batch.length
-      batch = []
-      return text
-    }
-    for await (const row of store.stream(rows, { reader: toReader(caller), isCostly: rows.isCostly })) {
-      batch.push(row)
-      if (batch.length < BATCH) continue
-      yield head + (await flush())
+    for await (const texts of batches) {
+      if (texts.length === 0) continue
+      yield `${head}${total === 0 ? '' : ','}${texts.join(',')}`
       head = ''
+      total += texts.length
     }
-    if (batch.length > 0) head += await flush()
     yield `${head}],${renderListMeta({ limit: 'none', offset, total }, filterableFields)}}\n`
   }
 }

@@ -39,6 +39,7 @@ import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
 import { linkOperations } from './management-api/links.ts'
 import { logLevelOperations } from './management-api/log-level.ts'
+import { networkFileOperations } from './management-api/network-file.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { policyQuestionOperations } from './management-api/policy-questions.ts'
 import { postureQuestionOperations } from './management-api/posture-questions.ts'
@@ -91,6 +92,7 @@ export const operations: readonly AnyOperation[] = [
   ...identityOperations,
   ...identityPostureOperations,
   ...logLevelOperations,
+  ...networkFileOperations,
   ...policyAdviceOperations,
   ...policyQuestionOperations,
   ...postureQuestionOperations,

@@ -3,7 +3,8 @@ import { CommandError, EXIT } from '../exit-codes.ts'
 import type { Entity, Screen } from './cells.ts'
 import { findColumns, orderColumns } from './columns.ts'
 import { renderRecordLines, renderTable } from './table.ts'
-import { escapeControls, escapeJson, hasControls } from './text.ts'
+import { escapeControls, escapeJson } from './text.ts'
+import { toYamlText } from './yaml.ts'
 
 export const formats = ['table', 'wide', 'csv', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
 export type Format = (typeof formats)[number]
@@ -22,6 +23,8 @@ export type Result =
   | { readonly kind: 'done'; readonly sentence: string; readonly facts: Entity }
   /** Text that is printed unchanged in every format. */
   | { readonly kind: 'text'; readonly text: string }
+  /** The same, while it arrives. */
+  | { readonly kind: 'pieces'; readonly pieces: AsyncIterable<string> }
 
 /** The destination of a result. `write` settles when the destination accepts more. */
 export interface Output extends Screen {
@@ -44,6 +47,10 @@ export async function printResult(
   { query, columns }: Selection = {},
 ): Promise<void> {
   if (result.kind === 'text') return output.write(result.text.endsWith('\n') ? result.text : `${result.text}\n`)
+  if (result.kind === 'pieces') {
+    for await (const piece of result.pieces) await output.write(piece)
+    return
+  }
   if (query !== undefined) return printSelected(result, query, format, output)
   switch (format) {
     case 'csv':
@@ -98,7 +105,7 @@ async function printCsv(result: StructuredResult, names: readonly string[] | und
 }
 
 type List = Extract<Result, { kind: 'list' }>
-type StructuredResult = Exclude<Result, { kind: 'text' }>
+type StructuredResult = Exclude<Result, { kind: 'text' | 'pieces' }>
 
 function toEntity(result: Exclude<StructuredResult, List>): Entity {
   return result.kind === 'record' ? (withoutLinks(result.record) as Entity) : result.facts
@@ -171,18 +178,6 @@ async function printLines(
     chunk = ''
   }
   if (chunk !== '') await output.write(chunk)
-}
-
-async function toYamlText(value: unknown): Promise<string> {
-  const { Document, visit } = await import('yaml')
-  const document = new Document(value)
-  // Control characters can be escaped in double-quoted scalars only.
-  visit(document, {
-    Scalar(_key, node) {
-      if (typeof node.value === 'string' && hasControls(node.value.replace(/[\n\t]/g, ''))) node.type = 'QUOTE_DOUBLE'
-    },
-  })
-  return escapeJson(document.toString())
 }
 
 async function collectItems(items: AsyncIterable<unknown> | Iterable<unknown>): Promise<unknown[]> {

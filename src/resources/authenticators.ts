@@ -80,6 +80,8 @@ export const authenticators = defineResource({
     provenHash: f.text({ access: 'internal', nullable: true, secret: true }),
   },
   links: [{ key: 'identities', to: { resource: 'identities', field: 'identityId' } }],
+  // Credentials are not written into files.
+  networkFile: false,
   columns: ['id', 'method', 'identityId', 'username', 'fingerprint'],
   example: {
     create: { identityId: 'laptop', method: 'updb', username: 'alice', password: 'correct horse battery' },

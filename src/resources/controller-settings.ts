@@ -31,6 +31,7 @@ export const controllerSettings = defineResource({
     ),
   },
   builtIn: [{ id: GLOBAL_SETTINGS, controllerId: null as never, oidc: { postLogoutUris: [], redirectUris: [] } }],
+  networkFile: ['controllerId'],
   columns: ['id', 'controllerId'],
   example: {
     create: { controllerId: 'controller.example.com', oidc: { redirectUris: ['https://app.example.com/callback'] } },

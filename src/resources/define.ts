@@ -133,6 +133,11 @@ export interface Definition<
   readonly symbols?: Readonly<Record<string, SymbolAlias>>
   /** Records that exist from the beginning. */
   readonly builtIn?: readonly BuiltIn<F>[]
+  /**
+   * The fields by which the network file identifies a record, if it is not its name. By default the file holds the records of
+   * each resource that can be created and patched; `false` leaves them out.
+   */
+  readonly networkFile?: readonly string[] | false
   /** The fields that `list` shows in a terminal. */
   readonly columns: readonly string[]
   /** For help: values for the fields, and a filter that makes sense. */
@@ -176,6 +181,7 @@ export interface Resource<
   readonly verbs: readonly ResourceOperation[]
   readonly symbols: Readonly<Record<string, SymbolAlias>>
   readonly builtIn: readonly ({ readonly id: string } & Readonly<Record<string, unknown>>)[]
+  readonly networkFile: readonly string[] | false
   readonly columns: readonly string[]
   readonly example: { readonly create: Readonly<Record<string, unknown>>; readonly filter: string }
 }
@@ -224,9 +230,15 @@ export function defineResource<
     verbs: definition.verbs ?? allVerbs,
     symbols: definition.symbols ?? {},
     builtIn: (definition.builtIn ?? []) as Resource['builtIn'],
+    networkFile: definition.networkFile ?? (isConfigured(definition.verbs) ? ['name'] : false),
     columns,
     example,
   }
+}
+
+/** Whether administrators create and change the records. */
+function isConfigured(verbs: readonly ResourceOperation[] = allVerbs): boolean {
+  return verbs.includes('create') && verbs.includes('patch')
 }
 
 /** The two fields by which variants are stored. */

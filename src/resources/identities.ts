@@ -67,8 +67,14 @@ export const identities = defineResource({
     appData: f.tags({ summary: 'Key-value pairs handed to the applications that sign in.' }),
     defaultHostingCost: f.int({ ...cost, default: 0 }),
     defaultHostingPrecedence: f.choice(precedences, { default: 'default' }),
-    serviceHostingCosts: f.map(typed<number>({ type: 'integer', minimum: cost.min, maximum: cost.max })),
-    serviceHostingPrecedences: f.map(typed<string>({ type: 'string', enum: precedences })),
+    serviceHostingCosts: f.map(typed<number>({ type: 'integer', minimum: cost.min, maximum: cost.max }), {
+      keysOf: 'services',
+      summary: 'By the id of a service: what hosting it here costs.',
+    }),
+    serviceHostingPrecedences: f.map(typed<string>({ type: 'string', enum: precedences }), {
+      keysOf: 'services',
+      summary: 'By the id of a service: the precedence of hosting it here.',
+    }),
     // The services that the two maps speak of, so that those that are deleted can be taken out of them.
     hostedServices: f.references('services', {
       access: 'internal',

@@ -14,6 +14,7 @@ export const serviceConfigs = defineResource({
   },
   // Made and ended by operations of the identity alone.
   verbs: [],
+  networkFile: ['identityId', 'serviceId', 'configId'],
   columns: ['serviceId', 'configId'],
   example: { create: {}, filter: 'id = "…"' },
 })

@@ -55,6 +55,7 @@ export const terminators = defineResource({
   // Those that routers make for the hosts connected to them: not to be changed, but an administrator may end them.
   areSystemRecordsDeletable: true,
   computed: { dynamicCost: { type: 'integer', minimum: 0, maximum: 65535 } },
+  networkFile: ['serviceId', 'routerId', 'binding', 'address', 'identity'],
   columns: ['id', 'serviceId', 'routerId', 'binding', 'address', 'precedence'],
   example: {
     create: { service: 'web', router: 'edge-north', binding: 'transport', address: 'tcp:localhost:8080' },

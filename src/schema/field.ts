@@ -88,6 +88,8 @@ export interface Kind {
   objection?(value: unknown): Objection | undefined
   /** The resource (plural) that a reference or a set of references points to. */
   readonly target?: string
+  /** The resource (plural) whose ids are the keys of a map. */
+  readonly keyTarget?: string
   /** For references and sets of references. */
   readonly reference?: ReferenceOptions
   /** Entries of a set are policy roles: `@id` of the target, `#attribute`, `#all`. */

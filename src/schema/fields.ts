@@ -73,6 +73,11 @@ export interface JsonOptions<V> extends FieldOptions<V> {
   readonly isTypeRule?: boolean
 }
 
+export interface MapOptions<V> extends FieldOptions<Record<string, V>> {
+  /** The resource, by its plural name, whose ids are the keys. */
+  readonly keysOf?: string
+}
+
 export interface ReferenceFieldOptions extends FieldOptions<string>, ReferenceOptions {
   readonly blank?: string | null
 }
@@ -219,12 +224,13 @@ export const f = {
   },
 
   /** A map whose values match one schema. */
-  map<V, const O extends FieldOptions<Record<string, NoInfer<V>>>>(
+  map<V, const O extends MapOptions<NoInfer<V>>>(
     values: TypedSchema<V>,
     options = {} as O,
   ): Field<Record<string, V>, string, O> {
-    const schema = typed<Record<string, V>>({ type: 'object', additionalProperties: values })
-    return f.json(schema, options) as Field<Record<string, V>, string, O>
+    const { keysOf } = options
+    const { kind } = f.json(typed<Record<string, V>>({ type: 'object', additionalProperties: values }))
+    return field(keysOf === undefined ? kind : { ...kind, keyTarget: keysOf }, options)
   },
 
   /** A structured value with members of their own; stored as one JSON column, patched member by member. */
