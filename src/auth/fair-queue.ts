@@ -67,12 +67,9 @@ export class FairQueue {
   /** @throws SERVER_TOO_MANY_REQUESTS if no other source has at least two waiters more */
   #makeRoom(source: string): void {
     const own = this.#waiters.get(source)?.length ?? 0
-    const [largest, waiters] = [...this.#waiters].reduce((most, next) =>
-      next[1].length > most[1].length ? next : most,
-    )
-    if (waiters.length <= own + 1) throw this.#toRefusal()
-    const newest = waiters.pop()
-    if (waiters.length === 0) this.#waiters.delete(largest)
+    const largest = [...this.#waiters.values()].reduce((most, next) => (next.length > most.length ? next : most))
+    if (largest.length <= own + 1) throw this.#toRefusal()
+    const newest = largest.pop()
     this.#waiting -= 1
     newest?.refuse()
   }

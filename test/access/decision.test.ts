@@ -1,0 +1,264 @@
+// The access decision by itself: which policies count, what their posture checks amount to together, and until when it holds.
+import { describe, expect, it } from 'vitest'
+import { decide, PostureEvaluation, type PostureSource } from '../../src/access/decision.ts'
+import { PolicyIndex, type PolicyType } from '../../src/policy/policy-index.ts'
+import type { MachineState, MfaState } from '../../src/posture/machine-state.ts'
+import { compilePostureCheck } from '../../src/posture/posture-checks.ts'
+
+const NOW = 1_700_000_000_000
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const GRACE = 5 * MINUTE
+
+const laptop = { id: 'laptop', attributes: ['staff'] }
+const stored = { at: NOW, postureCheckId: 'any' }
+
+/** The checks of a network, by id; a machine in the domain a.b passes `domain`, and fails `other domain`. */
+const CHECKS = {
+  domain: { typeId: 'DOMAIN', details: { domains: ['a.b'] } },
+  'other domain': { typeId: 'DOMAIN', details: { domains: ['c.d'] } },
+  system: { typeId: 'OS', details: { operatingSystems: [{ type: 'Linux' }] } },
+  mfa: { typeId: 'MFA', details: {} },
+  'mfa for an hour': { typeId: 'MFA', details: { timeoutSeconds: 3_600 } },
+  'mfa for a minute': { typeId: 'MFA', details: { timeoutSeconds: 60 } },
+  'mfa after waking': { typeId: 'MFA', details: { promptOnWake: true } },
+} as const
+
+type CheckId = keyof typeof CHECKS
+
+interface PolicyWords {
+  readonly type?: PolicyType
+  readonly identities?: string[]
+  readonly services?: string[]
+  readonly checks?: readonly CheckId[]
+}
+
+/** An index with the services web and mail, all the checks, and these policies; by default for the service web. */
+function indexWith(...policies: PolicyWords[]): PolicyIndex {
+  const index = new PolicyIndex()
+  for (const id of ['web', 'mail']) index.setService({ id, attributes: [] })
+  for (const [id, { typeId, details }] of Object.entries(CHECKS))
+    index.setPostureCheck({ id, attributes: [] }, compilePostureCheck({ id, typeId, details }))
+  for (const [position, policy] of policies.entries()) {
+    const { type = 'Dial', identities = ['#staff'], services = ['@web'], checks = [] } = policy
+    const roles = { identityRoles: identities, serviceRoles: services }
+    const postureCheckRoles = checks.map((check) => `@${check}`)
+    const id = `policy ${position}`
+    index.setServicePolicy({ id, name: id, type, semantic: 'AnyOf', ...roles, postureCheckRoles })
+  }
+  return index
+}
+
+const inDomain = (domain: string): MachineState => ({
+  domain: { ...stored, domain },
+  processesByCheck: new Map(),
+  processesByPath: new Map(),
+})
+
+const apiSession = (values: Partial<MfaState> = {}): MfaState => ({
+  id: 'session',
+  mfaPassedAt: null,
+  wokenAt: null,
+  unlockedAt: null,
+  ...values,
+})
+
+/** A laptop in the domain a.b, and what its API sessions prove. */
+function sourceWith(...apiSessions: MfaState[]): PostureSource {
+  return {
+    findMachine: (identityId) => (identityId === laptop.id ? inDomain('a.b') : undefined),
+    listApiSessions: (identityId, apiSessionId) =>
+      identityId === laptop.id ? apiSessions.filter(({ id }) => apiSessionId === undefined || id === apiSessionId) : [],
+    now: () => NOW,
+    withHypothetical: (_changes, ask) => ask(),
+  }
+}
+
+const QUESTION = { identity: laptop, serviceId: 'web', type: 'Dial', apiSessionId: 'session' } as const
+
+const decideBy = (policies: readonly PolicyWords[], source = sourceWith(apiSession()), question = {}) =>
+  decide(indexWith(...policies), source, { ...QUESTION, ...question })
+
+/** Of the policies with these checks, in this order and in the other one. */
+function decideInBothOrders(checks: readonly (readonly CheckId[])[], source = sourceWith(apiSession())) {
+  const policies = checks.map((ids) => ({ checks: ids }))
+  return [policies, policies.toReversed()].map((ordered) => decideBy(ordered, source))
+}
+
+describe('a decision', () => {
+  it('grants nothing without a policy', () => {
+    expect(decideBy([])).toMatchObject({ isGranted: false, isAllowed: false, evidence: 'failing', policies: [] })
+  })
+
+  it.each<[string, PolicyWords]>([
+    ['for another identity', { identities: ['#guests'] }],
+    ['for another service', { services: ['@mail'] }],
+    ['of the other type', { type: 'Bind' }],
+  ])('grants nothing by a policy %s', (_what, policy) => {
+    expect(decideBy([policy])).toMatchObject({ isGranted: false, isAllowed: false, policies: [] })
+  })
+
+  it('allows by a policy without posture checks, whatever time does', () => {
+    const { policies, ...decision } = decideBy([{}])
+
+    expect(decision).toEqual({
+      isGranted: true,
+      isAllowed: true,
+      evidence: 'passing',
+      failsAt: Number.POSITIVE_INFINITY,
+    })
+    expect(policies).toMatchObject([{ policy: { id: 'policy 0' }, evidence: 'passing', findings: [] }])
+  })
+
+  it('grants, but does not allow, by a policy with a check that fails', () => {
+    const { policies, ...decision } = decideBy([{ checks: ['domain', 'other domain'] }])
+
+    expect(decision).toMatchObject({ isGranted: true, isAllowed: false, evidence: 'failing' })
+    expect(policies).toMatchObject([
+      {
+        evidence: 'failing',
+        findings: [
+          { check: { id: 'domain' }, evidence: 'passing' },
+          { check: { id: 'other domain' }, evidence: 'failing' },
+        ],
+      },
+    ])
+  })
+
+  it('does not take what is unknown for passing', () => {
+    expect(decideBy([{ checks: ['domain', 'system'] }])).toMatchObject({ isAllowed: false, evidence: 'unknown' })
+  })
+
+  it('allows by one policy that passes, whatever the others find', () => {
+    for (const decision of decideInBothOrders([['other domain'], ['domain'], ['system']]))
+      expect(decision).toMatchObject({ isAllowed: true, evidence: 'passing', failsAt: Number.POSITIVE_INFINITY })
+  })
+
+  it('is unknown if no policy passes, and one may', () => {
+    for (const decision of decideInBothOrders([['other domain'], ['system']]))
+      expect(decision).toMatchObject({ isGranted: true, isAllowed: false, evidence: 'unknown' })
+  })
+
+  it('lists the policies of its type that link both, and no other', () => {
+    const others = [{ type: 'Bind' as const }, { services: ['@mail'] }, { identities: ['#guests'] }]
+    const { policies } = decideBy([{ checks: ['domain'] }, ...others, {}])
+
+    expect(policies.map(({ policy }) => policy.id)).toEqual(['policy 0', 'policy 4'])
+  })
+})
+
+describe('a decision that time ends', () => {
+  const passedAt = NOW - 30_000
+  const wokenAt = NOW - 10_000
+  const passed = sourceWith(apiSession({ mfaPassedAt: passedAt }))
+  const woken = sourceWith(apiSession({ mfaPassedAt: passedAt, wokenAt }))
+
+  it('holds until its policy fails', () => {
+    const { isAllowed, failsAt } = decideBy([{ checks: ['domain', 'mfa for a minute'] }], passed)
+
+    // MFA is still good at the last millisecond of its timeout.
+    expect([isAllowed, failsAt]).toEqual([true, passedAt + MINUTE + 1])
+  })
+
+  it('holds until the first of the checks of one policy fails', () => {
+    for (const checks of [
+      ['mfa after waking', 'mfa for an hour'],
+      ['mfa for an hour', 'mfa after waking'],
+    ] as const)
+      expect(decideBy([{ checks }], woken).failsAt).toBe(wokenAt + GRACE)
+  })
+
+  it('holds until the last of the policies fails that pass now', () => {
+    for (const { failsAt } of decideInBothOrders([['mfa after waking'], ['mfa for an hour'], ['other domain']], woken))
+      expect(failsAt).toBe(passedAt + HOUR + 1)
+    for (const { failsAt } of decideInBothOrders([['mfa after waking'], ['domain']], woken))
+      expect(failsAt).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('is that MFA has failed at the very instant until which it held', () => {
+    const at = (now: number) => decideBy([{ checks: ['mfa for a minute'] }], { ...passed, now: () => now })
+
+    expect(at(passedAt + MINUTE)).toMatchObject({ isAllowed: true, evidence: 'passing' })
+    expect(at(passedAt + MINUTE + 1)).toMatchObject({ isAllowed: false, evidence: 'failing' })
+  })
+})
+
+describe('MFA', () => {
+  const passed = apiSession({ mfaPassedAt: NOW - 2 * MINUTE })
+  const other = apiSession({ id: 'other' })
+
+  it('counts for the API session that passed it', () => {
+    const source = sourceWith(passed, other)
+    const policies = [{ checks: ['mfa'] as const }]
+
+    expect(decideBy(policies, source).evidence).toBe('passing')
+    expect(decideBy(policies, source, { apiSessionId: 'other' }).evidence).toBe('failing')
+    expect(decideBy(policies, source, { apiSessionId: 'ended' }).evidence).toBe('unknown')
+  })
+
+  it('is unknown of an identity whose API sessions differ, and known if they agree', () => {
+    const policies = [{ checks: ['mfa'] as const }]
+    const question = { apiSessionId: undefined }
+
+    expect(decideBy(policies, sourceWith(passed, other), question).evidence).toBe('unknown')
+    expect(decideBy(policies, sourceWith(passed, { ...passed, id: 'other' }), question).evidence).toBe('passing')
+  })
+
+  it.each<[string, PolicyWords]>([
+    ['for the same service', {}],
+    ['for another service', { services: ['@mail'] }],
+    ['to host', { type: 'Bind' }],
+  ])('times out for every policy with the strictest one of the identity, also if that one is %s', (_which, words) => {
+    const strict = { ...words, checks: ['mfa for an hour', 'mfa for a minute', 'mfa', 'domain'] as const }
+    const policies = [{ checks: ['mfa for an hour'] as const }, strict]
+
+    for (const ordered of [policies, policies.toReversed()])
+      expect(decideBy(ordered, sourceWith(passed))).toMatchObject({ isAllowed: false, evidence: 'failing' })
+  })
+
+  it('times out with the strictest policy, also if the API session that comes first has not passed it', () => {
+    const policies = [{ checks: ['mfa'] as const }, { services: ['@mail'], checks: ['mfa for a minute'] as const }]
+
+    // Both fail: otherwise they would differ.
+    expect(decideBy(policies, sourceWith(other, passed), { apiSessionId: undefined }).evidence).toBe('failing')
+  })
+
+  it('does not time out with a policy of other identities', () => {
+    const policies = [{ checks: ['mfa'] as const }, { identities: ['#guests'], checks: ['mfa for a minute'] as const }]
+
+    expect(decideBy(policies, sourceWith(passed))).toMatchObject({
+      evidence: 'passing',
+      failsAt: Number.POSITIVE_INFINITY,
+    })
+  })
+})
+
+describe('an evaluation', () => {
+  it('reads the time and the machine once, so that all its findings are of one moment', () => {
+    let readings = 0
+    const source = {
+      ...sourceWith(apiSession({ mfaPassedAt: NOW })),
+      findMachine: () => inDomain(readings++ === 0 ? 'a.b' : 'c.d'),
+      now: () => NOW + readings * HOUR,
+    }
+    const index = indexWith({ checks: ['mfa for a minute', 'domain'] }, { checks: ['domain', 'mfa for an hour'] })
+    const evaluation = new PostureEvaluation(index, source, QUESTION)
+
+    const policies = index.findServicePolicies(laptop)
+    const evidence = policies.map((policy) => evaluation.evaluatePolicy(policy).evidence)
+
+    expect(evidence).toEqual(['passing', 'passing'])
+    expect([readings, evaluation.now]).toEqual([1, NOW])
+  })
+
+  it('tells its moment before it has evaluated anything', () => {
+    expect(new PostureEvaluation(indexWith(), sourceWith(), QUESTION).now).toBe(NOW)
+  })
+
+  it('finds everything unknown of an identity of which nothing is known', () => {
+    const unknown = { identity: { id: 'phone', attributes: ['staff'] } }
+
+    for (const check of ['domain', 'mfa'] as const)
+      expect(decideBy([{ checks: [check] }], sourceWith(apiSession()), unknown).evidence).toBe('unknown')
+  })
+})
