@@ -79,9 +79,6 @@ function combinePolicies(policies: readonly EvaluatedPolicy[]): Pick<Decision, '
   return { isAllowed, failsAt, evidence: isAllowed ? 'passing' : isUnknown ? 'unknown' : 'failing' }
 }
 
-const NO_FINDINGS: readonly CheckFinding[] = []
-const NO_DEMANDS = { findings: NO_FINDINGS, evidence: 'passing', failsAt: Number.POSITIVE_INFINITY } as const
-
 /** The evaluation of posture checks for one subject at one moment; each check is evaluated once. */
 export class PostureEvaluation {
   readonly #index: Pick<GrantIndex, 'findServicePolicies' | 'listRequiredPostureChecks'>
@@ -103,9 +100,7 @@ export class PostureEvaluation {
 
   /** Evaluates the posture checks of a policy. A policy without checks passes. */
   evaluatePolicy(policy: IndexedPolicy): EvaluatedPolicy {
-    const checks = this.#index.listRequiredPostureChecks(policy)
-    if (checks.length === 0) return { policy, ...NO_DEMANDS }
-    const findings = checks.map((check) => this.evaluate(check))
+    const findings = this.#index.listRequiredPostureChecks(policy).map((check) => this.evaluate(check))
     return { policy, findings, ...combineFindings(findings) }
   }
 
