@@ -11,7 +11,6 @@ const HOUR = 60 * MINUTE
 const GRACE = 5 * MINUTE
 
 const laptop = { id: 'laptop', attributes: ['staff'] }
-const stored = { at: NOW, postureCheckId: 'any' }
 
 /** The checks of a network, by id; a machine in the domain a.b passes `domain`, and fails `other domain`. */
 const CHECKS = {
@@ -50,7 +49,7 @@ function indexWith(...policies: PolicyWords[]): PolicyIndex {
 }
 
 const inDomain = (domain: string): MachineState => ({
-  domain: { ...stored, domain },
+  domain: { at: NOW, postureCheckId: 'any', domain },
   processesByCheck: new Map(),
   processesByPath: new Map(),
 })
@@ -150,11 +149,11 @@ describe('a decision', () => {
 describe('a decision that time ends', () => {
   const passedAt = NOW - 30_000
   const wokenAt = NOW - 10_000
-  const passed = sourceWith(apiSession({ mfaPassedAt: passedAt }))
-  const woken = sourceWith(apiSession({ mfaPassedAt: passedAt, wokenAt }))
+  const afterMfa = sourceWith(apiSession({ mfaPassedAt: passedAt }))
+  const afterWaking = sourceWith(apiSession({ mfaPassedAt: passedAt, wokenAt }))
 
   it('holds until its policy fails', () => {
-    const { isAllowed, failsAt } = decideBy([{ checks: ['domain', 'mfa for a minute'] }], passed)
+    const { isAllowed, failsAt } = decideBy([{ checks: ['domain', 'mfa for a minute'] }], afterMfa)
 
     // MFA is still good at the last millisecond of its timeout.
     expect([isAllowed, failsAt]).toEqual([true, passedAt + MINUTE + 1])
@@ -165,18 +164,21 @@ describe('a decision that time ends', () => {
       ['mfa after waking', 'mfa for an hour'],
       ['mfa for an hour', 'mfa after waking'],
     ] as const)
-      expect(decideBy([{ checks }], woken).failsAt).toBe(wokenAt + GRACE)
+      expect(decideBy([{ checks }], afterWaking).failsAt).toBe(wokenAt + GRACE)
   })
 
   it('holds until the last of the policies fails that pass now', () => {
-    for (const { failsAt } of decideInBothOrders([['mfa after waking'], ['mfa for an hour'], ['other domain']], woken))
+    for (const { failsAt } of decideInBothOrders(
+      [['mfa after waking'], ['mfa for an hour'], ['other domain']],
+      afterWaking,
+    ))
       expect(failsAt).toBe(passedAt + HOUR + 1)
-    for (const { failsAt } of decideInBothOrders([['mfa after waking'], ['domain']], woken))
+    for (const { failsAt } of decideInBothOrders([['mfa after waking'], ['domain']], afterWaking))
       expect(failsAt).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('is that MFA has failed at the very instant until which it held', () => {
-    const at = (now: number) => decideBy([{ checks: ['mfa for a minute'] }], { ...passed, now: () => now })
+    const at = (now: number) => decideBy([{ checks: ['mfa for a minute'] }], { ...afterMfa, now: () => now })
 
     expect(at(passedAt + MINUTE)).toMatchObject({ isAllowed: true, evidence: 'passing' })
     expect(at(passedAt + MINUTE + 1)).toMatchObject({ isAllowed: false, evidence: 'failing' })
@@ -184,11 +186,11 @@ describe('a decision that time ends', () => {
 })
 
 describe('MFA', () => {
-  const passed = apiSession({ mfaPassedAt: NOW - 2 * MINUTE })
-  const other = apiSession({ id: 'other' })
+  const passedSession = apiSession({ mfaPassedAt: NOW - 2 * MINUTE })
+  const otherSession = apiSession({ id: 'other' })
 
   it('counts for the API session that passed it', () => {
-    const source = sourceWith(passed, other)
+    const source = sourceWith(passedSession, otherSession)
     const policies = [{ checks: ['mfa'] as const }]
 
     expect(decideBy(policies, source).evidence).toBe('passing')
@@ -200,8 +202,10 @@ describe('MFA', () => {
     const policies = [{ checks: ['mfa'] as const }]
     const question = { apiSessionId: undefined }
 
-    expect(decideBy(policies, sourceWith(passed, other), question).evidence).toBe('unknown')
-    expect(decideBy(policies, sourceWith(passed, { ...passed, id: 'other' }), question).evidence).toBe('passing')
+    expect(decideBy(policies, sourceWith(passedSession, otherSession), question).evidence).toBe('unknown')
+    expect(decideBy(policies, sourceWith(passedSession, { ...passedSession, id: 'other' }), question).evidence).toBe(
+      'passing',
+    )
   })
 
   it.each<[string, PolicyWords]>([
@@ -213,20 +217,22 @@ describe('MFA', () => {
     const policies = [{ checks: ['mfa for an hour'] as const }, strict]
 
     for (const ordered of [policies, policies.toReversed()])
-      expect(decideBy(ordered, sourceWith(passed))).toMatchObject({ isAllowed: false, evidence: 'failing' })
+      expect(decideBy(ordered, sourceWith(passedSession))).toMatchObject({ isAllowed: false, evidence: 'failing' })
   })
 
   it('times out with the strictest policy, also if the API session that comes first has not passed it', () => {
     const policies = [{ checks: ['mfa'] as const }, { services: ['@mail'], checks: ['mfa for a minute'] as const }]
 
     // Both fail: otherwise they would differ.
-    expect(decideBy(policies, sourceWith(other, passed), { apiSessionId: undefined }).evidence).toBe('failing')
+    expect(decideBy(policies, sourceWith(otherSession, passedSession), { apiSessionId: undefined }).evidence).toBe(
+      'failing',
+    )
   })
 
   it('does not time out with a policy of other identities', () => {
     const policies = [{ checks: ['mfa'] as const }, { identities: ['#guests'], checks: ['mfa for a minute'] as const }]
 
-    expect(decideBy(policies, sourceWith(passed))).toMatchObject({
+    expect(decideBy(policies, sourceWith(passedSession))).toMatchObject({
       evidence: 'passing',
       failsAt: Number.POSITIVE_INFINITY,
     })
