@@ -24,7 +24,8 @@ import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { describeFileError } from './file-errors.ts'
 import { readStdin } from './input.ts'
 import { delayInterrupt } from './interrupts.ts'
-import { canPrompt, confirm, promptNewPassword } from './prompts.ts'
+import { promptNewPassword } from './prompts.ts'
+import { confirmReplacement } from './replacement.ts'
 import { toCommandLine } from './shell-words.ts'
 import { toTimeText } from './times.ts'
 
@@ -149,11 +150,8 @@ export class Enroll extends PrintingCommand {
     const path = out ?? (tokenFile === '-' ? undefined : `${tokenFile.replace(/\.jwt$/i, '')}.json`)
     if (path === undefined) throw makeUsageError('missing flag: --out, because the token comes from stdin')
     const target = findFileTarget(path)
-    if (!target.status || force) return target
-    if (canPrompt() && (await confirm(`${path} exists, and contains a key. Replace it?`, '--force'))) return target
-    throw new CommandError(EXIT.conflict, 'FILE_EXISTS', `${path} exists already: nothing was changed`, {
-      hint: '--out with another file, or --force',
-    })
+    if (target.status && !force) await confirmReplacement(path, 'contains a key', 'out')
+    return target
   }
 
   async #enrollPassword(token: EnrollmentToken, flags: EnrollFlags): Promise<void> {
@@ -295,7 +293,7 @@ const CERTIFICATE_CODES = [
 
 function explainFailure(error: unknown, token: EnrollmentToken): unknown {
   const { url } = token
-  if (error instanceof UnreachableError && !error.isUntrusted) {
+  if (error instanceof UnreachableError && !error.isUntrusted && !error.isForeign) {
     const hint = 'check the network, then run the command again'
     return new CommandError(EXIT.tryLater, 'UNREACHABLE', error.message, { hint })
   }

@@ -58,12 +58,11 @@ export function makeUsageError(message: string, more: { hint?: string; field?: s
 interface ErrorResponse {
   readonly status: number
   readonly causeCode: string | undefined
-  readonly field: string | undefined
-  readonly reason: string | undefined
+  readonly isDuplicate: boolean
 }
 
 /** The exit code for an error response of the controller. */
-export function toExitCode({ status, causeCode, field, reason }: ErrorResponse): number {
+export function toExitCode({ status, causeCode, isDuplicate }: ErrorResponse): number {
   switch (status) {
     case 401:
       return causeCode === 'PERMISSION_DENIED' ? EXIT.notPermitted : EXIT.signInFirst
@@ -79,7 +78,7 @@ export function toExitCode({ status, causeCode, field, reason }: ErrorResponse):
       return EXIT.tryLater
     default:
       // The API reports a duplicate name as an invalid value; for scripts it is a conflict.
-      if (status === 400 && field !== undefined && reason === 'is taken') return EXIT.conflict
+      if (status === 400 && isDuplicate) return EXIT.conflict
       return status >= 400 && status < 500 ? EXIT.usage : EXIT.failed
   }
 }

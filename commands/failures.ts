@@ -20,7 +20,7 @@ export async function reportFailure(error: Error, attempt: Attempt): Promise<num
 
 function getExitCode(error: Error): number {
   if (error instanceof CommandError) return error.exitCode
-  if (error instanceof UnreachableError) return error.isUntrusted ? EXIT.failed : EXIT.tryLater
+  if (error instanceof UnreachableError) return error.isUntrusted || error.isForeign ? EXIT.failed : EXIT.tryLater
   return error instanceof RequestError ? toExitCode(error) : EXIT.failed
 }
 
@@ -45,13 +45,12 @@ async function describeFailure(error: Error, attempt: Attempt): Promise<Failure>
 // ---- error responses of the controller ----------------------------------------------------------------------------
 
 function describeRequestError(error: RequestError, attempt: Attempt): Failure {
-  const { target, code, message, reason, field, requestId } = error
-  const reasonText = field && reason ? `${field} ${reason}` : reason ? `${message} (${reason})` : message
+  const { target, code, explanation, field, requestId } = error
   const hint = findHint(error, attempt)
   return {
     // The API reports a duplicate as an invalid value; its code must not contradict the exit code.
     code: toExitCode(error) === EXIT.conflict && code === 'COULD_NOT_VALIDATE' ? 'CONFLICT' : code,
-    message: `${target}: ${reasonText}`,
+    message: `${target}: ${explanation}`,
     ...(field ? { field } : {}),
     ...(hint ? { hint } : {}),
     ...(requestId ? { requestId } : {}),
@@ -65,7 +64,8 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
   switch (status) {
     case 400:
       if (code === 'INVALID_FILTER') return 'controller help filters'
-      return toExitCode(error) === EXIT.conflict ? `controller ${noun} list` : toHelpCommand(attempt)
+      if (toExitCode(error) === EXIT.conflict) return `controller ${noun} list`
+      return toBareAttributes(error, attempt) ?? toHelpCommand(attempt)
     case 401:
       if (code === 'INVALID_AUTH') return 'check the username and the password'
       if (!isOnline) return 'omit --offline: a data directory has no current identity'
@@ -91,6 +91,19 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
     default:
       return status < 500 ? toHelpCommand(attempt) : undefined
   }
+}
+
+const ATTRIBUTE_FLAG = /^--(?:add-)?role(?:-attributes)?$/
+
+/** The command with role attributes as they are stored, if one begins with the mark that only policies use: `#staff`. */
+function toBareAttributes({ field, value }: RequestError, { command, argv }: Attempt): string | undefined {
+  if (field !== 'roleAttributes' || !value?.startsWith('#')) return undefined
+  const words = argv.map((word, at) => {
+    const [flag = '', text] = word.split('=#')
+    if (text !== undefined && ATTRIBUTE_FLAG.test(flag)) return `${flag}=${text}`
+    return ATTRIBUTE_FLAG.test(argv[at - 1] ?? '') ? word.replace(/^#/, '') : word
+  })
+  return words.every((word, at) => word === argv[at]) ? undefined : toCommandLine(command, words)
 }
 
 /** The login that renews the profile of the failed command. */

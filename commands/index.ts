@@ -29,6 +29,7 @@ import { identityPosture, postureCheckTest } from './posture.ts'
 import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
 import { Renew } from './renew.ts'
 import { Serve } from './serve.ts'
+import { Version } from './version.ts'
 import { whoami } from './whoami.ts'
 
 const HAND_WRITTEN = {
@@ -38,6 +39,7 @@ const HAND_WRITTEN = {
   login: Login,
   logout: Logout,
   whoami,
+  version: Version,
   passwd,
   renew: Renew,
   'mfa:enroll': mfaEnroll,

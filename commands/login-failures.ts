@@ -13,10 +13,10 @@ import { toTimeText } from './times.ts'
 /** The error with the reason that this machine can tell, and what the user can do. */
 export async function explainFailedSignIn(error: unknown, factor: PrimaryFactor, url: string): Promise<unknown> {
   if (error instanceof UnreachableError) return explainUnreachable(error, factor)
-  if (!(error instanceof RequestError && error.code === 'INVALID_AUTH')) return error
+  if (!(error instanceof RequestError && isRejection(error, factor))) return error
   switch (factor.method) {
     case 'password':
-      return error
+      return wrongPasswordError(url)
     case 'cert':
       return explainCertificate(factor, url)
     case 'ext-jwt':
@@ -24,9 +24,21 @@ export async function explainFailedSignIn(error: unknown, factor: PrimaryFactor,
   }
 }
 
+/** A username or a password that breaks the rules of new ones is wrong like any other. */
+function isRejection({ code, field }: RequestError, { method }: PrimaryFactor): boolean {
+  if (code === 'INVALID_AUTH') return true
+  return method === 'password' && code === 'COULD_NOT_VALIDATE' && (field === 'username' || field === 'password')
+}
+
+function wrongPasswordError(url: string): CommandError {
+  return new CommandError(EXIT.signInFirst, 'INVALID_AUTH', `${url}: the username or the password is not accepted`, {
+    hint: 'check the username and the password',
+  })
+}
+
 /** The identity file names the address and the authorities of its controller, so the hints for profiles do not help. */
 function explainUnreachable(error: UnreachableError, factor: PrimaryFactor): unknown {
-  if (factor.method !== 'cert') return error
+  if (factor.method !== 'cert' || error.isForeign) return error
   if (!error.isUntrusted) {
     const hint = 'check the network, then run the command again'
     return new CommandError(EXIT.tryLater, 'UNREACHABLE', error.message, { hint })

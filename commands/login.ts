@@ -153,7 +153,6 @@ async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod): Promis
   }
   const username = method.username ?? (await promptText('Username', '--username'))
   const password = await promptPassword('Password', flags['password-file'])
-  assertCredentials({ username, password })
   return { method: 'password', username, password }
 }
 
@@ -171,7 +170,7 @@ async function signIn(url: string, root: RootCertificate, method: LoginMethod, f
       return await signInOnce(url, root, factor, method, flags)
     } catch (error) {
       const isTyped = factor.method === 'password' && flags['password-file'] === undefined && canPrompt()
-      const isRejected = error instanceof RequestError && error.code === 'INVALID_AUTH'
+      const isRejected = error instanceof CommandError && error.code === 'INVALID_AUTH'
       if (!isTyped || !isRejected || attempt === MAX_ATTEMPTS) throw error
       process.stderr.write('the username or the password is not accepted: try again\n')
     }

@@ -3,12 +3,13 @@ import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { writeFailure } from './failure-text.ts'
 import { loadManifest, mapCommandIds } from './manifest.ts'
 import { findNearest } from './nearest.ts'
+import { openStdout } from './output/stdout.ts'
 
 /** Runs a command line, and returns the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   // Files that a command writes may contain secrets.
   process.umask(0o077)
-  if (!process.stdout.listeners('error').includes(exitOnClosedPipe)) process.stdout.on('error', exitOnClosedPipe)
+  handleStdoutErrors()
   if (!process.stderr.listeners('error').includes(ignoreWriteError)) process.stderr.on('error', ignoreWriteError)
   if (argv[0] === 'complete') return writeCompletions(argv.slice(1))
   const words = moveFlagsLast(argv)
@@ -34,20 +35,26 @@ async function runWords(words: readonly string[]): Promise<number> {
   const [flag] = words.slice(names.length).filter((word) => word !== '--')
   if (id === undefined) return showHelp(names, ids, flag)
   const { runCommand } = await import('./run.ts')
+  // oclif adds a handler that throws.
+  handleStdoutErrors()
   return runCommand(id, words.slice(count))
 }
 
 /** Called by the shells; see `controller completion`. */
 async function writeCompletions(argv: readonly string[]): Promise<number> {
   const { complete } = await import('./completion/complete.ts')
-  process.stdout.write(await complete(argv))
+  await openStdout().write(await complete(argv))
   return EXIT.done
 }
 
-/** A reader that closes the pipe early, such as `head`, is not a failure. */
+function handleStdoutErrors(): void {
+  process.stdout.removeAllListeners('error')
+  process.stdout.on('error', exitOnClosedPipe)
+}
+
+/** A reader that closes the pipe early, such as `head`, is not a failure. Other errors are reported by what wrote the text. */
 function exitOnClosedPipe(error: Error & { code?: string }): void {
   if (error.code === 'EPIPE') process.exit(EXIT.done)
-  throw error
 }
 
 /** A command completes with its exit code even if its messages cannot be written to stderr. */
@@ -90,7 +97,7 @@ async function showHelp(names: readonly string[], ids: ReadonlyMap<string, strin
   const text = count > 0 ? renderHelp([ids.get(names.slice(0, count).join(':')) ?? '']) : renderHelp(names)
   if (text === undefined) throw unknownCommandError(names, ids)
   if (flag !== undefined) throw missingCommandError(names, flag)
-  process.stdout.write(text)
+  await openStdout().write(text)
   return EXIT.done
 }
 

@@ -14,6 +14,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   detailMfaRecoveryCodes: 'mfa:recovery-codes',
   createMfaRecoveryCodes: 'mfa:recovery-codes',
   renewMfaRecoveryCodes: 'mfa:recovery-codes',
+  listVersion: 'version',
   listRoot: 'version',
   adviseOnPolicies: 'policy:advise',
   testExternalJwtSigner: 'external-jwt-signer:test',
@@ -37,7 +38,6 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
 
 /** Ids of commands whose path gives a poor name. */
 const COMMAND_NAMES: Readonly<Record<string, string>> = {
-  listVersion: 'version',
   listSummary: 'summary',
   listEnumeratedCapabilities: 'capability:list',
   listWellKnownCas: 'well-known-ca:list',

@@ -10,8 +10,12 @@ import { toCommandLine } from './shell-words.ts'
 
 /** The failure, with a hint that depends on the profiles and data directories of this machine. */
 export async function describeUnreachable(error: UnreachableError, attempt: Attempt): Promise<Failure> {
+  if (error.isForeign) return { code: 'NO_CONTROLLER', message: error.message, hint: ADDRESS_HINT }
   return error.isUntrusted ? describeUntrusted(error) : describeNoConnection(error, attempt)
 }
+
+const ADDRESS_HINT =
+  'use the address that "controller serve" prints, such as https://HOST:1280, and not that of a router'
 
 function describeNoConnection(error: UnreachableError, { command, argv }: Attempt): Failure {
   const directory = findLocalDirectory(error.url)

@@ -107,6 +107,7 @@ const dryRunFlag = Flags.boolean({
 
 const JWT_FLAGS: Interfaces.FlagInput = {
   'jwt-file': Flags.string({ description: 'Write the enrollment JWT to this file; - is stdout.', helpValue: 'FILE' }),
+  force: Flags.boolean({ description: 'Let --jwt-file replace a file that is not the token of the same record.' }),
   qr: Flags.boolean({ description: 'Draw the enrollment JWT as a QR code on stderr.' }),
 }
 

@@ -42,7 +42,7 @@ export async function runTask(task: CommandTask, run: CommandRun): Promise<numbe
   const [request] = requests as [PreparedRequest]
   await confirmRequests(task, requests, run)
   // A file that cannot be written is reported before the request invalidates an older token.
-  const jwtFile = reserveJwtFile(run)
+  const jwtFile = await reserveJwtFile(task, request, run)
   try {
     await repeat(run.flags.watch as number | undefined, async () => {
       const response = await sendRequest(task, request, run)

@@ -1,12 +1,17 @@
 // Prints the response of an operation: a record, or a sentence about the change.
 import type { OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { ApiResponse } from '../client/client.ts'
+import { readJwtSubject } from '../client/external-jwt.ts'
 import { findFileTarget, ReservedFile } from '../client/reserved-file.ts'
 import type { CommandRun } from '../connected.ts'
+import { CommandError } from '../exit-codes.ts'
 import { toNoun } from '../names.ts'
 import { splitPath } from '../naming.ts'
 import type { Entity } from '../output/cells.ts'
 import { findJwt, noJwtError } from '../output/formats.ts'
+import { OUTPUT_LOST } from '../output/stdout.ts'
+import { confirmReplacement } from '../replacement.ts'
+import { toCommandLine } from '../shell-words.ts'
 import { fetchRequestImpact, renderImpact } from './impact.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
@@ -143,15 +148,64 @@ async function fetchRecord(
 
 /**
  * The file for the JWT, before the request is sent; undefined if stdout or no file is requested.
- * @throws CommandError with exit code 2 if it is not a regular file, 1 if it cannot be written
+ * @throws CommandError with exit code 2 if it is not a regular file, 6 if it has another content than an earlier JWT of the
+ * record, unless `--force` is set or the user confirms, 1 if it cannot be written
  */
-export function reserveJwtFile({ flags }: CommandRun): ReservedFile | undefined {
-  const path = flags['jwt-file'] as string | undefined
-  return path === undefined || path === '-' ? undefined : ReservedFile.create(findFileTarget(path))
+export async function reserveJwtFile(
+  task: CommandTask,
+  request: PreparedRequest,
+  run: CommandRun,
+): Promise<ReservedFile | undefined> {
+  const path = run.flags['jwt-file'] as string | undefined
+  if (path === undefined || path === '-') return undefined
+  const target = findFileTarget(path)
+  const isReplaceable =
+    run.flags.force === true || !target.status?.size || (await isJwtOf(target.path, task, request, run))
+  if (!isReplaceable) await confirmReplacement(path, 'is not the token of this record', 'jwt-file')
+  return ReservedFile.create(target)
+}
+
+/** Whether the file contains a JWT of the record of the request: of its id, or of the identity that it belongs to. */
+async function isJwtOf(path: string, task: CommandTask, { ids }: PreparedRequest, run: CommandRun): Promise<boolean> {
+  const subject = readJwtSubject(path)
+  if (subject === undefined) return false
+  const [head = ''] = splitPath(task.operation.path)
+  const resource = task.api.resources[head]
+  const { id } = ids
+  if (id === undefined || !resource) return false
+  return id === subject || Object.values((await fetchRecord(task, resource, id, run)) ?? {}).includes(subject)
 }
 
 /** Prints an outcome. @throws CommandError with exit code 5 if its JWT is requested, and there is none */
 export async function printOutcome(
+  task: CommandTask,
+  outcome: Outcome,
+  run: CommandRun,
+  jwtFile: ReservedFile | undefined,
+): Promise<void> {
+  try {
+    await printParts(task, outcome, run, jwtFile)
+  } catch (error) {
+    throw outcome.sentence === undefined ? error : explainLostOutput(error, task, outcome.record, run)
+  }
+}
+
+/** If the record after a change cannot be printed, the command that prints it again. */
+function explainLostOutput(
+  error: unknown,
+  { commandId }: CommandTask,
+  { name, id }: Entity,
+  { flags }: CommandRun,
+): unknown {
+  const label = name ?? id
+  if (!(error instanceof CommandError && error.code === OUTPUT_LOST) || typeof label !== 'string') return error
+  const isJwtLost = flags.output === 'jwt' || flags['jwt-file'] !== undefined
+  const command = toCommandLine(`${commandId.split(':')[0]} get`, [label, ...(isJwtLost ? ['-o', 'jwt'] : [])])
+  const hint = `the change is made; after some space is free, its result is shown by: ${command}`
+  return new CommandError(error.exitCode, error.code, error.message, { hint })
+}
+
+async function printParts(
   { carriesJwt }: CommandTask,
   { sentence, record, columns, isSentence, text }: Outcome,
   { flags, notice, print }: CommandRun,

@@ -55,8 +55,7 @@ export async function sendAll(
       } catch (error) {
         if (!isRefusal(error)) throw error
         exitCode ??= toExitCode(error)
-        const { field, reason, message } = error
-        run.notice(`${request.label}: ${field && reason ? `${field} ${reason}` : (reason ?? message)}`)
+        run.notice(`${request.label}: ${error.explanation}`)
       }
     }
   }

@@ -41,7 +41,24 @@ export class RequestError extends Error {
     this.value = error?.cause?.value
     this.requestId = error?.requestId
   }
+
+  /** Whether a value that must be unique belongs to another record. */
+  get isDuplicate(): boolean {
+    return this.field !== undefined && this.reason === DUPLICATE_REASON
+  }
+
+  /** What is wrong, as far as the response explains it. */
+  get explanation(): string {
+    const { code, message, field, reason, value } = this
+    if (!reason) return message
+    if (!field) return `${message} (${reason})`
+    // The field is one of the records that use this one, which the reason names.
+    if (code === 'CAN_NOT_DELETE_REFERENCED_ENTITY') return reason
+    return this.isDuplicate && value ? `${field} "${value}" ${reason}` : `${field} ${reason}`
+  }
 }
+
+const DUPLICATE_REASON = 'is taken'
 
 interface ErrorBody {
   readonly code: string

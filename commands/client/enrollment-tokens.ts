@@ -4,6 +4,7 @@ import { toJwtAlgorithm } from '../../src/pki/algorithms.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { isSelfSigned } from '../../src/pki/chains.ts'
 import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
+import { quoteShellWord } from '../shell-words.ts'
 import { toTimeText } from '../times.ts'
 import { fetchOfferedTrust, type OfferedTrust } from './trust.ts'
 
@@ -32,6 +33,7 @@ const OTHER_METHODS: Readonly<Record<string, string>> = {
   trott: 'it enrolls a router, with the program of that router',
   network: 'it identifies a network, and does not enroll an identity',
 }
+const ROUTER_METHODS: readonly string[] = ['erott', 'trott']
 
 /**
  * Reads the claims of a token, unverified. @throws CommandError with exit code 2 if it is not an enrollment token, or one of a
@@ -42,7 +44,7 @@ export async function readEnrollmentToken(source: string, text: string): Promise
   const { em, iss, sub, jti, exp } = await decodeClaims(source, jwt)
   if (typeof em !== 'string' || typeof iss !== 'string' || typeof sub !== 'string') throw notTokenError(source)
   const method = METHODS.find((known) => known === em)
-  if (!method) throw makeUsageError(`${source}: ${OTHER_METHODS[em] ?? `the method ${em} is unknown`}`)
+  if (!method) throw otherMethodError(source, em)
   if (!URL.canParse(iss) || !iss.startsWith('https://')) throw notTokenError(source)
   if (method !== 'ca' && typeof jti !== 'string') throw notTokenError(source)
   return {
@@ -63,6 +65,12 @@ async function decodeClaims(source: string, jwt: string) {
   } catch {
     throw notTokenError(source)
   }
+}
+
+function otherMethodError(source: string, method: string): CommandError {
+  const hint = `on the machine of the router: ziti router enroll ROUTER.yml --jwt ${quoteShellWord(source)}`
+  const message = `${source}: ${OTHER_METHODS[method] ?? `the method ${method} is unknown`}`
+  return makeUsageError(message, ROUTER_METHODS.includes(method) ? { hint } : {})
 }
 
 function notTokenError(source: string): CommandError {

@@ -1,4 +1,5 @@
-// Reads JWTs of external signers from files, which other programs renew.
+// Reads JWTs from files: those of external signers, which other programs renew, and enrollment tokens.
+import { readFileSync } from 'node:fs'
 import { makeUsageError } from '../exit-codes.ts'
 import { readSecret } from '../input.ts'
 
@@ -7,6 +8,17 @@ export async function readExternalJwt(file: string): Promise<string> {
   const jwt = (await readSecret('ext-jwt-file', file)).trim()
   if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(jwt)) return jwt
   throw makeUsageError(`${file === '-' ? 'stdin' : file} does not contain a JWT`, { field: 'ext-jwt-file' })
+}
+
+/** The subject of the JWT in a file, unverified; undefined if the file cannot be read, or does not contain a JWT. */
+export function readJwtSubject(file: string): string | undefined {
+  try {
+    const [, claims = ''] = readFileSync(file, 'utf8').trim().split('.')
+    const { sub } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { sub?: unknown }
+    return typeof sub === 'string' ? sub : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** The headers of requests that carry a JWT. */

@@ -32,6 +32,8 @@ export interface FileTarget {
   readonly status: Stats | undefined
 }
 
+const OTHER_FILE = 'name a file in a directory that exists, and that this account can write to'
+
 /**
  * Finds the file that a path leads to.
  * @throws CommandError with exit code 2 if the path leads to something that is not a regular file, or its directory does not
@@ -40,11 +42,11 @@ export interface FileTarget {
 export function findFileTarget(path: string): FileTarget {
   try {
     const status = statSync(path, { throwIfNoEntry: false })
-    if (status && !status.isFile()) throw makeUsageError(`${path} is not a regular file`)
+    if (status && !status.isFile()) throw makeUsageError(`${path} is not a regular file`, { hint: OTHER_FILE })
     return { path: status ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path)), status }
   } catch (error) {
     if (error instanceof CommandError) throw error
-    throw makeUsageError(`${path} cannot be written: ${describeWriteError(error, path)}`)
+    throw makeUsageError(`${path} cannot be written: ${describeWriteError(error, path)}`, { hint: OTHER_FILE })
   }
 }
 
@@ -124,6 +126,11 @@ function keepOwnerAndMode(descriptor: number, { uid, gid, mode }: Stats): void {
   fchmodSync(descriptor, mode & PERMISSIONS)
 }
 
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])
+
 function notWritableError(path: string, error: unknown): CommandError {
-  return new CommandError(EXIT.failed, 'NOT_WRITABLE', `${path} cannot be written: ${describeWriteError(error, path)}`)
+  const message = `${path} cannot be written: ${describeWriteError(error, path)}`
+  const isFull = FULL.has((error as NodeJS.ErrnoException).code ?? '')
+  const hint = isFull ? 'free some space on the disk, or name a file on another one' : OTHER_FILE
+  return new CommandError(EXIT.failed, 'NOT_WRITABLE', message, { hint })
 }

@@ -5,19 +5,32 @@ import type { Agent } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { collectReply, encodeBody, type Request, type Stream, type Transport } from './transport.ts'
 
-/** The controller cannot be reached, or its certificate is not trusted. */
+/** The controller cannot be reached, its certificate is not trusted, or another program listens at its address. */
 export class UnreachableError extends Error {
   readonly url: string
   /** Whether the certificate was rejected. */
   readonly isUntrusted: boolean
+  /** Whether what listens there does not speak HTTPS, or not with clients like this one: a router, for example. */
+  readonly isForeign: boolean
 
   constructor(url: string, cause: Error & { code?: string }) {
-    super(`${url} cannot be reached: ${toReason(cause)}`, { cause })
+    const { code = '' } = cause
+    const isForeign = FOREIGN_SERVER.test(code)
+    super(
+      isForeign ? `${url} is not a controller: ${toReason(cause)}` : `${url} cannot be reached: ${toReason(cause)}`,
+      {
+        cause,
+      },
+    )
     this.name = 'UnreachableError'
     this.url = url
-    this.isUntrusted = TRUST_FAILURES.has(cause.code ?? '')
+    this.isUntrusted = TRUST_FAILURES.has(code)
+    this.isForeign = isForeign
   }
 }
+
+// Codes of failed handshakes, and of responses that are not HTTP.
+const FOREIGN_SERVER = /^(EPROTO$|ERR_SSL_|HPE_)/
 
 const TRUST_FAILURES = new Set([
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -35,12 +48,12 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'timeout',
   ECONNRESET: 'connection reset',
   EHOSTUNREACH: 'no route to host',
-  EPROTO: 'not a TLS server',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
 }
 
 function toReason(cause: Error & { code?: string }): string {
   const code = cause.code ?? ''
+  if (FOREIGN_SERVER.test(code)) return 'what listens there does not speak HTTPS'
   if (REASONS[code]) return REASONS[code]
   return TRUST_FAILURES.has(code) ? 'its certificate was not issued by the expected root' : cause.message
 }

@@ -103,7 +103,7 @@ describe('exit codes, with one sentence and what helps', () => {
       ['identity', 'create', 'x', '--role', '#x'],
       2,
       /roleAttributes may not begin/,
-      /identity create --help/,
+      /^controller identity create x --role x$/,
     ],
     ['a broken filter', ['identity', 'list', '--filter', 'name ='], 2, /filter/, /help filters/],
     ['a filter on no field', ['identity', 'list', '--filter', 'nme = "x"'], 2, /"nme" is not a field/, /^name$/],
@@ -147,7 +147,7 @@ describe('exit codes, with one sentence and what helps', () => {
       /no enrollment JWT/,
       /enrollment create/,
     ],
-    ['a name that is taken', ['identity', 'create', 'laptop'], 6, /name is taken/, /identity list/],
+    ['a name that is taken', ['identity', 'create', 'laptop'], 6, /name "laptop" is taken/, /identity list/],
     [
       'a record in use',
       ['auth-policy', 'delete', 'Default', '--yes'],
@@ -210,7 +210,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(stderr).toMatch(/https:\/\/127\.0\.0\.1:9 cannot be reached: connection refused/)
   })
 
-  it('8 if the listener is not a controller', async () => {
+  it('1 if the listener is not a controller', async () => {
     const plain = createServer((socket) => socket.end('hello\r\n'))
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
     const address = plain.address()
@@ -221,8 +221,10 @@ describe('exit codes, with one sentence and what helps', () => {
     const { code, stderr } = await controller(['identity', 'list'], elsewhere)
     plain.close()
 
-    expect(code).toBe(8)
-    expect(stderr).toMatch(/not a TLS server/)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      /is not a controller: what listens there does not speak HTTPS\nTry: .*"controller serve" prints/,
+    )
   })
 
   it('1 where the controller is another than before, with both fingerprints', async () => {
@@ -270,7 +272,7 @@ describe('errors for programs', () => {
 
     expect(JSON.parse(stderr)).toEqual({
       code: 'CONFLICT',
-      message: `${url}: name is taken`,
+      message: `${url}: name "laptop" is taken`,
       field: 'name',
       hint: 'controller identity list',
       requestId: expect.any(String),
@@ -482,15 +484,15 @@ describe('profiles', () => {
     expect(code).toBe(0)
   })
 
-  it('say so when a password is wrong', async () => {
+  it.each(['wrong password', 'wron', 'long'.repeat(50)])('say so when a password is wrong: %s', async (password) => {
     const { code, stderr } = await controller(
       ['login', url, '--username', ADMIN.username, '--password-file', '-', '--yes'],
       cleanEnvironment(),
-      'wrong password',
+      password,
     )
 
     expect(code).toBe(4)
-    expect(stderr).toMatch(/check the username and the password/)
+    expect(stderr).toMatch(/username or the password is not accepted\nTry: check the username and the password/)
   })
 
   it('are chosen by CONTROLLER_PROFILE, and by flags before the command', async () => {

@@ -133,7 +133,7 @@ describe('--dry-run', () => {
     const { code, stderr } = await cli('service', 'create', 'web', '--dry-run')
 
     expect(code).toBe(6)
-    expect(stderr).toMatch(/name is taken/)
+    expect(stderr).toMatch(/name "\S+" is taken/)
   })
 
   it('gives programs the same facts', async () => {

@@ -192,7 +192,11 @@ describe('a token that cannot be used', () => {
 
   it.each<[what: string, claims: JWTPayload, reason: RegExp]>([
     ['of a network', { em: 'network' }, /it identifies a network/],
-    ['of an edge router', { em: 'erott' }, /it enrolls an edge router/],
+    [
+      'of an edge router',
+      { em: 'erott' },
+      /it enrolls an edge router.*\nTry: on the machine of the router: ziti router enroll ROUTER\.yml --jwt /,
+    ],
     ['of a router', { em: 'trott' }, /it enrolls a router/],
     ['of an unknown method', { em: 'magic' }, /the method magic is unknown/],
     ['without a method', {}, /does not contain an enrollment token/],

@@ -1,11 +1,14 @@
 // What a user is told when something fails: the cause, whose file it is, and the command that helps.
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cleanEnvironment } from '../world/binary.ts'
+import { BINARY, cleanEnvironment, run } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { ADMIN, type TestController, testController } from '../world/controller.ts'
+import { serverCertificate } from '../world/endpoints.ts'
 import { writeProfiles } from '../world/profiles.ts'
 
 const files = mkdtempSync(join(tmpdir(), 'failures-'))
@@ -88,7 +91,7 @@ describe('the file of a JWT', () => {
     chmodSync(target, 0o640)
     symlinkSync(target, link)
 
-    await cli('identity', 'create', 'jwt-3', '--jwt-file', link)
+    await cli('identity', 'create', 'jwt-3', '--jwt-file', link, '--force')
 
     expect(readFileSync(target, 'utf8')).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
   })
@@ -98,6 +101,44 @@ describe('the file of a JWT', () => {
 
     expect(code).not.toBe(0)
     expect((await cli('identity', 'get', `jwt${path.replaceAll('/', '-')}`)).code).toBe(5)
+  })
+
+  it('is not replaced if it has another content, before anything is created', async () => {
+    const file = join(files, 'first.jwt')
+    await cli('edge-router', 'create', 'first', '--jwt-file', file)
+    const before = readFileSync(file, 'utf8')
+
+    const refused = await cli('edge-router', 'create', 'second', '--jwt-file', file)
+    const other = await cli('edge-router', 're-enroll', 'first', '--yes', '--jwt-file', join(files, 'target.jwt'))
+
+    expect([refused.code, other.code]).toEqual([6, 6])
+    expect(refused.stderr).toMatch(/first\.jwt exists already: nothing was changed\nTry: --jwt-file .* --force/)
+    expect(readFileSync(file, 'utf8')).toBe(before)
+    expect((await cli('edge-router', 'get', 'second')).code).toBe(5)
+    expect((await cli('edge-router', 'create', 'second', '--jwt-file', file, '--force')).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).not.toBe(before)
+  })
+
+  it('is replaced by a newer token of the same record', async () => {
+    const [router, identity] = [join(files, 'same-router.jwt'), join(files, 'same-identity.jwt')]
+    await cli('edge-router', 'create', 'same', '--jwt-file', router)
+    await cli('identity', 'create', 'same', '--jwt-file', identity)
+
+    const codes = [
+      await cli('edge-router', 're-enroll', 'same', '--yes', '--jwt-file', router),
+      await cli('enrollment', 'refresh', 'same', '--jwt-file', identity),
+      await cli('identity', 'get', 'same', '--jwt-file', identity),
+    ].map(({ code }) => code)
+
+    expect(codes).toEqual([0, 0, 0])
+  })
+
+  it('is named with what helps if it cannot be written, before anything is created', async () => {
+    const { code, stderr } = await cli('identity', 'create', 'unwritten', '--jwt-file', join(files, 'none', 'x.jwt'))
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/its directory does not exist\nTry: name a file in a directory that exists/)
+    expect((await cli('identity', 'get', 'unwritten')).code).toBe(5)
   })
 
   it('is not offered by commands that have none', async () => {
@@ -116,7 +157,25 @@ describe('an error of the controller', () => {
     const { code, stderr } = await cli('auth-policy', 'delete', 'strict', '--yes')
 
     expect(code).toBe(6)
-    expect(stderr).toMatch(/the auth policy is in use by identities: user-1/)
+    expect(stderr).toMatch(/: the auth policy is in use by identities: user-1\n/)
+  })
+
+  it('names a value that is taken', async () => {
+    await cli('service', 'create', 'twice')
+
+    const { stderr } = await cli('service', 'create', 'twice')
+
+    expect(stderr).toMatch(/name "twice" is taken/)
+  })
+
+  it.each([
+    ['create', ['rolled', '--role', '#staff', '--role=#abroad'], 'create rolled --role staff --role=abroad'],
+    ['update', ['jwt-1', '--add-role', '#staff'], 'update jwt-1 --add-role staff'],
+  ])('names role attributes as they are meant: %s', async (verb, words, meant) => {
+    const { code, stderr } = await cli('identity', verb, ...words)
+
+    expect(code).toBe(2)
+    expect(stderr).toContain(`Try: controller identity ${meant}\n`)
   })
 
   it('has a code that agrees with the exit code', async () => {
@@ -148,6 +207,71 @@ describe('an error of the controller', () => {
     expect(current.stderr).toContain('Try: controller login --profile first\n')
     expect(byFlag.stderr).toContain('Try: controller login --profile second\n')
     expect(byVariable.stderr).toContain('Try: controller login --profile second\n')
+  })
+})
+
+describe('another program at the address', () => {
+  it('is told from a controller, whatever it makes of the handshake', async () => {
+    const router = createTlsServer({ ...serverCertificate(), requestCert: true, rejectUnauthorized: true })
+    await new Promise<void>((resolve) => router.listen(0, '127.0.0.1', resolve))
+    const { port } = router.address() as AddressInfo
+    const claims = { em: 'ott', iss: `https://127.0.0.1:${port}`, sub: 'id', jti: 'secret' }
+    const token = ['{"alg":"none"}', JSON.stringify(claims), ''].map((part) => Buffer.from(part).toString('base64url'))
+    writeFileSync(join(files, 'elsewhere.jwt'), token.join('.'))
+
+    const login = await commandLine(['login', `127.0.0.1:${port}`, '-u', 'x', '--yes'], cleanEnvironment())
+    const enrollment = await commandLine(['enroll', join(files, 'elsewhere.jwt')], cleanEnvironment())
+    router.close()
+
+    for (const { code, stderr } of [login, enrollment]) {
+      expect(code).toBe(1)
+      expect(stderr).toMatch(
+        /is not a controller: what listens there does not speak HTTPS\nTry: .*not that of a router/,
+      )
+      expect(stderr).not.toMatch(/SSL|alert|EPROTO/)
+    }
+  })
+})
+
+describe('the version', () => {
+  it('is that of the command line if no controller is known', async () => {
+    const text = await commandLine(['version'], cleanEnvironment())
+    const json = await commandLine(['version', '-o', 'json'], cleanEnvironment())
+
+    expect([text.code, json.code]).toEqual([0, 0])
+    expect(text.stdout).toMatch(/^command line +v\d+\.\d+\.\d+ \(node v/)
+    expect(text.stderr).toMatch(/^No controller is known yet: controller login /)
+    expect(JSON.parse(json.stdout)).toEqual({ commandLineVersion: expect.stringMatching(/^v\d/) })
+  })
+
+  it('of the controller is beside it if one is known', async () => {
+    const { code, stdout } = await cli('version')
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^command line .*\ncontroller +v\d+\.\d+\.\d+ \(revision .*\) at https:/)
+  })
+})
+
+describe.skipIf(!existsSync('/dev/full'))('a full disk behind stdout', () => {
+  const onFullDisk = (words: string) =>
+    run('bash', ['-c', `"$0" "$1" ${words} > /dev/full`, process.execPath, BINARY], env)
+
+  it('is reported in one line, with the command that prints the result of a change again', async () => {
+    const { code, stderr } = await onFullDisk('identity create full -o jwt')
+    const again = /is shown by: controller (.*)\n/.exec(stderr)?.[1] ?? ''
+
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/stdout cannot be written: the disk is full\nTry: the change is made/)
+    expect(stderr).not.toMatch(/ {4}at /)
+    expect((await cli(...again.split(' '))).stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+  })
+
+  it.each(['identity list', '--help', 'version'])('is reported by %s', async (words) => {
+    const { code, stderr } = await onFullDisk(words)
+
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/stdout cannot be written: the disk is full\n/)
+    expect(stderr).not.toMatch(/ {4}at /)
   })
 })
 

@@ -72,7 +72,12 @@ describe('failures', () => {
       /^there is no profile none\nTry: controller profile list\n$/,
     ],
     ['an unknown record', ['identity', 'get', 'labtop'], 5, /no identity "labtop"\nTry: laptop\n$/],
-    ['a name that is taken', ['identity', 'create', 'laptop'], 6, /name is taken\nTry: controller identity list\n/],
+    [
+      'a name that is taken',
+      ['identity', 'create', 'laptop'],
+      6,
+      /name "laptop" is taken\nTry: controller identity list\n/,
+    ],
     [
       'nothing that listens',
       ['identity', 'list', '--profile', 'gone'],
