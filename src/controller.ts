@@ -46,6 +46,8 @@ import { UsableRouters } from './routers/usable-routers.ts'
 import { finishRotation, isRotationUnfinished, loadSecretCipher } from './secrets/key-files.ts'
 import type { SecretCipher } from './secrets/secret-cipher.ts'
 import { reencryptSecrets, requireSecretsKey } from './secrets/stored-secrets.ts'
+import { ServiceChanges } from './services/service-changes.ts'
+import { ServiceDigests } from './services/service-digests.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit-seal.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import { EntityStore } from './store/entities.ts'
@@ -70,6 +72,7 @@ export interface Controller {
   readonly auth: Auth
   readonly enrollments: EnrollmentIssuer
   readonly access: Access
+  readonly serviceChanges: ServiceChanges
   readonly posture: Posture
   readonly routers: Routers
   readonly fabric: Fabric
@@ -194,7 +197,7 @@ async function assemble(
     deadlines: new PostureDeadlines(clock, startedAt, config['posture.settleTime']),
     failedRequests: new FailedServiceRequests(),
   }
-  const access = new Access(startedAt, posture.reported, live)
+  const access = new Access(posture.reported, live)
   const { apiSessions, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
@@ -206,7 +209,11 @@ async function assemble(
   })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
   const network = [connected, peers, sessionSync, ...fabric.projections]
-  await store.projections.start(...rights, extensionRequests, ...network, references, records.cache)
+  const digests = new ServiceDigests({ access, cache: records.cache })
+  const serviceChanges = new ServiceChanges({ access, clock, digests, startedAt })
+  // Setting the clock shifts the times of API sessions, some of which clients are shown with their services.
+  clock.onStep(() => access.updates.restart())
+  await store.projections.start(...rights, extensionRequests, ...network, references, records.cache, serviceChanges)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
@@ -214,7 +221,9 @@ async function assemble(
   const own = new OwnCertificates({ authority, config, entities, membership, receipts })
   const certificateBehavior = new CertificateBehavior(references, membership)
   const provisioner = new RouterProvisioner(entities, config)
-  const tunneling = new Tunneling({ access, apiSessions, behaviors, entities, posture, provisioner, sessionSync })
+  const tunneling = new Tunneling({
+    ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionSync },
+  })
   const routers: Routers = {
     provisioner,
     renewal: new CertificateRenewal(entities, authority),
@@ -265,6 +274,7 @@ async function assemble(
     auth,
     enrollments,
     access,
+    serviceChanges,
     posture,
     routers,
     fabric,

@@ -154,11 +154,13 @@ export const clientServiceOperations: readonly AnyOperation[] = [
       schema: { type: 'object', properties: { lastChangeAt: { type: 'string', format: 'date-time' } } },
     },
     async run({ controller, context }) {
-      const { access } = controller
       const { apiSessions } = controller.auth
-      const session = apiSessions.get(requireApiSessionId(context))
-      const { identity } = await getViewer(apiSessions, context)
-      return dataResponse({ lastChangeAt: toIsoTime(access.getLastChange(identity, session?.createdAt ?? 0)) })
+      const id = requireApiSessionId(context)
+      const session = apiSessions.get(id) ?? { id, createdAt: 0 }
+      const viewer = await getViewer(apiSessions, context)
+      return dataResponse({
+        lastChangeAt: toIsoTime(await controller.serviceChanges.getLastChange(context, session, viewer)),
+      })
     },
   }),
   defineOperation({

@@ -140,7 +140,7 @@ async function announce(
   identityId: string,
   changes: ReadonlyMap<string, ChangedFinding>,
 ): Promise<void> {
-  access.stampIdentity(identityId, context.clock.now())
+  access.updates.stampIdentity(identityId, context.clock.now())
   if ([...changes.values()].every(({ after }) => after.evidence === 'passing')) return
   try {
     await context.write(async (tx) => recordPostureEvent(tx, identityId))

@@ -9,7 +9,7 @@ import type { AnyRow } from '../resources/define.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import type { Projection } from '../store/projection.ts'
-import { ConfigUsage } from './config-usage.ts'
+import { ConfigUsage, type Override } from './config-usage.ts'
 import {
   type AccessQuestion,
   type Decision,
@@ -30,13 +30,13 @@ export class Access implements Projection {
   readonly live: LiveState
   readonly posture: PostureSource
   readonly routers = new RouterDirectory()
-  readonly #updates: UpdateTimes
+  /** When something last changed that may concern the services of an identity. */
+  readonly updates = new UpdateTimes()
   #index = new PolicyIndex()
   #scopes = new PolicyScopes(this.#index)
   #configs = new ConfigUsage()
 
-  constructor(startedAt: Instant, posture: PostureSource, live: LiveState = unknownLiveState) {
-    this.#updates = new UpdateTimes(startedAt)
+  constructor(posture: PostureSource, live: LiveState = unknownLiveState) {
     this.posture = posture
     this.live = live
   }
@@ -98,9 +98,9 @@ export class Access implements Projection {
     return this.#index.isCommonRouter(identity, serviceId, routerId)
   }
 
-  /** When something last changed that the identity may reach; never later than it is told, maybe for nothing. */
-  getLastChange(identity: RoleBearer, signedInAt: Instant): Instant {
-    return this.#updates.getLastChange(identity, signedInAt)
+  /** The configs that an identity gets in place of those of services. */
+  findOverrides(identityId: string): Override[] {
+    return this.#configs.findOverrides(identityId)
   }
 
   /** One side of a stored policy. */
@@ -123,13 +123,13 @@ export class Access implements Projection {
     for (const { id, configs: ids } of await db.selectFrom('services').select(['id', 'configs']).execute()) {
       configs.setService(id, JSON.parse(ids) as string[])
     }
-    const overrides = db.selectFrom('service_configs').select(['id', 'identityId', 'configId'])
+    const overrides = db.selectFrom('service_configs').select(['id', 'identityId', 'serviceId', 'configId'])
     for (const row of await overrides.execute()) configs.setOverride(row.id, row)
     await this.routers.rebuild(db)
     this.#index = index
     this.#scopes = new PolicyScopes(index)
     this.#configs = configs
-    this.#updates.restart()
+    this.updates.restart()
   }
 
   /** Compares the policy index with one that is built from rows. */
@@ -166,24 +166,28 @@ export class Access implements Projection {
         break
       case 'service-policies':
         for (const policy of [before, after] as unknown as (ServicePolicyRecord | undefined)[]) {
-          if (policy) this.#updates.stamp(parseRoleSelector(policy.semantic, policy.identityRoles), at)
+          if (policy) this.updates.stamp(parseRoleSelector(policy.semantic, policy.identityRoles), at)
         }
         break
       case 'configs':
         for (const serviceId of this.#configs.findServices(id)) this.#stampService(serviceId, at)
-        for (const identityId of this.#configs.findIdentities(id)) this.#updates.stampIdentity(identityId, at)
+        for (const identityId of this.#configs.findIdentities(id)) this.updates.stampIdentity(identityId, at)
+        break
+      case 'config-types':
+        // Services show the configs by the name of their type. It changes too rarely to follow who sees them.
+        if (before && after && before.name !== after.name) this.updates.stampAll(at)
         break
       case 'service-configs':
-        this.#updates.stampIdentity(((after ?? before) as { identityId: string }).identityId, at)
+        this.updates.stampIdentity(((after ?? before) as { identityId: string }).identityId, at)
         break
       case 'api-sessions':
         if (before && after && MFA_TIMES.some((time) => before[time] !== after[time]))
-          this.#updates.stampIdentity(after.identityId as string, at)
+          this.updates.stampIdentity(after.identityId as string, at)
         break
       case 'identities':
-        if (!after) this.#updates.removeIdentity(id)
+        if (!after) this.updates.removeIdentity(id)
         // A new identity has no API session yet.
-        else if (before && before.roleAttributes !== after.roleAttributes) this.#updates.stampIdentity(id, at)
+        else if (before && before.roleAttributes !== after.roleAttributes) this.updates.stampIdentity(id, at)
     }
   }
 
@@ -193,12 +197,7 @@ export class Access implements Projection {
   }
 
   #stampSubjects(policies: readonly IndexedPolicy[], at: Instant): void {
-    for (const { subjects } of policies) this.#updates.stamp(subjects, at)
-  }
-
-  /** Tells an identity that its services changed. */
-  stampIdentity(identityId: string, at: Instant): void {
-    this.#updates.stampIdentity(identityId, at)
+    for (const { subjects } of policies) this.updates.stamp(subjects, at)
   }
 
   #configsChanged({ resource, id, after }: Change): void {
@@ -207,7 +206,7 @@ export class Access implements Projection {
       else this.#configs.deleteService(id)
     }
     if (resource === 'service-configs') {
-      if (after) this.#configs.setOverride(id, after as unknown as { identityId: string; configId: string })
+      if (after) this.#configs.setOverride(id, after as unknown as Override)
       else this.#configs.deleteOverride(id)
     }
   }

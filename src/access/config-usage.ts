@@ -1,9 +1,10 @@
 // Which services carry a config, and which identities have it in place of another: whom a change of the config concerns.
 import { SetMap } from '../policy/set-map.ts'
 
-/** That an identity gets a config in place of the service's own. */
+/** That an identity gets a config for a service in place of the service's own. */
 export interface Override {
   readonly identityId: string
+  readonly serviceId: string
   readonly configId: string
 }
 
@@ -12,6 +13,7 @@ export class ConfigUsage {
   readonly #servicesByConfig = new SetMap()
   readonly #overrides = new Map<string, Override>()
   readonly #overridesByConfig = new SetMap()
+  readonly #overridesByIdentity = new SetMap()
 
   setService(id: string, configIds: readonly string[]): void {
     this.deleteService(id)
@@ -25,15 +27,18 @@ export class ConfigUsage {
     this.#configsByService.delete(id)
   }
 
-  setOverride(id: string, { identityId, configId }: Override): void {
+  setOverride(id: string, { identityId, serviceId, configId }: Override): void {
     this.deleteOverride(id)
-    this.#overrides.set(id, { identityId, configId })
+    this.#overrides.set(id, { identityId, serviceId, configId })
     this.#overridesByConfig.add(configId, id)
+    this.#overridesByIdentity.add(identityId, id)
   }
 
   deleteOverride(id: string): void {
     const override = this.#overrides.get(id)
-    if (override) this.#overridesByConfig.delete(override.configId, id)
+    if (!override) return
+    this.#overridesByConfig.delete(override.configId, id)
+    this.#overridesByIdentity.delete(override.identityId, id)
     this.#overrides.delete(id)
   }
 
@@ -44,7 +49,15 @@ export class ConfigUsage {
 
   /** Ids of the identities that get the config in place of another, for some service. */
   findIdentities(configId: string): Set<string> {
-    const overrides = [...this.#overridesByConfig.get(configId)]
-    return new Set(overrides.flatMap((id) => this.#overrides.get(id)?.identityId ?? []))
+    return new Set(this.#resolve(this.#overridesByConfig.get(configId)).map(({ identityId }) => identityId))
+  }
+
+  /** What an identity gets in place of the configs of services. */
+  findOverrides(identityId: string): Override[] {
+    return this.#resolve(this.#overridesByIdentity.get(identityId))
+  }
+
+  #resolve(ids: Iterable<string>): Override[] {
+    return [...ids].flatMap((id) => this.#overrides.get(id) ?? [])
   }
 }

@@ -70,7 +70,7 @@ export class PostureDeadlines {
         await system.write(async (tx) => {
           for (const identityId of identityIds) recordPostureEvent(tx, identityId)
         })
-        for (const identityId of identityIds) access.stampIdentity(identityId, this.#clock.now())
+        for (const identityId of identityIds) access.updates.stampIdentity(identityId, this.#clock.now())
       } catch (error) {
         // The next turn tries again.
         for (const identityId of due.slice(at)) this.scheduleNow(identityId)

@@ -159,6 +159,13 @@ export class PolicyIndex {
     return service ? filterByType(this.#servicePolicies.findByObject(service), type) : []
   }
 
+  /** The service policies that grant an identity at least one service, by id: their order does not depend on their history. */
+  findGrantingPolicies(identity: RoleBearer): IndexedPolicy[] {
+    return this.findServicePolicies(identity)
+      .filter((policy) => this.#servicePolicies.grantsAny(policy))
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
   /** A service policy; undefined if there is none with that id. */
   findServicePolicy(id: string): IndexedPolicy | undefined {
     return this.#servicePolicies.get(id)

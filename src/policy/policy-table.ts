@@ -93,6 +93,11 @@ export class PolicyTable {
     return this.#grantedSlots.get(id)?.has(slot) ?? false
   }
 
+  /** Whether a policy grants any object. */
+  grantsAny({ id }: IndexedPolicy): boolean {
+    return this.#grantedSlots.get(id)?.isEmpty === false
+  }
+
   /** How many objects a policy grants. */
   countGranted({ id }: IndexedPolicy): number {
     return this.#grantedSlots.get(id)?.size ?? 0

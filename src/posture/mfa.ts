@@ -37,22 +37,39 @@ export function toTimeoutSeconds({ timeoutMs }: MfaCheck): number {
   return timeoutMs === Number.POSITIVE_INFINITY ? NO_TIMEOUT_SECONDS : timeoutMs / 1_000
 }
 
+/** What the end of a timeout depends on beside the check and the session. */
+interface TimeoutConditions {
+  readonly strictestMfaTimeoutMs: number
+  readonly isLegacyClient: boolean
+}
+
 /**
- * The seconds that clients are shown: -1 if the check has no timeout, or if the client is a legacy one that the check
- * ignores; 0 if MFA was not passed or has timed out; otherwise what is left of it, or of the grace of a prompt.
+ * The end of the timeout that clients are shown, or of the grace of a prompt: 0 if MFA was not passed or has timed out,
+ * Infinity if the check has no timeout, or if the client is a legacy one that the check ignores. It does not change while
+ * time passes, until it is reached.
  */
-export function computeTimeoutRemaining(
+export function findTimeoutEnd(
   check: MfaCheck,
   session: MfaState | undefined,
-  { strictestMfaTimeoutMs, isLegacyClient }: { strictestMfaTimeoutMs: number; isLegacyClient: boolean },
+  { strictestMfaTimeoutMs, isLegacyClient }: TimeoutConditions,
   now: Instant,
-): number {
-  if (check.timeoutMs === Number.POSITIVE_INFINITY) return NO_TIMEOUT_SECONDS
+): Instant {
+  if (check.timeoutMs === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY
   if (!session || session.mfaPassedAt === null) return 0
   const endsAt = evaluateMfa(check, session, strictestMfaTimeoutMs, now)
   if (endsAt <= now) return 0
-  if (check.ignoreLegacyEndpoints && isLegacyClient) return NO_TIMEOUT_SECONDS
-  return Math.floor((endsAt - now) / 1_000)
+  return check.ignoreLegacyEndpoints && isLegacyClient ? Number.POSITIVE_INFINITY : endsAt
+}
+
+/** The seconds until the end of a timeout that clients are shown; -1 if there is none. */
+export function computeTimeoutRemaining(
+  check: MfaCheck,
+  session: MfaState | undefined,
+  conditions: TimeoutConditions,
+  now: Instant,
+): number {
+  const endsAt = findTimeoutEnd(check, session, conditions, now)
+  return endsAt === Number.POSITIVE_INFINITY ? NO_TIMEOUT_SECONDS : Math.max(0, Math.floor((endsAt - now) / 1_000))
 }
 
 const PROMPTING_SDK = 'ziti-sdk-c'

@@ -6,7 +6,14 @@ import { type Instant, toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import { getCompiledResource } from '../model/index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
-import { computeTimeoutRemaining, isLegacyClient, NO_TIMEOUT_SECONDS, toTimeoutSeconds } from '../posture/mfa.ts'
+import {
+  computeTimeoutRemaining,
+  evaluateMfa,
+  findTimeoutEnd,
+  isLegacyClient,
+  NO_TIMEOUT_SECONDS,
+  toTimeoutSeconds,
+} from '../posture/mfa.ts'
 import type { PostureCheck, RequiredProcess } from '../posture/posture-checks.ts'
 import { RawJson, toJsonText } from '../records/raw-json.ts'
 import type { AnyRow } from '../resources/define.ts'
@@ -16,12 +23,16 @@ import { getRecordTable } from '../store/record-tables.ts'
 /** By policy id: JSON of its set of posture queries. */
 export type PostureQuerySets = ReadonlyMap<string, RawJson>
 
+/** How what is left of a timeout is rendered: in seconds from now, as clients see it, or as the time when it ends. */
+export type TimeoutForm = 'remaining' | 'end'
+
 /** Evaluates the checks of policies for a viewer. Returns undefined if none of the policies has a check. */
 export async function renderPostureQuerySets(
   access: Access,
   context: Pick<ReadContext, 'db'>,
   policies: readonly IndexedPolicy[],
   { identity, apiSessionId }: Viewer,
+  timeoutForm: TimeoutForm = 'remaining',
 ): Promise<PostureQuerySets | undefined> {
   const evaluation = access.evaluatePosture({ identity, apiSessionId })
   const evaluated = policies.map((policy) => evaluation.evaluatePolicy(policy))
@@ -29,8 +40,9 @@ export async function renderPostureQuerySets(
   if (findings.size === 0) return undefined
   const rows = await getRecordTable(postureChecks).findByIds(context.db, [...findings.keys()])
   const isLegacy = await isViewedByLegacyClient(context, identity.id, findings.values())
+  const form = { isLegacy, timeoutForm }
   const queries = new Map(
-    rows.map((row) => [row.id, renderQuery(row, findings.get(row.id) as CheckFinding, evaluation, isLegacy)]),
+    rows.map((row) => [row.id, renderQuery(row, findings.get(row.id) as CheckFinding, evaluation, form)]),
   )
   return new Map(
     evaluated.map((evaluatedPolicy) => {
@@ -69,11 +81,16 @@ function postureQuerySet(
 const { links: linksOf } = getCompiledResource(postureChecks.plural).recordPlan
 const renderProcess = ({ osType, path }: RequiredProcess) => ({ osType, path })
 
+interface QueryForm {
+  readonly isLegacy: boolean
+  readonly timeoutForm: TimeoutForm
+}
+
 function renderQuery(
   row: AnyRow,
   { check, evidence }: CheckFinding,
   evaluation: PostureEvaluation,
-  isLegacy: boolean,
+  form: QueryForm,
 ): RawJson {
   return new RawJson(
     toJsonText({
@@ -84,7 +101,7 @@ function renderQuery(
       tags: new RawJson(row.tags),
       queryType: check.typeId,
       isPassing: evidence === 'passing',
-      ...renderTimeout(check, evaluation, isLegacy),
+      ...renderTimeout(check, evaluation, form),
       ...(check.typeId === 'PROCESS' ? { process: renderProcess(check.process) } : {}),
       processes: check.typeId === 'PROCESS_MULTI' ? check.processes.map(renderProcess) : [],
     }),
@@ -92,12 +109,46 @@ function renderQuery(
 }
 
 /** In seconds; -1 stands for a check without a timeout. Of several API sessions the one counts that has the least left. */
-function renderTimeout(check: PostureCheck, { facts, now }: PostureEvaluation, isLegacyClient: boolean) {
+function renderTimeout(check: PostureCheck, { facts, now }: PostureEvaluation, { isLegacy, timeoutForm }: QueryForm) {
   if (check.typeId !== 'MFA') return { timeout: NO_TIMEOUT_SECONDS, timeoutRemaining: NO_TIMEOUT_SECONDS }
-  const how = { strictestMfaTimeoutMs: facts.strictestMfaTimeoutMs, isLegacyClient }
+  const conditions = { strictestMfaTimeoutMs: facts.strictestMfaTimeoutMs, isLegacyClient: isLegacy }
   const sessions = facts.apiSessions.length > 0 ? facts.apiSessions : [undefined]
-  const remaining = sessions.map((session) => computeTimeoutRemaining(check, session, how, now))
-  return { timeout: toTimeoutSeconds(check), timeoutRemaining: Math.min(...remaining) }
+  const compute = timeoutForm === 'end' ? findTimeoutEnd : computeTimeoutRemaining
+  const timeoutRemaining = Math.min(...sessions.map((session) => compute(check, session, conditions, now)))
+  return { timeout: toTimeoutSeconds(check), timeoutRemaining }
+}
+
+/** When time alone changes what a viewer is shown of posture checks. */
+export interface PostureTransitions {
+  /** The last time that it did; 0 if it never did. */
+  readonly lastAt: Instant
+  /** The next time that it does, if nothing else happens; Infinity if it never does. */
+  readonly nextAt: Instant
+  /** The time at which this was computed. */
+  readonly now: Instant
+}
+
+const NO_TRANSITIONS: PostureTransitions = { lastAt: 0, nextAt: Number.POSITIVE_INFINITY, now: 0 }
+
+/** Finds the transitions of the checks of policies: MFA times out, or the grace of a prompt ends. */
+export function findPostureTransitions(
+  access: Access,
+  policies: readonly IndexedPolicy[],
+  { identity, apiSessionId }: Viewer,
+): PostureTransitions {
+  if (!access.index.hasPostureChecks) return NO_TRANSITIONS
+  const { facts, now } = access.evaluatePosture({ identity, apiSessionId })
+  let { lastAt, nextAt } = NO_TRANSITIONS
+  for (const check of policies.flatMap((policy) => access.index.listRequiredPostureChecks(policy))) {
+    if (check.typeId !== 'MFA') continue
+    for (const session of facts.apiSessions) {
+      if (session.mfaPassedAt === null) continue
+      const endsAt = evaluateMfa(check, session, facts.strictestMfaTimeoutMs, now)
+      if (endsAt > now) nextAt = Math.min(nextAt, endsAt)
+      else lastAt = Math.max(lastAt, endsAt)
+    }
+  }
+  return { lastAt, nextAt, now }
 }
 
 /** When a machine last woke or was unlocked, if the check prompts after that: clients take it for a change of the check. */

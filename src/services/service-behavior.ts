@@ -5,15 +5,14 @@ import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { Behavior, FindRelated } from '../behavior.ts'
 import type { ReadContext, WriteContext } from '../context.ts'
 import { invalidError } from '../errors.ts'
-import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { RawJson } from '../records/raw-json.ts'
 import type { ComputedInput, Entity } from '../resources/define.ts'
 import type { services } from '../resources/services.ts'
 import { isOneOf } from '../store/untyped.ts'
-import { makePassingQuerySet, type PostureQuerySets, renderPostureQuerySets } from './posture-query-sets.ts'
+import { renderPostureQuerySets } from './posture-query-sets.ts'
+import { ServiceRights } from './service-rights.ts'
 
 type Service = Entity<typeof services>
-type Permission = 'Bind' | 'Dial'
 
 /** How services are shown; without it through the eyes of the caller, and without configuration. */
 export interface ServiceView {
@@ -76,10 +75,10 @@ export class ServiceBehavior implements Behavior<typeof services> {
     const { viewer, configTypes }: ServiceView = isServiceView(view)
       ? view
       : { viewer: await getViewer(this.#apiSessions, context), configTypes: [] }
-    const policies = this.#access.findPolicies(viewer.identity)
+    const policies = this.#access.index.findGrantingPolicies(viewer.identity)
     const configs =
       configTypes.length === 0 ? undefined : await configsOf(context, rows, viewer.identity.id, configTypes)
-    const rightsOf = new RightsByPolicies(await renderPostureQuerySets(this.#access, context, policies, viewer))
+    const rightsOf = new ServiceRights(await renderPostureQuerySets(this.#access, context, policies, viewer))
     return rows.map(({ id }, at) => {
       const rights = rightsOf.granted(this.#access.filterGranting(policies, id))
       // One object for all that look the same is written once (`renderComputedTails`).
@@ -152,40 +151,4 @@ async function loadConfigMembers(
   return new Map(
     rows.map(({ id, configTypeId, name, data }) => [id, { configTypeId, member: `${JSON.stringify(name)}:${data}` }]),
   )
-}
-
-/** The members that say what may be done with a service. */
-interface PermissionFields {
-  readonly members: Readonly<Record<string, unknown>>
-  readonly withoutConfig: Record<string, unknown>
-}
-
-/** What policies grant, made once for all services that the same policies grant. */
-class RightsByPolicies {
-  readonly #querySets: PostureQuerySets | undefined
-  readonly #shown = new Map<string, PermissionFields>()
-
-  /** @param querySets of the policies; undefined if none of them has a posture check */
-  constructor(querySets: PostureQuerySets | undefined) {
-    this.#querySets = querySets
-  }
-
-  granted(granting: readonly IndexedPolicy[]): PermissionFields {
-    const permissions = (['Bind', 'Dial'] as const).filter((type) => granting.some((policy) => policy.type === type))
-    // Without checks all policies of a type look alike.
-    const key = this.#querySets ? granting.map(({ id }) => id).join() : permissions.join()
-    let rights = this.#shown.get(key)
-    if (!rights) {
-      const members = { permissions, postureQueries: this.#postureQueries(granting, permissions) }
-      rights = { members, withoutConfig: { config: {}, ...members } }
-      this.#shown.set(key, rights)
-    }
-    return rights
-  }
-
-  #postureQueries(granting: readonly IndexedPolicy[], permissions: readonly Permission[]): RawJson[] {
-    const querySets = this.#querySets
-    if (!querySets) return permissions.map(makePassingQuerySet)
-    return granting.flatMap(({ id }) => querySets.get(id) ?? [])
-  }
 }

@@ -18,6 +18,7 @@ import { services } from '../resources/services.ts'
 import type { RouterProvisioner } from '../routers/router-provisioner.ts'
 import type { SessionSync } from '../routers/session-sync.ts'
 import type { ServiceView } from '../services/service-behavior.ts'
+import type { ServiceChanges } from '../services/service-changes.ts'
 import { type EntityStore, find } from '../store/entities.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
 import { isOneOf } from '../store/untyped.ts'
@@ -55,7 +56,7 @@ export interface TunneledService {
 }
 
 export interface TunneledServices {
-  /** What the router sends back with its next question. */
+  /** What the router sends back with its next question; empty if it has no API session. */
   readonly version: string
   readonly services: readonly TunneledService[]
 }
@@ -80,6 +81,7 @@ interface Collaborators {
   readonly entities: EntityStore
   readonly posture: SessionParts['posture']
   readonly provisioner: RouterProvisioner
+  readonly serviceChanges: ServiceChanges
   readonly sessionSync: SessionSync
 }
 
@@ -171,19 +173,19 @@ export class Tunneling {
    * @throws RequestRefusedError if the router may not tunnel
    */
   async listServices(context: Context, routerId: string, version: string): Promise<TunneledServices | undefined> {
-    const { access, apiSessions, behaviors } = this.#parts
+    const { access, apiSessions, behaviors, serviceChanges } = this.#parts
     const record = await this.#requireIdentity(context, routerId)
     const identity = toRoleBearer(record)
     const apiSession = apiSessions.listOfIdentity(routerId).at(-1)
-    const current = String(access.getLastChange(identity, apiSession?.createdAt ?? 0))
-    if (version === current) return undefined
+    const viewer = { identity, isAdmin: false, ...(apiSession ? { apiSessionId: apiSession.id } : {}) }
+    const current = apiSession ? String(await serviceChanges.getLastChange(context, apiSession, viewer)) : ''
+    if (current !== '' && version === current) return undefined
     const rows = await context.db
       .selectFrom('services')
       .selectAll()
       .where(isOneOf(context.db, 'id', access.listServices(identity)))
       .orderBy('id')
       .execute()
-    const viewer = { identity, isAdmin: false, ...(apiSession ? { apiSessionId: apiSession.id } : {}) }
     const view: ServiceView = { viewer, configTypes: ['all'] }
     const computed = (await behaviors.get(services).computeFields?.(context, rows, view)) ?? []
     const listed = rows.map(({ id, name, encryptionRequired, tags }, at) => ({

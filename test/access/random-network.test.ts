@@ -262,7 +262,7 @@ const sorted = (ids: readonly string[]) => [...ids].sort()
 
 /** The same index, built from rows. */
 async function buildAccess({ controller }: TestController): Promise<Access> {
-  const access = new Access(0, controller.posture.reported)
+  const access = new Access(controller.posture.reported)
   await access.rebuild(controller.store.db)
   return access
 }

@@ -1,4 +1,4 @@
-// The time by which clients learn that their services changed: no change that concerns them is missed.
+// The time by which clients learn that their services changed: it moves if they did, and only then.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
@@ -36,9 +36,22 @@ const config = async () =>
     data: { protocol: 'tcp', address: 'localhost', port: 80 },
   })
 
+const domain = () => network.make('posture-checks', { name: `demanded ${tag}`, typeId: 'DOMAIN', domains: ['a.b'] })
+
+const demand = (check: string) => patch(`/service-policies/${policy}`, { postureCheckRoles: [`@${check}`] })
+const demandDomain = async () => demand(await domain())
+const demandMfa = async (more: object = {}) =>
+  demand(await network.make('posture-checks', { name: `MFA ${tag}`, typeId: 'MFA', timeoutSeconds: 60, ...more }))
+
+/** Completes MFA in the API session of a person, without a code. */
+async function passMfa({ token }: Person) {
+  const { id } = (await network.ask({ token }, 'GET', '/current-api-session')).body.data
+  await world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
+}
+
 describe('the time moves for an identity when', () => {
   it.each([
-    ['a policy begins to grant it something', () => network.servicePolicy('Bind', [`@${who.id}`], ['#anything'])],
+    ['a policy begins to grant it something', () => network.servicePolicy('Bind', [`@${who.id}`], ['#all'])],
     ['its policy changes', () => patch(`/service-policies/${policy}`, { serviceRoles: ['#all'] })],
     ['its policy is deleted', () => network.change('DELETE', `/service-policies/${policy}`)],
     ['it is let go by its policy', () => patch(`/service-policies/${policy}`, { identityRoles: ['#others'] })],
@@ -65,6 +78,43 @@ describe('the time moves for an identity when', () => {
         await network.change('POST', `/identities/${who.id}/service-configs`, [{ serviceId: service, configId: id }])
         expect(await lastChange()).not.toBe(before)
         await patch(`/configs/${id}`, { data: { protocol: 'tcp', address: 'localhost', port: 81 } })
+      },
+    ],
+    [
+      'a config type of a service that it reaches is renamed',
+      async () => {
+        const type = await network.make('config-types', { name: `type ${tag}` })
+        const id = await network.make('configs', { name: `of type ${tag}`, configTypeId: type, data: {} })
+        await patch(`/services/${service}`, { configs: [id] })
+        await lastChange()
+        await patch(`/config-types/${type}`, { name: `renamed ${tag}` })
+      },
+    ],
+    [
+      'its machine reports what a posture check demands',
+      async () => {
+        await demandDomain()
+        await lastChange()
+        await network.report(who, { typeId: 'DOMAIN', domain: 'a.b' })
+      },
+    ],
+    [
+      'its MFA times out, before anything judges its sessions',
+      async () => {
+        await demandMfa()
+        await passMfa(who)
+        await lastChange()
+        world.clock.advance(61_000)
+      },
+    ],
+    [
+      'it passes MFA again before the timeout',
+      async () => {
+        await demandMfa()
+        await passMfa(who)
+        await lastChange()
+        world.clock.advance(30_000)
+        await passMfa(who)
       },
     ],
     [
@@ -95,12 +145,89 @@ describe('the time stays for an identity when', () => {
     ['a service that it does not reach changes', () => network.service(`hidden ${tag}`, [`hidden-${tag}`])],
     ['a policy for others changes', () => network.servicePolicy('Dial', [`#others-${tag}`], ['#all'])],
     ['it looks at its services', () => network.ask(who, 'GET', '/services')],
+    ['a policy matches it, but no service', () => network.servicePolicy('Bind', [`@${who.id}`], ['#nothing'])],
+    [
+      'a policy with a posture check matches it, but no service',
+      async () =>
+        network.servicePolicy('Bind', [`@${who.id}`], ['#nothing'], { postureCheckRoles: [`@${await domain()}`] }),
+    ],
+    ['a policy grants it once more what it has', () => network.servicePolicy('Dial', [`@${who.id}`], [`@${service}`])],
+    ['its policy is renamed', () => patch(`/service-policies/${policy}`, { name: `renamed ${tag}` })],
+    [
+      'an attribute that no policy names is added',
+      () => patch(`/identities/${who.id}`, { roleAttributes: [`staff-${tag}`, 'unused'] }),
+    ],
+    [
+      'it gets a config of its own for a service that it does not reach',
+      async () => {
+        const hidden = await network.service(`hidden ${tag}`)
+        const body = [{ serviceId: hidden, configId: await config() }]
+        await network.change('POST', `/identities/${who.id}/service-configs`, body)
+      },
+    ],
+    ['its machine reports what nothing demands', () => network.report(who, { typeId: 'DOMAIN', domain: 'a.b' })],
   ])('%s', async (_what, change) => {
     const before = await lastChange()
 
     await change()
 
     expect(await lastChange()).toBe(before)
+  })
+})
+
+describe('the time stays for an identity that shares a role with others when', () => {
+  it('a policy that demands both roles grants something to them alone', async () => {
+    const both = await network.person(`both ${tag}`, [`staff-${tag}`, `night-${tag}`])
+    const [before, beforeOfBoth] = [await lastChange(), await lastChange(both)]
+
+    const roles = [`#staff-${tag}`, `#night-${tag}`]
+    await network.servicePolicy('Bind', roles, ['#all'], { semantic: 'AllOf' })
+
+    expect(await lastChange()).toBe(before)
+    expect(await lastChange(both)).not.toBe(beforeOfBoth)
+  })
+
+  it('the machine of another one reports what a posture check demands', async () => {
+    await demandDomain()
+    const other = await network.person(`other ${tag}`, [`staff-${tag}`])
+    const [before, beforeOfOther] = [await lastChange(), await lastChange(other)]
+
+    await network.report(other, { typeId: 'DOMAIN', domain: 'a.b' })
+
+    expect(await lastChange()).toBe(before)
+    expect(await lastChange(other)).not.toBe(beforeOfOther)
+  })
+
+  it('a config that a service carries gets another name', async () => {
+    const id = await config()
+    await patch(`/services/${service}`, { configs: [id] })
+    const before = await lastChange()
+
+    await patch(`/configs/${id}`, { name: `renamed ${tag}` })
+
+    expect(await lastChange()).toBe(before)
+  })
+
+  it('it administers, and a service changes that no policy grants it', async () => {
+    const administrator = await network.person(`administrator ${tag}`, [], true)
+    const before = await lastChange(administrator)
+
+    await patch(`/services/${service}`, { name: `renamed ${tag}` })
+
+    expect(await lastChange(administrator)).toBe(before)
+  })
+})
+
+describe('of several API sessions of an identity', () => {
+  it('the one that passes MFA sees a change, and the other does not', async () => {
+    await demandMfa()
+    const again = { id: who.id, ...(await world.signInAgain(who.id)) }
+    const [before, beforeOfAgain] = [await lastChange(), await lastChange(again)]
+
+    await passMfa(again)
+
+    expect(await lastChange()).toBe(before)
+    expect(await lastChange(again)).not.toBe(beforeOfAgain)
   })
 })
 
@@ -137,5 +264,28 @@ describe('without a change', () => {
     await patch(`/services/${service}`, { name: `shared ${tag}` })
 
     expect(await lastChange({ id: who.id, token: apiSessions.deriveToken(again.id) })).toBe(await lastChange())
+  })
+})
+
+describe('setting the clock', () => {
+  it('moves the time for a client that sees when its machine woke', async () => {
+    await demandMfa({ promptOnWake: true })
+    await passMfa(who)
+    await network.report(who, { typeId: 'ENDPOINT_STATE', woken: true })
+    const before = await lastChange()
+
+    world.clock.set(3_600_000)
+
+    const after = await lastChange()
+    expect(after).not.toBe(before)
+    expect(await lastChange()).toBe(after)
+  })
+
+  it('does not move the time for others', async () => {
+    const before = await lastChange()
+
+    world.clock.set(-3_600_000)
+
+    expect(await lastChange()).toBe(before)
   })
 })

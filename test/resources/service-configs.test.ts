@@ -160,7 +160,9 @@ describe('the configs of an identity', () => {
 
   it('tell the identity that its services changed', async () => {
     const { one, service } = await makeClient()
-    const client = await world.signIn()
+    const role = newName('role')
+    const client = await world.signIn({ roleAttributes: [role] })
+    await grant(role, service)
     const lastChange = async () =>
       (await asClient(client.token, '/current-api-session/service-updates')).body.data.lastChangeAt
     const before = await lastChange()

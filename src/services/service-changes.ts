@@ -1,0 +1,101 @@
+// When the services of an API session last changed: clients poll this time to learn whether to fetch their services again.
+import { LRUCache } from 'lru-cache'
+import type { Access } from '../access/access.ts'
+import type { Viewer } from '../access/viewers.ts'
+import type { Clock, Instant } from '../clock.ts'
+import type { ReadContext } from '../context.ts'
+import { apiSessions } from '../resources/api-sessions.ts'
+import type { Change } from '../store/changes.ts'
+import type { Projection } from '../store/projection.ts'
+import type { ServiceDigest, ServiceDigests } from './service-digests.ts'
+
+/** What an API session was last shown, as far as it has to be compared with. */
+interface ShownServices {
+  /** The newest stamp that concerned its identity (`UpdateTimes`). */
+  readonly stamp: Instant
+  readonly digest: string
+  /** The time that it received. */
+  readonly changedAt: Instant
+  /** When time alone changes the digest, on the monotonic clock. */
+  readonly validUntil: number
+}
+
+// About 90,000 API sessions.
+const MAX_BYTES = 32 * 1024 * 1024
+// The digest, the times, and the entry of the map.
+const SHOWN_BYTES = 350
+
+interface Collaborators {
+  readonly access: Access
+  readonly clock: Clock
+  readonly digests: Pick<ServiceDigests, 'compute'>
+  readonly startedAt: Instant
+  readonly maxBytes?: number
+}
+
+/**
+ * A change stamps the roles that it may concern. If the newest stamp of an API session is the one that it saw last, nothing has
+ * changed. Otherwise its services are compared with those that it was shown, by their digests, and the time moves if they differ.
+ *
+ * Without the last digest, because it was evicted or the process started, the newest stamp is the time: it may move once without
+ * a change, but no change is missed.
+ */
+export class ServiceChanges implements Projection {
+  readonly name = 'service changes'
+  readonly #access: Access
+  readonly #clock: Clock
+  readonly #digests: Pick<ServiceDigests, 'compute'>
+  readonly #startedAt: Instant
+  readonly #shown: LRUCache<string, ShownServices>
+
+  constructor({ access, clock, digests, startedAt, maxBytes = MAX_BYTES }: Collaborators) {
+    this.#access = access
+    this.#clock = clock
+    this.#digests = digests
+    this.#startedAt = startedAt
+    this.#shown = new LRUCache({ maxSize: maxBytes, sizeCalculation: () => SHOWN_BYTES })
+  }
+
+  /**
+   * Returns when the services of an API session last changed; if they have not, the later of its sign-in and the start of
+   * the controller. The services are those that policies grant it, not those that an administrator sees beside them.
+   */
+  async getLastChange(
+    context: ReadContext,
+    apiSession: { readonly id: string; readonly createdAt: Instant },
+    viewer: Viewer,
+  ): Promise<Instant> {
+    const stamp = this.#access.updates.read(viewer.identity)
+    const last = this.#shown.get(apiSession.id)
+    if (last?.stamp === stamp && this.#clock.monotonic() < last.validUntil) return last.changedAt
+    const monotonic = this.#clock.monotonic()
+    const { digest, transitions } = await this.#digests.compute(context, { ...viewer, apiSessionId: apiSession.id })
+    // Another request of the session may have seen a later change meanwhile.
+    const previous = this.#shown.get(apiSession.id)
+    if (previous && previous.stamp > stamp) return previous.changedAt
+    const changedAt =
+      previous?.digest === digest
+        ? previous.changedAt
+        : Math.max(this.#findTime(stamp, transitions, apiSession.createdAt), previous ? previous.changedAt + 1 : 0)
+    this.#access.updates.noteSent(changedAt)
+    const validUntil = monotonic + transitions.nextAt - transitions.now
+    this.#shown.set(apiSession.id, { stamp, digest, changedAt, validUntil })
+    return changedAt
+  }
+
+  /** The time of the newest event that may have changed the services. */
+  #findTime(stamp: Instant, { lastAt }: ServiceDigest['transitions'], signedInAt: Instant): Instant {
+    return Math.max(stamp, lastAt, signedInAt, this.#startedAt)
+  }
+
+  /** Drops all digests: the next poll of each API session returns its newest stamp. */
+  async rebuild(): Promise<void> {
+    this.#shown.clear()
+  }
+
+  apply(changes: readonly Change[]): void {
+    for (const { resource, operation, id } of changes) {
+      if (resource === apiSessions.plural && operation === 'delete') this.#shown.delete(id)
+    }
+  }
+}
