@@ -81,6 +81,29 @@ describe('making a session', () => {
     expect(new Set(responses.map(({ body }) => body.data.id)).size).toBe(1)
   })
 
+  it('gives each sign-in, service and type a session of its own', async () => {
+    const service = await network.service('dialed and hosted', ['both'])
+    const other = await network.service('dialed, too', ['both'])
+    await network.servicePolicy('Dial', ['#hosts'], ['#both'])
+    await network.servicePolicy('Bind', ['#hosts'], ['#both'])
+    const first = await network.person('a host', ['hosts'])
+    const second = await world.signInAgain(first.id)
+
+    const responses = [
+      await network.dial(first, service),
+      await network.dial(first, service, 'Bind'),
+      await network.dial(first, other),
+      await network.dial(second, service),
+    ]
+
+    const sessions = responses.map(({ body }) => body.data)
+    expect(sessions.map(({ type }) => type)).toEqual(['Dial', 'Bind', 'Dial', 'Dial'])
+    expect(sessions.map(({ serviceId }) => serviceId)).toEqual([service, service, other, service])
+    expect(sessions[3].apiSessionId).toBe(second.apiSessionId)
+    expect(new Set(sessions.map(({ id }) => id)).size).toBe(4)
+    expect(new Set(sessions.map(({ token }) => token)).size).toBe(4)
+  })
+
   it('takes a missing type for Dial', async () => {
     const { body } = await network.ask(laptop, 'POST', '/sessions', { serviceId: web })
 
@@ -152,6 +175,50 @@ describe('making a session', () => {
     expect(response.body.error.cause.data).toEqual({ [policy]: [{ id: check, typeId: 'DOMAIN', isPassing: false }] })
   })
 
+  it('names the checks of each policy that do not pass, and no other, to the client and to administrators', async () => {
+    const service = await network.service('hosted under guard', ['hosted'])
+    const who = await network.person('a guarded host', ['guarded hosts'])
+    const make = async (name: string, check: object) => ({
+      name,
+      id: await network.make('posture-checks', { name, ...check }),
+    })
+    const good = await make('good domain', { typeId: 'DOMAIN', domains: ['a.b'] })
+    const bad = await make('bad domain', { typeId: 'DOMAIN', domains: ['c.d'] })
+    const unknown = await make('system', { typeId: 'OS', operatingSystems: [{ type: 'Linux' }] })
+    const demand = (type: 'Dial' | 'Bind', ...checks: { id: string }[]) => {
+      const postureCheckRoles = checks.map(({ id }) => `@${id}`)
+      return network.servicePolicy(type, ['#guarded hosts'], ['#hosted'], { postureCheckRoles })
+    }
+    const policies = [await demand('Bind', good, bad), await demand('Bind', good, unknown, bad)]
+    await demand('Dial', unknown)
+    await network.report(who, { typeId: 'DOMAIN', domain: 'a.b' })
+
+    const response = await network.dial(who, service, 'Bind')
+
+    const failing = (check: { id: string }, typeId: string) => ({ id: check.id, typeId, isPassing: false })
+    const { data } = response.body.error.cause
+    expect(refusal(response)).toEqual([409, 'INVALID_POSTURE'])
+    expect(Object.keys(data).sort()).toEqual(policies.toSorted())
+    expect(data[policies[0] as string]).toEqual([failing(bad, 'DOMAIN')])
+    expect(data[policies[1] as string]).toHaveLength(2)
+    expect(data[policies[1] as string]).toEqual(
+      expect.arrayContaining([failing(bad, 'DOMAIN'), failing(unknown, 'OS')]),
+    )
+    const [request] = await network.get(`/identities/${who.id}/failed-service-requests`)
+    expect(request).toMatchObject({ serviceName: 'hosted under guard', sessionType: 'Bind' })
+    const checksOf = new Map(
+      request.policyFailures.map(({ policyId, checks }: { policyId: string; checks: object[] }) => [policyId, checks]),
+    )
+    expect(checksOf.size).toBe(2)
+    expect(checksOf.get(policies[0])).toMatchObject([{ postureCheckId: bad.id, postureCheckName: bad.name }])
+    expect(checksOf.get(policies[1])).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ postureCheckId: bad.id, postureCheckName: bad.name }),
+        expect.objectContaining({ postureCheckId: unknown.id, postureCheckName: unknown.name }),
+      ]),
+    )
+  })
+
   it('is content with one policy that passes, whatever another one asks', async () => {
     const service = await network.service('half guarded', ['half'])
     const check = await network.make('posture-checks', { name: 'other domain', typeId: 'DOMAIN', domains: ['a.b'] })
@@ -161,7 +228,7 @@ describe('making a session', () => {
     expect((await network.dial(laptop, service)).status).toBe(201)
   })
 
-  it('responds with 400 without a common router', async () => {
+  it('responds with 400 without a common router, if nothing else refuses it', async () => {
     const lonely = await testController()
     const alone = await smallNetwork(lonely)
     const someone = await alone.person('someone', ['staff'])
@@ -173,9 +240,18 @@ describe('making a session', () => {
     await alone.serviceEdgeRouterPolicy(['#all'], ['#south'])
 
     const response = await alone.dial(someone, service)
+    const invalid = await alone.dial(someone, service, 'Invalid')
+    const hosted = await alone.dial(someone, service, 'Bind')
+    const check = await alone.make('posture-checks', { name: 'domain', typeId: 'DOMAIN', domains: ['a.b'] })
+    await alone.servicePolicy('Bind', ['#all'], ['#all'], { postureCheckRoles: [`@${check}`] })
+    const guarded = await alone.dial(someone, service, 'Bind')
 
     await lonely.close()
     expect(refusal(response)).toEqual([400, 'NO_EDGE_ROUTERS_AVAILABLE'])
+    expect(refusal(invalid)).toEqual([400, 'NO_EDGE_ROUTERS_AVAILABLE'])
+    // The checks before it come first.
+    expect(refusal(hosted)).toEqual([400, 'COULD_NOT_VALIDATE'])
+    expect(refusal(guarded)).toEqual([409, 'INVALID_POSTURE'])
   })
 
   it('refuses the type Invalid after everything else', async () => {

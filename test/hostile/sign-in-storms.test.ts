@@ -2,7 +2,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { RateLimit } from '../../src/rate-limit.ts'
 import { CLIENT, type TestController, type TestOptions, testController } from '../world/controller.ts'
-import { People, type Person } from '../world/people.ts'
+import { Issuer } from '../world/issuers.ts'
+import { PASSWORD, People, type Person } from '../world/people.ts'
 
 const HOUR = 60 * 60_000
 const HERE = '192.0.2.1'
@@ -120,6 +121,34 @@ describe('an identity that signs in too often', () => {
     world.clock.advance(1_000)
     expect((await people.signIn(person)).status).toBe(200)
     expect((await people.signIn(person)).status).toBe(429)
+  })
+
+  it('is limited by one rate for all methods', async () => {
+    await open({ 'limits.signInsPerIdentity': 1 })
+    const at = await world.listen()
+    const issuer = new Issuer()
+    await issuer.trustedBy(people)
+    const device = await people.device({ externalId: 'subject' })
+    const password = { username: 'of-a-device', password: PASSWORD }
+    await people.manage('POST', '/authenticators', { identityId: device.id, method: 'updb', ...password })
+    const path = `${CLIENT}/authenticate?method=ext-jwt`
+    const headers = { authorization: `Bearer ${issuer.token(world, 'subject')}` }
+    const methods = [
+      () => people.signIn(password),
+      () => people.signInBy(at, device),
+      () => world.send({ method: 'POST', path, body: {}, headers }),
+    ]
+    const statusesOf = async (signIns: typeof methods) => {
+      const statuses: number[] = []
+      for (const signIn of signIns) statuses.push((await signIn()).status)
+      return statuses
+    }
+
+    const admitted = await statusesOf([...methods, ...methods, ...methods, people.signIn.bind(people, password)])
+    const refused = await statusesOf(methods)
+
+    expect(admitted).toEqual(Array(10).fill(200))
+    expect(refused).toEqual([429, 429, 429])
   })
 
   it('is not one whose password others guess', async () => {
