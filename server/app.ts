@@ -38,7 +38,7 @@ import { BASE_PATHS, rewriteUrl } from './mount-points.ts'
 import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
 import { PathTable } from './path-table.ts'
-import { withTimeout } from './request-timeout.ts'
+import { RequestTimeouts } from './request-timeout.ts'
 import { readBearerTokens, SocketCertificates } from './requests.ts'
 import type { Response } from './responses.ts'
 import { holdBody } from './slow-readers.ts'
@@ -112,7 +112,8 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.addHook('preHandler', (request, _reply, done) => done(reauthorizeRequest(request)))
   app.setErrorHandler(fail)
   app.setNotFoundHandler(assertUnreachable)
-  for (const operation of servedOperations) register(app, controller, operation)
+  const timeouts = new RequestTimeouts(config['limits.answerTime'])
+  for (const operation of servedOperations) register(app, controller, timeouts, operation)
   if (options.hasConsole && config['console.directory'] !== undefined) {
     const { serveConsole } = await import('./console/serve-console.ts')
     await serveConsole(app, config)
@@ -121,9 +122,14 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   return app
 }
 
-function register(app: FastifyInstance, controller: Controller, operation: AnyOperation): void {
+function register(
+  app: FastifyInstance,
+  controller: Controller,
+  timeouts: RequestTimeouts,
+  operation: AnyOperation,
+): void {
   assertAccess(operation)
-  const handler = createHandler(controller, operation)
+  const handler = createHandler(controller, timeouts, operation)
   for (const { api, listenerApi, path } of listRoutes(operation)) {
     app.route({
       method: operation.method,
@@ -168,8 +174,7 @@ function assertAccess({ id, access }: AnyOperation): void {
   if (!isStated) throw new Error(`the operation ${id} states neither a permission nor why it needs none`)
 }
 
-function createHandler(controller: Controller, operation: AnyOperation) {
-  const limitMs = controller.config['limits.answerTime']
+function createHandler(controller: Controller, timeouts: RequestTimeouts, operation: AnyOperation) {
   const isPublic = 'public' in operation.access
   // Sends the response itself: what Fastify does with a promise that a handler returns costs as much as a small operation.
   return (request: FastifyRequest, reply: FastifyReply): void => {
@@ -192,9 +197,11 @@ function createHandler(controller: Controller, operation: AnyOperation) {
       bearerTokens: readBearerTokens(request.raw),
     })
     if (!(pending instanceof Promise)) return void send(request, reply, pending)
+    const succeed = (response: Response) => send(request, reply, response)
+    const fail = (error: unknown) => reply.send(error)
     const hasNoTimeout = operation.hasNoTimeout || caller.kind === 'local-operator'
-    const response: Promise<Response> = hasNoTimeout ? pending : withTimeout(pending, limitMs)
-    response.then((value) => send(request, reply, value)).catch((error: unknown) => reply.send(error))
+    if (hasNoTimeout) pending.then(succeed).catch(fail)
+    else timeouts.settle(pending, succeed, fail)
   }
 }
 

@@ -13,7 +13,7 @@ import { Connections } from './connections.ts'
 import { CONTROL_PROTOCOL, ControlListener } from './control-channel/control-listener.ts'
 import { serveInOrder } from './request-order.ts'
 import { setListener } from './requests.ts'
-import { REQUEST_BYTES, SlowReaders } from './slow-readers.ts'
+import { SlowReaders } from './slow-readers.ts'
 
 export interface Listening {
   /** The addresses that are really bound: a port of 0 is the one the system chose. */
@@ -139,15 +139,14 @@ function toHttpOptions(config: Config): http.ServerOptions {
 }
 
 function serveRequests(app: FastifyInstance, listener: ListenerConfig, slowReaders: SlowReaders): http.RequestListener {
+  const serve: http.RequestListener = (request, response) => {
+    noteResponse(response)
+    app.routing(request, response)
+  }
   return (request, response) => {
-    const hold = slowReaders.hold(request.socket, REQUEST_BYTES)
-    if (!hold) return
-    response.once('close', hold.release)
+    if (!slowReaders.holdRequest(response)) return
     setListener(request, listener)
-    serveInOrder(request, response, () => {
-      noteResponse(response)
-      app.routing(request, response)
-    })
+    serveInOrder(request, response, serve)
   }
 }
 

@@ -13,11 +13,12 @@ export interface Load {
 
 export class EventLoopDelay implements Load {
   readonly #latest: number[] = Array.from({ length: CONSECUTIVE_DELAYS }, () => 0)
+  #delayMilliseconds = 0
   #expected = 0
   #timer: NodeJS.Timeout | undefined
 
   get delayMilliseconds(): number {
-    return Math.min(...this.#latest)
+    return this.#delayMilliseconds
   }
 
   /** Samples the event loop until it is stopped. */
@@ -34,6 +35,7 @@ export class EventLoopDelay implements Load {
   record(milliseconds: number): void {
     this.#latest.shift()
     this.#latest.push(milliseconds)
+    this.#delayMilliseconds = Math.min(...this.#latest)
   }
 
   stop(): void {

@@ -1,6 +1,6 @@
 // Serves the requests of one connection one after the other. A client may send hundreds before it reads a response: if they
 // were all served at once, the requests of other clients would wait behind them.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** The response to the request of a connection that came last. */
@@ -11,18 +11,18 @@ interface Connection extends Socket {
 }
 
 /** Calls `serve` once earlier requests of the same connection have their responses. Never calls it if the connection is closed. */
-export function serveInOrder(request: IncomingMessage, response: ServerResponse, serve: () => void): void {
+export function serveInOrder(request: IncomingMessage, response: ServerResponse, serve: RequestListener): void {
   const socket: Connection = request.socket
   const previous = socket[LATEST]
   socket[LATEST] = response
   if (!previous || previous.closed) {
-    serve()
+    serve(request, response)
     return
   }
   previous.once('close', () => {
     // In another turn of the event loop, so that other connections are served in between.
     setImmediate(() => {
-      if (!socket.destroyed) serve()
+      if (!socket.destroyed) serve(request, response)
     })
   })
 }

@@ -1,4 +1,5 @@
 // Cuts connections whose clients do not read, because unsent responses would fill the memory.
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '../src/log.ts'
 
@@ -30,7 +31,7 @@ interface Connection {
 const watchers = new WeakMap<Socket, SlowReaders>()
 
 /** Counted for each request under way, about what it costs: clients may send many before they read the first response. */
-export const REQUEST_BYTES = 16 * 1024
+const REQUEST_BYTES = 16 * 1024
 
 /** Counts a response body against the limits of its connection, as `SlowReaders.hold` does. */
 export function holdBody(socket: Socket, bytes: number): { release(): void } | undefined {
@@ -47,6 +48,7 @@ export class SlowReaders {
   #heldBytes = 0
   #bufferedBytes = 0
   #checkedMs = 0
+  readonly #releaseRequest: (this: ServerResponse) => void
   /** What was cut since the log last told so, by reason. */
   readonly #unreported = new Map<string, { connections: number; bytes: number }>()
   #timer: NodeJS.Timeout | undefined
@@ -56,6 +58,10 @@ export class SlowReaders {
     this.#limits = limits
     this.#log = log
     this.#now = now
+    const release = (socket: Socket) => this.#release(socket, REQUEST_BYTES)
+    this.#releaseRequest = function () {
+      release(this.req.socket)
+    }
   }
 
   /** Looks at all connections regularly until it is stopped. */
@@ -91,27 +97,43 @@ export class SlowReaders {
   }
 
   /**
+   * Counts a request under way until its response is closed.
+   * @returns false if the connection was cut instead, because the limits leave no room
+   */
+  holdRequest(response: ServerResponse): boolean {
+    const isHeld = this.#hold(response.req.socket, REQUEST_BYTES)
+    // Not `once`: it is emitted once, and to remove the listener costs more than all else that is done here.
+    if (isHeld) response.on('close', this.#releaseRequest)
+    return isHeld
+  }
+
+  /**
    * Counts bytes that stay in memory against the limits of a connection until `release` is called.
    * @returns undefined if the connection was cut instead, because the limits leave no room
    */
   hold(socket: Socket, bytes: number): { release(): void } | undefined {
+    return this.#hold(socket, bytes) ? { release: () => this.#release(socket, bytes) } : undefined
+  }
+
+  #hold(socket: Socket, bytes: number): boolean {
     const connection = this.#connections.get(socket)
-    if (!connection) return undefined
+    if (!connection) return false
     if (unsentBytes(connection) > this.#limits.maxBytesPerConnection) {
       this.#cut([connection], 'more was asked for while too much waits')
-      return undefined
+      return false
     }
     connection.heldBytes += bytes
     this.#heldBytes += bytes
-    if (this.#heldBytes + this.#bufferedBytes > this.#limits.maxBytes) this.#cutSlowest()
-    if (!this.#connections.has(socket)) return undefined
-    return {
-      release: () => {
-        if (!this.#connections.has(socket)) return
-        connection.heldBytes -= bytes
-        this.#heldBytes -= bytes
-      },
-    }
+    if (this.#heldBytes + this.#bufferedBytes <= this.#limits.maxBytes) return true
+    this.#cutSlowest()
+    return this.#connections.has(socket)
+  }
+
+  #release(socket: Socket, bytes: number): void {
+    const connection = this.#connections.get(socket)
+    if (!connection) return
+    connection.heldBytes -= bytes
+    this.#heldBytes -= bytes
   }
 
   /**

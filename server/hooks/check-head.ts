@@ -4,9 +4,11 @@ import { errors, invalidError } from '../../src/errors.ts'
 import type { Check } from './check.ts'
 
 export function checkHead(config: Config): Check {
+  const maxBytesBeforeSession = config['limits.bodyBeforeSession']
+  const maxBytesInSession = config['limits.body']
   return (request, reply) => {
     const isKnown = request.state.caller.kind !== 'anonymous'
-    const maxBytes = config[isKnown ? 'limits.body' : 'limits.bodyBeforeSession']
+    const maxBytes = isKnown ? maxBytesInSession : maxBytesBeforeSession
     if (countHosts(request.raw.rawHeaders) > 1) return invalidError('Host', 'must be sent once')
     if (Number(request.headers['content-length'] ?? 0) <= maxBytes) return undefined
     // Otherwise the rest of the body would be received only to be thrown away.

@@ -12,7 +12,8 @@ export function negotiate(request: FastifyRequest): undefined {
   // OpenZiti clients that send a body get a response of the same type, whatever `Accept` says.
   if (!operation.hasOneForm && !hasBody && !accepts(request.headers.accept, produced))
     throw notAcceptableError(request.headers.accept ?? '', produced)
-  request.state.query = readQuery(operation.query ?? {}, request.query as Record<string, string | string[]>)
+  if (operation.query)
+    request.state.query = readQuery(operation.query, request.query as Record<string, string | string[]>)
 }
 
 /** @throws UNSUPPORTED_MEDIA if the caller does not accept JSON */
