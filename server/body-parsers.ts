@@ -13,14 +13,17 @@ export const BODY_TYPES: readonly string[] = ['application/json', ...TEXT_TYPES]
 
 /**
  * Replaces Fastify's parsers. JSON with keys that reach into prototypes is refused. A caller that lost its right while the
- * body arrived does not learn whether it can be parsed.
+ * body arrived does not learn whether it can be parsed. Nothing is awaited between a parser and the operation, so that the
+ * operation runs with these rights.
  */
 export function addBodyParsers(app: FastifyInstance, reauthorize: Reauthorize): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    const refusal = reauthorize(request)
+    if (refusal) return done(refusal)
     if (body.length === 0) return done(null, undefined)
-    const text = reauthorize(request) ?? decodeText(body)
+    const text = decodeText(body)
     if (text instanceof Error) return done(text)
     return parseJson(request, text, (error, parsed) => {
       if (error) return done(error)

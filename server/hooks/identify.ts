@@ -15,23 +15,27 @@ export function identify(controller: Controller, trusted: Caller | undefined) {
   // Synchronous unless a token is to be verified: the rest is in memory, and every request passes through it.
   return (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void): void => {
     const { dialect = getListener(request.raw)?.dialect ?? 'native', token } = readSessionHeader(request.headers)
-    const session = trusted || token === undefined ? undefined : auth.apiSessions.use(token, clock.now())
-    const route = request.routeOptions.config
-    const setState = (externalTokens: readonly VerifiedToken[]) => {
-      const caller = trusted ?? callerFromApiSession(auth, session, externalTokens, clock.now())
-      request.state = { route, dialect, caller, query: {} }
+    const now = clock.now()
+    const session = trusted || token === undefined ? undefined : auth.apiSessions.use(token, now)
+    const caller = trusted ?? callerFromApiSession(auth, session, NO_TOKENS, now)
+    request.state = { route: request.routeOptions.config, dialect, caller, query: NO_PARAMETERS }
+    const bearerTokens = session && requiresToken(controller, session) ? readBearerTokens(request.raw) : NO_TOKENS
+    if (!session || bearerTokens.length === 0) {
+      done()
+      return
     }
-    setState(NO_TOKENS)
-    const bearerTokens = session && requiresToken(controller, session) ? readBearerTokens(request.raw) : []
-    if (bearerTokens.length === 0) done()
-    else
-      verifyTokens(controller, request, bearerTokens)
-        .then(setState)
-        .then(() => done(), done)
+    verifyTokens(controller, request, bearerTokens)
+      .then((externalTokens) => {
+        // The session may have ended meanwhile.
+        const current = auth.apiSessions.get(session.id)
+        request.state.caller = callerFromApiSession(auth, current, externalTokens, clock.now())
+      })
+      .then(() => done(), done)
   }
 }
 
-const NO_TOKENS: readonly VerifiedToken[] = []
+const NO_TOKENS: readonly never[] = []
+const NO_PARAMETERS = {}
 
 /** Whether the auth policy of the session requires a token of an external signer with every request. */
 function requiresToken({ auth }: Controller, { identity }: LiveApiSession): boolean {

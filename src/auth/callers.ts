@@ -32,15 +32,15 @@ export function callerFromApiSession(
   if (!session) return ANONYMOUS
   const { identity } = session
   const provenSigners = findProvenSigners(externalTokens, identity, signers.directory, now)
-  return {
+  const caller: Caller = {
     kind: 'identity',
     identityId: identity.id,
     identityName: identity.name,
     isAdmin: identity.isAdmin,
     apiSessionId: session.id,
     isPartial: isPartial(session, policies.get(identity.authPolicyId), provenSigners),
-    ...(externalTokens.length > 0 ? { externalTokens } : {}),
   }
+  return externalTokens.length > 0 ? { ...caller, externalTokens } : caller
 }
 
 /**

@@ -82,13 +82,14 @@ function sendSlowly(
     const headers = {
       'net-session': token,
       'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(text)),
+      // How long an empty body is shows only when it ends.
+      ...(text === '' ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(Buffer.byteLength(text)) }),
       expect: '100-continue',
     }
     const request = httpsRequest(new URL(path, at.url), { method, ca: at.rootPem, agent: false, headers })
     const half = Math.floor(text.length / 2)
     request.on('continue', () => {
-      request.write(text.slice(0, half))
+      if (half > 0) request.write(text.slice(0, half))
       meanwhile().then(() => request.end(text.slice(half)), reject)
     })
     request.on('error', reject)
@@ -149,6 +150,18 @@ describe('a request whose body is still arriving', () => {
     )
 
     expect([response.status, response.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
+  })
+
+  it('is refused if its session is ended, also if the body turns out to be empty', async () => {
+    const { id } = await people.person()
+
+    const response = await sendSlowly(
+      { method: 'DELETE', path: `${MANAGEMENT}/identities/${id}`, text: '' },
+      losses['its session is ended']?.apply as () => Promise<unknown>,
+    )
+
+    expect([response.status, response.body.error.cause.code]).toEqual([401, 'SESSION_UNKNOWN'])
+    expect((await people.ask('GET', `/identities/${id}`)).status).toBe(200)
   })
 
   it('does not set a password for a caller whose session ended', async () => {

@@ -1,5 +1,5 @@
 // Tokens of an external issuer as a second factor: they come with every request, and are never stored.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { requireSameRights } from '../../src/auth/callers.ts'
 import type { Change } from '../../src/store/changes.ts'
 import { callOverTls } from '../world/certificates.ts'
@@ -74,6 +74,20 @@ describe('a session under a policy that requires tokens of a signer', () => {
       expect(responses[0]?.body.error.cause.code).toBe('SECOND_FACTOR_REQUIRED')
     },
   )
+
+  it('may not call if it ends while the token is verified', async () => {
+    const { apiSession, externalId, session } = await signedIn()
+    const { verifier } = world.controller.auth.signers
+    const verifyAll = verifier.verifyAll.bind(verifier)
+    vi.spyOn(verifier, 'verifyAll').mockImplementationOnce(async (contexts, tokens) => {
+      await people.manage('DELETE', `/api-sessions/${session.id}`)
+      return verifyAll(contexts, tokens)
+    })
+
+    const response = await get(`${CLIENT}/current-identity`, apiSession, issuer.token(world, externalId))
+
+    expect([response.status, response.body.error.cause.code]).toEqual([401, 'SESSION_UNKNOWN'])
+  })
 
   it('may call with a token whose audiences are not all texts', async () => {
     const { apiSession, externalId } = await signedIn()
