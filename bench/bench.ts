@@ -1,13 +1,20 @@
 // What all measurements of a run share: the loaded networks, the generators, the bare server. Each is made when it is first
 // needed, so that a run of one measurement does not wait for the others'.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ControllerProcess } from './controller/controller-process.ts'
 import { Floor } from './controller/floor.ts'
+import { storageOf } from './controller/storage.ts'
 import { Generator } from './generator/generator.ts'
+import { NotBuiltYet } from './measurement.ts'
+import { KeptNetworks } from './model/kept-networks.ts'
 import { type Loading, Network } from './model/network.ts'
 import { type Model, type ModelName, models } from './model/sizes.ts'
 import type { Progress } from './report/progress.ts'
+
+// Linux has it on every system that shares memory between processes.
+const TMPFS = '/dev/shm'
 
 // Routers are told of sessions, not of identities: so few load quickly.
 const MAX_WITH_ROUTERS = 1_000
@@ -17,12 +24,14 @@ export interface BenchOptions {
   readonly seconds: number
   /** Where profiles go; nothing is profiled without it. */
   readonly profile: string | undefined
+  /** Where loaded networks are kept for later runs; each run loads its own without it. */
+  readonly networks: string | undefined
 }
 
-/** A network and how its loading went. */
+/** A network and how its loading went; undefined if an earlier run loaded it. */
 export interface Loaded {
   readonly network: Network
-  readonly loading: Loading
+  readonly loading: Loading | undefined
 }
 
 export class Bench {
@@ -36,14 +45,17 @@ export class Bench {
   readonly probe = new Generator()
   readonly #directory = mkdtempSync(join(tmpdir(), 'bench-'))
   readonly #networks = new Map<string, Promise<Loaded>>()
+  readonly #kept: KeptNetworks | undefined
   readonly #running: Network[] = []
+  #tmpfsDirectory: string | undefined
   #floor: Promise<Floor> | undefined
 
-  constructor({ model, seconds, profile }: BenchOptions, progress: Progress) {
+  constructor({ model, seconds, profile, networks }: BenchOptions, progress: Progress) {
     this.model = models[model]
     this.milliseconds = seconds * 1000
     this.profile = profile
     this.progress = progress
+    this.#kept = networks === undefined ? undefined : new KeptNetworks(networks)
   }
 
   /** The network of the model. */
@@ -59,6 +71,20 @@ export class Bench {
   /** A network of its own for routers, because they are granted services that the model's clients are not. */
   loadedForRouters(): Promise<Loaded> {
     return this.#load('routers', { ...this.model, identities: Math.min(this.model.identities, MAX_WITH_ROUTERS) })
+  }
+
+  /** A copy of the network of the model whose files are in memory. @throws NotBuiltYet if this system has no such directory */
+  loadedOnTmpfs(): Promise<Loaded> {
+    return this.#once('tmpfs', async () => {
+      if (!existsSync(TMPFS) || storageOf(TMPFS) !== 'tmpfs') throw new NotBuiltYet(`${TMPFS} is not in memory`)
+      const { model, controller } = (await this.loaded()).network
+      this.#tmpfsDirectory = mkdtempSync(join(TMPFS, 'bench-'))
+      const directory = join(this.#tmpfsDirectory, 'network')
+      await controller.stop()
+      const copy = await ControllerProcess.makeFrom(controller.directory, directory)
+      await controller.start()
+      return { network: await this.#start(model, copy), loading: undefined }
+    })
   }
 
   floor(): Promise<Floor> {
@@ -82,22 +108,35 @@ export class Bench {
   /** Ends everything at once. */
   abandon(): void {
     for (const { controller } of this.#running) controller.kill()
-    rmSync(this.#directory, { recursive: true, force: true, maxRetries: 3 })
+    for (const directory of [this.#directory, this.#tmpfsDirectory])
+      if (directory) rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
   }
 
   #load(name: string, model: Model): Promise<Loaded> {
-    const network = this.#networks.get(name)
-    if (network) return network
-    const loading = this.#loadNew(name, model)
+    return this.#once(name, () => this.#loadNew(name, model))
+  }
+
+  #once(name: string, load: () => Promise<Loaded>): Promise<Loaded> {
+    const loading = this.#networks.get(name) ?? load()
     this.#networks.set(name, loading)
     return loading
   }
 
-  async #loadNew(name: string, model: Model): Promise<Loaded> {
-    const network = await Network.start({ model, parent: this.#directory, name, generator: this.generator })
+  async #start(model: Model, controller: ControllerProcess): Promise<Network> {
+    const network = await Network.start({ model, controller, generator: this.generator })
     this.#running.push(network)
+    return network
+  }
+
+  async #loadNew(name: string, model: Model): Promise<Loaded> {
+    const directory = join(this.#directory, name)
+    const copy = this.#kept?.find(model)
+    const controller = await (copy ? ControllerProcess.makeFrom(copy, directory) : ControllerProcess.make(directory))
+    const network = await this.#start(model, controller)
+    if (copy) return { network, loading: undefined }
     const loading = await network.load((what, done, total) => this.progress.share(`loading ${what}`, done, total))
     this.progress.clear()
+    await this.#kept?.keep(network)
     return { network, loading }
   }
 }

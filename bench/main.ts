@@ -1,8 +1,10 @@
 // `npm run bench`: measures what was asked for, one thing after the other, and prints each result when it is known.
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { cpus, release, type } from 'node:os'
+import { cpus, release, tmpdir, totalmem, type } from 'node:os'
+import { version } from '../src/version.ts'
 import { Bench } from './bench.ts'
 import { canReadProcesses, machineMicroseconds, ownMicroseconds } from './controller/process-figures.ts'
+import { storageOf } from './controller/storage.ts'
 import { type Measurement, NotBuiltYet } from './measurement.ts'
 import { type Model, models } from './model/sizes.ts'
 import { type Options, readOptions, UsageError, usage } from './options.ts'
@@ -13,13 +15,16 @@ import { isMet, type Report, type Result } from './report/results.ts'
 import { mediansOf } from './report/statistics.ts'
 import { growthMeasurements } from './scenarios/growth.ts'
 import { routerMeasurements } from './scenarios/routers.ts'
+import { soakMeasurement } from './scenarios/soak.ts'
 import { startMeasurements } from './scenarios/start.ts'
 import { togetherMeasurements } from './scenarios/together.ts'
+import { writeMeasurements } from './scenarios/writes.ts'
 import { requestMeasurements } from './workloads/measurements.ts'
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
 const EXIT_INTERRUPTED = 130
+const BYTES_A_MEGABYTE = 1_000_000
 // From so many on that others keep busy, a run says so.
 const BUSY_CORES = 0.2
 
@@ -41,7 +46,9 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function run(options: Options): Promise<number> {
-  const measurements = selectMeasurements(models[options.model], options.only)
+  const { soakMinutes } = options
+  const measurements =
+    soakMinutes === undefined ? selectMeasurements(models[options.model], options.only) : [soakMeasurement(soakMinutes)]
   if (options.isList) {
     for (const { section, name } of measurements) process.stdout.write(`${section}: ${name}\n`)
     return 0
@@ -55,15 +62,19 @@ async function run(options: Options): Promise<number> {
   if (report.othersCores >= BUSY_CORES) process.stdout.write(`\n${busyLine(report.othersCores)}\n`)
   if (options.json) writeFileSync(options.json, `${JSON.stringify(withVerdicts(report), null, 2)}\n`)
   if (options.compare) process.stdout.write(`${comparisonLines(report, options.compare).join('\n')}\n`)
-  return report.results.some(({ kind }) => kind === 'failed') ? EXIT_FAILED : 0
+  const exceeding = report.results.filter((result) => isMet(result) === false)
+  if (options.isCheck && exceeding.length > 0) process.stdout.write(`\n${exceedingLines(exceeding).join('\n')}\n`)
+  const hasFailed = report.results.some(({ kind }) => kind === 'failed')
+  return hasFailed || (options.isCheck && exceeding.length > 0) ? EXIT_FAILED : 0
 }
 
 function selectMeasurements(model: Model, only: readonly string[]): Measurement[] {
   const all = [
     ...requestMeasurements,
+    ...startMeasurements(model),
+    ...writeMeasurements,
     ...togetherMeasurements(model),
     ...growthMeasurements(model),
-    ...startMeasurements(model),
     ...routerMeasurements(model),
   ]
   const needles = only.map((text) => text.toLowerCase())
@@ -80,9 +91,11 @@ async function measureAll(options: Options, measurements: readonly Measurement[]
     bench.abandon()
     process.exit(EXIT_INTERRUPTED)
   })
-  const { machine, model, seconds, repeat } = about(options)
-  printer.line(`${model} model, ${seconds} s each${repeat > 1 ? `, medians of ${repeat}` : ''}`)
-  printer.line(`${machine.cores} × ${machine.cpu}, ${machine.system}, Node.js ${machine.node}`)
+  const { version: measured, machine, model, seconds, repeat } = about(options)
+  printer.line(`${measured}, ${model} model, ${seconds} s each${repeat > 1 ? `, medians of ${repeat}` : ''}`)
+  printer.line(
+    `${machine.cores} × ${machine.cpu}, ${machine.system}, Node.js ${machine.node}, data on ${machine.storage}`,
+  )
   const results: Result[] = []
   try {
     for (const [at, measurement] of measurements.entries()) {
@@ -122,9 +135,13 @@ function about({ model, seconds, repeat }: Options): Omit<Report, 'results' | 'o
     system: `${type()} ${release()}`,
     cpu: core?.model ?? 'unknown processor',
     cores: cpus().length,
+    memoryMegabytes: Math.round(totalmem() / BYTES_A_MEGABYTE),
     node: process.versions.node,
+    storage: storageOf(tmpdir()),
   }
-  return { format: 1, at: new Date().toISOString(), machine, model, seconds, repeat }
+  const { revision } = version
+  const at = new Date().toISOString()
+  return { format: 1, at, version: `${version.version} (${revision})`, machine, model, seconds, repeat }
 }
 
 /** Begins to watch; what it returns says how many cores others kept busy since. All that this run started must have ended. */
@@ -134,6 +151,10 @@ function watchOthers(): () => number {
     const others = machineMicroseconds() - machine - (ownMicroseconds() - own)
     return Math.max(0, others / 1000 / (performance.now() - begun))
   }
+}
+
+function exceedingLines(results: readonly Result[]): string[] {
+  return [`${results.length} exceed a bound:`, ...results.map(({ section, name }) => `  ${section}: ${name}`)]
 }
 
 function busyLine(cores: number): string {

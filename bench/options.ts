@@ -14,11 +14,19 @@ export interface Options {
   readonly json: string | undefined
   readonly compare: Report | undefined
   readonly profile: string | undefined
+  /** Where networks are kept that were loaded once. */
+  readonly networks: string | undefined
+  /** Whether a bound that is exceeded is a failure. */
+  readonly isCheck: boolean
+  /** How long the load lasts that is measured in place of everything else. */
+  readonly soakMinutes: number | undefined
   readonly isList: boolean
 }
 
 /** The options were not understood. */
 export class UsageError extends Error {}
+
+const DEFAULT_SOAK_MINUTES = '60'
 
 const sizes = modelNames.map((name) => `${name} (${models[name].identities.toLocaleString('en')} identities)`)
 
@@ -32,6 +40,10 @@ export const usage = `Measures the controller. It starts one on a fresh data dir
   --repeat N        measures everything N times and reports medians
   --json FILE       keeps the figures
   --compare FILE    shows them beside those that an earlier run kept
+  --check           exits with 1 where a bound is exceeded
+  --soak [MINUTES]  only whether memory grows under a mixed load; ${DEFAULT_SOAK_MINUTES} minutes unless said otherwise;
+                    exits with 1 where it does
+  --networks DIR    keeps loaded networks in DIR and uses those that an earlier run has kept there
   --profile DIR     writes a CPU profile of each kind of request, and sums it up; its times count for nothing
   --list            shows what can be measured
   --help            shows this
@@ -55,6 +67,9 @@ export function readOptions(args: readonly string[]): Options | undefined {
     json: values.json,
     compare: values.compare === undefined ? undefined : readReport(values.compare),
     profile: values.profile,
+    networks: values.networks,
+    soakMinutes: values.soak === undefined ? undefined : positive('soak', values.soak),
+    isCheck: values.check || values.soak !== undefined,
     isList: values.list,
   }
 }
@@ -62,7 +77,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
 function parse(args: readonly string[]) {
   try {
     return parseArgs({
-      args: [...args],
+      args: withSoakMinutes(args),
       options: {
         model: { type: 'string', default: 'medium' },
         seconds: { type: 'string', default: DEFAULT_SECONDS },
@@ -71,6 +86,9 @@ function parse(args: readonly string[]) {
         json: { type: 'string' },
         compare: { type: 'string' },
         profile: { type: 'string' },
+        networks: { type: 'string' },
+        soak: { type: 'string' },
+        check: { type: 'boolean', default: false },
         list: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
@@ -78,6 +96,14 @@ function parse(args: readonly string[]) {
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
+}
+
+/** The minutes of a soak may be left out, which `parseArgs` does not know. */
+function withSoakMinutes(args: readonly string[]): string[] {
+  return args.flatMap((arg, at) => {
+    const next = args[at + 1]
+    return arg === '--soak' && (next === undefined || next.startsWith('--')) ? [arg, DEFAULT_SOAK_MINUTES] : [arg]
+  })
 }
 
 function positive(name: string, text: string): number {

@@ -1,20 +1,29 @@
 // A controller in a process of its own, on a fresh data directory, started as an operator would.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { closeSync, cpSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Target } from '../generator/connection.ts'
 import { requestBytes } from '../generator/requests.ts'
 import { exchange } from './exchange.ts'
+import type { CommitFigures, MemoryFigures, Question } from './inside.ts'
 import { cpuMicroseconds, residentBytes } from './process-figures.ts'
 
 export const ADMINISTRATOR = { username: 'admin', password: 'correct horse battery' } as const
 
 const BINARY = new URL('../../../bin/run.js', import.meta.url).pathname
+const INSIDE = new URL('./inside.js', import.meta.url).href
 const KNOCK_INTERVAL_MS = 5
 const START_TIMEOUT_MS = 60_000
 const SHOWN_CHARACTERS = 2_000
+
+interface SpawnOptions {
+  /** Environment variables. */
+  readonly settings?: Readonly<Record<string, string>>
+  readonly isObserved?: boolean
+}
 
 export class ControllerProcess {
   readonly directory: string
@@ -26,21 +35,30 @@ export class ControllerProcess {
     this.target = target
   }
 
-  /** Makes a data directory with an administrator below an existing directory. */
-  static async make(parent: string, name: string): Promise<ControllerProcess> {
-    const directory = join(parent, name)
+  /** Makes a new directory, and a data directory with an administrator in it. */
+  static async make(directory: string): Promise<ControllerProcess> {
     mkdirSync(directory)
     const password = join(directory, 'password')
     writeFileSync(password, ADMINISTRATOR.password, { mode: 0o600 })
     const target = { host: '127.0.0.1', port: await freePort() }
     const controller = new ControllerProcess(directory, target)
     const { username } = ADMINISTRATOR
-    const listen = `${target.host}:${target.port}`
-    const flags = ['--listen', listen, '--admin-username', username, '--admin-password-file', password]
+    const flags = ['--listen', controller.#address, '--admin-username', username, '--admin-password-file', password]
     const init = controller.#spawn('init', [], flags)
     const [code] = await ended(init)
     if (code !== 0) throw new Error(`init ended with ${code}: ${controller.#complaints()}`)
     return controller
+  }
+
+  /** Makes one of a copy of another one's directory, as `copyTo` leaves it. */
+  static async makeFrom(copy: string, directory: string): Promise<ControllerProcess> {
+    cpSync(copy, directory, { recursive: true })
+    return new ControllerProcess(directory, { host: '127.0.0.1', port: await freePort() })
+  }
+
+  /** Copies its directory while it does not run. */
+  copyTo(directory: string): void {
+    cpSync(this.directory, directory, { recursive: true })
   }
 
   get data(): string {
@@ -62,14 +80,44 @@ export class ControllerProcess {
   async start(nodeOptions: readonly string[] = []): Promise<number> {
     const begun = performance.now()
     this.launch(nodeOptions)
+    return this.#waitUntilItResponds(begun)
+  }
+
+  /**
+   * Starts it with the means to measure what only the process itself knows.
+   * @param settings environment variables
+   */
+  async startObserved(settings: Readonly<Record<string, string>> = {}): Promise<void> {
+    this.#child = this.#spawn('serve', ['--expose-gc', '--import', INSIDE], [], { settings, isObserved: true })
+    await this.#waitUntilItResponds(performance.now())
+  }
+
+  readCommits(): Promise<CommitFigures> {
+    return this.#ask('commits')
+  }
+
+  readMemory(): Promise<MemoryFigures> {
+    return this.#ask('memory')
+  }
+
+  async #ask<T>(question: Question): Promise<T> {
+    const child = this.#child
+    if (!child?.connected) throw new Error('the controller was not started to be observed')
+    const reply = once(child, 'message')
+    child.send(question)
+    return (await reply)[0] as T
+  }
+
+  async #waitUntilItResponds(begun: number): Promise<number> {
     const knock = requestBytes({ method: 'GET', path: '/version' })
     while (performance.now() - begun < START_TIMEOUT_MS) {
       const isThere = await exchange(this.target, knock).then(
         ({ status }) => status === 200,
         () => false,
       )
-      if (isThere) return performance.now() - begun
+      // If it has ended, another process has taken its port meanwhile.
       if (this.#child?.exitCode !== null) break
+      if (isThere) return performance.now() - begun
       await wait(KNOCK_INTERVAL_MS)
     }
     this.kill()
@@ -111,14 +159,31 @@ export class ControllerProcess {
     return this.#child.pid
   }
 
+  get #address(): string {
+    return `${this.target.host}:${this.target.port}`
+  }
+
   get #log(): string {
     return join(this.directory, 'log')
   }
 
-  #spawn(command: string, nodeOptions: readonly string[], flags: readonly string[]): ChildProcess {
+  #spawn(
+    command: string,
+    nodeOptions: readonly string[],
+    flags: readonly string[],
+    { settings = {}, isObserved = false }: SpawnOptions = {},
+  ): ChildProcess {
     const log = openSync(this.#log, 'a')
     const args = [...nodeOptions, BINARY, command, '--data-dir', this.data, ...flags]
-    const child = spawn(process.execPath, args, { stdio: ['ignore', log, log], env: plainEnvironment() })
+    const env = {
+      ...plainEnvironment(),
+      CONTROLLER_LISTENERS: JSON.stringify([{ address: this.#address }]),
+      ...settings,
+    }
+    const child = spawn(process.execPath, args, {
+      stdio: ['ignore', log, log, ...(isObserved ? ['ipc' as const] : [])],
+      env,
+    })
     closeSync(log)
     return child
   }

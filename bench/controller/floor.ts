@@ -2,11 +2,14 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Target } from '../generator/connection.ts'
+import { Generator } from '../generator/generator.ts'
 import type { FloorResponse } from './floor-server.ts'
 import { cpuMicroseconds } from './process-figures.ts'
 
 export class Floor {
   readonly target: Target
+  /** One of its own, so that its connections stay open while the controller is measured. */
+  readonly generator = new Generator()
   readonly #child: ChildProcess
 
   private constructor(child: ChildProcess, port: number) {
@@ -34,7 +37,7 @@ export class Floor {
   async close(): Promise<void> {
     const end = once(this.#child, 'exit')
     this.#child.kill()
-    await end
+    await Promise.all([end, this.generator.close()])
   }
 }
 

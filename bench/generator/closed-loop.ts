@@ -31,11 +31,11 @@ export class ClosedLoopLoad implements Load {
     return this.#tally.completed
   }
 
-  async prepare(): Promise<void> {
+  async prepare(): Promise<number> {
     for (let at = 0; at < this.#loop.inFlight; at++) this.#callers.push(this.#caller())
     if (!this.#loop.connectsEachTime) await Promise.all(this.#callers.map((caller) => caller.connect()))
     await this.#warmUp()
-    this.#tally.reset()
+    return this.#tally.meanBodyBytes
   }
 
   /** For its time; where the machine is slow for longer, because the server's runtime compiles what ran often enough. */
@@ -49,6 +49,7 @@ export class ClosedLoopLoad implements Load {
   }
 
   async run(milliseconds: number | undefined): Promise<Outcome> {
+    this.#tally.reset()
     const begun = performance.now()
     await this.#drive(milliseconds)
     return this.#tally.outcome((performance.now() - begun) / 1000)

@@ -30,7 +30,9 @@ export class CrowdLoad implements Load {
     return this.#tally.completed
   }
 
-  async prepare(): Promise<void> {}
+  async prepare(): Promise<number> {
+    return 0
+  }
 
   async run(): Promise<Outcome> {
     const begun = performance.now()

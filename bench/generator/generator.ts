@@ -21,8 +21,12 @@ export interface LoopOptions {
 
 /** Connected and warm; nothing has counted yet. */
 export interface PreparedRun {
+  /** Of the responses of the warm-up; 0 if there was none. */
+  readonly meanBodyBytes: number
   /** Runs for a time, else until the requests are used up or `stop` is called. @throws where a connection breaks */
   go(milliseconds?: number): Promise<Outcome>
+  /** The same for one part of several: the connections stay open. `go` runs the last one. */
+  goPart(milliseconds: number): Promise<Outcome>
   stop(): void
 }
 
@@ -77,9 +81,13 @@ export class Generator {
   async #prepare(target: Target, requests: readonly Buffer[], load: ClosedLoop | Crowd): Promise<PreparedRun> {
     countFrom += NUMBERS_EACH_RUN
     const plan: Plan = { target, requests: packRequests(requests), countFrom, load }
-    await this.#told({ kind: 'prepare', plan }, 'ready')
+    const { meanBodyBytes } = await this.#told({ kind: 'prepare', plan }, 'ready')
+    const run = async (milliseconds: number | undefined, isLast: boolean) =>
+      (await this.#told({ kind: 'go', milliseconds, isLast }, 'done')).outcome
     return {
-      go: async (milliseconds) => (await this.#told({ kind: 'go', milliseconds }, 'done')).outcome,
+      meanBodyBytes,
+      go: (milliseconds) => run(milliseconds, true),
+      goPart: (milliseconds) => run(milliseconds, false),
       stop: () => this.#worker.postMessage({ kind: 'stop' } satisfies ToWorker),
     }
   }

@@ -51,20 +51,20 @@ export interface Outcome {
 
 export type ToWorker =
   | { readonly kind: 'prepare'; readonly plan: Plan }
-  | { readonly kind: 'go'; readonly milliseconds: number | undefined }
+  | { readonly kind: 'go'; readonly milliseconds: number | undefined; readonly isLast: boolean }
   | { readonly kind: 'stop' }
 
 export type FromWorker =
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'ready'; readonly meanBodyBytes: number }
   | { readonly kind: 'progress'; readonly completed: number }
   | { readonly kind: 'done'; readonly outcome: Outcome }
   | { readonly kind: 'failed'; readonly message: string }
 
 /** Something that a worker was told to do. */
 export interface Load {
-  /** Does what must not be measured. */
-  prepare(): Promise<void>
-  /** Runs for a time, until the requests are used up, or until it is told to stop. */
+  /** Does what must not be measured. Returns the mean size of the bodies that it received; 0 if it received none. */
+  prepare(): Promise<number>
+  /** Runs for a time, until the requests are used up, or until it is told to stop; can be repeated until it is closed. */
   run(milliseconds: number | undefined): Promise<Outcome>
   stop(): void
   close(): void

@@ -14,6 +14,11 @@ export class Tally {
     return this.#completed
   }
 
+  /** Of all responses so far; 0 if there are none. */
+  get meanBodyBytes(): number {
+    return this.#completed === 0 ? 0 : Math.round(this.#bodyBytes / this.#completed)
+  }
+
   /** Counts a response; false where it was a refusal. */
   count({ status, bodyBytes, body }: HttpResponse): boolean {
     this.#bodyBytes += bodyBytes
@@ -33,7 +38,7 @@ export class Tally {
     this.#failures.set(what, (this.#failures.get(what) ?? 0) + 1)
   }
 
-  /** Resets the counts of the warm-up. Failures stay. */
+  /** Resets the counts of what ran before. Failures stay. */
   reset(): void {
     this.#latencies = []
     this.#bodyBytes = 0

@@ -18,17 +18,16 @@ function tellFailure({ message }: Error): void {
 
 port.on('message', (message: ToWorker) => {
   if (message.kind === 'prepare') prepare(message.plan).catch(tellFailure)
-  else if (message.kind === 'go') run(message.milliseconds).catch(tellFailure)
+  else if (message.kind === 'go') run(message.milliseconds, message.isLast).catch(tellFailure)
   else load?.stop()
 })
 
 async function prepare(plan: Plan): Promise<void> {
   load = plan.load.kind === 'crowd' ? new CrowdLoad(plan, plan.load) : new ClosedLoopLoad(plan, plan.load)
-  await load.prepare()
-  tell({ kind: 'ready' })
+  tell({ kind: 'ready', meanBodyBytes: await load.prepare() })
 }
 
-async function run(milliseconds: number | undefined): Promise<void> {
+async function run(milliseconds: number | undefined, isLast: boolean): Promise<void> {
   const running = load
   if (!running) throw new Error('nothing was prepared')
   const ticking = setInterval(() => tell({ kind: 'progress', completed: running.completed }), PROGRESS_INTERVAL_MS)
@@ -36,6 +35,6 @@ async function run(milliseconds: number | undefined): Promise<void> {
     tell({ kind: 'done', outcome: await running.run(milliseconds) })
   } finally {
     clearInterval(ticking)
-    running.close()
+    if (isLast) running.close()
   }
 }

@@ -23,6 +23,7 @@ export interface Invitation {
 }
 
 const CREATING_IN_FLIGHT = 8
+const SIGN_INS_IN_FLIGHT = 8
 
 export const signIn: RequestParts = { method: 'POST', path: `${CLIENT}/authenticate?method=cert`, body: {} }
 
@@ -68,6 +69,17 @@ export async function enrolledClients(network: Network): Promise<Client[]> {
     const { token } = (await api.data(signIn, credential)) as { token: string }
     return { id: identityId, credential, session: { 'zt-session': token } }
   })
+}
+
+/** Opens API sessions: the clients sign in again with their certificates, in turn. */
+export async function openSessions(network: Network, sessions: number): Promise<void> {
+  const credentials = (await network.clients()).map(({ credential }) => credential)
+  const requests = Array.from({ length: sessions }, () => requestBytes(signIn))
+  const traffic = { requests, isOnce: true, credentials, connectsEachTime: true }
+  const { target } = network.controller
+  const run = await network.generator.prepareLoop(target, traffic, { inFlight: SIGN_INS_IN_FLIGHT })
+  const { failures } = await run.go()
+  if (failures[0]) throw new Error(`${failures[0].times} sign-ins failed: ${failures[0].what}`)
 }
 
 /** The bytes of requests that the clients send in turn. */

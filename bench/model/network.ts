@@ -1,6 +1,6 @@
 // A controller with a model in it, and what the measurements need to know of that.
 import { Api, forEach, MANAGEMENT, type Need } from '../controller/api.ts'
-import { ControllerProcess } from '../controller/controller-process.ts'
+import type { ControllerProcess } from '../controller/controller-process.ts'
 import type { Generator } from '../generator/generator.ts'
 import type { Outcome } from '../generator/plan.ts'
 import { type Client, enrolledClients } from './clients.ts'
@@ -53,6 +53,12 @@ export interface Loading {
   readonly residentBytes: number
 }
 
+export interface NetworkParts {
+  readonly model: Model
+  readonly controller: ControllerProcess
+  readonly generator: Generator
+}
+
 export class Network {
   readonly model: Model
   readonly controller: ControllerProcess
@@ -68,16 +74,10 @@ export class Network {
     this.generator = generator
   }
 
-  /** Makes a controller for a model, starts it, and signs in. */
-  static async start(options: {
-    readonly model: Model
-    readonly parent: string
-    readonly name: string
-    readonly generator: Generator
-  }): Promise<Network> {
-    const controller = await ControllerProcess.make(options.parent, options.name)
+  /** Starts a controller for a model, and signs in. */
+  static async start({ model, controller, generator }: NetworkParts): Promise<Network> {
     await controller.start()
-    const network = new Network(options.model, controller, options.generator)
+    const network = new Network(model, controller, generator)
     await network.api.signIn()
     return network
   }

@@ -65,6 +65,6 @@ export const models: Readonly<Record<ModelName, Model>> = {
     enrollingAtOnce: 250,
     connectedRouters: 500,
     apiSessions: 20_000,
-    growth: [1_000, 100_000],
+    growth: [10_000, 100_000],
   },
 }

@@ -1,5 +1,14 @@
 // Results as lines of a table, one at a time, because a run takes minutes.
-import { type Fact, type GrowthFigures, isMet, type RequestFigures, type Result, type Section } from './results.ts'
+import {
+  type Fact,
+  type GrowthFigures,
+  isMet,
+  isNearFloor,
+  isWithinBudget,
+  type RequestFigures,
+  type Result,
+  type Section,
+} from './results.ts'
 
 interface Column<R> {
   readonly title: string
@@ -9,18 +18,22 @@ interface Column<R> {
 
 const NAME_WIDTHS: Readonly<Record<Section, number>> = {
   requests: 48,
+  start: 74,
+  writes: 74,
   together: 74,
   growth: 48,
-  start: 74,
   routers: 98,
+  soak: 74,
 }
 
 const titles: Readonly<Record<Section, string>> = {
   requests: 'One kind of request at a time',
+  writes: 'Writes, and the share of their commits',
   together: 'Much at once, and what others notice',
   growth: 'The same in a small and in a large network',
   start: 'Memory and starting',
   routers: 'Many routers',
+  soak: 'A mixed load for a long time',
 }
 
 const requestColumns: readonly Column<RequestFigures>[] = [
@@ -30,14 +43,20 @@ const requestColumns: readonly Column<RequestFigures>[] = [
   { title: 'p99', width: 8, text: ({ p99 }) => fine(p99) },
   { title: 'CPU µs', width: 8, text: ({ cpuMicroseconds }) => rounded(cpuMicroseconds) },
   {
-    title: 'budget',
+    title: 'at most',
     width: 9,
-    text: ({ atMostMicroseconds, atMostTimesFloor }) =>
-      atMostTimesFloor === null ? rounded(atMostMicroseconds) : `${atMostTimesFloor} ×`,
+    text: ({ atMostMicroseconds }) => rounded(atMostMicroseconds),
   },
-  { title: '', width: 6, text: verdict },
+  { title: '', width: 6, text: (figures) => toWord(isWithinBudget(figures)) },
   { title: '× bare', width: 8, text: ({ timesFloor }) => fine(timesFloor) },
-  { title: 'load', width: 6, text: ({ generatorCores }) => fine(generatorCores) },
+  {
+    title: 'at most',
+    width: 9,
+    text: ({ atMostTimesFloor }) => (atMostTimesFloor === null ? '–' : `${atMostTimesFloor}`),
+  },
+  { title: '', width: 6, text: (figures) => toWord(isNearFloor(figures)) },
+  { title: 'load µs', width: 9, text: ({ generatorMicroseconds }) => rounded(generatorMicroseconds) },
+  { title: 'cores', width: 7, text: ({ generatorCores }) => fine(generatorCores) },
 ]
 
 const factColumns: readonly Column<Fact>[] = [
@@ -59,7 +78,9 @@ const columnsOf: Readonly<Record<Section, readonly { title: string; width: numbe
   together: factColumns,
   growth: growthColumns,
   start: factColumns,
+  writes: factColumns,
   routers: factColumns,
+  soak: factColumns,
 }
 
 /** The title of a section and the heads of its columns. */
@@ -92,7 +113,10 @@ function cells<R>(columns: readonly Column<R>[], result: R): string {
 }
 
 function verdict(result: Result): string {
-  const met = isMet(result)
+  return toWord(isMet(result))
+}
+
+function toWord(met: boolean | undefined): string {
   if (met === undefined) return ''
   return met ? 'met' : 'OVER'
 }

@@ -1,6 +1,6 @@
 // What measurements bring.
 
-export const sections = ['requests', 'together', 'growth', 'start', 'routers'] as const
+export const sections = ['requests', 'start', 'writes', 'together', 'growth', 'routers', 'soak'] as const
 export type Section = (typeof sections)[number]
 
 interface Named {
@@ -18,11 +18,12 @@ export interface RequestFigures extends Named {
   readonly p99: number
   /** Of the server, for each request. */
   readonly cpuMicroseconds: number
-  /** How much more that is than a bare server takes for the same number of bytes, measured right after. */
-  readonly timesFloor: number | null
   readonly atMostMicroseconds: number | null
-  /** For what has no budget of its own, because nearly all of it is work that cannot be avoided. */
+  /** How much more that is than a bare server takes for the same number of bytes, measured in turn with it. */
+  readonly timesFloor: number | null
   readonly atMostTimesFloor: number | null
+  /** Of the load generator, for each request. */
+  readonly generatorMicroseconds: number | null
   /** How much of one core the load generator took. */
   readonly generatorCores: number | null
   readonly openZitiPerSecond: number | null
@@ -38,7 +39,7 @@ export interface GrowthFigures extends Named {
   readonly atMostTimes: number
 }
 
-export type Unit = 'µs' | 'ms' | 's' | 'KB' | 'MB' | '/s'
+export type Unit = 'µs' | 'ms' | 's' | 'KB' | 'MB' | '/s' | '%' | '×'
 
 /** One number about something that happens as a whole. */
 export interface Fact extends Named {
@@ -56,13 +57,22 @@ export interface Unmeasured extends Named {
 
 export type Result = RequestFigures | GrowthFigures | Fact | Unmeasured
 
-/** Whether a result keeps its bound; undefined where it has none. */
+/** Whether a request keeps its budget of CPU time; undefined where it has none. */
+export function isWithinBudget({ cpuMicroseconds, atMostMicroseconds }: RequestFigures): boolean | undefined {
+  return atMostMicroseconds === null ? undefined : cpuMicroseconds <= atMostMicroseconds
+}
+
+/** Whether a request keeps its ratio to the bare server; undefined where it has none. */
+export function isNearFloor({ timesFloor, atMostTimesFloor }: RequestFigures): boolean | undefined {
+  return timesFloor === null || atMostTimesFloor === null ? undefined : timesFloor <= atMostTimesFloor
+}
+
+/** Whether a result keeps all its bounds; undefined where it has none. */
 export function isMet(result: Result): boolean | undefined {
   switch (result.kind) {
     case 'requests': {
-      const { cpuMicroseconds, atMostMicroseconds, timesFloor, atMostTimesFloor } = result
-      if (atMostMicroseconds !== null) return cpuMicroseconds <= atMostMicroseconds
-      return timesFloor !== null && atMostTimesFloor !== null ? timesFloor <= atMostTimesFloor : undefined
+      const verdicts = [isWithinBudget(result), isNearFloor(result)].filter((verdict) => verdict !== undefined)
+      return verdicts.length === 0 ? undefined : verdicts.every((verdict) => verdict)
     }
     case 'growth':
       return result.times <= result.atMostTimes
@@ -77,11 +87,16 @@ export function isMet(result: Result): boolean | undefined {
 export interface Report {
   readonly format: 1
   readonly at: string
+  /** Of the controller that was measured. */
+  readonly version: string
   readonly machine: {
     readonly system: string
     readonly cpu: string
     readonly cores: number
+    readonly memoryMegabytes: number
     readonly node: string
+    /** Where the data directories are: tmpfs, or disk. */
+    readonly storage: string
   }
   readonly model: string
   readonly seconds: number

@@ -36,6 +36,10 @@ function middle(result: Result, same: readonly Result[]): Result {
         p99: of(({ p99 }) => p99),
         cpuMicroseconds: of(({ cpuMicroseconds }) => cpuMicroseconds),
         timesFloor: result.timesFloor === null ? null : of(({ timesFloor }) => timesFloor ?? Number.NaN),
+        generatorMicroseconds:
+          result.generatorMicroseconds === null
+            ? null
+            : of(({ generatorMicroseconds }) => generatorMicroseconds ?? Number.NaN),
         generatorCores:
           result.generatorCores === null ? null : of(({ generatorCores }) => generatorCores ?? Number.NaN),
       }

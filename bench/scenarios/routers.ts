@@ -4,7 +4,7 @@ import type { Bench } from '../bench.ts'
 import { bounds } from '../budgets.ts'
 import { requestBytes } from '../generator/requests.ts'
 import type { Measurement } from '../measurement.ts'
-import { signIn } from '../model/clients.ts'
+import { openSessions, signIn } from '../model/clients.ts'
 import { enrollRouters, makeDialable } from '../model/connected-routers.ts'
 import type { Network } from '../model/network.ts'
 import { seeded } from '../model/random.ts'
@@ -41,7 +41,7 @@ async function measureConnected(bench: Bench): Promise<Fact[]> {
   const { network } = await bench.loadedForRouters()
   const { connectedRouters, apiSessions } = network.model
   const name = `${count(connectedRouters)} routers and ${count(apiSessions)} API sessions`
-  await openSessions(bench, network, apiSessions)
+  await openSessions(network, apiSessions)
   const identities = await enrollRouters(network.api, connectedRouters)
   const swarm = new Swarm()
   try {
@@ -55,15 +55,6 @@ async function measureConnected(bench: Bench): Promise<Fact[]> {
   } finally {
     swarm.close()
   }
-}
-
-async function openSessions(bench: Bench, network: Network, sessions: number): Promise<void> {
-  const credentials = (await network.clients()).map(({ credential }) => credential)
-  const requests = Array.from({ length: sessions }, () => requestBytes(signIn))
-  const traffic = { requests, isOnce: true, credentials, connectsEachTime: true }
-  const run = await bench.generator.prepareLoop(network.controller.target, traffic, { inFlight: SIGN_INS_IN_FLIGHT })
-  const { failures } = await run.go()
-  if (failures[0]) throw new Error(`${failures[0].times} sign-ins failed: ${failures[0].what}`)
 }
 
 async function measureConnecting(network: Network, swarm: Swarm, routers: readonly RouterIdentity[]): Promise<Fact[]> {

@@ -31,6 +31,14 @@ export const clientWorkloads: readonly Workload[] = [
     traffic: byClients(poll),
   },
   {
+    name: 'GET current-api-session',
+    budget: budgets.currentApiSession,
+    needs: [client('GET', '/current-api-session')],
+    inFlight: 8,
+    isFlat: true,
+    traffic: byClients({ method: 'GET', path: `${CLIENT}/current-api-session` }),
+  },
+  {
     name: 'GET current-identity',
     budget: budgets.currentIdentity,
     needs: [client('GET', '/current-identity')],
@@ -48,8 +56,10 @@ export const clientWorkloads: readonly Workload[] = [
   },
   {
     name: 'GET current-identity/edge-routers (1 seen)',
+    budget: budgets.ownRouters,
     needs: [client('GET', '/current-identity/edge-routers'), management('POST', '/edge-router-policies')],
     inFlight: 8,
+    isFlat: true,
     async traffic(network) {
       await network.enrolledRouters()
       return byClients({ method: 'GET', path: `${CLIENT}/current-identity/edge-routers` })(network)

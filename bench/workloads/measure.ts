@@ -1,15 +1,20 @@
-// Measures one workload: the controller first, then a bare server that responds to the same requests with as many bytes.
+// Measures one workload: the controller and a bare server that responds to the same requests with as many bytes, in turn, so
+// that whatever else the machine does affects both.
 import type { Bench } from '../bench.ts'
 import type { PreparedRun, Traffic } from '../generator/generator.ts'
 import type { Outcome } from '../generator/plan.ts'
 import type { Network } from '../model/network.ts'
 import type { RequestFigures } from '../report/results.ts'
-import { percentile } from '../report/statistics.ts'
+import { median, percentile } from '../report/statistics.ts'
 import type { Workload } from './workload.ts'
 
 // Parts of the measured time.
-const WARM_UP = 0.25
+export const WARM_UP = 0.25
 const FLOOR = 0.25
+
+// The servers take turns at least so often, and of at most so long: a bare server closes a connection that rests for longer.
+const MIN_TURNS = 5
+const MAX_TURN_MS = 2_000
 
 /** A server whose CPU time can be read. */
 interface Measured {
@@ -40,20 +45,14 @@ export interface MeasuredWorkload {
 
 /** Measures a workload on a network. @throws where a request was refused, or a connection broke */
 export async function measureWorkload(bench: Bench, network: Network, workload: Workload): Promise<MeasuredWorkload> {
-  const { name, budget, atMostTimesFloor = null, checksPassword = false } = workload
+  const { name, budget } = workload
   const traffic = await workload.traffic(network, bench.milliseconds * (1 + WARM_UP))
-  const { outcome, cpuMicroseconds, generatorCores, span } = await costOf(
-    bench,
-    network,
-    workload,
-    traffic,
-    bench.milliseconds,
-  )
-  const { completed, seconds, bodyBytes, latencies } = outcome
-  const floor = await floorOf(bench, workload, traffic, {
-    bodyBytes: Math.round(bodyBytes / completed),
-    checksPassword,
-  })
+  const turns = await takeTurns(bench, network, workload, traffic)
+  const costs = turns.map(({ controller }) => controller)
+  const completed = sumOf(costs, ({ outcome }) => outcome.completed)
+  const seconds = sumOf(costs, ({ outcome }) => outcome.seconds)
+  const perResponse = (figure: (cost: Cost) => number) => sumOf(costs, figure) / completed
+  const latencies = Float64Array.from(costs.flatMap(({ outcome }) => [...outcome.latencies])).sort()
   const figures: RequestFigures = {
     kind: 'requests',
     section: 'requests',
@@ -62,14 +61,15 @@ export async function measureWorkload(bench: Bench, network: Network, workload: 
     p50: percentile(latencies, 0.5),
     p95: percentile(latencies, 0.95),
     p99: percentile(latencies, 0.99),
-    cpuMicroseconds,
-    timesFloor: cpuMicroseconds / floor,
+    cpuMicroseconds: perResponse(({ outcome, cpuMicroseconds }) => cpuMicroseconds * outcome.completed),
+    generatorMicroseconds: perResponse(({ outcome, generatorCores }) => generatorCores * outcome.seconds * 1_000_000),
+    generatorCores: sumOf(costs, ({ outcome, generatorCores }) => generatorCores * outcome.seconds) / seconds,
+    timesFloor: median(turns.map(({ controller, floor }) => controller.cpuMicroseconds / floor.cpuMicroseconds)),
     atMostMicroseconds: budget?.cpuMicroseconds ?? null,
-    atMostTimesFloor,
-    generatorCores,
+    atMostTimesFloor: budget?.timesFloor ?? null,
     openZitiPerSecond: budget?.openZitiPerSecond ?? null,
   }
-  return { figures, span }
+  return { figures, span: { from: costs[0]?.span.from ?? 0, to: costs.at(-1)?.span.to ?? 0 } }
 }
 
 /** What the requests of a workload cost the controller. */
@@ -80,36 +80,52 @@ export async function costOf(
   traffic: Traffic,
   milliseconds: number,
 ): Promise<Cost> {
-  const run = await generator.prepareLoop(controller.target, traffic, {
-    inFlight,
-    warmUpMilliseconds: milliseconds * WARM_UP,
-  })
-  return measured(controller, run, milliseconds)
+  const warmUpMilliseconds = milliseconds * WARM_UP
+  const run = await generator.prepareLoop(controller.target, traffic, { inFlight, warmUpMilliseconds })
+  return costOfRun(controller, () => run.go(milliseconds))
 }
 
-async function floorOf(
-  bench: Bench,
-  { inFlight }: Workload,
-  traffic: Traffic,
-  expectation: { bodyBytes: number; checksPassword: boolean },
-): Promise<number> {
+interface Turn {
+  readonly controller: Cost
+  readonly floor: Cost
+}
+
+/** Measures the controller and the bare server in turn, both warm from the first turn on. */
+async function takeTurns(bench: Bench, network: Network, workload: Workload, traffic: Traffic): Promise<Turn[]> {
+  const { inFlight, checksPassword = false } = workload
+  const { controller } = network
   const floor = await bench.floor()
-  await floor.respondWith(expectation)
+  const count = Math.max(MIN_TURNS, Math.ceil(bench.milliseconds / MAX_TURN_MS))
+  const milliseconds = bench.milliseconds / count
   // Few passwords are checked in a second, and each counts.
-  const milliseconds = bench.milliseconds * (expectation.checksPassword ? 1 : FLOOR)
-  const run = await bench.generator.prepareLoop(floor.target, traffic, {
+  const floorMilliseconds = milliseconds * (checksPassword ? 1 : FLOOR)
+  const warmUpMilliseconds = bench.milliseconds * WARM_UP
+  const run = await bench.generator.prepareLoop(controller.target, traffic, { inFlight, warmUpMilliseconds })
+  await floor.respondWith({ bodyBytes: run.meanBodyBytes, checksPassword })
+  // The bare server responds to a request as often as it is sent.
+  const floorTraffic = { ...traffic, isOnce: false }
+  const floorRun = await floor.generator.prepareLoop(floor.target, floorTraffic, {
     inFlight,
-    warmUpMilliseconds: milliseconds * WARM_UP,
+    warmUpMilliseconds: floorMilliseconds,
   })
-  return (await measured(floor, run, milliseconds)).cpuMicroseconds
+  const turns: Turn[] = []
+  for (let left = count - 1; left >= 0; left--) {
+    const go = (prepared: PreparedRun, time: number) => (left === 0 ? prepared.go(time) : prepared.goPart(time))
+    turns.push({
+      controller: await costOfRun(controller, () => go(run, milliseconds)),
+      floor: await costOfRun(floor, () => go(floorRun, floorMilliseconds)),
+    })
+  }
+  // None is completed in a turn if requests that can be sent once only are used up.
+  return turns.filter(({ controller }) => controller.outcome.completed > 0)
 }
 
 /** Lets a run go and reads what the server took meanwhile. @throws where a request was refused */
-async function measured(server: Measured, run: PreparedRun, milliseconds: number): Promise<Cost> {
+export async function costOfRun(server: Measured, go: () => Promise<Outcome>): Promise<Cost> {
   const serverBefore = server.cpuMicroseconds
   const ownBefore = process.cpuUsage()
   const from = monotonicMicroseconds()
-  const outcome = await run.go(milliseconds)
+  const outcome = await go()
   const to = monotonicMicroseconds()
   const own = process.cpuUsage(ownBefore)
   const [failure] = outcome.failures
@@ -120,6 +136,10 @@ async function measured(server: Measured, run: PreparedRun, milliseconds: number
     generatorCores: (own.user + own.system) / 1_000_000 / outcome.seconds,
     span: { from, to },
   }
+}
+
+function sumOf(costs: readonly Cost[], figure: (cost: Cost) => number): number {
+  return costs.reduce((sum, cost) => sum + figure(cost), 0)
 }
 
 const monotonicMicroseconds = () => Number(process.hrtime.bigint() / 1000n)

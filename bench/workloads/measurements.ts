@@ -1,8 +1,8 @@
 // The measurements of one kind of request each.
-import type { Bench } from '../bench.ts'
 import { budgets } from '../budgets.ts'
 import type { Need } from '../controller/api.ts'
 import type { Measurement } from '../measurement.ts'
+import type { Loading } from '../model/network.ts'
 import type { RequestFigures, Result } from '../report/results.ts'
 import { percentile } from '../report/statistics.ts'
 import { changingWorkloads, readingWorkloads } from './administration.ts'
@@ -31,11 +31,13 @@ const loading: Measurement = {
   isOnce: true,
   async measure(bench) {
     const { loading } = await bench.loaded()
+    // An earlier run has loaded it.
+    if (!loading) return []
     return [loadingFigures(loading), ...loading.missing.map(missingPart)]
   },
 }
 
-function loadingFigures({ outcome, cpuMicroseconds }: Awaited<ReturnType<Bench['loaded']>>['loading']): RequestFigures {
+function loadingFigures({ outcome, cpuMicroseconds }: Loading): RequestFigures {
   const { completed, seconds, latencies } = outcome
   return {
     kind: 'requests',
@@ -47,10 +49,11 @@ function loadingFigures({ outcome, cpuMicroseconds }: Awaited<ReturnType<Bench['
     p99: percentile(latencies, 0.99),
     cpuMicroseconds: cpuMicroseconds / completed,
     timesFloor: null,
-    atMostMicroseconds: budgets.identityWhileLoading.cpuMicroseconds,
+    atMostMicroseconds: budgets.identityWhileLoading.cpuMicroseconds ?? null,
     atMostTimesFloor: null,
+    generatorMicroseconds: null,
     generatorCores: null,
-    openZitiPerSecond: budgets.identityWhileLoading.openZitiPerSecond,
+    openZitiPerSecond: budgets.identityWhileLoading.openZitiPerSecond ?? null,
   }
 }
 

@@ -1,5 +1,5 @@
 // How callers become known: they enroll once, and sign in.
-import { bounds, budgets } from '../budgets.ts'
+import { budgets } from '../budgets.ts'
 import { CLIENT } from '../controller/api.ts'
 import { ADMINISTRATOR } from '../controller/controller-process.ts'
 import { requestBytes } from '../generator/requests.ts'
@@ -22,7 +22,7 @@ export const signingInWorkloads: readonly Workload[] = [
   },
   {
     name: 'POST authenticate?method=password',
-    atMostTimesFloor: bounds.passwordTimesFloor,
+    budget: budgets.signInByPassword,
     checksPassword: true,
     needs: [client('POST', '/authenticate')],
     inFlight: 8,

@@ -7,8 +7,6 @@ import type { Network } from '../model/network.ts'
 export interface Workload {
   readonly name: string
   readonly budget?: Budget
-  /** In place of a budget: at most so many times what a bare server takes. */
-  readonly atMostTimesFloor?: number
   /** The bare server checks a password for each request too. */
   readonly checksPassword?: boolean
   readonly needs: readonly Need[]

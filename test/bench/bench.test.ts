@@ -60,6 +60,22 @@ describe('a run of everything', () => {
       expect(p50).toBeGreaterThan(0)
       expect(p99).toBeGreaterThanOrEqual(p50)
     }
+    for (const { name, timesFloor, generatorMicroseconds } of requests.filter(
+      ({ name }) => !name.endsWith('loading'),
+    )) {
+      expect({ name, isMeasured: Number(timesFloor) > 0 && Number(generatorMicroseconds) > 0 }).toEqual({
+        name,
+        isMeasured: true,
+      })
+    }
+  })
+
+  it('says which build was measured, and on which machine', () => {
+    expect(report.version).toMatch(/^v\d/)
+    expect(report.machine).toMatchObject({
+      cores: expect.any(Number),
+      storage: expect.stringMatching(/^(tmpfs|disk)$/),
+    })
   })
 })
 
@@ -78,6 +94,66 @@ describe('a run of some things', () => {
     1 * MINUTES,
   )
 
+  it(
+    'fails with --check exactly if a bound is exceeded, and names what exceeds it',
+    async () => {
+      const figures = join(home, 'checked.json')
+      const only = ['--only', 'requests: get version', '--only', 'requests: get current-api-session']
+      const flags = ['--model', 'tiny', '--seconds', '0.05', ...only, '--check', '--json', figures]
+
+      const { code, stdout } = await bench(...flags)
+
+      const { results } = JSON.parse(readFileSync(figures, 'utf8')) as {
+        results: (Result & { isMet: boolean | null })[]
+      }
+      const exceeding = results.filter(({ isMet }) => isMet === false)
+      expect(results).toHaveLength(3)
+      expect(code).toBe(exceeding.length > 0 ? 1 : 0)
+      for (const result of exceeding) expect(stdout).toContain(`\n  ${named(result)}\n`)
+    },
+    1 * MINUTES,
+  )
+
+  it(
+    'uses a network that an earlier run has kept, and leaves it as it was',
+    async () => {
+      const networks = join(home, 'networks')
+      const flags = [
+        '--model',
+        'tiny',
+        '--seconds',
+        '0.05',
+        '--only',
+        'requests: post identities',
+        '--networks',
+        networks,
+      ]
+      const runs: Finished[] = []
+      for (let turn = 0; turn < 2; turn++) runs.push(await bench(...flags))
+
+      expect(runs.map(({ code }) => code)).toEqual([0, 0])
+      expect(runs.map(({ stdout }) => stdout.includes('while loading'))).toEqual([true, false])
+      for (const { stdout } of runs) expect(stdout).toMatch(/^POST identities with an ott enrollment +\d/m)
+    },
+    3 * MINUTES,
+  )
+
+  it(
+    'reads the memory of the controller under a load that lasts, and fails exactly if it grows',
+    async () => {
+      const figures = join(home, 'soak.json')
+      const { code, stderr } = await bench('--model', 'tiny', '--soak', '0.1', '--json', figures)
+
+      const { results } = JSON.parse(readFileSync(figures, 'utf8')) as {
+        results: (Result & { isMet: boolean | null })[]
+      }
+      expect({ stderr, failed: results.filter(({ kind }) => kind === 'failed') }).toEqual({ stderr: '', failed: [] })
+      expect(results.map(({ name }) => name)).toContain('0.1 minutes of mixed load: heap: growth')
+      expect(code).toBe(results.some(({ isMet }) => isMet === false) ? 1 : 0)
+    },
+    3 * MINUTES,
+  )
+
   it('refuses what it does not understand with the reason', async () => {
     const notes = join(home, 'notes.json')
     writeFileSync(notes, '{"format":9}')
@@ -86,6 +162,7 @@ describe('a run of some things', () => {
       [['--seconds', 'soon'], /--seconds must be a number above 0/],
       [['--only', 'no such thing'], /--list shows what there is/],
       [['--compare', notes], /was not written by --json/],
+      [['--soak', 'long'], /--soak must be a number above 0/],
       [['--fast'], /--fast/],
     ]
 
