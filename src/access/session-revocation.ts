@@ -229,7 +229,7 @@ async function findMfaCandidates(
   changes: readonly RecordChange[],
   { resource, id, before, after }: RecordChange,
 ): Promise<CandidateSession[]> {
-  if (!after) return []
+  if (!after || !mayDemandPosture(tx, changes)) return []
   const demandsMfa = (index: PolicyReader, policy: IndexedPolicy) =>
     index.listRequiredPostureChecks(policy).some(hasMfaTimeout)
   if (resource === 'identities') {
@@ -250,6 +250,11 @@ async function findMfaCandidates(
   const candidates: CandidateSession[] = []
   for (const identities of mergeSelectors(selectors)) candidates.push(...(await querySessions(tx, { identities })))
   return candidates
+}
+
+/** Whether there are posture checks, or one is created: most networks have none, and identities are changed often. */
+function mayDemandPosture({ access }: Reading, changes: readonly RecordChange[]): boolean {
+  return access.index.hasPostureChecks || changes.some(({ resource }) => resource === 'posture-checks')
 }
 
 function hasMfaTimeout(check: PostureCheck): boolean {
