@@ -14,11 +14,12 @@ export interface RouterEntry {
 
 export class RouterDirectory {
   #byId = new Map<string, RouterEntry>()
+  #enrolledIds = new Set<string>()
 
   async rebuild(db: Kysely<Database>): Promise<void> {
     const rows = await db
       .selectFrom('routers')
-      .select(['id', 'name', 'cost', 'noTraversal', 'disabled'])
+      .select(['id', 'name', 'cost', 'noTraversal', 'disabled', 'isVerified'])
       .where('isEdge', '=', 1)
       .execute()
     this.#byId = new Map(
@@ -27,6 +28,12 @@ export class RouterDirectory {
         { id, name, cost, noTraversal: noTraversal === 1, disabled: disabled === 1 },
       ]),
     )
+    this.#enrolledIds = new Set(rows.flatMap(({ id, isVerified }) => (isVerified === 1 ? [id] : [])))
+  }
+
+  /** Ids of those that have enrolled: clients are shown no others. */
+  get enrolledIds(): ReadonlySet<string> {
+    return this.#enrolledIds
   }
 
   get(id: string): RouterEntry | undefined {
@@ -38,9 +45,12 @@ export class RouterDirectory {
     if (resource !== 'edge-routers') return
     if (!after) {
       this.#byId.delete(id)
+      this.#enrolledIds.delete(id)
       return
     }
     const { name, cost, noTraversal, disabled } = after as unknown as RouterEntry
     this.#byId.set(id, { id, name, cost, noTraversal, disabled })
+    if (after.isVerified === true) this.#enrolledIds.add(id)
+    else this.#enrolledIds.delete(id)
   }
 }

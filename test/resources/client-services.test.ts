@@ -166,6 +166,34 @@ describe('the edge routers of a client', () => {
     expect(body.meta.pagination.totalCount).toBe(1)
   })
 
+  it('are the same after a projection was rebuilt, and without a router that has to enroll again or was deleted', async () => {
+    const { client, router } = await network()
+    const { entities, store } = world.controller
+    const enroll = (isVerified: boolean) =>
+      world.system.write(async (tx) =>
+        entities.update(tx, edgeRouters, await get(tx, edgeRouters, router), { isVerified }),
+      )
+    const list = async () => {
+      const { body } = await asClient(client.token, '/current-identity/edge-routers')
+      return body.data.map(({ id }: { id: string }) => id)
+    }
+    await enroll(true)
+    await store.projections.rebuild('access')
+    const rebuilt = await list()
+    await enroll(false)
+    const unenrolled = await list()
+    await enroll(true)
+    const again = await list()
+    await entities.remove(world.system, edgeRouters, router)
+
+    expect({ rebuilt, unenrolled, again, deleted: await list() }).toEqual({
+      rebuilt: [router],
+      unenrolled: [],
+      again: [router],
+      deleted: [],
+    })
+  })
+
   it('of a service are those that both it and the service may use', async () => {
     const { client, service, router, joinService } = await network()
     const path = `/services/${service}/edge-routers`
