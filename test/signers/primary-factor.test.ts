@@ -322,6 +322,45 @@ describe('of several tokens in a request', () => {
 })
 
 describe('what is logged and recorded', () => {
+  it('says for each refusal what was wrong', async () => {
+    const disabled = new Issuer()
+    await disabled.trustedBy(people, { enabled: false })
+    const closed = await makeIdentity({ authPolicyId: await people.policy({ extJwt: { allowed: false } }) })
+    const authPolicyId = await people.policy({
+      extJwt: { allowedSigners: [await new Issuer().trustedBy(people)] },
+    })
+    const narrow = await makeIdentity({ authPolicyId })
+    const { externalId } = await makeIdentity()
+    const now = Math.floor(world.clock.now() / 1000)
+    const sign = (changes: TokenChanges) => issuer.token(world, externalId, changes)
+    const refusals: readonly (readonly [reason: string, token: string | undefined])[] = [
+      ['NO_TOKEN', undefined],
+      ['MALFORMED_TOKEN', 'nonsense'],
+      ['MALFORMED_TOKEN', sign({ header: { kid: undefined } })],
+      ['UNKNOWN_SIGNER', sign({ claims: { iss: 'https://unknown.example' } })],
+      ['SIGNER_DISABLED', disabled.token(world, externalId)],
+      ['UNKNOWN_KEY', sign({ header: { kid: 'unknown' } })],
+      ['WRONG_SIGNATURE', sign({ key: { ...createIssuerKey('P-256'), kid: issuer.key.kid } })],
+      ['WRONG_AUDIENCE', sign({ claims: { aud: 'another' } })],
+      ['TOKEN_NOT_YET_VALID', sign({ claims: { nbf: now + 31, exp: now + 60 } })],
+      ['EXPIRED_TOKEN', sign({ claims: { exp: now - 31 } })],
+      ['MISSING_CLAIM', sign({ claims: { sub: undefined } })],
+      ['UNKNOWN_CREDENTIAL', sign({ claims: { sub: 'unknown' } })],
+      ['METHOD_NOT_ALLOWED', issuer.token(world, closed.externalId)],
+      ['SIGNER_NOT_ALLOWED', issuer.token(world, narrow.externalId)],
+    ]
+
+    const records: { operation: string; method: string; reason: string }[] = []
+    for (const [, token] of refusals) {
+      expectRefusal(await signIn(token))
+      records.push(...(await people.manage('GET', '/controller/audit?limit=1')))
+    }
+
+    expect(records).toMatchObject(
+      refusals.map(([reason]) => ({ operation: 'refuse', method: 'ext-jwt', count: 1, reason })),
+    )
+  })
+
   it('holds no part of a token', async () => {
     const { externalId } = await makeIdentity()
     const token = issuer.token(world, externalId)
