@@ -110,6 +110,16 @@ describe('making a session', () => {
     expect(body.data.type).toBe('Dial')
   })
 
+  it('is not recorded in the audit', async () => {
+    const someone = await network.person('unrecorded', ['staff'])
+    const findLatest = async () => (await network.get('/controller/audit?limit=1'))[0].id
+    const before = await findLatest()
+
+    expect((await network.dial(someone, web)).status).toBe(201)
+
+    expect(await findLatest()).toBe(before)
+  })
+
   it('keeps the tags that were sent', async () => {
     const someone = await network.person('tagging', ['staff'])
     const { body } = await network.ask(someone, 'POST', '/sessions', { serviceId: web, tags: { site: 'north' } })

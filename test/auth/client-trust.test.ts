@@ -1,5 +1,5 @@
 // Which authorities vouch for a client certificate: at a sign-in, at an enrollment, and for the controller's own certificates.
-import type { X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AuthenticatorMatch, NO_CERTIFICATE } from '../../src/auth/authentication-methods.ts'
 import { toNameKey } from '../../src/auth/authorities/authority-certificates.ts'
@@ -183,6 +183,20 @@ describe('a certificate of the controller', () => {
     expect(judge(device, makeAuthority('own intermediate'))).toMatchObject({ isProper: false })
   })
 
+  it('costs one signature check if its issuers were checked before, also for another connection', () => {
+    const [first, second] = [issue('device', intermediate), issue('device', intermediate)]
+    const copy = { ...intermediate, certificate: new X509Certificate(intermediate.certificate.raw) }
+    judge(first, intermediate)
+    const verify = vi.spyOn(X509Certificate.prototype, 'verify')
+
+    const verdict = judge(second, copy)
+    const checks = verify.mock.calls.length
+    verify.mockRestore()
+
+    expect(verdict).toMatchObject({ isProper: true })
+    expect(checks).toBe(1)
+  })
+
   it('leads nowhere if another authority of the same name issued it', () => {
     const impostor = makeAuthority('own intermediate')
 
@@ -212,8 +226,10 @@ describe('a certificate of the controller', () => {
   })
 
   it('is its own from the first to the last instant of its validity, whatever it may be used for', () => {
-    const { certificate } = issue('router', intermediate, { purpose: 'server' })
-    const instants = [NOT_BEFORE - 1, NOT_BEFORE, NOW, NOT_AFTER, NOT_AFTER + 1]
+    // Its issuers are valid for longer.
+    const [notBefore, notAfter] = [NOW - DAY, NOW + DAY]
+    const { certificate } = issue('router', intermediate, { dates: [notBefore, notAfter], purpose: 'server' })
+    const instants = [notBefore - 1, notBefore, NOW, notAfter, notAfter + 1]
     const foreign = issue('router', makeAuthority('factory'))
 
     expect(instants.map((now) => store.isOwn(certificate, now))).toEqual([false, true, true, true, false])
@@ -269,7 +285,7 @@ describe('a certificate of an operator', () => {
     const ids = Array.from({ length: 25 }, (_, position) => `factory ${position}`)
     for (const id of ids) register(id, [makeAuthority('factory')])
     const device = issue('device', makeAuthority('factory'))
-    const verify = vi.spyOn(Object.getPrototypeOf(device.certificate) as X509Certificate, 'verify')
+    const verify = vi.spyOn(X509Certificate.prototype, 'verify')
 
     const verdict = judge(ids, device)
     const checks = verify.mock.calls.length
