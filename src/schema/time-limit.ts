@@ -13,8 +13,26 @@ export class TimeLimitError extends Error {
 const script = new Script('result = work()')
 const context = createContext({ work: undefined, result: undefined })
 
-/** Runs `work` and stops it after the limit; costs about 60 µs. @throws TimeLimitError, and what `work` throws */
+// A busy machine may run this process for a fraction of the time only, and must not make valid data invalid.
+const MORE_TIME = 4
+
+/**
+ * Runs `work` and stops it after the limit; costs about 60 µs. If the processor was busy with others meanwhile, it runs once
+ * more, for four times as long: `work` has no effects. @throws TimeLimitError, and what `work` throws
+ */
 export function runWithin<T>(milliseconds: number, work: () => T): T {
+  const before = process.cpuUsage()
+  try {
+    return runOnce(milliseconds, work)
+  } catch (error) {
+    const { user, system } = process.cpuUsage(before)
+    const wasStarved = (user + system) / 1000 < milliseconds
+    if (error instanceof TimeLimitError && wasStarved) return runOnce(MORE_TIME * milliseconds, work)
+    throw error
+  }
+}
+
+function runOnce<T>(milliseconds: number, work: () => T): T {
   context.work = work
   try {
     script.runInContext(context, { timeout: milliseconds })
