@@ -20,6 +20,7 @@ import { mfaRecoveryCodes } from './mfa/recovery-codes.ts'
 import { mfaRemove } from './mfa/remove.ts'
 import { mfaStatus } from './mfa/status.ts'
 import { exportNetwork } from './network-file/export.ts'
+import { planNetwork } from './network-file/plan.ts'
 import { passwd } from './passwd.ts'
 import { pkiRotate } from './pki-rotate.ts'
 import { policyAdvise } from './policy-advise.ts'
@@ -60,6 +61,7 @@ const HAND_WRITTEN = {
   'posture-check:test': postureCheckTest,
   doctor,
   export: exportNetwork,
+  plan: planNetwork,
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,

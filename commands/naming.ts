@@ -20,6 +20,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   testExternalJwtSigner: 'external-jwt-signer:test',
   judgePolicyImpact: 'policy:impact',
   exportNetwork: 'export',
+  planNetwork: 'plan',
   describeIdentityPosture: 'identity:posture',
   testPostureCheck: 'posture-check:test',
   verifyCa: 'ca:verify',

@@ -139,7 +139,11 @@ function register(
   }
 }
 
-type BodyLimitKey = 'limits.bodyBeforeSession' | 'limits.ownBody' | 'limits.postureBody' | 'limits.body'
+type BodyLimitKey =
+  | NonNullable<AnyOperation['bodyLimit']>
+  | 'limits.bodyBeforeSession'
+  | 'limits.ownBody'
+  | 'limits.body'
 
 function toBodyLimitKey({ access, bodyLimit }: AnyOperation): BodyLimitKey {
   if (bodyLimit) return bodyLimit

@@ -110,7 +110,7 @@ export interface Operation<B = unknown> {
   /** What it does not do yet, although it is served; the documents say so, and a test keeps the list of such operations. */
   readonly incomplete?: string
   /** The setting that limits its body, if it is not the one that follows from who may call it. */
-  readonly bodyLimit?: 'limits.postureBody'
+  readonly bodyLimit?: 'limits.postureBody' | 'limits.networkFile'
   /** Not part of the documented contract, but this product's own. */
   readonly isOwn?: boolean
   /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */

@@ -11,6 +11,7 @@ import type { Behaviors } from './behavior.ts'
 import type { CertificateBehavior } from './certificates/certificate-behavior.ts'
 import { ConfigBehavior } from './configs/config-behavior.ts'
 import { ConfigTypeBehavior } from './configs/config-type-behavior.ts'
+import { ServiceConfigBehavior } from './configs/service-config-behavior.ts'
 import { ControllerBehavior } from './controllers/controller-behavior.ts'
 import type { ControllerMembership } from './controllers/membership.ts'
 import { ControllerSettingBehavior } from './controllers/setting-behavior.ts'
@@ -34,6 +35,7 @@ import { identities } from './resources/identities.ts'
 import { resources } from './resources/index.ts'
 import { mfaEnrollments } from './resources/mfa-enrollments.ts'
 import { routers as allRouters } from './resources/routers.ts'
+import { serviceConfigs } from './resources/service-configs.ts'
 import { services } from './resources/services.ts'
 import { sessions } from './resources/sessions.ts'
 import { terminators } from './resources/terminators.ts'
@@ -93,6 +95,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
     new IdentityBehavior({ apiSessions, enrollments, provisioner, network, references, scopes }),
   )
   behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network, load }))
+  behaviors.register(serviceConfigs, new ServiceConfigBehavior())
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))
   behaviors.register(sessions, new SessionBehavior({ access, apiSessions, references, usableRouters }))
   behaviors.register(terminators, new TerminatorBehavior(network))

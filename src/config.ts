@@ -131,6 +131,7 @@ const settings = {
     'The largest request body where identities that do not administer may write: their own authenticators and sessions.',
   ),
   'limits.postureBody': bytesSetting('64KiB', 'The largest posture response of a client.'),
+  'limits.networkFile': bytesSetting('32MiB', 'The largest network that an administrator can plan or apply as a file.'),
   'limits.header': bytesSetting('16KiB', 'The largest set of request headers.'),
   'limits.headerTime': durationSetting('10s', 'How long the headers of a request may take to arrive.'),
   'limits.requestTime': durationSetting(

@@ -110,12 +110,17 @@ export class Client {
 
   /**
    * Yields the items of a list of any length while they arrive.
+   * @param request the method and the body. Default: GET
    * @throws RequestError if the status is not a success
    * @throws UnreachableError if there is no response, or it is incomplete
    */
-  async *items(path: string, onMeta?: (meta: PageMeta) => void): AsyncIterable<unknown> {
+  async *items(
+    path: string,
+    onMeta?: (meta: PageMeta) => void,
+    { method = 'GET', body: sent }: { readonly method?: string; readonly body?: unknown } = {},
+  ): AsyncIterable<unknown> {
     const [base = ''] = this.#bases
-    const { body, ...head } = await this.#transport.stream(this.#request('GET', base + path))
+    const { body, ...head } = await this.#transport.stream(this.#request(method, base + path, {}, sent))
     if (head.status >= 400) throw new RequestError(this.target, await collectReply({ body, ...head }))
     yield* readListItems(body, onMeta)
   }

@@ -6,9 +6,11 @@ import type { Check } from './check.ts'
 export function checkHead(config: Config): Check {
   const maxBytesBeforeSession = config['limits.bodyBeforeSession']
   const maxBytesInSession = config['limits.body']
+  const maxBytesOfFile = Math.max(maxBytesInSession, config['limits.networkFile'])
   return (request, reply) => {
-    const isKnown = request.state.caller.kind !== 'anonymous'
-    const maxBytes = isKnown ? maxBytesInSession : maxBytesBeforeSession
+    const { caller, route } = request.state
+    const isFile = route.operation?.bodyLimit === 'limits.networkFile'
+    const maxBytes = caller.kind === 'anonymous' ? maxBytesBeforeSession : isFile ? maxBytesOfFile : maxBytesInSession
     if (countHosts(request.raw.rawHeaders) > 1) return invalidError('Host', 'must be sent once')
     if (Number(request.headers['content-length'] ?? 0) <= maxBytes) return undefined
     // Otherwise the rest of the body would be received only to be thrown away.

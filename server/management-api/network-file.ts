@@ -1,15 +1,79 @@
-// The network as a file: exports what administrators configured.
+// The network as a file: exports what administrators configured, and compares it with a file.
 import type { Context } from '../../src/context.ts'
-import { exportNetwork } from '../../src/network-file/export.ts'
-import { anyObject, listOf, requiredObject, text } from '../../src/schema/json-schema.ts'
+import type { Controller } from '../../src/controller.ts'
+import { computePlanImpact, type PlanImpact } from '../../src/network-file/access-changes.ts'
+import { exportNetwork, type NetworkSection } from '../../src/network-file/export.ts'
+import { type NetworkPlan, planNetwork } from '../../src/network-file/plan.ts'
+import { f } from '../../src/schema/fields.ts'
+import {
+  anyObject,
+  flag,
+  type JsonSchema,
+  listOf,
+  objectOf,
+  requiredObject,
+  text,
+  typed,
+  whole,
+} from '../../src/schema/json-schema.ts'
 import { streamItems } from '../list-stream.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
 
 const COMMON = { apis: ['management'], topic: 'network', isOwn: true } as const
+const READ = { permission: 'network.read', grantedTo: 'administrator' } as const
 
+/** The file has one section for each resource; an export has one for each page. */
+const MAX_SECTIONS = 10_000
+const BATCH = 200
+
+const RECORDS = 'Records by the members that administrators set, references by name.'
 const sectionSchema = requiredObject({
   resource: { ...text, description: 'The plural name of the resource.' },
-  records: listOf({ ...anyObject, description: 'Records by the members that administrators set, references by name.' }),
+  records: listOf({ ...anyObject, description: RECORDS }),
+})
+
+const readSections = readListBody<NetworkSection>(
+  {
+    resource: f.text({ required: true, summary: 'The plural name of the resource.' }),
+    records: f.json(typed<Record<string, unknown>[]>(listOf(anyObject)), { required: true, summary: RECORDS }),
+  },
+  { maxItems: MAX_SECTIONS },
+)
+
+const PRUNE = {
+  schema: {
+    type: 'boolean',
+    description: 'Also delete records that the file does not name, of resources that it has.',
+  },
+} as const
+
+const any: JsonSchema = { description: 'As the file shows it.' }
+const effectSchema = requiredObject({ identities: whole, services: whole, pairs: whole })
+const planItemSchema = objectOf({
+  kind: {
+    ...text,
+    enum: ['create', 'change', 'delete', 'retain', 'gain', 'loss', 'unreachable', 'gate', 'summary'],
+    description:
+      'create, change, delete: of a record. retain: the file does not name the record, and it is not deleted. gain, loss: of a right. unreachable: a right without an edge router. gate: a policy that demands less of machines. summary: comes last.',
+  },
+  resource: text,
+  name: text,
+  members: listOf(objectOf({ name: text, before: any, after: any })),
+  reason: text,
+  identity: text,
+  service: text,
+  type: { ...text, enum: ['Dial', 'Bind'] },
+  identities: whole,
+  remainingChecks: whole,
+  digest: { ...text, description: 'Two plans with the same digest are equal.' },
+  creates: whole,
+  changes: whole,
+  deletes: whole,
+  gains: effectSchema,
+  loses: effectSchema,
+  unreachable: effectSchema,
+  sessions: { ...whole, description: 'How many sessions would end.' },
+  isComplete: { ...flag, description: 'Whether the access of every identity was compared.' },
 })
 
 export const networkFileOperations: readonly AnyOperation[] = [
@@ -19,12 +83,69 @@ export const networkFileOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/controller/network',
     summary: 'Exports everything that administrators configured, by names and without secrets, in a stable order.',
-    access: { permission: 'network.read', grantedTo: 'administrator' },
+    access: READ,
     returns: { kind: 'data', schema: listOf(sectionSchema), isPage: true },
     run: ({ context }) => streamItems(renderSections(context)),
+  }),
+  defineOperation<readonly NetworkSection[]>({
+    ...COMMON,
+    id: 'planNetwork',
+    method: 'POST',
+    path: '/controller/network/plan',
+    summary: 'Shows what applying a file would create, change and delete, and who would gain or lose which access.',
+    access: READ,
+    query: { prune: PRUNE },
+    body: readSections,
+    bodyLimit: 'limits.networkFile',
+    hasNoTimeout: true,
+    returns: { kind: 'data', schema: listOf(planItemSchema), isPage: true },
+    async run({ controller, context, query, body }) {
+      const plan = await planNetwork(context, body, { isPruning: query.prune === true })
+      return streamItems(renderPlan(controller, context, plan))
+    },
   }),
 ]
 
 async function* renderSections(context: Context): AsyncGenerator<readonly string[]> {
   for await (const section of exportNetwork(context)) yield [JSON.stringify(section)]
+}
+
+async function* renderPlan(
+  controller: Controller,
+  context: Context,
+  plan: NetworkPlan,
+): AsyncGenerator<readonly string[]> {
+  const { steps, retained, digest } = plan
+  for (let at = 0; at < steps.length; at += BATCH) yield steps.slice(at, at + BATCH).map(renderStep)
+  yield retained.map(({ fileResource, label: name, reason }) =>
+    JSON.stringify({ kind: 'retain', resource: fileResource.resource.plural, name, reason }),
+  )
+  const impact = await computePlanImpact(controller, context, steps)
+  yield renderAccess(impact)
+  const count = (action: string) => steps.filter((step) => step.action === action).length
+  const { gains, loses, unreachable, sessions, isComplete } = impact
+  const effects = { gains: countsOf(gains), loses: countsOf(loses), unreachable: countsOf(unreachable) }
+  const counts = { creates: count('create'), changes: count('change'), deletes: count('delete') }
+  yield [JSON.stringify({ kind: 'summary', digest, ...counts, ...effects, sessions, isComplete })]
+}
+
+function renderStep(step: NetworkPlan['steps'][number]): string {
+  const { action: kind, fileResource, label: name } = step
+  const common = { kind, resource: fileResource.resource.plural, name }
+  return JSON.stringify('members' in step ? { ...common, members: step.members } : common)
+}
+
+function renderAccess({ gains, loses, unreachable, gates }: PlanImpact): string[] {
+  const pairs = (kind: string, { pairs: named }: PlanImpact['gains']) => named.map((pair) => ({ kind, ...pair }))
+  const items = [
+    ...pairs('loss', loses),
+    ...pairs('gain', gains),
+    ...pairs('unreachable', unreachable),
+    ...gates.map((gate) => ({ kind: 'gate', ...gate })),
+  ]
+  return items.map((item) => JSON.stringify(item))
+}
+
+function countsOf({ counts }: PlanImpact['gains']) {
+  return counts
 }

@@ -142,15 +142,15 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
         const values = readInput(resource, 'create', changes ?? {}, NO_TOLERANCE)
         const after = newEntity(context, resource, omitInputs(resource, values) as never) as { id: string }
         return dataResponse(
-          await computeImpact(controller, context, { resource: plural, id: after.id, before: undefined, after }),
+          await computeImpact(controller, context, [{ resource: plural, id: after.id, before: undefined, after }]),
         )
       }
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
       if (!changes || Object.keys(changes).length === 0)
-        return dataResponse(await computeImpact(controller, context, { resource: plural, id, before }))
+        return dataResponse(await computeImpact(controller, context, [{ resource: plural, id, before }]))
       const values = readInput(resource, 'patch', changes, NO_TOLERANCE, before.typeId as string | undefined)
       const after = mergeChanges(resource, before, values)
-      return dataResponse(await computeImpact(controller, context, { resource: plural, id, before, after }))
+      return dataResponse(await computeImpact(controller, context, [{ resource: plural, id, before, after }]))
     },
   }),
 ]

@@ -1,7 +1,7 @@
 // What a deletion or a change takes away and gives, before it is made: by the evaluator that will decide afterwards.
 import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../context.ts'
-import type { Bitset } from '../policy/bitset.ts'
+import { Bitset } from '../policy/bitset.ts'
 import type { PolicyReader, PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import {
@@ -17,6 +17,7 @@ import type { Change } from '../store/changes.ts'
 import { planList } from '../store/list-plan.ts'
 import { queryRows } from '../store/lists.ts'
 import type { Store } from '../store/store.ts'
+import { isOneOf } from '../store/untyped.ts'
 import type { Access } from './access.ts'
 import type { RecordChange } from './index-updates.ts'
 import { findRevokedSessions } from './session-revocation.ts'
@@ -70,34 +71,43 @@ export interface ImpactParts {
   readonly store: Store
 }
 
-/** Computes the impact of a change without making it; without `after`, of the deletion. */
-export async function computeImpact(parts: ImpactParts, context: Context, change: RecordChange): Promise<Impact> {
-  const loses = new Tally()
-  const gains = new Tally()
-  const unreachable = new Tally()
-  const concerned = await findAffectedIdentities(parts, context, change)
+/**
+ * Computes the impact of changes without making them; those without `after` are deletions.
+ * @param maxExamples how many pairs of an effect are named at most
+ */
+export async function computeImpact(
+  parts: ImpactParts,
+  context: Context,
+  changes: readonly RecordChange[],
+  maxExamples = MAX_EXAMPLES,
+): Promise<Impact> {
+  const loses = new Tally(maxExamples)
+  const gains = new Tally(maxExamples)
+  const unreachable = new Tally(maxExamples)
+  const concerned = await findAffectedIdentities(parts, context, changes)
   const looked = concerned.slice(0, MAX_IDENTITIES)
   for (let at = 0; at < looked.length; at += BATCH) {
     const some = looked.slice(at, at + BATCH)
-    compare(parts.access, change, some, { loses, gains, unreachable })
+    compare(parts.access, changes, some, { loses, gains, unreachable })
     await setImmediate()
   }
   return {
     loses: loses.effect(),
     gains: gains.effect(),
     unreachable: unreachable.effect(),
-    sessions: await countRevokedSessions(parts.access, context, change),
-    gates: findOpenedGates(parts.access, change, looked),
+    sessions: await countRevokedSessions(parts.access, context, changes),
+    gates: findOpenedGates(parts.access, changes, looked),
     isComplete: looked.length === concerned.length,
   }
 }
 
 // ---- who is concerned -------------------------------------------------------------------------------------------------
 
-/** An identity before and after the change; absent after it where it would be gone. */
+/** An identity before and after the changes; absent before them if it is new, and after them if it would be gone. */
 interface Subject {
+  readonly id: string
   readonly name: string
-  readonly before: RoleBearer
+  readonly before: RoleBearer | undefined
   readonly after: RoleBearer | undefined
 }
 
@@ -106,24 +116,27 @@ type Values = NonNullable<Change['before']>
 async function findAffectedIdentities(
   { access, store }: ImpactParts,
   context: Context,
-  { resource, id, before, after }: RecordChange,
+  changes: readonly RecordChange[],
 ): Promise<Subject[]> {
-  if (resource === 'identities') {
-    const values = (before ?? after) as Values
-    const attributed = (of: Values): RoleBearer => ({ id, attributes: of.roleAttributes as string[] })
-    const unborn = { id, attributes: [] }
-    return [
-      { name: values.name as string, before: before ? attributed(before) : unborn, after: after && attributed(after) },
-    ]
-  }
+  const changedIdentities = changes.filter(({ resource }) => resource === identities.plural).map(toSubject)
+  const others = changes.filter(({ resource }) => resource !== identities.plural)
+  if (others.length === 0) return changedIdentities
   const { index } = access
   const sides = [
-    ...findSubjects(index, { resource, id, before }),
-    ...access.withHypothetical([{ resource, id, before, after }], () =>
-      findSubjects(index, { resource, id, before: after }),
+    ...others.flatMap(({ resource, id, before }) => findSubjects(index, { resource, id, before })),
+    ...access.withHypothetical(others, () =>
+      others.flatMap(({ resource, id, after }) => findSubjects(index, { resource, id, before: after })),
     ),
   ]
-  return findMatchingIdentities(store, context, mergeSelectors(sides))
+  const changedIds = new Set(changedIdentities.map(({ id }) => id))
+  const matching = await findMatchingIdentities(store, context, mergeSelectors(sides))
+  return [...changedIdentities, ...matching.filter(({ id }) => !changedIds.has(id))]
+}
+
+function toSubject({ id, before, after }: RecordChange): Subject {
+  const toBearer = ({ roleAttributes }: Values): RoleBearer => ({ id, attributes: roleAttributes as string[] })
+  const { name } = (before ?? after) as Values
+  return { id, name: name as string, before: before && toBearer(before), after: after && toBearer(after) }
 }
 
 /** The identities' sides of the policies that a record is, or by which it is reached. */
@@ -168,7 +181,7 @@ async function findMatchingIdentities(
   const { rows } = await context.db.executeQuery(query)
   return rows.map((row) => {
     const attributed = { id: row.id, attributes: JSON.parse(row.roleAttributes as string) as string[] }
-    return { name: row.name as string, before: attributed, after: attributed }
+    return { id: row.id, name: row.name as string, before: attributed, after: attributed }
   })
 }
 
@@ -182,16 +195,24 @@ interface Reach {
 
 const TYPES: readonly PolicyType[] = ['Dial', 'Bind']
 
+/** Of an identity that does not exist yet. */
+const NO_REACH: Reach = { rights: new Map(TYPES.map((type) => [type, new Bitset()])), routers: new Bitset() }
+
 interface Tallies {
   readonly loses: Tally
   readonly gains: Tally
   readonly unreachable: Tally
 }
 
-function compare(access: Access, change: RecordChange, subjects: readonly Subject[], tallies: Tallies): void {
-  const before = subjects.map((subject) => computeReach(access, subject.before))
+function compare(
+  access: Access,
+  changes: readonly RecordChange[],
+  subjects: readonly Subject[],
+  tallies: Tallies,
+): void {
+  const before = subjects.map((subject) => (subject.before ? computeReach(access, subject.before) : NO_REACH))
   // What is gained is read now, because a new service is not in the index when this returns.
-  const after = access.withHypothetical([change], (index) =>
+  const after = access.withHypothetical(changes, (index) =>
     subjects.map((subject, at) => {
       if (!subject.after) return undefined
       const reach = computeReach(access, subject.after)
@@ -204,7 +225,7 @@ function compare(access: Access, change: RecordChange, subjects: readonly Subjec
     }),
   )
   const carried = mapServiceRouters(access.index)
-  const carriedAfter = access.withHypothetical([change], (index) => {
+  const carriedAfter = access.withHypothetical(changes, (index) => {
     const carriersAfter = mapServiceRouters(index)
     // Asked for now, because the index is as it was before when this returns.
     for (const serviceId of new Set(before.flatMap((reach) => listReachedServices(access.index, reach))))
@@ -264,14 +285,19 @@ class Tally {
   readonly #identities = new Set<string>()
   readonly #services = new Set<string>()
   readonly #examples: Pair[] = []
+  readonly #maxExamples: number
   #pairs = 0
 
-  add({ name, before: { id } }: Subject, type: PolicyType, serviceIds: readonly string[]): void {
+  constructor(maxExamples: number) {
+    this.#maxExamples = maxExamples
+  }
+
+  add({ id, name }: Subject, type: PolicyType, serviceIds: readonly string[]): void {
     if (serviceIds.length > 0) this.#identities.add(id)
     this.#pairs += serviceIds.length
     for (const serviceId of serviceIds) {
       this.#services.add(serviceId)
-      if (this.#examples.length < MAX_EXAMPLES) this.#examples.push({ identity: { id, name }, serviceId, type })
+      if (this.#examples.length < this.#maxExamples) this.#examples.push({ identity: { id, name }, serviceId, type })
     }
   }
 
@@ -287,11 +313,13 @@ class Tally {
 
 // ---- gates ------------------------------------------------------------------------------------------------------------
 
-/** The service policies that demand a posture check before the change, and not after it. */
-function findOpenedGates(access: Access, change: RecordChange, subjects: readonly Subject[]): OpenedGate[] {
-  const policies = findDemandingPolicies(access.index, change)
+/** The service policies that demand a posture check before the changes, and not after them. */
+function findOpenedGates(access: Access, changes: readonly RecordChange[], subjects: readonly Subject[]): OpenedGate[] {
+  const demanding = changes.flatMap((change) => findDemandingPolicies(access.index, change))
+  const policies = [...new Map(demanding.map((policy) => [policy.id, policy])).values()]
+  if (policies.length === 0) return []
   const demandsBefore = policies.map((policy) => access.index.listRequiredPostureChecks(policy))
-  const demandsAfter = access.withHypothetical([change], (index) =>
+  const demandsAfter = access.withHypothetical(changes, (index) =>
     policies.map(({ id }) => {
       const policy = index.findServicePolicy(id)
       return policy && index.listRequiredPostureChecks(policy)
@@ -302,7 +330,7 @@ function findOpenedGates(access: Access, change: RecordChange, subjects: readonl
     const remainingIds = demandsAfter[at]?.map((check) => check.id)
     // A policy that is deleted grants nothing.
     if (!remainingIds || demandsBefore[at]?.every((check) => remainingIds.includes(check.id))) return []
-    const identities = subjects.filter(({ before }) => matchesSelector(policy.subjects, before)).length
+    const identities = subjects.filter(({ before }) => before && matchesSelector(policy.subjects, before)).length
     return [{ policy: { id, name }, identities, remainingChecks: remainingIds.length }]
   })
 }
@@ -315,19 +343,52 @@ function findDemandingPolicies(index: PolicyReader, { resource, id }: RecordChan
 
 // ---- sessions ---------------------------------------------------------------------------------------------------------
 
-async function countRevokedSessions(access: Access, context: Context, change: RecordChange): Promise<number> {
-  const { resource, id, before, after } = change
-  const owner = { identities: 'identityId', services: 'serviceId' } as const
-  const field = owner[resource as keyof typeof owner]
-  if (field && !after) {
-    const rows = await context.db.selectFrom('sessions').select('id').where(field, '=', id).execute()
-    return rows.length
+async function countRevokedSessions(
+  access: Access,
+  context: Context,
+  changes: readonly RecordChange[],
+): Promise<number> {
+  const sessionIds = new Set<string>()
+  for (const [resource, field] of OWNERS) {
+    const deletedIds = changes.flatMap((change) => (change.resource === resource && !change.after ? change.id : []))
+    if (deletedIds.length === 0) continue
+    const owned = context.db.selectFrom('sessions').select('id')
+    for (const { id } of await owned.where(isOneOf(context.db, field, deletedIds)).execute()) sessionIds.add(id)
   }
-  if (resource !== 'identities' || !before || !after)
-    return (await findRevokedSessions({ access, db: context.db }, [], [change])).length
-  // Its row still says what it was.
-  const identity = { id, attributes: after.roleAttributes as string[] }
-  const own = context.db.selectFrom('sessions').select(['serviceId', 'type', 'apiSessionId'])
-  const rows = await own.where('identityId', '=', id).execute()
-  return rows.filter((session) => !access.decide({ ...session, identity }).isAllowed).length
+  const isDeletedOwner = ({ resource, after }: RecordChange) => !after && OWNERS.has(resource)
+  for (const id of await findRevokedIdentitySessions(access, context, changes)) sessionIds.add(id)
+  const others = changes.filter((change) => change.resource !== identities.plural && !isDeletedOwner(change))
+  for (const { id } of await findRevokedSessions({ access, db: context.db }, [], others)) sessionIds.add(id)
+  return sessionIds.size
+}
+
+/** The resources with whose records sessions end, and the fields of sessions that name these. */
+const OWNERS: ReadonlyMap<string, 'identityId' | 'serviceId'> = new Map([
+  ['identities', 'identityId'],
+  ['services', 'serviceId'],
+])
+
+/** The sessions of identities that lose their rights by their own changes: their rows still say what they were. */
+async function findRevokedIdentitySessions(
+  access: Access,
+  context: Context,
+  changes: readonly RecordChange[],
+): Promise<string[]> {
+  const changed = new Map<string, RoleBearer>()
+  for (const { resource, id, before, after } of changes) {
+    if (resource === identities.plural && before && after)
+      changed.set(id, { id, attributes: after.roleAttributes as string[] })
+  }
+  if (changed.size === 0) return []
+  const rows = await context.db
+    .selectFrom('sessions')
+    .select(['id', 'serviceId', 'type', 'apiSessionId', 'identityId'])
+    .where(isOneOf(context.db, 'identityId', [...changed.keys()]))
+    .execute()
+  return access.withHypothetical(changes, () =>
+    rows.flatMap((session) => {
+      const identity = changed.get(session.identityId) as RoleBearer
+      return access.decide({ ...session, identity }).isAllowed ? [] : session.id
+    }),
+  )
 }

@@ -8,6 +8,7 @@ import { isWithinDates } from '../pki/certificates.ts'
 import { authPolicies } from '../resources/auth-policies.ts'
 import type { Change } from '../store/changes.ts'
 import { get } from '../store/entities.ts'
+import { isOneOf } from '../store/untyped.ts'
 import type { AuthPolicy } from './auth-policies.ts'
 import { isPartial } from './second-factors.ts'
 
@@ -15,11 +16,11 @@ import { isPartial } from './second-factors.ts'
  * Whether some administrator could sign in: enabled, with a credential that its auth policy accepts. One that owes TOTP
  * counts, because it has enrolled TOTP or can enroll it. Inside a transaction everything is as that sees it, auth policies
  * included.
- * @param except the id of an identity that does not count
+ * @param except the ids of identities that do not count
  */
 export async function hasUsableAdministrator(
   context: Pick<ReadContext, 'db' | 'clock'>,
-  except = '',
+  except: readonly string[] = [],
 ): Promise<boolean> {
   const rows = await context.db
     .selectFrom('identities')
@@ -30,7 +31,7 @@ export async function hasUsableAdministrator(
     .where((eb) => eb.or([eb('caId', 'is', null), eb('isAuthEnabled', '=', 1)]))
     // The index of administrators holds no other rows: a parameter in place of the number would not match it.
     .where('isAdmin', '=', sql.lit(1))
-    .where('identities.id', '!=', except)
+    .where((eb) => eb.not(isOneOf(context.db, 'identities.id', except)))
     .where((eb) => eb.or([eb('disabledAt', 'is', null), eb('disabledUntil', '<=', context.clock.now())]))
     .execute()
   const now = context.clock.now()
@@ -68,7 +69,7 @@ function requiresForeignFactor(policy: AuthPolicy): boolean {
  * @throws LAST_ADMINISTRATOR
  */
 export async function requireOtherAdministrator(tx: WriteContext, identityId: string): Promise<void> {
-  if (tx.caller.kind !== 'system' && !(await hasUsableAdministrator(tx, identityId))) throw lastAdministratorError()
+  if (tx.caller.kind !== 'system' && !(await hasUsableAdministrator(tx, [identityId]))) throw lastAdministratorError()
 }
 
 /**

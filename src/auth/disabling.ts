@@ -45,7 +45,7 @@ export async function lockOut(
   minutes: number,
 ): Promise<void> {
   const previous = await get(tx, identities, identityId)
-  const isLast = previous.isAdmin && !(await hasUsableAdministrator(tx, identityId))
+  const isLast = previous.isAdmin && !(await hasUsableAdministrator(tx, [identityId]))
   const isTooLong = minutes <= 0 || minutes > MAX_LOCKOUT_OF_LAST_MINUTES
   await setDisabled(entities, tx, previous, isLast && isTooLong ? MAX_LOCKOUT_OF_LAST_MINUTES : minutes)
 }

@@ -69,16 +69,22 @@ async function toFileRecords(
   return configured.map((entity) => toFileRecord(fileResource, entity, toName))
 }
 
-/** The records of a resource without names, which the names of other records identify. Administrators make few of them. */
+/**
+ * The records of a resource without names, which the names of other records identify: the first of those that nothing tells
+ * apart. Administrators make few of them.
+ */
 async function* sortRecords(
   context: Pick<ReadContext, 'db'>,
   fileResource: FileResource,
 ): AsyncGenerator<FileRecord[]> {
-  const texts: string[] = []
-  for await (const records of listRecords(context, fileResource, 'n'))
-    texts.push(...records.map((record) => JSON.stringify(record)))
-  // Those that identify a record are its first members.
-  texts.sort()
-  for (let at = 0; at < texts.length; at += PAGE)
-    yield texts.slice(at, at + PAGE).map((text) => JSON.parse(text) as FileRecord)
+  const textsByKey = new Map<string, string>()
+  for await (const records of listRecords(context, fileResource, 'n')) {
+    for (const record of records) {
+      const key = JSON.stringify(fileResource.identifiedBy.map(({ name }) => record[name]))
+      if (!textsByKey.has(key)) textsByKey.set(key, JSON.stringify(record))
+    }
+  }
+  const keys = [...textsByKey.keys()].sort()
+  for (let at = 0; at < keys.length; at += PAGE)
+    yield keys.slice(at, at + PAGE).map((key) => JSON.parse(textsByKey.get(key) ?? '{}') as FileRecord)
 }

@@ -2,6 +2,7 @@
 import type { ReadContext } from '../context.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { identities } from '../resources/identities.ts'
+import { toTunnelerRecords } from '../routers/router-provisioner.ts'
 import { applyFallbacks } from '../schema/bodies.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { toFileRecord } from './file-records.ts'
@@ -57,7 +58,9 @@ export class InitialValues {
     if (builtIn) return builtIn
     if (!isIdentities(resource)) return undefined
     if (entity.isDefaultAdmin === true) return { name: entity.name, typeId: 'Default', isAdmin: true }
-    return this.#routerIdentityIds.has(entity.id as string) ? toRouterIdentity(entity.name as string) : undefined
+    return this.#routerIdentityIds.has(entity.id as string)
+      ? toTunnelerRecords(entity as { id: string; name: string }).identity
+      : undefined
   }
 
   #toText(entity: Values): string {
@@ -67,9 +70,4 @@ export class InitialValues {
 
 function isIdentities({ plural }: AnyResource): boolean {
   return plural === identities.plural
-}
-
-/** The identity of an edge router that dials and hosts services itself, as it is made. */
-export function toRouterIdentity(name: string): Values {
-  return { name, typeId: 'Router', isAdmin: false }
 }

@@ -94,20 +94,24 @@ export class RouterProvisioner {
     }
   }
 
-  async #makeIdentity(tx: WriteContext, { id, name }: Tunneler): Promise<void> {
-    await this.#entities.insert(
-      tx,
-      identities,
-      newEntity(tx, identities, { id, name, typeId: 'Router', isAdmin: false }),
-    )
-    const itself = [`@${id}`]
-    const policy = { semantic: 'AnyOf' as const, edgeRouterRoles: itself, identityRoles: itself, isSystem: true }
-    const named = { id, name: `edge-router-${id}-system`, ...policy }
-    await this.#entities.insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, named))
+  async #makeIdentity(tx: WriteContext, router: Tunneler): Promise<void> {
+    const { identity, policy } = toTunnelerRecords(router)
+    await this.#entities.insert(tx, identities, newEntity(tx, identities, identity))
+    await this.#entities.insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, policy))
   }
 
   async #removeIdentity(tx: WriteContext, id: string): Promise<void> {
     await this.#entities.removeInTransaction(tx, edgeRouterPolicies, id)
     await this.#entities.removeInTransaction(tx, identities, id)
   }
+}
+
+/** The identity of an edge router that dials and hosts services itself, and the policy that lets it use the router, as they are made. */
+export function toTunnelerRecords({ id, name }: Pick<Tunneler, 'id' | 'name'>) {
+  const itself = [`@${id}`]
+  const roles = { edgeRouterRoles: itself, identityRoles: itself }
+  return {
+    identity: { id, name, typeId: 'Router', isAdmin: false },
+    policy: { id, name: `edge-router-${id}-system`, semantic: 'AnyOf', ...roles, isSystem: true },
+  } as const
 }

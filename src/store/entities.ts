@@ -21,6 +21,9 @@ import { isOneOf, untyped } from './untyped.ts'
 
 type AnyEntity = Record<string, unknown> & { id: string; createdAt: number; updatedAt: number }
 
+/** A change whose preparation is complete; it makes the change inside a transaction. */
+export type PreparedChange = (tx: WriteContext) => Promise<AnyEntity>
+
 /** What a record is called in sentences: "config type". */
 export function toResourceNoun(resource: AnyResource): string {
   return resource.name.replaceAll('-', ' ')
@@ -71,23 +74,40 @@ export class EntityStore {
   /** Creates a record; absent members get their defaults. @throws the errors of the resource's behavior */
   async create<R extends AnyResource>(context: Context, resource: R, values: Create<R>): Promise<Entity<R>> {
     const draft = newEntity(context, resource, omitInputs(resource, values) as Partial<Entity<R>>)
-    const prepared = await this.#behaviors
-      .get(resource)
-      .prepare?.(context, { next: draft as never, previous: undefined }, values as never)
-    return context.write(async (tx) => (await this.insert(tx, resource, draft, prepared)) as Entity<R>)
+    return (await context.write(await this.prepareInsert(context, resource, draft, values))) as Entity<R>
+  }
+
+  /** Prepares the creation of a record, so that a transaction can make it together with other changes. */
+  async prepareInsert(
+    context: Context,
+    resource: AnyResource,
+    draft: AnyEntity,
+    inputs: Readonly<Record<string, unknown>> = {},
+  ): Promise<PreparedChange> {
+    const change = { next: draft as never, previous: undefined }
+    const prepared = await this.#behaviors.get(resource).prepare?.(context, change, inputs as never)
+    return (tx) => this.insert(tx, resource, draft, prepared)
   }
 
   /** Sets every changeable field of a record: those that are absent fall back to their defaults. */
-  replace(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
-    return this.#changeRecord(context, resource, id, values, (previous) => ({
-      ...previous,
-      ...pickReplaceable(resource, values),
-    }))
+  async replace(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
+    const replace = (previous: AnyEntity) => ({ ...previous, ...pickReplaceable(resource, values) })
+    await context.write(await this.#prepareChange(context, resource, id, values, replace))
   }
 
   /** Changes the fields that are named, and leaves the others. */
-  patch(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
-    return this.#changeRecord(context, resource, id, values, (previous) => {
+  async patch(context: Context, resource: AnyResource, id: string, values: Readonly<Record<string, unknown>>) {
+    await context.write(await this.preparePatch(context, resource, id, values))
+  }
+
+  /** Prepares the same, so that a transaction can make it together with other changes. */
+  preparePatch(
+    context: Context,
+    resource: AnyResource,
+    id: string,
+    values: Readonly<Record<string, unknown>>,
+  ): Promise<PreparedChange> {
+    return this.#prepareChange(context, resource, id, values, (previous) => {
       const next = applyPatch(resource.fields, previous, pickChangeable(resource, values))
       const fields = resource.variants?.[previous.typeId as string]
       if (fields && values.details)
@@ -226,24 +246,24 @@ export class EntityStore {
     return rows.length
   }
 
-  async #changeRecord(
+  async #prepareChange(
     context: Context,
     resource: AnyResource,
     id: string,
     values: Readonly<Record<string, unknown>>,
     apply: (previous: AnyEntity) => Record<string, unknown>,
-  ): Promise<void> {
+  ): Promise<PreparedChange> {
     requireDeclaredFields(resource, omitInputs(resource, values))
     const current = (await get(context, resource, id)) as AnyEntity
     if (current.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
     const change = { next: apply(current) as never, previous: current as never }
     const behavior = this.#behaviors.get(resolveSubtype(resource, current))
     const prepared = await behavior.prepare?.(context, change, values as never)
-    await context.write(async (tx) => {
+    return async (tx) => {
       // Read again, because another change may have been committed since `prepare`.
       const previous = (await get(tx, resource, id)) as AnyEntity
-      await this.update(tx, resource, previous, apply(previous), prepared)
-    })
+      return this.update(tx, resource, previous, apply(previous), prepared)
+    }
   }
 
   /** Whether a record of this resource can be deleted without checking rules, sets or mentions. */

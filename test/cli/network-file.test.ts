@@ -1,4 +1,7 @@
 // The network as a file on the command line, over HTTPS and offline.
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { fileResources } from '../../src/network-file/file-resources.ts'
@@ -23,6 +26,122 @@ afterAll(() => world?.close())
 
 const cli = (...args: string[]) => commandLine(args, env)
 
+const files = mkdtempSync(join(tmpdir(), 'controller-test-'))
+let sequence = 0
+
+/** A file with this text. */
+function fileOf(text: string): string {
+  const file = join(files, `network-${++sequence}.yaml`)
+  writeFileSync(file, text)
+  return file
+}
+
+const CHANGES = `
+version: 1
+services:
+  - name: mail
+    roleAttributes: [mail]
+service-policies:
+  - name: dial
+    identityRoles: ['#staff']
+    postureCheckRoles: []
+  - {name: mail-users, type: Dial, identityRoles: ['@jane'], serviceRoles: ['@mail']}
+`
+
+describe('plan', () => {
+  it('shows nothing and exits with 0 for the export of the same network', async () => {
+    const file = fileOf((await cli('export')).stdout)
+
+    const { code, stdout, stderr } = await cli('plan', '-f', file, '--prune')
+
+    expect(stderr).toBe('')
+    expect(stdout).toContain('Nothing would change.')
+    expect(code).toBe(0)
+  })
+
+  it('shows each change and who would gain and lose access, and exits with 3', async () => {
+    const { code, stdout } = await cli('plan', '-f', fileOf(CHANGES))
+
+    expect(code).toBe(3)
+    expect(stdout).toContain('+ create service mail\n')
+    expect(stdout).toContain('~ change service policy dial\n    identityRoles: ["#staff","@laptop"] → ["#staff"]\n')
+    expect(stdout).toContain('  jane gains dialing mail\n')
+    expect(stdout).toContain('2 to create, 1 to change, 0 to delete.\n')
+    expect(stdout).toContain('The policy dial would demand no posture check')
+  })
+
+  it('gives programs the same as JSON', async () => {
+    const { code, stdout } = await cli('plan', '-f', fileOf(CHANGES), '-o', 'json')
+
+    const { kind, items } = JSON.parse(stdout)
+    expect(code).toBe(3)
+    expect(kind).toBe('plan')
+    expect(items).toContainEqual({ kind: 'gain', identity: 'jane', service: 'mail', type: 'Dial' })
+    expect(items.at(-1)).toMatchObject({ kind: 'summary', creates: 2, changes: 1, deletes: 0 })
+  })
+
+  it.each<[string, string, string, RegExp]>([
+    ['an unknown resource', 'version: 1\nservices: []\nprinters: []\n', '3:1', /printers is not a resource/],
+    [
+      'an unknown member',
+      'version: 1\nservices:\n  - name: web\n    colour: red\n',
+      '4:5',
+      /services web: colour is not known/,
+    ],
+    ['a second record of a name', 'version: 1\nservices:\n  - name: a\n  - name: a\n', '4:5', /twice/],
+    [
+      'a name that nothing has',
+      'version: 1\nservices:\n  - name: a\n    configs: [x]\n',
+      '4:5',
+      /neither the file nor the network has: x/,
+    ],
+    ['a member that stands twice', 'version: 1\nservices:\n  - name: a\n    name: b\n', '4:5', /unique/i],
+    ['no version', 'services: []\n', '1:1', /version/],
+    ['another version', 'version: 2\n', '1:1', /version/],
+    ['a section without a list', 'version: 1\nservices:\n', '2:1', /must be a list/],
+    ['a record without members', 'version: 1\nservices:\n  - web\n', '3:5', /must have members/],
+    ['no sections', '- a\n', '1:1', /section/],
+    ['text that is not YAML', 'version: 1\nservices: [\n', '3:1', /./],
+    ['aliases that expand', 'version: 1\na: &a [x, x]\nservices: [*a, *a]\n', '3:12', /aliases/],
+    ['an alias of itself', 'version: 1\nservices: &a\n  - configs: *a\n', '3:14', /aliases/],
+    [
+      'a number that cannot be exact',
+      'version: 1\nservices:\n  - name: a\n    tags: {n: 12345678901234567890}\n',
+      '4:15',
+      /exactly/,
+    ],
+    ['an unknown tag', 'version: 1\nservices: !code []\n', '2:11', /tag/],
+  ])('refuses a file with %s by line and column', async (_what, text, place, reason) => {
+    const file = fileOf(text)
+
+    const { code, stdout, stderr } = await cli('plan', '-f', file)
+
+    expect(stderr).toContain(`${file}:${place}: `)
+    expect(stderr).toMatch(reason)
+    expect(stdout).toBe('')
+    expect(code).toBe(2)
+  })
+
+  it.each([
+    ['nested without end', () => `version: 1\nservices: ${'['.repeat(200_000)}`],
+    ['of 100 MB', () => `version: 1\nservices:\n${'# filler\n'.repeat(12_000_000)}`],
+    ['with bytes that are not text', () => 'version: 1\u0000'],
+  ])('refuses a file %s', async (_what, makeText) => {
+    const { code, stdout } = await cli('plan', '-f', fileOf(makeText()))
+
+    expect(code).toBe(2)
+    expect(stdout).toBe('')
+  })
+
+  it('refuses a file that does not exist, and a directory', async () => {
+    for (const file of [join(files, 'absent.yaml'), files]) {
+      const { code, stderr } = await cli('plan', '-f', file)
+      expect(code).toBe(2)
+      expect(stderr).toContain(file)
+    }
+  })
+})
+
 describe('export', () => {
   it('writes YAML with a section for every resource', async () => {
     const { code, stdout, stderr } = await cli('export')
@@ -32,7 +151,9 @@ describe('export', () => {
     const content = parse(stdout)
     expect(Object.keys(content)).toEqual(['version', ...fileResources.map(({ resource }) => resource.plural)])
     expect(content.version).toBe(1)
-    expect(content.configs).toMatchObject([{ name: 'web-host', configType: 'host.v1', data: { port: 8080 } }])
+    expect(content.configs).toMatchObject([
+      { name: 'web-client', configType: 'ziti-tunneler-client.v1', data: { port: 8080 } },
+    ])
     expect(content['controller-settings']).toEqual([])
   })
 

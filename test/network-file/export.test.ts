@@ -59,10 +59,12 @@ describe('an export', () => {
     const laptop = identities.find(({ name }) => name === 'laptop')
 
     expect(policy).toMatchObject({ name: 'dial', identityRoles: ['#staff', '@laptop'], serviceRoles: ['@web'] })
-    expect(config).toMatchObject({ name: 'web-host', configType: 'host.v1' })
+    expect(config).toMatchObject({ name: 'web-client', configType: 'ziti-tunneler-client.v1' })
     expect(terminator).toMatchObject({ service: 'web', router: 'edge', binding: 'transport' })
     expect(laptop).toMatchObject({ authPolicy: 'strict', type: 'Device', serviceHostingCosts: { web: 7 } })
-    expect(await exportRecords('service-configs')).toEqual([{ identity: 'laptop', service: 'web', config: 'web-host' }])
+    expect(await exportRecords('service-configs')).toEqual([
+      { identity: 'laptop', service: 'web', config: 'web-client' },
+    ])
   })
 
   it('holds neither ids nor times nor secrets', async () => {

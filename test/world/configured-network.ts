@@ -19,11 +19,11 @@ export async function configureNetwork(people: People): Promise<ConfiguredNetwor
     name: 'printer.v1',
     schema: { type: 'object', properties: { queue: { type: 'string' } } },
   })
-  const types = await people.manage('GET', '/config-types?filter=name="host.v1"')
+  const types = await people.manage('GET', '/config-types?filter=name="ziti-tunneler-client.v1"')
   const config = await create('configs', {
-    name: 'web-host',
+    name: 'web-client',
     configTypeId: types[0].id,
-    data: { protocol: 'tcp', address: 'localhost', port: 8080 },
+    data: { hostname: 'web.internal', port: 8080 },
   })
   const service = await create('services', {
     name: 'web',

@@ -50,7 +50,7 @@ async function judge(question: AdviceQuestion, remedy: Remedy, isRepaired: LinkC
     isRepaired(index, identity) ? { isAllowed: isAllowed() } : undefined,
   )
   if (!after) return undefined
-  const { gains, isComplete } = await computeImpact({ access, store }, context, change)
+  const { gains, isComplete } = await computeImpact({ access, store }, context, [change])
   const wasAllowed = access.decide({ identity: question.identity, serviceId: service.id, type }).isAllowed
   const ownPairs = after.isAllowed && !wasAllowed ? 1 : 0
   const otherIdentities = Math.max(0, gains.identities - ownPairs)

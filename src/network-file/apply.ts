@@ -1,0 +1,65 @@
+// Applies a plan: in one transaction if it is small, otherwise in several. Applying the file again continues after a failure.
+import type { Context, WriteContext } from '../context.ts'
+import type { AnyResource } from '../resources/define.ts'
+import { type EntityStore, get } from '../store/entities.ts'
+import { getRecordTable } from '../store/record-tables.ts'
+import { toFileError } from './plan-records.ts'
+import type { PlanStep } from './plan-step.ts'
+import { applyValues } from './record-comparison.ts'
+
+type PreparedStep = (tx: WriteContext) => Promise<unknown>
+
+/** A larger transaction would delay the changes of others. */
+export const MAX_RECORDS_PER_TRANSACTION = 200
+
+/**
+ * Makes the changes of a plan, and yields how many are made after each transaction.
+ * @throws the errors of the rules of a record, by its place in the file; the transaction of that record changes nothing
+ */
+export async function* applySteps(
+  entities: EntityStore,
+  context: Context,
+  steps: readonly PlanStep[],
+): AsyncGenerator<number> {
+  for (let at = 0; at < steps.length; at += MAX_RECORDS_PER_TRANSACTION) {
+    const together = steps.slice(at, at + MAX_RECORDS_PER_TRANSACTION)
+    const changes: PreparedStep[] = []
+    for (const step of together) changes.push(await withPlace(step, () => prepareStep(entities, context, step)))
+    await context.write(async (tx) => {
+      for (const [index, change] of changes.entries()) await withPlace(together[index] as PlanStep, () => change(tx))
+    })
+    yield at + together.length
+  }
+}
+
+function prepareStep(entities: EntityStore, context: Context, step: PlanStep): Promise<PreparedStep> | PreparedStep {
+  const { id, fileResource } = step
+  const { resource } = fileResource
+  if (step.action === 'create') return entities.prepareInsert(context, resource, { ...step.after } as never)
+  if (step.action === 'delete') return (tx) => removeIfPresent(entities, tx, resource, id)
+  if (!step.isCreatedByPlan) return entities.preparePatch(context, resource, id, step.values)
+  // Only the transaction that creates it has the record.
+  return async (tx) => {
+    const before = (await get(tx, resource, id)) as never
+    await entities.update(tx, resource, before, applyValues(fileResource, before, step.values))
+  }
+}
+
+/** Another deletion of the plan may have deleted the record, as one of its own. */
+async function removeIfPresent(
+  entities: EntityStore,
+  tx: WriteContext,
+  resource: AnyResource,
+  id: string,
+): Promise<void> {
+  if (await getRecordTable(resource).exists(tx.db, id)) await entities.removeInTransaction(tx, resource, id)
+}
+
+/** Names in errors the place of the record in the file. A deletion has none. */
+async function withPlace<T>(step: PlanStep, run: () => Promise<T> | T): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    throw step.action === 'delete' ? error : toFileError(error, step)
+  }
+}

@@ -1,0 +1,271 @@
+// Plans what the records of a network file create and change.
+import { setImmediate } from 'node:timers/promises'
+import type { Context } from '../context.ts'
+import { ControllerError, invalidError } from '../errors.ts'
+import { edgeRouters } from '../resources/edge-routers.ts'
+import { identities } from '../resources/identities.ts'
+import { toTunnelerRecords } from '../routers/router-provisioner.ts'
+import { applyFallbacks, NO_TOLERANCE, readBody } from '../schema/bodies.ts'
+import { newEntity } from '../store/entities.ts'
+import { resolveSubtype } from '../store/subtypes.ts'
+import type { FileEntry } from './entries.ts'
+import { findExisting } from './existing-records.ts'
+import { toFileRecord } from './file-records.ts'
+import { type FileResource, listMembers } from './file-resources.ts'
+import { getFileShape } from './file-shapes.ts'
+import type { KnownNames } from './known-names.ts'
+import type { ChangeStep, PlannedValues, PlanStep } from './plan-step.ts'
+import { applyValues, describeDifferences, listDifferences } from './record-comparison.ts'
+import { loadNames } from './record-names.ts'
+import { type TranslateReference, translateReferences } from './references.ts'
+
+type Values = Record<string, unknown>
+
+/** A plan while it is made. */
+export interface Planning {
+  readonly context: Context
+  readonly names: KnownNames
+  readonly steps: PlanStep[]
+  /** Ids of the records that the file has, by resource. */
+  readonly matchedIds: Map<FileResource, Set<string>>
+  /** By id: the place of a reference in the file. */
+  readonly referencePaths: Map<string, string>
+  /** By name: the identities that come with edge routers of the plan. */
+  readonly routerIdentities: Map<string, PlannedValues>
+}
+
+const PAGE = 200
+
+/** @throws COULD_NOT_VALIDATE and COULD_NOT_PARSE_BODY for the first record that cannot be as the file wants it, by its place */
+export async function planRecords(
+  planning: Planning,
+  fileResource: FileResource,
+  entries: readonly FileEntry[],
+): Promise<void> {
+  const matchedIds = new Set<string>()
+  planning.matchedIds.set(fileResource, matchedIds)
+  for (let at = 0; at < entries.length; at += PAGE) {
+    for (const step of await planPage(planning, fileResource, entries.slice(at, at + PAGE), matchedIds))
+      planning.steps.push(step)
+    // Other requests get a turn.
+    await setImmediate()
+  }
+}
+
+async function planPage(
+  planning: Planning,
+  fileResource: FileResource,
+  entries: readonly FileEntry[],
+  matchedIds: Set<string>,
+): Promise<PlanStep[]> {
+  const { context, names, routerIdentities } = planning
+  const { resource } = fileResource
+  const bodies = await toBodies(planning, fileResource, entries)
+  const storedRecords = await findExisting(context, fileResource, bodies)
+  const existing = entries.map(({ label }, at) => {
+    const routerIdentity = resource.plural === identities.plural ? routerIdentities.get(label) : undefined
+    return storedRecords[at] ?? routerIdentity
+  })
+  const toStoredName = await loadNames(
+    context,
+    fileResource,
+    existing.filter((entity) => entity !== undefined),
+  )
+  const toName: TranslateReference = (target, id) => names.findName(id) ?? toStoredName(target, id)
+  return entries.flatMap((entry, at) => {
+    const [body = {}, before] = [bodies[at], existing[at]]
+    const step = before
+      ? planChange(planning, fileResource, entry, body, before, toName)
+      : planCreation(planning, fileResource, entry, body, toName)
+    const id = before?.id ?? step?.id ?? ''
+    matchedIds.add(id)
+    if ('name' in resource.fields) names.add(resource, entry.label, id)
+    if (resource.plural === edgeRouters.plural) addRouterIdentity(planning, step)
+    return step ?? []
+  })
+}
+
+// ---- references ------------------------------------------------------------------------------------------------------
+
+/** The records as bodies: with ids in place of names. @throws COULD_NOT_VALIDATE for a name that nothing has */
+async function toBodies(
+  { names, referencePaths }: Planning,
+  fileResource: FileResource,
+  entries: readonly FileEntry[],
+): Promise<Values[]> {
+  const mentions = new Map<string, Set<string>>()
+  for (const { record } of entries) {
+    translateRecord(fileResource, record, () => (target, name) => {
+      mentions.set(target, (mentions.get(target) ?? new Set()).add(name))
+      return name
+    })
+  }
+  for (const [target, ofTarget] of mentions) await names.load(target, ofTarget)
+  return entries.map(({ record, path }) =>
+    translateRecord(fileResource, record, (member) => (target, name) => {
+      const id = names.findId(target, name)
+      const place = `${path}.${member}`
+      if (id === undefined)
+        throw invalidError(place, `names a record of ${target} that neither the file nor the network has`, name)
+      if (!referencePaths.has(id)) referencePaths.set(id, place)
+      return id
+    }),
+  )
+}
+
+function translateRecord(
+  fileResource: FileResource,
+  record: Readonly<Values>,
+  translateIn: (member: string) => TranslateReference,
+): Values {
+  const body: Values = { ...record }
+  for (const { name, field } of listMembers(fileResource, record.typeId)) {
+    if (Object.hasOwn(record, name)) body[name] = translateReferences(field, record[name], translateIn(name))
+  }
+  return body
+}
+
+// ---- creation --------------------------------------------------------------------------------------------------------
+
+function planCreation(
+  { context }: Planning,
+  fileResource: FileResource,
+  { label, path }: FileEntry,
+  body: Values,
+  toName: TranslateReference,
+): PlanStep {
+  const values = readValues(fileResource, 'create', withDefaults(fileResource, body), path)
+  const after = newEntity(context, fileResource.resource, values as never) as PlannedValues
+  const members = Object.entries(toFileRecord(fileResource, after, toName)).map(([name, value]) => ({
+    name,
+    after: value,
+  }))
+  return { action: 'create', fileResource, id: after.id, label, path, after, members }
+}
+
+/** The defaults of the command line for required members. */
+function withDefaults(fileResource: FileResource, body: Readonly<Values>): Values {
+  const complete: Values = { ...body }
+  for (const { name, field } of listMembers(fileResource, body.typeId)) {
+    const { required, commandDefault } = field.options
+    if (required && commandDefault !== undefined && complete[name] === undefined) complete[name] = commandDefault
+  }
+  return complete
+}
+
+/** The values of the fields; of a variant inside `details`. */
+function readValues(
+  fileResource: FileResource,
+  purpose: 'create' | 'patch',
+  body: Readonly<Values>,
+  path: string,
+  storedType?: unknown,
+): Values {
+  const typeId = storedType ?? body.typeId
+  const values = readBody(getFileShape(fileResource, purpose, typeId), body, NO_TOLERANCE, `${path}.`)
+  // In a patch of the API null means unchanged for a required member; in the file it means null.
+  for (const { name, fieldName, field } of listMembers(fileResource, typeId)) {
+    if (body[name] === null && field.options.nullable) values[fieldName] = null
+  }
+  const variant = fileResource.resource.variants?.[String(typeId)]
+  if (!variant) return values
+  const isOwn = ([fieldName]: [string, unknown]) => Object.hasOwn(variant, fieldName)
+  const own = Object.fromEntries(Object.entries(values).filter(isOwn))
+  const common = Object.fromEntries(Object.entries(values).filter((value) => !isOwn(value)))
+  return { ...common, details: purpose === 'create' ? applyFallbacks(variant, own) : own }
+}
+
+// ---- change ----------------------------------------------------------------------------------------------------------
+
+function planChange(
+  planning: Planning,
+  fileResource: FileResource,
+  { label, path }: FileEntry,
+  body: Values,
+  before: PlannedValues,
+  toName: TranslateReference,
+): ChangeStep | undefined {
+  const { resource, identifiedBy } = fileResource
+  const [identifier] = identifiedBy
+  const actual = resolveSubtype(resource, before)
+  if (actual !== resource)
+    throw invalidError(`${path}.${identifier?.name}`, `is the name of a record of ${actual.plural}`, label)
+  const values = readValues(fileResource, 'patch', body, path, before.typeId)
+  const after = applyValues(fileResource, before, values)
+  const differences = listDifferences(fileResource, before, after)
+  if (differences.length === 0) return undefined
+  if (before.isSystem === true)
+    throw invalidError(`${path}.${identifier?.name}`, 'belongs to the system and cannot be changed', label)
+  const fixed = differences.find(({ field }) => field.options.access === 'create')
+  if (fixed) throw invalidError(`${path}.${fixed.name}`, 'cannot change: it is fixed once the record exists', label)
+  requireOwnRight(planning, fileResource, before, after, path)
+  const members = describeDifferences(fileResource, before, after, differences, toName)
+  const changedValues = pickChanged(
+    values,
+    before,
+    after,
+    differences.map(({ fieldName }) => fieldName),
+  )
+  const isCreatedByPlan = planning.routerIdentities.get(label) === before
+  return {
+    action: 'change',
+    fileResource,
+    id: before.id,
+    label,
+    path,
+    before,
+    after,
+    values: changedValues,
+    members,
+    isCreatedByPlan,
+  }
+}
+
+/** The values without those that are the same. */
+function pickChanged(
+  values: Values,
+  before: PlannedValues,
+  after: PlannedValues,
+  fieldNames: readonly string[],
+): Values {
+  const changed = Object.entries(values).filter(([name]) => fieldNames.includes(name) || name === 'details')
+  return Object.fromEntries(changed.filter(([name]) => before[name] !== after[name]))
+}
+
+/** An administrator that takes its own right away could not apply the rest. */
+function requireOwnRight(
+  { context: { caller } }: Planning,
+  { resource }: FileResource,
+  before: PlannedValues,
+  after: PlannedValues,
+  path: string,
+): void {
+  const isOwn = resource.plural === identities.plural && caller.kind === 'identity' && caller.identityId === before.id
+  if (isOwn && before.isAdmin === true && after.isAdmin !== true)
+    throw invalidError(`${path}.isAdmin`, 'would take your own right to apply the file', after.isAdmin)
+}
+
+// ---- identities of routers -------------------------------------------------------------------------------------------
+
+/** Adds the identity that an edge router gets with a tunneler, so that the rest of the file can refer to it. */
+function addRouterIdentity({ context, names, routerIdentities }: Planning, step: PlanStep | undefined): void {
+  if (!step || step.action === 'delete' || step.after.isTunnelerEnabled !== true) return
+  if (step.action === 'change' && step.before.isTunnelerEnabled === true) return
+  const { identity } = toTunnelerRecords({ id: step.id, name: step.label })
+  const entity = newEntity(context, identities, identity) as unknown as PlannedValues
+  routerIdentities.set(step.label, entity)
+  names.add(identities, step.label, step.id)
+}
+
+/** The same error at the place of a record in the file. */
+export function toFileError(
+  error: unknown,
+  { path, fileResource }: Pick<ChangeStep, 'path' | 'fileResource'>,
+): unknown {
+  if (!(error instanceof ControllerError) || !error.publicCause || !('field' in error.publicCause)) return error
+  const { field, reason, value } = error.publicCause
+  const [head = '', ...rest] = field.split('.')
+  const member = fileResource.members.find(({ fieldName, bodyMember }) => head === fieldName || head === bodyMember)
+  const place = [path, member?.name ?? head, ...rest].join('.')
+  return error.status < 500 ? invalidError(place, reason, value) : error
+}

@@ -1,0 +1,56 @@
+// Plans what has to change so that a network is as a file describes it. Nothing is stored.
+import { createHash } from 'node:crypto'
+import type { Context } from '../context.ts'
+import { readEntries } from './entries.ts'
+import type { NetworkSection } from './export.ts'
+import { fileResources } from './file-resources.ts'
+import { KnownNames } from './known-names.ts'
+import { planDeletions, type RetainedRecord } from './plan-deletions.ts'
+import { orderSteps } from './plan-order.ts'
+import { type Planning, planRecords } from './plan-records.ts'
+import type { PlanStep } from './plan-step.ts'
+
+export interface NetworkPlan {
+  /** In the order in which they can be made. */
+  readonly steps: readonly PlanStep[]
+  readonly retained: readonly RetainedRecord[]
+  /** A hash of the steps: two plans with the same digest change the same in the same way. */
+  readonly digest: string
+}
+
+/**
+ * Compares a file with the network. Members that the file leaves out keep their values; of a new record they have their defaults.
+ * @param isPruning whether records that the file does not name are deleted, of the resources that it has a section for
+ * @throws COULD_NOT_VALIDATE and COULD_NOT_PARSE_BODY for the first mistake in the file, by its place
+ */
+export async function planNetwork(
+  context: Context,
+  sections: readonly NetworkSection[],
+  { isPruning }: { readonly isPruning: boolean },
+): Promise<NetworkPlan> {
+  const entries = readEntries(sections)
+  const planning: Planning = {
+    context,
+    names: new KnownNames(context),
+    steps: [],
+    matchedIds: new Map(),
+    referencePaths: new Map(),
+    routerIdentities: new Map(),
+  }
+  for (const fileResource of fileResources) {
+    const ofResource = entries.get(fileResource)
+    if (ofResource) await planRecords(planning, fileResource, ofResource)
+  }
+  const { steps: deletions, retained } = isPruning ? await planDeletions(planning) : { steps: [], retained: [] }
+  const steps = orderSteps(planning.steps, deletions)
+  return { steps, retained, digest: computeDigest(steps) }
+}
+
+function computeDigest(steps: readonly PlanStep[]): string {
+  const hash = createHash('sha256')
+  for (const step of steps) {
+    const { action, fileResource, label } = step
+    hash.update(JSON.stringify([action, fileResource.resource.plural, label, 'members' in step ? step.members : []]))
+  }
+  return hash.digest('hex')
+}

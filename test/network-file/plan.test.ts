@@ -1,0 +1,321 @@
+// The plan of a network file: what would be created, changed and deleted, and who would gain or lose which access.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { configureNetwork } from '../world/configured-network.ts'
+import { contentsOf } from '../world/contents.ts'
+import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { type FileSection, readExport, requestPlan } from '../world/network-files.ts'
+import { People } from '../world/people.ts'
+
+let world: TestController
+let people: People
+
+beforeAll(async () => {
+  world = await testController()
+  people = await People.in(world, 'operator')
+  await configureNetwork(people)
+})
+afterAll(() => world.close())
+
+const policy = (name: string, more: object = {}) => ({
+  ...{
+    name,
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#staff'],
+    serviceRoles: ['#web'],
+    postureCheckRoles: [],
+  },
+  ...more,
+})
+
+async function planOf(sections: readonly FileSection[], isPruning = false) {
+  const { items, summary } = await requestPlan(people, sections, isPruning)
+  const of = (kind: string) => items.filter((item) => item.kind === kind)
+  return { items, summary, of }
+}
+
+describe('the plan of an export', () => {
+  it('changes nothing in the network that it is of, even if it prunes', async () => {
+    const { items, summary } = await planOf(await readExport(people), true)
+
+    expect(items.filter(({ kind }) => kind !== 'retain')).toEqual([])
+    expect(summary).toMatchObject({ creates: 0, changes: 0, deletes: 0, sessions: 0, isComplete: true })
+    expect(summary.gains).toEqual({ identities: 0, services: 0, pairs: 0 })
+  })
+
+  it('stores nothing', async () => {
+    const before = await contentsOf(world)
+
+    await planOf([{ resource: 'services', records: [{ name: 'new' }] }], true)
+
+    expect(await contentsOf(world)).toBe(before)
+  })
+})
+
+describe('a plan', () => {
+  it('creates what does not exist, with defaults for what the file leaves out', async () => {
+    const { of } = await planOf([{ resource: 'services', records: [{ name: 'mail', roleAttributes: ['mail'] }] }])
+
+    expect(of('create')).toMatchObject([{ resource: 'services', name: 'mail' }])
+    expect(of('create')[0]?.members).toContainEqual({ name: 'encryptionRequired', after: true })
+    expect(of('create')[0]?.members).toContainEqual({ name: 'roleAttributes', after: ['mail'] })
+  })
+
+  it('shows a change member by member, and keeps the members that the file leaves out', async () => {
+    const record = { name: 'web', roleAttributes: ['web', 'internal'], configs: [] }
+
+    const { of, summary } = await planOf([{ resource: 'services', records: [record] }])
+
+    expect(of('change')).toEqual([
+      {
+        ...{ kind: 'change', resource: 'services', name: 'web' },
+        members: [
+          { name: 'roleAttributes', before: ['web'], after: ['internal', 'web'] },
+          { name: 'configs', before: ['web-client'], after: [] },
+        ],
+      },
+    ])
+    expect(summary).toMatchObject({ creates: 0, changes: 1, deletes: 0 })
+  })
+
+  it('deletes nothing unless it prunes, and then only in the sections of the file', async () => {
+    const sections = [{ resource: 'posture-checks', records: [{ name: 'domain' }] }]
+
+    expect((await planOf(sections)).of('delete')).toEqual([])
+    const { of } = await planOf(sections, true)
+    expect(of('delete')).toEqual([
+      { kind: 'delete', resource: 'posture-checks', name: 'os' },
+      { kind: 'delete', resource: 'posture-checks', name: 'mfa' },
+    ])
+  })
+
+  it('orders records after those that they refer to, whatever the order of the file', async () => {
+    const { of } = await planOf([
+      { resource: 'services', records: [{ name: 'print', configs: ['printer'] }] },
+      { resource: 'configs', records: [{ name: 'printer', configType: 'fax.v1', data: {} }] },
+      { resource: 'config-types', records: [{ name: 'fax.v1' }] },
+    ])
+
+    expect(of('create').map(({ name }) => name)).toEqual(['fax.v1', 'printer', 'print'])
+  })
+
+  it('has the same digest for the same changes, and another one for others', async () => {
+    const digestOf = async (name: string) =>
+      (await planOf([{ resource: 'services', records: [{ name }] }])).summary.digest
+
+    expect(await digestOf('one')).toBe(await digestOf('one'))
+    expect(await digestOf('one')).not.toBe(await digestOf('other'))
+  })
+})
+
+describe('the access of a plan', () => {
+  it('names who would gain a right by a new policy', async () => {
+    const { of, summary } = await planOf([{ resource: 'service-policies', records: [policy('more')] }])
+
+    expect(of('gain')).toEqual(
+      expect.arrayContaining([
+        { kind: 'gain', identity: 'jane', service: 'web', type: 'Dial' },
+        { kind: 'gain', identity: 'laptop', service: 'web', type: 'Dial' },
+      ]),
+    )
+    expect(summary.gains).toEqual({ identities: 2, services: 1, pairs: 2 })
+    expect(summary.loses.pairs).toBe(0)
+  })
+
+  it('is that of all changes together', async () => {
+    // The policy alone would grant the service to all of the staff, the new attribute alone nothing.
+    const { of } = await planOf([
+      { resource: 'services', records: [{ name: 'new', roleAttributes: ['fresh'] }] },
+      {
+        resource: 'identities',
+        records: [
+          { name: 'phone', roleAttributes: ['staff'] },
+          { name: 'jane', roleAttributes: [] },
+        ],
+      },
+      { resource: 'service-policies', records: [policy('fresh', { serviceRoles: ['@new'] })] },
+    ])
+
+    expect(
+      of('gain')
+        .map(({ identity, service }) => `${identity} ${service}`)
+        .sort(),
+    ).toEqual(['laptop new', 'phone new'])
+  })
+
+  it('includes the identity of a router that gets a tunneler by the plan', async () => {
+    const { of } = await planOf([
+      { resource: 'edge-routers', records: [{ name: 'west', isTunnelerEnabled: true }] },
+      { resource: 'identities', records: [{ name: 'west', type: 'Router', roleAttributes: ['staff'] }] },
+      { resource: 'service-policies', records: [policy('routers', { identityRoles: ['@west'] })] },
+    ])
+
+    expect(of('change')).toMatchObject([{ resource: 'identities', name: 'west' }])
+    expect(of('gain')).toEqual([{ kind: 'gain', identity: 'west', service: 'web', type: 'Dial' }])
+  })
+
+  it('names the policies that would demand less of machines', async () => {
+    const { of } = await planOf([{ resource: 'service-policies', records: [{ name: 'dial', postureCheckRoles: [] }] }])
+
+    expect(of('gate')).toEqual([{ kind: 'gate', name: 'dial', identities: 2, remainingChecks: 0 }])
+  })
+})
+
+describe('pruning', () => {
+  it('never deletes the caller, the default administrator, identities of routers, built-in and system records', async () => {
+    const sections = (await readExport(people)).map(({ resource }) => ({ resource, records: [] }))
+
+    const { of } = await planOf([...new Map(sections.map((section) => [section.resource, section])).values()], true)
+
+    const deletedNames = of('delete').map(({ resource, name }) => `${resource} ${name}`)
+    expect(deletedNames).toContain('identities laptop')
+    expect(deletedNames).toContain('edge-routers edge')
+    expect(deletedNames).not.toContain('identities operator')
+    expect(deletedNames).not.toContain('identities Default Admin')
+    expect(deletedNames).not.toContain('identities edge')
+    expect(deletedNames).not.toContain('config-types host.v1')
+    expect(deletedNames).not.toContain('auth-policies Default')
+    expect(deletedNames.filter((name) => name.includes('-system'))).toEqual([])
+    expect(of('retain')).toContainEqual(
+      expect.objectContaining({
+        resource: 'identities',
+        name: 'operator',
+        reason: expect.stringContaining('your own'),
+      }),
+    )
+  })
+
+  // Takes the password of the default administrator away, so that jane alone can sign in.
+  it('deletes no administrator if no other one could sign in', async () => {
+    const [authenticator] = await people.manage('GET', '/authenticators?filter=updbUsername="admin"')
+    await people.manage('DELETE', `/authenticators/${authenticator.id}`)
+
+    const { of } = await planOf([{ resource: 'identities', records: [{ name: 'laptop' }] }], true)
+
+    expect(of('delete')).toEqual([])
+    expect(of('retain').map(({ name }) => name)).toContain('jane')
+  })
+
+  it('refuses a file that names a record that it would delete', async () => {
+    const response = await people.ask('POST', '/controller/network/plan?prune=true', [
+      { resource: 'posture-checks', records: [] },
+      { resource: 'service-policies', records: [{ name: 'dial', postureCheckRoles: ['@domain'] }] },
+    ])
+
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause).toMatchObject({ field: '1.records.0.postureCheckRoles' })
+  })
+})
+
+describe('a file is refused by its place', () => {
+  it.each<[string, FileSection[], string, RegExp]>([
+    ['an unknown resource', [{ resource: 'printers', records: [] }], '0.resource', /is not a resource/],
+    ['credentials', [{ resource: 'authenticators', records: [] }], '0.resource', /is not a resource/],
+    [
+      'an unknown member',
+      [{ resource: 'services', records: [{ name: 'web', colour: 'red' }] }],
+      '0.records.0.colour',
+      /not known/,
+    ],
+    ['an id', [{ resource: 'services', records: [{ name: 'web', id: 'x' }] }], '0.records.0.id', /not known/],
+    ['no name', [{ resource: 'services', records: [{}] }], '0.records.0.name', /required/],
+    ['a name that is a number', [{ resource: 'services', records: [{ name: 7 }] }], '0.records.0.name', /text/],
+    [
+      'a name that stands twice, in two sections',
+      [
+        { resource: 'services', records: [{ name: 'web' }] },
+        { resource: 'services', records: [{ name: 'mail' }, { name: 'web' }] },
+      ],
+      '1.records.1.name',
+      /twice/,
+    ],
+    [
+      'a reference to what does not exist',
+      [{ resource: 'services', records: [{ name: 'web', configs: ['absent'] }] }],
+      '0.records.0.configs',
+      /neither the file nor the network/,
+    ],
+    [
+      'a role that names what does not exist',
+      [{ resource: 'service-policies', records: [policy('p', { identityRoles: ['@absent'] })] }],
+      '0.records.0.identityRoles',
+      /neither the file nor the network/,
+    ],
+    [
+      'a value of another type',
+      [{ resource: 'services', records: [{ name: 'web', roleAttributes: 'x' }] }],
+      '0.records.0.roleAttributes',
+      /./,
+    ],
+    [
+      'a value that breaks a rule',
+      [{ resource: 'services', records: [{ name: 'web', roleAttributes: ['#x'] }] }],
+      '0.records.0.roleAttributes',
+      /may not begin/,
+    ],
+    [
+      'a missing member',
+      [{ resource: 'configs', records: [{ name: 'c', configType: 'printer.v1' }] }],
+      '0.records.0.data',
+      /required/,
+    ],
+    [
+      'a member that is fixed',
+      [{ resource: 'services', records: [{ name: 'web', encryptionRequired: false }] }],
+      '0.records.0.encryptionRequired',
+      /cannot change/,
+    ],
+    [
+      'another variant',
+      [{ resource: 'posture-checks', records: [{ name: 'mfa', typeId: 'DOMAIN' }] }],
+      '0.records.0.typeId',
+      /cannot change/,
+    ],
+    [
+      'the name of an edge router',
+      [{ resource: 'routers', records: [{ name: 'edge' }] }],
+      '0.records.0.name',
+      /edge-routers/,
+    ],
+    [
+      'a demotion of the caller',
+      [{ resource: 'identities', records: [{ name: 'operator', isAdmin: false }] }],
+      '0.records.0.isAdmin',
+      /your own right/,
+    ],
+  ])('that has %s', async (_what, sections, field, reason) => {
+    const response = await people.ask('POST', '/controller/network/plan', sections)
+
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause.field).toBe(field)
+    expect(response.body.error.cause.reason).toMatch(reason)
+  })
+
+  it('that is not a list of sections', async () => {
+    for (const body of [{}, [1], [{ resource: 'services' }], [{ resource: 'services', records: [1] }]]) {
+      expect((await people.ask('POST', '/controller/network/plan', body)).status).toBe(400)
+    }
+  })
+})
+
+describe('the size of a file', () => {
+  const section = (bytes: number) => JSON.stringify([{ resource: 'services', records: [{ name: 'x'.repeat(bytes) }] }])
+
+  const plan = (token: string | undefined, body: string) =>
+    world.send({
+      ...{ method: 'POST', path: `${MANAGEMENT}/controller/network/plan`, token, body },
+      headers: { 'content-type': 'application/json' },
+    })
+
+  it('can be larger than that of other bodies, up to a limit', async () => {
+    expect((await plan(people.token, section(2 * 1024 * 1024))).status).toBe(200)
+    expect((await plan(people.token, section(33 * 1024 * 1024))).status).toBe(413)
+  })
+
+  it('does not matter to callers without the right, whose body is not read', async () => {
+    const { token } = await world.signIn({ name: 'ordinary' })
+
+    expect((await plan(token, '{'.repeat(2 * 1024 * 1024))).status).toBe(401)
+    expect((await plan(undefined, section(65 * 1024))).status).toBe(413)
+  })
+})
