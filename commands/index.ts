@@ -19,6 +19,7 @@ import { mfaEnroll } from './mfa/enroll.ts'
 import { mfaRecoveryCodes } from './mfa/recovery-codes.ts'
 import { mfaRemove } from './mfa/remove.ts'
 import { mfaStatus } from './mfa/status.ts'
+import { applyNetwork } from './network-file/apply.ts'
 import { exportNetwork } from './network-file/export.ts'
 import { planNetwork } from './network-file/plan.ts'
 import { passwd } from './passwd.ts'
@@ -62,6 +63,7 @@ const HAND_WRITTEN = {
   doctor,
   export: exportNetwork,
   plan: planNetwork,
+  apply: applyNetwork,
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,

@@ -21,6 +21,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   judgePolicyImpact: 'policy:impact',
   exportNetwork: 'export',
   planNetwork: 'plan',
+  applyNetwork: 'apply',
   describeIdentityPosture: 'identity:posture',
   testPostureCheck: 'posture-check:test',
   verifyCa: 'ca:verify',

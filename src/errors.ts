@@ -66,6 +66,7 @@ const CATALOGUE = {
   ENTITY_CAN_NOT_BE_UPDATED: [400, 'This record belongs to the system and cannot be changed.'],
   LAST_ADMINISTRATOR: [409, 'After that no administrator could sign in.'],
   CAN_NOT_DELETE_REFERENCED_ENTITY: [409, 'This record is in use; the cause names what uses it.'],
+  NETWORK_CHANGED: [409, 'The network is not as it was when the plan was made; plan again.'],
   // ---- reaching services ----
   INVALID_POSTURE: [
     409,

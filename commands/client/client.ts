@@ -58,7 +58,7 @@ export class RequestError extends Error {
   }
 }
 
-const DUPLICATE_REASON = 'is taken'
+export const DUPLICATE_REASON = 'is taken'
 
 interface ErrorBody {
   readonly code: string

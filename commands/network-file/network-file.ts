@@ -12,6 +12,13 @@ const VERSION = 1
 
 type Yaml = typeof import('yaml')
 
+/** What the controller says of a member of the request. */
+interface Mistake {
+  readonly field?: string | undefined
+  readonly reason?: string | undefined
+  readonly value?: string | undefined
+}
+
 export class NetworkFile {
   readonly sections: readonly NetworkSection[]
   readonly #yaml: Yaml
@@ -48,15 +55,21 @@ export class NetworkFile {
 
   /** The same error with the line and the column of the member that the controller rejected. */
   locate(error: unknown): unknown {
-    if (!(error instanceof RequestError) || error.field === undefined || error.reason === undefined) return error
-    const [at = '', kind, ...path] = error.field.split('.')
-    const section = this.sections[Number(at)]
-    if (!section || !/^\d+$/.test(at)) return error
-    const members = kind === 'resource' ? [section.resource] : [section.resource, ...path]
-    const value = error.value === undefined || error.value === '' ? '' : `: ${error.value}`
+    if (!(error instanceof RequestError)) return error
+    const message = this.describeMistake(error)
+    if (message === undefined) return error
+    return new CommandError(toExitCode(error), error.code, message, { hint: 'docs/network-file.md' })
+  }
+
+  /** What is wrong at which line and column; undefined if it is not at a place in the file. */
+  describeMistake({ field = '', reason, value }: Mistake): string | undefined {
+    const [at = '', kind, ...path] = field.split('.')
+    const section = /^\d+$/.test(at) ? this.sections[Number(at)] : undefined
+    if (!section || reason === undefined) return undefined
+    const members = kind === 'resource' ? [] : path
     const subject = kind === 'resource' ? section.resource : this.#describe(section, path)
-    const message = `${this.#placeText(this.#findOffset(members))}: ${subject} ${error.reason}${value}`
-    return new CommandError(toExitCode(error), error.code, message, { field: members.join('.') })
+    const place = this.#placeText(this.#findOffset([section.resource, ...members]))
+    return `${place}: ${subject} ${reason}${value === undefined || value === '' ? '' : `: ${value}`}`
   }
 
   /** `services web: roleAttributes` */

@@ -1,7 +1,9 @@
-// The network as a file: exports what administrators configured, and compares it with a file.
+// The network as a file: exports what administrators configured, compares it with a file, and applies one.
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
+import { ControllerError, errors, toPrintable } from '../../src/errors.ts'
 import { computePlanImpact, type PlanImpact } from '../../src/network-file/access-changes.ts'
+import { applySteps, MAX_RECORDS_PER_TRANSACTION } from '../../src/network-file/apply.ts'
 import { exportNetwork, type NetworkSection } from '../../src/network-file/export.ts'
 import { type NetworkPlan, planNetwork } from '../../src/network-file/plan.ts'
 import { f } from '../../src/schema/fields.ts'
@@ -47,6 +49,7 @@ const PRUNE = {
   },
 } as const
 
+const countProperties = { creates: whole, changes: whole, deletes: whole }
 const any: JsonSchema = { description: 'As the file shows it.' }
 const effectSchema = requiredObject({ identities: whole, services: whole, pairs: whole })
 const planItemSchema = objectOf({
@@ -66,14 +69,22 @@ const planItemSchema = objectOf({
   identities: whole,
   remainingChecks: whole,
   digest: { ...text, description: 'Two plans with the same digest are equal.' },
-  creates: whole,
-  changes: whole,
-  deletes: whole,
+  ...countProperties,
   gains: effectSchema,
   loses: effectSchema,
   unreachable: effectSchema,
   sessions: { ...whole, description: 'How many sessions would end.' },
   isComplete: { ...flag, description: 'Whether the access of every identity was compared.' },
+})
+
+const progressSchema = requiredObject({
+  ...countProperties,
+  total: { ...whole, description: 'How many changes there are in all.' },
+  failure: {
+    ...objectOf({ status: whole, code: text, message: text, field: text, reason: text, value: text }),
+    nullable: true,
+    description: 'Why the next transaction changed nothing; the changes before it are made.',
+  },
 })
 
 export const networkFileOperations: readonly AnyOperation[] = [
@@ -104,6 +115,30 @@ export const networkFileOperations: readonly AnyOperation[] = [
       return streamItems(renderPlan(controller, context, plan))
     },
   }),
+  defineOperation<readonly NetworkSection[]>({
+    ...COMMON,
+    id: 'applyNetwork',
+    method: 'POST',
+    path: '/controller/network/apply',
+    summary: `Applies a file, in transactions of at most ${MAX_RECORDS_PER_TRANSACTION} records; applying it again continues after a failure.`,
+    access: { permission: 'network.update', grantedTo: 'administrator' },
+    query: {
+      prune: PRUNE,
+      digest: {
+        schema: { ...text, description: 'The digest of the plan that is to be applied; 409 if it is another one now.' },
+      },
+    },
+    body: readSections,
+    bodyLimit: 'limits.networkFile',
+    hasNoTimeout: true,
+    returns: { kind: 'data', schema: listOf(progressSchema), isPage: true },
+    errorStatuses: [404, 409],
+    async run({ controller, context, query, body }) {
+      const plan = await planNetwork(context, body, { isPruning: query.prune === true })
+      if (query.digest !== undefined && query.digest !== plan.digest) throw errors.NETWORK_CHANGED()
+      return streamItems(renderProgress(controller, context, plan))
+    },
+  }),
 ]
 
 async function* renderSections(context: Context): AsyncGenerator<readonly string[]> {
@@ -122,11 +157,41 @@ async function* renderPlan(
   )
   const impact = await computePlanImpact(controller, context, steps)
   yield renderAccess(impact)
-  const count = (action: string) => steps.filter((step) => step.action === action).length
   const { gains, loses, unreachable, sessions, isComplete } = impact
   const effects = { gains: countsOf(gains), loses: countsOf(loses), unreachable: countsOf(unreachable) }
-  const counts = { creates: count('create'), changes: count('change'), deletes: count('delete') }
-  yield [JSON.stringify({ kind: 'summary', digest, ...counts, ...effects, sessions, isComplete })]
+  yield [JSON.stringify({ kind: 'summary', digest, ...countSteps(steps), ...effects, sessions, isComplete })]
+}
+
+function countSteps(steps: NetworkPlan['steps']) {
+  const count = (action: string) => steps.filter((step) => step.action === action).length
+  return { creates: count('create'), changes: count('change'), deletes: count('delete') }
+}
+
+/** What has been changed, after each transaction. If the first one fails, nothing is changed, and the request fails. */
+async function* renderProgress(
+  { entities }: Controller,
+  context: Context,
+  { steps }: NetworkPlan,
+): AsyncGenerator<readonly string[]> {
+  let stepCount = 0
+  const render = (failure: object | null) => [
+    JSON.stringify({ ...countSteps(steps.slice(0, stepCount)), total: steps.length, failure }),
+  ]
+  try {
+    for await (stepCount of applySteps(entities, context, steps)) yield render(null)
+  } catch (error) {
+    if (stepCount === 0 || !(error instanceof ControllerError)) throw error
+    yield render(describeFailure(error))
+    return
+  }
+  if (stepCount === 0) yield render(null)
+}
+
+function describeFailure({ status, code, message, publicCause = {} }: ControllerError): object {
+  if (!('field' in publicCause))
+    return { status, code, message, ...('message' in publicCause ? { reason: publicCause.message } : {}) }
+  const { field, reason, value } = publicCause
+  return { status, code, message, field, reason, value: toPrintable(value) }
 }
 
 function renderStep(step: NetworkPlan['steps'][number]): string {

@@ -142,6 +142,54 @@ describe('plan', () => {
   })
 })
 
+describe('apply', () => {
+  it('asks first, so it needs a terminal or --yes', async () => {
+    const { code, stderr, stdout } = await cli('apply', '-f', fileOf(CHANGES))
+
+    expect(code).toBe(2)
+    expect(stdout).toBe('')
+    expect(stderr).toContain('--yes')
+  })
+
+  it('changes the network, and nothing when it is applied again', async () => {
+    const file = fileOf(CHANGES)
+
+    const first = await cli('apply', '-f', file, '--yes')
+    const second = await cli('apply', '-f', file, '--yes', '-o', 'json')
+
+    expect(first).toMatchObject({ code: 0, stdout: `Applied ${file}: 2 created, 1 changed, 0 deleted.\n`, stderr: '' })
+    expect(JSON.parse(second.stdout)).toEqual({ creates: 0, changes: 0, deletes: 0 })
+    expect((await cli('plan', '-f', file)).code).toBe(0)
+  })
+
+  it('deletes by --prune what the file does not name', async () => {
+    const file = fileOf('version: 1\nposture-checks:\n  - name: domain\n')
+
+    expect((await cli('apply', '-f', file, '--yes')).stdout).toBe('Nothing to change.\n')
+    expect((await cli('apply', '-f', file, '--yes', '--prune')).stdout).toContain('0 created, 0 changed, 2 deleted')
+  })
+
+  it('names the line of a record that breaks a rule', async () => {
+    const file = fileOf('version: 1\ncas:\n  - name: broken\n    certPem: none\n')
+
+    const { code, stderr } = await cli('apply', '-f', file, '--yes')
+
+    expect(code).toBe(2)
+    expect(stderr).toContain(`${file}:4:5: cas broken: certPem `)
+  })
+
+  it('says after a failure how much is made, and that it can be continued', async () => {
+    const services = Array.from({ length: 250 }, (_, at) => `  - name: service ${at}\n`).join('')
+    const file = fileOf(`version: 1\nservices:\n${services}cas:\n  - {name: broken, certPem: none}\n`)
+
+    const { code, stderr } = await cli('apply', '-f', file, '--yes')
+
+    expect(code).toBe(2)
+    expect(stderr).toContain('200 of 251 changes are made')
+    expect(stderr).toContain('run the command again to continue')
+  })
+})
+
 describe('export', () => {
   it('writes YAML with a section for every resource', async () => {
     const { code, stdout, stderr } = await cli('export')

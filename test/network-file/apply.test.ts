@@ -1,0 +1,315 @@
+// Applying a network file: the network becomes as the file says, as planned, in transactions, and applying it again changes nothing.
+import { afterEach, describe, expect, it } from 'vitest'
+import type { PolicyType } from '../../src/policy/policy-index.ts'
+import { configureNetwork } from '../world/configured-network.ts'
+import { contentsOf } from '../world/contents.ts'
+import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { type FileSection, readExport, requestPlan } from '../world/network-files.ts'
+import { People } from '../world/people.ts'
+
+const worlds: TestController[] = []
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.close()
+})
+
+async function openWorld() {
+  const world = await testController()
+  worlds.push(world)
+  return { world, people: await People.in(world, 'operator') }
+}
+
+const applyFile = (people: People, sections: readonly FileSection[], query = '') =>
+  people.ask('POST', `/controller/network/apply${query}`, sections)
+
+/** The last progress of an apply that must succeed. */
+async function applied(people: People, sections: readonly FileSection[], query = '') {
+  const { body } = await applyFile(people, sections, query)
+  expect(body.error).toBeUndefined()
+  return body.data.at(-1)
+}
+
+const services = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, at) => ({ name: `service ${String(from + at).padStart(4, '0')}` }))
+
+describe('a file', () => {
+  it('makes another network the same, so that its export is equal', async () => {
+    const { people } = await openWorld()
+    await configureNetwork(people)
+    const exported = await readExport(people)
+    const other = await openWorld()
+
+    const { failure, creates } = await applied(other.people, exported, '?prune=true')
+
+    expect(failure).toBeNull()
+    expect(creates).toBeGreaterThan(15)
+    expect(await readExport(other.people)).toEqual(exported)
+  })
+
+  it('that is applied again changes nothing', async () => {
+    const { world, people } = await openWorld()
+    await configureNetwork(people)
+    const exported = await readExport(people)
+    const before = await contentsOf(world)
+
+    expect(await applied(people, exported, '?prune=true')).toMatchObject({ total: 0, failure: null })
+
+    expect(await contentsOf(world)).toBe(before)
+  })
+
+  it('that is written by hand changes nothing either when it is applied again', async () => {
+    const { people } = await openWorld()
+    await configureNetwork(people)
+    const [ca] = await people.manage('GET', '/cas')
+    const sections: FileSection[] = [
+      { resource: 'services', records: [{ name: 'mail', roleAttributes: ['z', 'a', 'z'], tags: { b: '1', a: '2' } }] },
+      { resource: 'identities', records: [{ name: 'phone', externalId: ' ', serviceHostingCosts: { mail: 1 } }] },
+      { resource: 'cas', records: [{ name: 'factory', certPem: `\n\n${ca.certPem.replaceAll('\n', '\r\n')}` }] },
+      {
+        resource: 'posture-checks',
+        records: [{ name: 'addresses', typeId: 'MAC', macAddresses: ['AA:BB', '00-11'] }],
+      },
+    ]
+
+    expect(await applied(people, sections)).toMatchObject({ creates: 3 })
+    expect(await applied(people, sections)).toMatchObject({ total: 0 })
+  })
+
+  it('keeps the members that it leaves out, and clears those that are null', async () => {
+    const { people } = await openWorld()
+    await configureNetwork(people)
+
+    await applied(people, [{ resource: 'identities', records: [{ name: 'laptop', externalId: null }] }])
+
+    const [laptop] = await people.manage('GET', '/identities?filter=name="laptop"')
+    expect(laptop).toMatchObject({ externalId: null, roleAttributes: ['staff'], appData: { floor: 3 } })
+  })
+
+  it('is audited record by record', async () => {
+    const { people } = await openWorld()
+
+    await applied(people, [{ resource: 'services', records: services(3) }])
+
+    const records = await people.manage('GET', '/controller/audit?filter=resource="services"')
+    expect(records.map(({ operation }: { operation: string }) => operation)).toEqual(['create', 'create', 'create'])
+  })
+
+  it('lets the identity of a router be configured together with its router', async () => {
+    const { people } = await openWorld()
+    const sections: FileSection[] = [
+      { resource: 'edge-routers', records: [{ name: 'west', isTunnelerEnabled: true }] },
+      { resource: 'identities', records: [{ name: 'west', type: 'Router', roleAttributes: ['hosts'] }] },
+    ]
+
+    await applied(people, sections)
+
+    const [identity] = await people.manage('GET', '/identities?filter=name="west"')
+    const [router] = await people.manage('GET', '/edge-routers')
+    expect(identity).toMatchObject({ id: router.id, roleAttributes: ['hosts'] })
+    expect(await applied(people, sections)).toMatchObject({ total: 0 })
+  })
+})
+
+describe('access after a file was applied', () => {
+  /** Every right that the evaluator allows: `laptop Dial web`. */
+  async function listRights(world: TestController, people: People): Promise<Set<string>> {
+    const identities = await people.manage('GET', '/identities?limit=500')
+    const all = await people.manage('GET', '/services?limit=500')
+    const rights = new Set<string>()
+    for (const { id, name, roleAttributes } of identities) {
+      for (const service of all) {
+        for (const type of ['Dial', 'Bind'] as PolicyType[]) {
+          const question = { identity: { id, attributes: roleAttributes }, serviceId: service.id, type }
+          if (world.controller.access.decide(question).isAllowed) rights.add(`${name} ${type} ${service.name}`)
+        }
+      }
+    }
+    return rights
+  }
+
+  const namesOf = (items: readonly Record<string, string>[], kind: string) =>
+    items
+      .filter((item) => item.kind === kind)
+      .map(({ identity, type, service }) => `${identity} ${type} ${service}`)
+      .sort()
+
+  it('is what the plan predicted', async () => {
+    const { world, people } = await openWorld()
+    await configureNetwork(people)
+    await applied(people, [
+      { resource: 'services', records: [{ name: 'wiki', roleAttributes: ['web'] }] },
+      {
+        resource: 'service-policies',
+        records: [{ name: 'wiki', type: 'Dial', identityRoles: ['#staff'], serviceRoles: ['#web'] }],
+      },
+    ])
+    // Closes the wiki, opens what is new, changes roles on both sides, and deletes an identity and a service.
+    const sections: FileSection[] = [
+      {
+        resource: 'services',
+        records: [
+          { name: 'web', roleAttributes: ['open'] },
+          { name: 'mail', roleAttributes: ['open'] },
+        ],
+      },
+      {
+        resource: 'identities',
+        records: [
+          { name: 'laptop', roleAttributes: ['hosts'] },
+          { name: 'phone', roleAttributes: ['staff'] },
+          { name: 'tablet', roleAttributes: ['hosts', 'staff'] },
+        ],
+      },
+      {
+        resource: 'service-policies',
+        records: [
+          { name: 'host' },
+          {
+            name: 'open',
+            type: 'Dial',
+            semantic: 'AllOf',
+            identityRoles: ['#hosts', '#staff'],
+            serviceRoles: ['#open'],
+          },
+          { name: 'wiki', identityRoles: ['#staff', '@laptop'] },
+        ],
+      },
+    ]
+    const { items } = await requestPlan(people, sections, true)
+    const before = await listRights(world, people)
+
+    await applied(people, sections, '?prune=true')
+
+    const after = await listRights(world, people)
+    const gainedRights = [...after].filter((right) => !before.has(right)).sort()
+    const lostRights = [...before].filter((right) => !after.has(right)).sort()
+    expect(gainedRights.length).toBeGreaterThan(2)
+    expect(lostRights.length).toBeGreaterThan(2)
+    expect(namesOf(items, 'gain')).toEqual(gainedRights)
+    expect(namesOf(items, 'loss')).toEqual(lostRights)
+  })
+})
+
+describe('pruning', () => {
+  it('deletes what the file does not name, and hands unique values over', async () => {
+    const { people } = await openWorld()
+    await configureNetwork(people)
+    const sections: FileSection[] = [
+      { resource: 'identities', records: [{ name: 'notebook', externalId: 'laptop@example' }, { name: 'jane' }] },
+      { resource: 'service-configs', records: [] },
+    ]
+
+    const { creates, deletes } = await applied(people, sections, '?prune=true')
+
+    expect({ creates, deletes }).toEqual({ creates: 1, deletes: 2 })
+    const names = (await people.manage('GET', '/identities?limit=100')).map(({ name }: { name: string }) => name)
+    expect(names.sort()).toEqual(['Default Admin', 'edge', 'jane', 'notebook', 'operator'])
+  })
+
+  it('empties a network but for what it protects, and can be filled again', async () => {
+    const { people } = await openWorld()
+    await configureNetwork(people)
+    const exported = await readExport(people)
+    const empty = [...new Set(exported.map(({ resource }) => resource))].map((resource) => ({ resource, records: [] }))
+
+    await applied(people, empty, '?prune=true')
+
+    const records = (await readExport(people)).flatMap((section) => section.records)
+    expect(records.map(({ name }) => name)).toEqual(['operator'])
+    await applied(people, exported, '?prune=true')
+    expect(await readExport(people)).toEqual(exported)
+  })
+})
+
+describe('a file that changes at most 200 records', () => {
+  it('is one transaction: a rule that one record breaks leaves nothing of it', async () => {
+    const { world, people } = await openWorld()
+    const before = await contentsOf(world)
+    const certPem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+
+    const response = await applyFile(people, [
+      { resource: 'services', records: services(150) },
+      { resource: 'cas', records: [{ name: 'broken', certPem }] },
+    ])
+
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause.field).toBe('1.records.0.certPem')
+    expect(await contentsOf(world)).toBe(before)
+  })
+
+  it('judges data by a config type of the same file', async () => {
+    const { world, people } = await openWorld()
+    const before = await contentsOf(world)
+    const schema = { type: 'object', properties: { pages: { type: 'integer' } } }
+
+    const response = await applyFile(people, [
+      { resource: 'config-types', records: [{ name: 'fax.v1', schema }] },
+      { resource: 'configs', records: [{ name: 'fax', configType: 'fax.v1', data: { pages: 'many' } }] },
+    ])
+
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause.field).toBe('1.records.0.pages')
+    expect(await contentsOf(world)).toBe(before)
+  })
+})
+
+describe('a larger file', () => {
+  it('is applied in several transactions, and continues after a failure', async () => {
+    const { world, people } = await openWorld()
+    const commitsBefore = world.controller.store.stats().transactions
+    const broken = [
+      { resource: 'services', records: services(450) },
+      { resource: 'cas', records: [{ name: 'broken', certPem: 'no certificate' }] },
+    ]
+
+    const { status, body } = await applyFile(people, broken)
+
+    expect(status).toBe(200)
+    expect(body.data.map(({ creates }: { creates: number }) => creates)).toEqual([200, 400, 400])
+    expect(body.data.at(-1)).toMatchObject({ total: 451, failure: { field: '1.records.0.certPem' } })
+    expect(world.controller.store.stats().transactions - commitsBefore).toBe(2)
+
+    const rest = await applied(people, [{ resource: 'services', records: services(450) }])
+
+    expect(rest).toMatchObject({ creates: 50, total: 50, failure: null })
+  })
+})
+
+describe('an apply', () => {
+  it('is refused if the network changed since its plan', async () => {
+    const { people } = await openWorld()
+    const sections = [{ resource: 'services', records: services(2) }]
+    const { summary } = await requestPlan(people, sections)
+    await applied(people, [{ resource: 'services', records: services(1) }])
+
+    const response = await applyFile(people, sections, `?digest=${summary.digest}`)
+
+    expect(response.status).toBe(409)
+    expect(response.body.error.code).toBe('NETWORK_CHANGED')
+    expect((await requestPlan(people, sections)).summary).toMatchObject({ creates: 1 })
+  })
+
+  it('needs the right of an administrator, before its body is read', async () => {
+    const { world, people } = await openWorld()
+    const { token } = await world.signIn({ name: 'ordinary' })
+
+    const { status } = await world.send({
+      ...{ method: 'POST', path: `${MANAGEMENT}/controller/network/apply`, token, body: '{ this is not JSON' },
+      headers: { 'content-type': 'application/json' },
+    })
+
+    expect(status).toBe(401)
+    expect((await readExport(people)).find(({ resource }) => resource === 'services')?.records).toEqual([])
+  })
+
+  it('never takes the last administrator', async () => {
+    const { world, people } = await openWorld()
+    const before = await contentsOf(world)
+
+    const response = await applyFile(people, [
+      { resource: 'identities', records: [{ name: 'Default Admin', isAdmin: false }] },
+    ])
+
+    expect(response.status).toBe(409)
+    expect(await contentsOf(world)).toBe(before)
+  })
+})
