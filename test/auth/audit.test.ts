@@ -1,5 +1,7 @@
 // What signing in leaves in the audit: who came in, who was turned away, and who ended whose session.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { issue, makeAuthority, registerAuthority, type TestCertificate } from '../world/authorities.ts'
+import type { ClientKey } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 
@@ -81,6 +83,39 @@ describe('the audit', () => {
       `/controller/audit?filter=${encodeURIComponent('reason = "NO_CERTIFICATE"')}`,
     )
     expect(matches).toHaveLength(1)
+  })
+
+  it('shows what was wrong with each certificate that was refused', async () => {
+    const at = await world.listen()
+    const own = await registerAuthority(people)
+    const registered = await issue('CN=registered', own)
+    const identityId = await people.identity()
+    await people.manage('POST', '/authenticators', { identityId, method: 'cert', certPem: registered.pem })
+    await people.manage('PATCH', `/cas/${own.id}`, { isAuthEnabled: false })
+    const stranger = await issue('CN=stranger', await makeAuthority('CN=unknown'))
+    const present = ({ pem, keyPem }: TestCertificate) => ({ chain: pem, key: { keyPem } as ClientKey })
+    const disabled = await people.device()
+    await people.manage('POST', `/identities/${disabled.id}/disable`, { durationMinutes: 0 })
+    const closed = await people.device({ authPolicyId: await people.policy({ cert: { allowed: false } }) })
+    const strict = await people.device({ authPolicyId: await people.policy({ cert: { allowExpiredCerts: false } }) })
+    const refusals = [
+      ['UNKNOWN_CREDENTIAL', present(stranger)],
+      ['UNTRUSTED_CERTIFICATE', present(registered)],
+      ['IDENTITY_DISABLED', disabled],
+      ['METHOD_NOT_ALLOWED', closed],
+      ['EXPIRED_CERTIFICATE', strict],
+    ] as const
+    world.clock.advance(366 * 24 * 60 * 60_000)
+    people = await People.in(world, 'administers a year later')
+
+    const reasons: string[] = []
+    for (const [, device] of refusals) {
+      expect((await people.signInBy(at, device)).status).toBe(401)
+      const [latest] = await people.manage('GET', '/controller/audit?limit=1')
+      reasons.push(`${latest.operation} ${latest.method} ${latest.reason}`)
+    }
+
+    expect(reasons).toEqual(refusals.map(([reason]) => `refuse cert ${reason}`))
   })
 
   it('shows a lockout as what the last failure did to the identity', async () => {
