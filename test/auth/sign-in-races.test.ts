@@ -1,0 +1,196 @@
+// A sign-in whose conditions change after its steps have run, and before its session is stored: the change comes first.
+import { X509Certificate } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Method } from '../../src/auth/authentication-methods.ts'
+import { createApiSession } from '../../src/auth/create-api-session.ts'
+import { flow } from '../../src/auth/flow.ts'
+import { type Credentials, SignInAttempt } from '../../src/auth/sign-in-attempt.ts'
+import { issue, type RegisteredTestAuthority, registerAuthority } from '../world/authorities.ts'
+import { type TestController, testController } from '../world/controller.ts'
+import { Issuer } from '../world/issuers.ts'
+import { PASSWORD, People } from '../world/people.ts'
+
+let world: TestController
+let people: People
+
+beforeAll(async () => {
+  world = await testController()
+  people = await People.in(world)
+})
+afterAll(() => world.close())
+
+/** A sign-in whose steps have run. */
+interface PendingSignIn {
+  readonly attempt: SignInAttempt
+  readonly identityId: string
+  readonly authPolicyId: string
+  readonly authenticatorId?: string
+  readonly caId?: string
+  readonly signerId?: string
+}
+
+async function runSteps(method: Method, credentials: Partial<Credentials>): Promise<SignInAttempt> {
+  const peer = { own: undefined, isIssuerPresented: false, readOwn: () => undefined, readAll: () => [] }
+  const attempt = new SignInAttempt(world.controller, world.system, method, { peer, bearerTokens: [], ...credentials })
+  for (const step of flow[method]) await step(attempt)
+  return attempt
+}
+
+function runStepsBy(certPem: string): Promise<SignInAttempt> {
+  const own = new X509Certificate(certPem)
+  return runSteps('cert', { peer: { own, isIssuerPresented: false, readOwn: () => own, readAll: () => [own] } })
+}
+
+const CLAIM = {
+  location: 'COMMON_NAME',
+  matcher: 'ALL',
+  matcherCriteria: '',
+  parser: 'NONE',
+  parserCriteria: '',
+  index: 0,
+}
+let sequence = 0
+
+/** A certificate of a new authority of an operator. */
+async function certificateOf(
+  values: object,
+): Promise<{ authority: RegisteredTestAuthority; name: string; pem: string }> {
+  const authority = await registerAuthority(people, { ...values })
+  const name = `device ${++sequence}`
+  return { authority, name, pem: (await issue(`CN=${name}`, authority)).pem }
+}
+
+/** How each kind of sign-in begins. */
+const kinds = {
+  async 'a password'(): Promise<PendingSignIn> {
+    const authPolicyId = await people.policy({})
+    const { id: identityId, authenticatorId, username } = await people.person({ authPolicyId })
+    const attempt = await runSteps('password', { username, password: PASSWORD })
+    return { attempt, identityId, authPolicyId, authenticatorId }
+  },
+  async 'a certificate of the controller'(): Promise<PendingSignIn> {
+    const authPolicyId = await people.policy({})
+    const { id: identityId, authenticatorId, chain } = await people.device({ authPolicyId })
+    return { attempt: await runStepsBy(chain), identityId, authPolicyId, authenticatorId }
+  },
+  async 'a certificate of an operator'(): Promise<PendingSignIn> {
+    const authPolicyId = await people.policy({})
+    const { authority, pem } = await certificateOf({})
+    const identityId = await people.identity({ authPolicyId })
+    const { id } = await people.manage('POST', '/authenticators', { identityId, method: 'cert', certPem: pem })
+    return { attempt: await runStepsBy(pem), identityId, authPolicyId, authenticatorId: id, caId: authority.id }
+  },
+  async 'a claim of a certificate'(): Promise<PendingSignIn> {
+    const authPolicyId = await people.policy({})
+    const { authority, name, pem } = await certificateOf({ externalIdClaim: CLAIM })
+    const identityId = await people.identity({ authPolicyId, externalId: name })
+    return { attempt: await runStepsBy(pem), identityId, authPolicyId, caId: authority.id }
+  },
+  async 'an external token'(): Promise<PendingSignIn> {
+    const authPolicyId = await people.policy({})
+    const issuer = new Issuer()
+    const signerId = await issuer.trustedBy(people)
+    const externalId = `subject ${++sequence}`
+    const identityId = await people.identity({ authPolicyId, externalId })
+    const attempt = await runSteps('ext-jwt', { bearerTokens: [issuer.token(world, externalId)] })
+    return { attempt, identityId, authPolicyId, signerId }
+  },
+} as const
+
+type Kind = keyof typeof kinds
+
+const isSessionStored = async ({ identityId }: PendingSignIn) =>
+  (
+    await world.controller.store.db
+      .selectFrom('api_sessions')
+      .select('id')
+      .where('identityId', '=', identityId)
+      .execute()
+  ).length > 0
+
+const closePolicy = (signIn: PendingSignIn, part: string) =>
+  people.manage('PATCH', `/auth-policies/${signIn.authPolicyId}`, { primary: { [part]: { allowed: false } } })
+const parts: Readonly<Record<Method, string>> = { password: 'updb', cert: 'cert', 'ext-jwt': 'extJwt' }
+
+/** What administrators change meanwhile. */
+const changes = {
+  'the identity is disabled': ({ identityId }: PendingSignIn) =>
+    people.manage('POST', `/identities/${identityId}/disable`, { durationMinutes: 0 }),
+  'the identity is deleted': ({ identityId }: PendingSignIn) => people.manage('DELETE', `/identities/${identityId}`),
+  'the auth policy is closed': (signIn: PendingSignIn) => closePolicy(signIn, parts[signIn.attempt.method]),
+  'the identity has another auth policy': async ({ identityId, attempt }: PendingSignIn) => {
+    const part = parts[attempt.method] as 'updb' | 'cert' | 'extJwt'
+    const authPolicyId = await people.policy({ [part]: { allowed: false } })
+    await people.manage('PATCH', `/identities/${identityId}`, { authPolicyId })
+  },
+  'the authenticator is deleted': ({ authenticatorId }: PendingSignIn) =>
+    people.manage('DELETE', `/authenticators/${authenticatorId}`),
+  'the password is changed': ({ authenticatorId }: PendingSignIn) =>
+    people.manage('PATCH', `/authenticators/${authenticatorId}`, { password: 'another horse battery' }),
+  'the authority is closed': ({ caId }: PendingSignIn) =>
+    people.manage('PATCH', `/cas/${caId}`, { isAuthEnabled: false }),
+  'the authority is deleted': ({ caId }: PendingSignIn) => people.manage('DELETE', `/cas/${caId}`),
+  'the external id is changed': ({ identityId }: PendingSignIn) =>
+    people.manage('PATCH', `/identities/${identityId}`, { externalId: `another ${++sequence}` }),
+  'the signer is disabled': ({ signerId }: PendingSignIn) =>
+    people.manage('PATCH', `/external-jwt-signers/${signerId}`, { enabled: false }),
+  'the signer has another audience': ({ signerId }: PendingSignIn) =>
+    people.manage('PATCH', `/external-jwt-signers/${signerId}`, { audience: 'another' }),
+  'the signer is not allowed any more': async ({ authPolicyId }: PendingSignIn) => {
+    const allowedSigners = [await new Issuer().trustedBy(people)]
+    await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { primary: { extJwt: { allowedSigners } } })
+  },
+  'the token expires': async () => world.clock.advance(331_000),
+} as const
+
+type Change = keyof typeof changes
+
+const ofEveryKind: readonly (readonly [Change, string])[] = [
+  ['the identity is disabled', 'IDENTITY_DISABLED'],
+  ['the identity is deleted', 'IDENTITY_DISABLED'],
+  ['the auth policy is closed', 'METHOD_NOT_ALLOWED'],
+  ['the identity has another auth policy', 'METHOD_NOT_ALLOWED'],
+]
+
+const ofOneKind: readonly (readonly [Kind, Change, string])[] = [
+  ['a password', 'the authenticator is deleted', 'CREDENTIAL_CHANGED'],
+  ['a password', 'the password is changed', 'CREDENTIAL_CHANGED'],
+  ['a certificate of the controller', 'the authenticator is deleted', 'CREDENTIAL_CHANGED'],
+  ['a certificate of an operator', 'the authenticator is deleted', 'CREDENTIAL_CHANGED'],
+  ['a certificate of an operator', 'the authority is closed', 'UNTRUSTED_CERTIFICATE'],
+  ['a certificate of an operator', 'the authority is deleted', 'CREDENTIAL_CHANGED'],
+  ['a claim of a certificate', 'the external id is changed', 'CREDENTIAL_CHANGED'],
+  ['a claim of a certificate', 'the authority is closed', 'UNTRUSTED_CERTIFICATE'],
+  ['a claim of a certificate', 'the authority is deleted', 'UNTRUSTED_CERTIFICATE'],
+  ['an external token', 'the external id is changed', 'CREDENTIAL_CHANGED'],
+  ['an external token', 'the signer is disabled', 'CREDENTIAL_CHANGED'],
+  ['an external token', 'the signer has another audience', 'CREDENTIAL_CHANGED'],
+  ['an external token', 'the signer is not allowed any more', 'SIGNER_NOT_ALLOWED'],
+  ['an external token', 'the token expires', 'CREDENTIAL_CHANGED'],
+]
+
+const cases = [
+  ...(Object.keys(kinds) as Kind[]).flatMap((kind) =>
+    ofEveryKind.map(([change, reason]) => [kind, change, reason] as const),
+  ),
+  ...ofOneKind,
+]
+
+describe('a sign-in', () => {
+  it.each(Object.keys(kinds) as Kind[])('by %s comes about if nothing changes', async (kind) => {
+    const signIn = await kinds[kind]()
+
+    await createApiSession(signIn.attempt, {})
+
+    expect(await isSessionStored(signIn)).toBe(true)
+  })
+
+  it.each(cases)('by %s comes to nothing if %s', async (kind, change, reason) => {
+    const signIn = await kinds[kind]()
+    await changes[change](signIn)
+
+    await expect(createApiSession(signIn.attempt, {})).rejects.toMatchObject({ reason })
+
+    expect(await isSessionStored(signIn)).toBe(false)
+  })
+})
