@@ -8,7 +8,7 @@ import { resolvePathId } from './names.ts'
 import type { Entity } from './output/cells.ts'
 import { escapeLines } from './output/text.ts'
 import { type Remedy, toCommandWords } from './remedies.ts'
-import { quoteShellWord } from './shell-words.ts'
+import { quoteShellWord, toCommandLine } from './shell-words.ts'
 
 interface Link {
   readonly link: string
@@ -21,6 +21,9 @@ interface Link {
   readonly remedy?: Remedy
   readonly alternatives?: readonly Remedy[]
   readonly next?: readonly Remedy[]
+  readonly hosts?: readonly { readonly name: string }[]
+  readonly warning?: string
+  readonly hint?: string
 }
 
 interface Advice {
@@ -67,6 +70,7 @@ function renderAdvice({ identity, service, type, verdict, links }: Advice): stri
     `  ${MARKS[link.outcome]} ${toLinkText(link.link).padEnd(width)}  ${link.message}`,
     ...renderMiss(link).map((line) => indent + line),
     ...renderRemedy(link, identity.name).map((line) => indent + line),
+    ...renderHints(link, service.name).map((line) => indent + line),
   ])
   return [`${identity.name} ${verb} ${service.name}: ${VERDICT_TEXTS[verdict]}`, '', ...lines].join('\n')
 }
@@ -87,6 +91,15 @@ function renderRemedy({ remedy, alternatives = [], next = [] }: Link, identity: 
     `${at === 0 ? 'remedy: ' : 'or:     '}${toCommandText(one)}`,
     ...renderSideEffect(one, identity),
   ])
+}
+
+/** What no change of a record does. */
+function renderHints({ hosts = [], warning, hint }: Link, service: string): string[] {
+  return [
+    ...(warning === undefined ? [] : [`warning: ${warning}`]),
+    ...(hint === undefined ? [] : [`try:    ${hint}`]),
+    ...hosts.map(({ name }) => `next:   ${toCommandLine('policy advise', [name, service, '--bind'])}`),
+  ]
 }
 
 function renderSideEffect({ alsoOpens }: Remedy, identity: string): string[] {

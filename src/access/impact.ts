@@ -129,7 +129,7 @@ async function findAffectedIdentities(
     ),
   ]
   const changedIds = new Set(changedIdentities.map(({ id }) => id))
-  const matching = await findMatchingIdentities(store, context, mergeSelectors(sides))
+  const matching = await findMatchingIdentities(store, context, mergeSelectors(sides), MAX_IDENTITIES + 1)
   return [...changedIdentities, ...matching.filter(({ id }) => !changedIds.has(id))]
 }
 
@@ -170,13 +170,15 @@ function findSubjects(index: PolicyReader, { resource, id, before }: RecordChang
   }
 }
 
-async function findMatchingIdentities(
+/** The identities that any of the selectors matches, at most `limit` of them. */
+export async function findMatchingIdentities(
   store: Store,
   context: Context,
   sides: readonly RoleSelector[],
+  limit: number,
 ): Promise<Subject[]> {
   if (sides.length === 0) return []
-  const plan = { ...planList({}), limit: MAX_IDENTITIES + 1 }
+  const plan = { ...planList({}), limit }
   const query = (await queryRows(store, context, identities, plan, [{ sides }])).compile()
   const { rows } = await context.db.executeQuery(query)
   return rows.map((row) => {

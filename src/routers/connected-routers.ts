@@ -1,6 +1,6 @@
 // The routers that are connected now: who may connect, what each says of itself, and which identities it sees.
 import type { Kysely } from 'kysely'
-import type { Clock } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import type { Projection } from '../store/projection.ts'
@@ -40,6 +40,8 @@ export class ConnectedRouter {
   syncStatus: SyncStatus = 'SYNC_NEW'
   /** That of the certificate which it received over this connection, and with which it connects the next time. */
   renewedFingerprint: string | undefined
+  /** Whether its record was deleted while it was connected. */
+  isDeleted = false
   /** The ids of the identities that are connected to it. */
   readonly identityIds = new Set<string>()
   #edge: EdgeDescription | undefined
@@ -90,6 +92,8 @@ export class ConnectedRouters implements LiveNetwork, Projection {
   readonly name = 'connected routers'
   readonly #clock: Clock
   readonly #byId = new Map<string, ConnectedRouter>()
+  /** Router → when it lost its connection; routers that are connected, or were deleted, are missing. */
+  readonly #disconnectTimes = new Map<string, Instant>()
   /** Identity → the number of routers that it is connected to; identities without any are missing. */
   readonly #connectionCounts = new Map<string, number>()
   readonly #observers: RouterObserver[] = []
@@ -173,6 +177,7 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     }
     const router = new ConnectedRouter(hello, isEdge, connection, now)
     this.#byId.set(hello.routerId, router)
+    this.#disconnectTimes.delete(hello.routerId)
     earlier?.connection.close('the router connected again')
     for (const observer of this.#observers) observer.routerConnected(router)
     return router
@@ -180,7 +185,10 @@ export class ConnectedRouters implements LiveNetwork, Projection {
 
   /** Notes that a connection ended, unless the router has another one by now. */
   disconnect(router: ConnectedRouter): void {
-    if (this.#byId.get(router.id) === router) this.#byId.delete(router.id)
+    if (this.#byId.get(router.id) === router) {
+      this.#byId.delete(router.id)
+      if (!router.isDeleted) this.#disconnectTimes.set(router.id, this.#clock.now())
+    }
     for (const identityId of [...router.identityIds]) this.#setPresence(router, identityId, false)
     for (const observer of this.#observers) observer.routerDisconnected(router)
   }
@@ -224,6 +232,10 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     return this.#isListening ? 'offline' : 'unknown'
   }
 
+  getDisconnectTime(routerId: string): Instant | undefined {
+    return this.#disconnectTimes.get(routerId)
+  }
+
   getDynamicCost(terminatorId: string): number {
     return this.#traffic.getDynamicCost(terminatorId)
   }
@@ -244,15 +256,18 @@ export class ConnectedRouters implements LiveNetwork, Projection {
   }
 
   apply(changes: readonly Change[]): void {
-    if (this.#byId.size === 0) return
+    if (this.#byId.size + this.#disconnectTimes.size === 0) return
     for (const { resource, id, after } of changes) {
-      if (resource === 'edge-routers' || resource === 'routers') this.#judge(id, after as Admission | undefined)
+      if (resource !== 'edge-routers' && resource !== 'routers') continue
+      if (!after) this.#disconnectTimes.delete(id)
+      this.#judge(id, after as Admission | undefined)
     }
   }
 
   #judge(id: string, record: Admission | undefined): void {
     const router = this.#byId.get(id)
     if (!router) return
+    router.isDeleted = record === undefined
     const objection = record ? findObjection(record, router.listFingerprints()) : 'the router was deleted'
     if (objection) router.connection.close(objection)
   }

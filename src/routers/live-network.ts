@@ -1,4 +1,5 @@
 // The interface of live router state, which computed fields read and the control channel provides.
+import type { Instant } from '../clock.ts'
 
 /** A router as it describes itself while it is connected. */
 export interface LiveRouter {
@@ -39,6 +40,8 @@ export interface LiveNetwork extends Traffic {
   findRouter(id: string): LiveRouter | undefined
   /** Whether a router is connected; `unknown` if nothing watches the routers. */
   getPresence(routerId: string): ConnectionStatus
+  /** When a router lost its connection; undefined if it is connected, or was not since the controller started. */
+  getDisconnectTime(routerId: string): Instant | undefined
   /** Whether an identity is connected to an edge router. */
   getConnectionStatus(identityId: string): ConnectionStatus
 }
@@ -47,6 +50,7 @@ export interface LiveNetwork extends Traffic {
 export const disconnectedNetwork: LiveNetwork = {
   findRouter: () => undefined,
   getPresence: () => 'unknown',
+  getDisconnectTime: () => undefined,
   getDynamicCost: () => 0,
   getConnectionStatus: () => 'offline',
   listRoutePath: () => [],

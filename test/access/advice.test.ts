@@ -11,6 +11,7 @@ import { commandLine } from '../world/command-line.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { wordsOf } from '../world/shell.ts'
 import { type SmallNetwork, smallNetwork } from './network.ts'
 
 let world: TestController
@@ -21,10 +22,15 @@ const env = cleanEnvironment()
 /** The live state that the tests set; all other state is unknown. */
 const liveFacts = {
   routers: new Map<string, 'online' | 'offline'>(),
+  disconnectTimes: new Map<string, number>(),
   terminators: new Map<string, 'passing' | 'failing'>(),
 }
 const live: LiveState = {
-  network: { ...disconnectedNetwork, getPresence: (id) => liveFacts.routers.get(id) ?? 'unknown' },
+  network: {
+    ...disconnectedNetwork,
+    getPresence: (id) => liveFacts.routers.get(id) ?? 'unknown',
+    getDisconnectTime: (id) => liveFacts.disconnectTimes.get(id),
+  },
   terminators: { healthOf: (id) => liveFacts.terminators.get(id) ?? 'unknown' },
 }
 
@@ -321,7 +327,7 @@ const mendable: readonly Break[] = [
   {
     what: 'the terminator is marked as failed',
     link: 'terminator',
-    message: /^every terminator of web-n\d+ has failed/,
+    message: /^no terminator of web-n\d+ can be used: at tcp:localhost:8080 over router-n\d+ \(marked as failed\)$/,
     break: ({ terminator }) => patch(`/terminators/${terminator}`, { precedence: 'failed' }),
   },
 ]
@@ -380,13 +386,13 @@ const unmendable: readonly Break[] = [
     what: 'the common router is offline, and with it the terminator behind it',
     link: 'common-router',
     along: ['terminator'],
-    message: /\(offline\)$/,
+    message: /^none of the common edge routers is online: router-n\d+ \(offline since the controller started\)$/,
     break: async ({ router }) => liveFacts.routers.set(router, 'offline'),
   },
   {
     what: 'the service has no host',
     link: 'terminator',
-    message: /^web-n\d+ has no terminator$/,
+    message: /^web-n\d+ has no terminator, and no identity may host it$/,
     break: ({ terminator }) => network.change('DELETE', `/terminators/${terminator}`),
   },
 ]
@@ -601,6 +607,68 @@ describe('remedies', () => {
     expect(stdout).toMatch(
       /or: +controller identity update laptop-n\d+ --add-role dialers-n\d+\n +\(opens also 1 other service to laptop-n\d+\)/,
     )
+  })
+})
+
+describe('a service that is not hosted', () => {
+  it('by those that may host it names them, and the advice on them', async () => {
+    const { tag, terminator } = pair
+    await network.person(`server ${tag}`, [`servers-${tag}`])
+    await network.servicePolicy('Bind', [`#servers-${tag}`], [`#web-${tag}`])
+    await network.change('DELETE', `/terminators/${terminator}`)
+
+    const link = linkOf(await adviceOn(pair), 'terminator')
+    const { stdout } = await commandLine(['policy', 'advise', `laptop-${tag}`, `web-${tag}`], env)
+
+    expect(link.message).toBe(`web-${tag} has no terminator: server ${tag} may host it, and does not`)
+    expect(link.hosts).toMatchObject([{ name: `server ${tag}` }])
+    expect(stdout).toContain(`next:   controller policy advise 'server ${tag}' web-${tag} --bind\n`)
+  })
+
+  it('because no identity may is granted to a role first', async () => {
+    const { tag, terminator } = pair
+    await network.change('DELETE', `/terminators/${terminator}`)
+
+    const { stdout } = await commandLine(['policy', 'advise', `laptop-${tag}`, `web-${tag}`], env)
+
+    const [, command = ''] = /next: +controller (service-policy create .*)\n/.exec(stdout) ?? []
+    expect(command).toMatch(/--type Bind .*--identity-roles '#web-n\d+-hosts' --service-roles '?@web-n\d+/)
+    expect((await commandLine(wordsOf(command), env)).code).toBe(0)
+  })
+})
+
+describe('a router that is away', () => {
+  it('is named with the time since when it is, and its terminators have not failed', async () => {
+    liveFacts.routers.set(pair.router, 'offline')
+    liveFacts.disconnectTimes.set(pair.router, Date.parse('2026-01-31T12:00:00Z'))
+    const away = `router-${pair.tag} (offline since 2026-01-31T12:00:00.000Z)`
+
+    const advice = await adviceOn(pair)
+    const { stdout } = await commandLine(['policy', 'advise', `laptop-${pair.tag}`, `web-${pair.tag}`], env)
+
+    expect(linkOf(advice, 'common-router').message).toBe(`none of the common edge routers is online: ${away}`)
+    expect(linkOf(advice, 'terminator').message).toMatch(
+      /^no terminator of web-n\d+ can be used: .* \(router-n\d+ is offline since 2026-01-31T12:00:00.000Z\)$/,
+    )
+    expect(stdout).toMatch(/try: +start the program of router-n\d+ on its machine/)
+  })
+})
+
+describe('an identity that has never enrolled', () => {
+  it.each(['Dial', 'Bind'] as const)('is warned of, although it may %s', async (type) => {
+    await network.change('PATCH', `/service-policies/${pair.servicePolicy}`, { type })
+
+    const advice = await adviceOn(pair, type)
+
+    expect(advice.verdict).toBe('allowed')
+    expect(linkOf(advice, 'auth-policy').warning).toMatch(/^laptop-n\d+ has not enrolled yet/)
+  })
+
+  it('is not warned of once it has a credential', async () => {
+    const { id } = await world.signIn()
+    const { warning } = linkOf(await adviceOn({ ...pair, identity: id }), 'auth-policy')
+
+    expect(warning).toBeUndefined()
   })
 })
 

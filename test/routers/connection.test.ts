@@ -92,6 +92,20 @@ describe('a router that has enrolled', () => {
       .toMatchObject({ isOnline: false, hostname: '', supportedProtocols: {}, versionInfo: { version: '' } })
   })
 
+  it('is known by the time at which it lost its connection, until it connects again or is deleted', async () => {
+    const { connected } = world.controller.routers
+    const router = await newRouter()
+    const first = await connect(router)
+    expect(connected.getDisconnectTime(router.id)).toBeUndefined()
+    await first.close()
+    await expect.poll(() => connected.getDisconnectTime(router.id)).toBe(world.clock.now())
+    await connect(router)
+    expect(connected.getDisconnectTime(router.id)).toBeUndefined()
+    await world.send({ method: 'DELETE', path: `${MANAGEMENT}/edge-routers/${router.id}`, token: await world.admin() })
+    await expect.poll(() => connected.getPresence(router.id)).toBe('offline')
+    expect(connected.getDisconnectTime(router.id)).toBeUndefined()
+  })
+
   it('of the transit kind is online too, and is not greeted as an edge router', async () => {
     const router = await newRouter('routers')
     const simulated = await connect(router)

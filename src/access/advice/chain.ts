@@ -82,7 +82,21 @@ export interface Link {
   readonly policies?: readonly DecidingPolicy[]
   readonly postureChecks?: readonly PostureCheckFinding[]
   readonly edgeRouters?: readonly (NamedRecord & { readonly presence: string })[]
-  readonly terminators?: readonly { readonly id: string; readonly address: string; readonly health: string }[]
+  readonly terminators?: readonly {
+    readonly id: string
+    readonly address: string
+    readonly health: string
+    /** The name of the router that connects to the address. */
+    readonly router: string
+    /** The name of the identity that hosts; null if an administrator made the terminator. */
+    readonly host: string | null
+  }[]
+  /** Identities that may host the service, and do not: advice on them says why. */
+  readonly hosts?: readonly NamedRecord[]
+  /** What is not in order although the link passed, in one sentence without a full stop. */
+  readonly warning?: string
+  /** What to do outside of the controller, if no change of a record repairs the link. */
+  readonly hint?: string
   readonly nearestMiss?: NearestMiss
   /** The change that repairs the link and opens the least beside it. */
   readonly remedy?: Remedy

@@ -24,6 +24,7 @@ import {
 } from './remedies.ts'
 import { readRoles, sortByName } from './service-policy-links.ts'
 import { type AdviceQuestion, type AdvisedRouter, findFreeName, readRouters } from './subject.ts'
+import { describeAbsence } from './terminator-link.ts'
 import { type LinkCheck, verifyRemedies } from './verified-remedies.ts'
 
 // Among so many routers a policy is looked for that comes close to one; in larger networks one of the others may be closer.
@@ -236,9 +237,21 @@ function presence({ access }: AdviceQuestion, routers: readonly AdvisedRouter[])
       message: `${toSentenceList(unknown)} is common; it is unknown whether it is online`,
     }
   }
-  const message = `none of the common edge routers is online: ${toSentenceList(edgeRouters.map((router) => `${router.name} (${router.presence})`))}`
+  const absences = edgeRouters.map(
+    ({ id, name, presence }) => `${name} (${presence === 'offline' ? describeAbsence(live, id) : presence})`,
+  )
+  const message = `none of the common edge routers is online: ${toSentenceList(absences)}`
   const disabled = routers.find(({ isDisabled, isEnrolled }) => isDisabled && isEnrolled)
-  return { ...link, outcome: 'failed', message, ...(disabled ? { remedy: makeEnablingRemedy(disabled) } : {}) }
+  const [offline] = named('offline')
+  return {
+    ...link,
+    outcome: 'failed',
+    message,
+    ...(disabled ? { remedy: makeEnablingRemedy(disabled) } : {}),
+    ...(offline === undefined
+      ? {}
+      : { hint: `start the program of ${offline} on its machine; its log says why it is offline` }),
+  }
 }
 
 function makeEnablingRemedy({ id, name }: AdvisedRouter): Remedy {

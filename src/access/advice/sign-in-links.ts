@@ -31,7 +31,12 @@ export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
   if (admitted.length === 0) return explainNoWay(question, policy, ways)
   const words = toSentenceList(admitted.map((way) => way.words))
   const gap = findSecondFactorGap(question, policy)
-  if (!gap) return { link: 'auth-policy', outcome: 'passed', message: `auth policy ${policy.name} is met by ${words}` }
+  if (!gap) {
+    const message = `auth policy ${policy.name} is met by ${words}`
+    const hasEnrolled = admitted.some(({ isToCome }) => !isToCome)
+    const warning = { warning: `${identity.name} has not enrolled yet, and reaches nothing until it has` }
+    return { link: 'auth-policy', outcome: 'passed', message, ...(hasEnrolled ? {} : warning) }
+  }
   const message = `beside ${words}, auth policy ${policy.name} requires ${gap.words}`
   const withoutSigner = { secondary: { ...policy.secondary, requireExtJwtSigner: null } }
   const repair = gap.isOwnersTask ? {} : await findPolicyRepair(question, ways, { ...policy, ...withoutSigner })

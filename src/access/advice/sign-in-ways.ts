@@ -12,6 +12,8 @@ export interface Way {
   readonly words: string
   /** The signer of the token, if it is one. */
   readonly signerId?: string
+  /** Whether the identity must enroll before it has it. */
+  readonly isToCome?: boolean
   /** Why it is worth nothing, where that is so. */
   readonly flaw?: string
 }
@@ -58,6 +60,7 @@ async function comingWays({ context, identity }: AdviceQuestion): Promise<Way[]>
     const way = {
       method: method === 'updb' ? 'updb' : 'cert',
       words: `the ${gives} it can enroll for until ${until}`,
+      isToCome: true,
     } as const
     return expiresAt > clock.now() ? way : { ...way, flaw: `its enrollment expired at ${until}` }
   })
