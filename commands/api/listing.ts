@@ -1,11 +1,14 @@
 // Prints lists while they arrive: all items, or as many as `--limit` allows.
+import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
 import { type Client, RequestError } from '../client/client.ts'
 import type { PageMeta } from '../client/list-items.ts'
 import type { CommandRun } from '../connected.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
 import { splitPath } from '../naming.ts'
 import { findNearest } from '../nearest.ts'
+import type { Entity } from '../output/cells.ts'
 import { withProgress } from '../progress.ts'
+import { addReferenceNames, isForPeople, toReferenceColumn } from './reference-names.ts'
 import type { CommandTask } from './task.ts'
 
 // The largest page of the API.
@@ -16,7 +19,7 @@ export async function printList({ operation, api }: CommandTask, path: string, r
   const { client, flags, print, notice } = run
   const { returns, query } = operation
   const name = returns.kind === 'list' ? returns.resource : getLastWord(operation.path)
-  const columns = returns.kind === 'list' ? (api.resources[name]?.columns ?? []) : getColumns(returns)
+  const columns = getColumns(operation, api)
   const isPaged = query?.limit !== undefined
   const limit = flags.limit as number | undefined
   const offset = (flags.offset as number | undefined) ?? 0
@@ -24,11 +27,23 @@ export async function printList({ operation, api }: CommandTask, path: string, r
     isPaged ? withQuery(path, `limit=${count}${from > 0 ? `&offset=${from}` : ''}`) : path
   const progress = { count: 0, total: 0 }
   const items = limit === undefined ? client.items(toWindowPath(-1, offset)) : fetchPages(limit)
-  await print({ kind: 'list', name, items: withProgress(items, name, flags.output, fetchTotal), columns }).catch(
-    (error: unknown) => explainUnknownField(error, client, path),
-  )
+  const namedColumns = isForPeople(run) ? columns.map((column) => toReferenceColumn(column, api)) : columns
+  const hasIds = namedColumns.some((column, at) => column !== columns[at])
+  await print({
+    kind: 'list',
+    name,
+    items: withProgress(hasIds ? nameItems(items) : items, name, flags.output, fetchTotal),
+    columns: namedColumns,
+  }).catch((error: unknown) => explainUnknownField(error, client, path))
   if (limit !== undefined && progress.total > offset + progress.count)
     notice(`Showing ${progress.count} of ${progress.total}.`)
+
+  /** The items with the names of what they refer to. A table needs all of them at once, too. */
+  async function* nameItems(unnamed: AsyncIterable<unknown>): AsyncIterable<unknown> {
+    const records: Entity[] = []
+    for await (const item of unnamed) records.push(item as Entity)
+    yield* await addReferenceNames(records, name, api, client)
+  }
 
   /** At most `maxItems` items, page by page. */
   async function* fetchPages(maxItems: number): AsyncIterable<unknown> {
@@ -74,8 +89,9 @@ async function explainUnknownField(error: unknown, client: Client, path: string)
   throw new CommandError(EXIT.usage, code, `${target}: ${reason}`, { hint })
 }
 
-/** The columns in the schema of a list that is not of records. */
-function getColumns(returns: CommandTask['operation']['returns']): readonly string[] {
+/** The columns of a list: those of its resource, or those in its schema if it is not of records. */
+export function getColumns({ returns }: OperationDescription, { resources }: ApiDescription): readonly string[] {
+  if (returns.kind === 'list') return resources[returns.resource]?.columns ?? []
   const items = returns.kind === 'data' ? returns.schema.items : undefined
   return (items?.['x-columns'] as readonly string[] | undefined) ?? []
 }

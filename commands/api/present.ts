@@ -1,5 +1,5 @@
 // Prints the response of an operation: a record, or a sentence about the change.
-import type { OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { ApiResponse } from '../client/client.ts'
 import { readJwtSubject } from '../client/external-jwt.ts'
 import { findFileTarget, ReservedFile } from '../client/reserved-file.ts'
@@ -13,6 +13,8 @@ import { OUTPUT_LOST } from '../output/stdout.ts'
 import { confirmReplacement } from '../replacement.ts'
 import { toCommandLine } from '../shell-words.ts'
 import { fetchRequestImpact, renderImpact } from './impact.ts'
+import { getColumns } from './listing.ts'
+import { addReferenceNames, isForPeople } from './reference-names.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
 /** What a request has done. */
@@ -42,7 +44,11 @@ export async function buildOutcome(
   if (returns.kind === 'raw') return { record: {}, text: response.reply.text }
   if (returns.kind === 'created') return buildCreated(task, returns.resource, response, request, run)
   if (returns.kind === 'empty' || returnsReference(operation)) return buildDone(task, request, run)
-  return { record: (response.data ?? {}) as Entity }
+  const record = (response.data ?? {}) as Entity
+  if (operation.method !== 'GET' || !isForPeople(run)) return { record }
+  const [head = ''] = splitPath(operation.path)
+  const [namedRecord = record] = await addReferenceNames([record], head, task.api, run.client)
+  return { record: namedRecord }
 }
 
 /** What the change would do: the record is as it was before. */
@@ -74,7 +80,7 @@ async function buildCreated(
 ): Promise<Outcome> {
   const { id } = data as { id: string }
   const resource = task.api.resources[plural]
-  const record = (resource ? await fetchRecord(task, resource, id, run) : undefined) ?? { id }
+  const record = (await fetchRecord(task, plural, id, run)) ?? { id }
   const name = String((record as Entity).name ?? id)
   const sentence = `Created ${toNoun(resource?.name ?? plural)} ${name}${toDefaultsText(defaults)}.`
   return { sentence, record, ...(resource ? { columns: resource.columns } : {}) }
@@ -98,8 +104,8 @@ async function buildDone(
   const removals = removed.length === 0 ? '' : ` Removed: ${removed.join(', ')}.`
   const sentence = `${describeChange(task, resource, label)}${toDefaultsText(defaults)}.${removals}`
   const isDeleted = operation.method === 'DELETE' && splitPath(operation.path).length === 2
-  const record = resource && id !== undefined && !isDeleted ? await fetchRecord(task, resource, id, run) : undefined
-  if (record && resource) return { sentence, record, columns: resource.columns }
+  const record = id !== undefined && !isDeleted ? await fetchRecord(task, head, id, run) : undefined
+  if (record) return { sentence, record, columns: findColumns(head, api) }
   const facts = { ...(id === undefined ? {} : { id }), ...(isDeleted ? { deleted: true } : { done: operation.id }) }
   return { sentence, record: facts, isSentence: true }
 }
@@ -136,14 +142,25 @@ function toParticiple(verb: string): string {
 /** The current record; undefined if the API has no operation that reads a single record of the resource. */
 async function fetchRecord(
   { api }: CommandTask,
-  { plural }: ResourceDescription,
+  plural: string,
   id: string,
   { client }: CommandRun,
 ): Promise<Entity | undefined> {
-  const path = `/${plural}/:id`
-  if (!api.operations.some((operation) => operation.method === 'GET' && operation.path === path)) return undefined
-  const { data } = await client.call('GET', path.replace(':id', encodeURIComponent(id)))
+  const detail = api.operations.find(({ method, path }) => method === 'GET' && isPathOf(path, plural, ':id'))
+  if (!detail) return undefined
+  const { data } = await client.call('GET', detail.path.replace(':id', encodeURIComponent(id)))
   return data as Entity
+}
+
+/** Whether a path has these parts. */
+function isPathOf(path: string, ...parts: readonly string[]): boolean {
+  return splitPath(path).join('/') === parts.join('/')
+}
+
+/** The columns of the list of these records. */
+function findColumns(plural: string, api: ApiDescription): readonly string[] {
+  const list = api.operations.find(({ method, path }) => method === 'GET' && isPathOf(path, plural))
+  return list ? getColumns(list, api) : []
 }
 
 /**
@@ -170,10 +187,9 @@ async function isJwtOf(path: string, task: CommandTask, { ids }: PreparedRequest
   const subject = readJwtSubject(path)
   if (subject === undefined) return false
   const [head = ''] = splitPath(task.operation.path)
-  const resource = task.api.resources[head]
   const { id } = ids
-  if (id === undefined || !resource) return false
-  return id === subject || Object.values((await fetchRecord(task, resource, id, run)) ?? {}).includes(subject)
+  if (id === undefined) return false
+  return id === subject || Object.values((await fetchRecord(task, head, id, run)) ?? {}).includes(subject)
 }
 
 /** Prints an outcome. @throws CommandError with exit code 5 if its JWT is requested, and there is none */

@@ -2,7 +2,8 @@
 import { CommandError, EXIT } from '../exit-codes.ts'
 import type { Entity, Screen } from './cells.ts'
 import { findColumns, orderColumns } from './columns.ts'
-import { renderRecordLines, renderTable } from './table.ts'
+import { renderRecordLines } from './record-lines.ts'
+import { renderTable } from './table.ts'
 import { escapeControls, escapeJson } from './text.ts'
 import { toYamlText } from './yaml.ts'
 

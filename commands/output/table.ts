@@ -1,5 +1,5 @@
 // Renders tables: dense, with the name first, and on a terminal no wider than it.
-import { type Entity, getColumnValue, renderCell, type Screen, splitWords, toName } from './cells.ts'
+import { type Entity, getColumnValue, renderCell, type Screen, splitWords } from './cells.ts'
 
 /** A table with one row per record. On a terminal, the widest cells are cut until it fits, unless it may be wider. */
 export async function renderTable(
@@ -70,46 +70,4 @@ async function createWidthMeter(lines: readonly (readonly string[])[]): Promise<
   if (isAscii) return (text) => text.length
   const { default: stringWidth } = await import('string-width')
   return stringWidth
-}
-
-/** A record with one line per member, the name first; the members of objects are indented below them. */
-export function renderRecordLines(record: Entity, screen: Screen): string {
-  const { name, ...others } = record
-  const lines = toLines(name === undefined ? record : { name, ...others }, '', screen)
-  const width = Math.max(0, ...lines.map(({ label }) => label.length))
-  return lines
-    .map(({ label, value }) => `${label.padEnd(width)}  ${value}`.trimEnd())
-    .join('\n')
-    .concat('\n')
-}
-
-interface Line {
-  readonly label: string
-  readonly value: string
-}
-
-function toLines(record: Entity, indent: string, screen: Screen): Line[] {
-  return Object.keys(record).flatMap((name) => {
-    // Links are for programs. Display lists are shown as the values of their roles, ids of references beside their names.
-    if (name === '_links' || name.endsWith('Display') || isIdOfReference(record, name)) return []
-    const value = getColumnValue(record, name)
-    const label = indent + splitWords(name, ' ')
-    if (isNested(value)) return [{ label, value: '' }, ...toLines(value as Entity, `${indent}  `, screen)]
-    const id = typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Entity).id : undefined
-    const text = renderCell(name, value, screen)
-    return [{ label, value: id === undefined || id === text ? text : `${text} (${String(id)})` }]
-  })
-}
-
-/** Whether the member only repeats the id of a reference that another member shows: `authPolicyId` beside `authPolicy`. */
-function isIdOfReference(record: Entity, name: string): boolean {
-  const [, reference] = /^(.+)Id$/.exec(name) ?? []
-  const value = reference === undefined ? undefined : record[reference]
-  return typeof value === 'object' && value !== null && (value as Entity).id === record[name]
-}
-
-/** Whether the value is an object with members that is not a reference to a record. */
-function isNested(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return toName(value as Entity) === undefined && Object.keys(value).length > 0
 }

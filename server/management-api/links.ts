@@ -69,12 +69,12 @@ interface LinkItem {
 
 const linkView: RecordView<LinkItem> = {
   shape: linkShape,
-  toRow: ({ link: { reportedAt, isDown, ...link }, state }) => ({
+  toRow: ({ link: { reportedAt, changedAt, isDown, ...link }, state }) => ({
     ...link,
     isDown: isDown ? 1 : 0,
     state,
     createdAt: reportedAt,
-    updatedAt: reportedAt,
+    updatedAt: changedAt,
     tags: '{}',
   }),
   computeFields: ({ link: { sourceLatencyNs, destinationLatencyNs } }) => ({

@@ -21,6 +21,8 @@ export interface LinkSettings {
 
 export interface Link extends PathLink, LinkReport, LinkSettings {
   readonly reportedAt: Instant
+  /** When its settings last changed; before that, when it was reported. */
+  readonly changedAt: Instant
   /** `Pending` until it is old enough to be used; these are words that clients know. */
   readonly state: 'Pending' | 'Connected'
   /** As the dialing router measures it. */

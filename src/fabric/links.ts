@@ -212,6 +212,7 @@ export class Links implements PathFinder, RouterObserver {
       const wasDown = link.isDown
       link.isDown = isDown
       link.staticCost = staticCost
+      link.changedAt = this.#clock.now()
       this.#updateCost(entry)
       if (isDown && !wasDown) this.#reportLoss(link, 'down')
     }
@@ -257,6 +258,7 @@ export class Links implements PathFinder, RouterObserver {
     const { isDown, staticCost } = this.#settings.get(ends)
     const latencies = { sourceLatencyNs: UNKNOWN_LATENCY_NS, destinationLatencyNs: UNKNOWN_LATENCY_NS }
     const cost = computeLinkCost({ staticCost, ...latencies })
+    const now = this.#clock.now()
     const link: MutableLink = {
       id,
       ...ends,
@@ -265,7 +267,8 @@ export class Links implements PathFinder, RouterObserver {
       staticCost,
       ...latencies,
       cost,
-      reportedAt: this.#clock.now(),
+      reportedAt: now,
+      changedAt: now,
       state: 'Pending',
     }
     const entry: Entry = { link, reporter, settlesAt: this.#clock.monotonic() + SETTLE_MS }

@@ -1,8 +1,12 @@
 // Tables, CSV, chosen columns and queries: what people read, and what they cut out of it.
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { makeAuthority } from '../world/authorities.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
 
 let world: TestController
@@ -36,6 +40,24 @@ const readOut = async (...args: string[]) => {
   return stdout
 }
 
+/** Opens a session of a new identity for a new service. */
+async function openSession() {
+  const { id: identityId, token } = await world.signIn({ name: 'dialer' })
+  const service = JSON.parse(await readOut('service', 'create', 'reports', '-o', 'json'))
+  await readOut('edge-router', 'create', 'edge')
+  const [identities, services] = [
+    ['--identity-roles', '@dialer'],
+    ['--service-roles', '@reports'],
+  ]
+  await readOut('service-policy', 'create', 'report', '--type', 'Dial', ...identities, ...services)
+  const routers = ['--edge-router-roles', '#all']
+  await readOut('edge-router-policy', 'create', 'report', ...identities, ...routers)
+  await readOut('service-edge-router-policy', 'create', 'report', ...services, ...routers)
+  const body = { serviceId: service.id, type: 'Dial' }
+  expect((await world.send({ method: 'POST', path: `${CLIENT}/sessions`, token, body })).status).toBe(201)
+  return { identityId }
+}
+
 describe('a table', () => {
   it('is one line per record below one line of titles, with the name first and no ids', async () => {
     const lines = (await readOut('service', 'list', '--filter', 'name = "web"')).trimEnd().split('\n')
@@ -55,6 +77,18 @@ describe('a table', () => {
     expect(await readOut('enrollment', 'list', '--filter', 'identity.name = "laptop"')).toMatch(
       /^METHOD +IDENTITY +EXPIRES-AT +ID\nott +laptop +\S+ +[0-9A-Z]{26}\n$/,
     )
+  })
+
+  it('of sessions shows identities and services by name', async () => {
+    const { identityId } = await openSession()
+
+    const table = await readOut('session', 'list')
+    const [item] = JSON.parse(await readOut('session', 'list', '-o', 'json')).items
+
+    expect(table).toMatch(/^TYPE +IDENTITY +SERVICE +CREATED-AT +ID\nDial +dialer +reports +\S+ +\S+\n$/)
+    expect(item).toMatchObject({ identityId, service: { name: 'reports' } })
+    expect(item.identity).toBeUndefined()
+    await readOut('service', 'delete', 'reports', '--yes')
   })
 
   it('shows roles by the names of the records', async () => {
@@ -90,6 +124,61 @@ describe('one record', () => {
     expect(lines[0]).toMatch(/^name +laptop$/)
     expect(lines.filter((line) => line.startsWith('auth policy'))).toHaveLength(1)
     expect(lines.find((line) => line.startsWith('auth policy'))).toMatch(/Default \(default\)/)
+  })
+
+  it('has texts of several lines below their label', async () => {
+    const { pem } = await makeAuthority()
+    const file = join(mkdtempSync(join(tmpdir(), 'tables-')), 'ca.pem')
+    writeFileSync(file, pem)
+    await readOut('ca', 'create', 'factory', '--cert', file)
+
+    const text = await readOut('ca', 'get', 'factory')
+
+    const indented = pem.trimEnd().split('\n').join('\n  ')
+    expect(text).toContain(`\ncert pem\n  ${indented}\n`)
+    expect(text).toMatch(/^name {5,}factory$/m)
+  })
+
+  it('has objects and lists of objects below their labels', async () => {
+    const data = {
+      protocols: ['tcp'],
+      addresses: ['a.example'],
+      portRanges: [
+        { low: 80, high: 81 },
+        { low: 443, high: 443 },
+      ],
+    }
+    await readOut('config', 'create', 'nested', '--config-type', 'intercept.v1', '--data', JSON.stringify(data))
+
+    const lines = (await readOut('config', 'get', 'nested'))
+      .split('\n')
+      .map((line) => line.trimEnd().replace(/(\S) +(?=\S)/g, '$1 '))
+
+    const at = lines.indexOf('  port ranges')
+    expect(lines.slice(at, at + 7)).toEqual([
+      '  port ranges',
+      '    1',
+      '      low 80',
+      '      high 81',
+      '    2',
+      '      low 443',
+      '      high 443',
+    ])
+  })
+
+  it('names the records in its sets', async () => {
+    await readOut(
+      'config',
+      'create',
+      'web-host',
+      '--config-type',
+      'host.v1',
+      '--data',
+      '{"protocol":"tcp","address":"a.example","port":80}',
+    )
+    await readOut('service', 'update', 'web', '--configs', 'web-host')
+
+    expect(await readOut('service', 'get', 'web')).toMatch(/^configs +web-host$/m)
   })
 })
 

@@ -10,7 +10,10 @@ import {
   RouterLinksSchema,
 } from '../../server/control-channel/messages/control_pb.ts'
 import { MetricsMessageSchema } from '../../server/control-channel/messages/metrics_pb.ts'
+import { cleanEnvironment } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { ROUTER_VERSION, SimulatedRouter } from '../world/router/simulated-router.ts'
 
@@ -256,8 +259,12 @@ describe('an administrator', () => {
     const [a, b] = [await connect(await newRouter()), await connect(await newRouter())]
     const id = await reportLink(a, b)
     settleLinks()
+    const { createdAt, updatedAt } = await readLink(id)
+    expect(updatedAt).toBe(createdAt)
+    world.clock.advance(5_000)
     expect((await send('PATCH', `/${id}`, { isDown: true })).status).toBe(200)
-    expect(await readLink(id)).toMatchObject({ state: 'down', isDown: true, staticCost: 1 })
+    expect(await readLink(id)).toMatchObject({ state: 'down', isDown: true, staticCost: 1, createdAt })
+    expect((await readLink(id)).updatedAt).toBe(new Date(world.clock.now()).toISOString())
     expect(findPath(a, b)).toBeUndefined()
     expect((await send('PATCH', `/${id}`, { staticCost: 40 })).status).toBe(200)
     expect(await readLink(id)).toMatchObject({ isDown: true, staticCost: 40, cost: 130_040 })
@@ -272,6 +279,18 @@ describe('an administrator', () => {
     await send('PATCH', `/${last}`, { isDown: false })
     settleLinks()
     expect(findPath(a, b)?.cost).toBe(130_040 + 10)
+  })
+
+  it('is shown the link after a change of it on the command line', async () => {
+    const [a, b] = [await connect(await newRouter()), await connect(await newRouter())]
+    const id = await reportLink(a, b)
+    const env = cleanEnvironment()
+    writeProfiles(env, { test: { ...address, token } })
+
+    const { stdout, stderr } = await commandLine(['link', 'update', id, '--is-down'], env)
+
+    expect(stderr).toBe(`Updated link ${id}.\n`)
+    expect(stdout).toMatch(new RegExp(`^SOURCE-ROUTER .* ID\n${a.name} +${b.name} +tls +down .* ${id}\n$`))
   })
 
   it.each([{ staticCost: -1 }, { staticCost: 1_000_001 }, { isDown: 'yes' }, { cost: 1 }])(
