@@ -1,4 +1,5 @@
 // Resolves the data directory of a command, and opens it while no controller runs on it.
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Flags } from '@oclif/core'
@@ -48,10 +49,12 @@ export async function assertInitialized(directory: string): Promise<void> {
   })
 }
 
+const OWNER_HINT = 'run the command as the account that owns it'
+
 const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: string]>> = {
-  SQLITE_CANTOPEN: ['its file cannot be opened', 'run the command as the account that owns the file'],
-  SQLITE_PERM: ['permission denied', 'run the command as the account that owns the file'],
-  SQLITE_READONLY: ['its file or its file system is read-only', 'run the command as the account that owns the file'],
+  SQLITE_CANTOPEN: ['its file cannot be opened', OWNER_HINT],
+  SQLITE_PERM: ['permission denied', OWNER_HINT],
+  SQLITE_READONLY: ['its file or its file system is read-only', OWNER_HINT],
   SQLITE_FULL: ['the disk is full', 'free some space on the disk'],
   SQLITE_NOTADB: ['its file is not a database', 'restore it from a backup'],
   SQLITE_CORRUPT: ['it is damaged', 'restore it from a backup'],
@@ -63,6 +66,18 @@ const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: 
 /** Why a database cannot be used, by the primary code of SQLite. */
 function explainStorageFault({ code = '', message }: Error & { code?: string }): readonly [string, string?] {
   return STORAGE_REASONS[code.split('_').slice(0, 2).join('_')] ?? [message]
+}
+
+/** The flags that set what a new directory has no file for yet, by setting. */
+const SETTING_FLAGS: Readonly<Record<string, string>> = {
+  advertise: '--advertise NAME:PORT, such as --advertise controller.example.com:1280',
+  listeners: '--listen HOST:PORT, such as --listen 0.0.0.0:1280',
+}
+
+function findSettingHint(error: Error & { key?: string }, directory: string): string {
+  const flag = SETTING_FLAGS[error.key ?? '']
+  if (flag !== undefined && !existsSync(join(directory, 'config.yaml'))) return flag
+  return `edit config.yaml in ${directory}`
 }
 
 const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'
@@ -105,12 +120,15 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
     }
     if (isFileError(error)) {
       const path = error.path ?? directory
-      const exitCode = error.code === 'EACCES' || error.code === 'EPERM' ? EXIT.notPermitted : EXIT.failed
+      const isDenied = error.code === 'EACCES' || error.code === 'EPERM'
       const message = `${path} cannot be used: ${describeFileError(error, path)}`
-      throw new CommandError(exitCode, 'DIRECTORY_UNUSABLE', message, { hint: '--data-dir with another directory' })
+      const hint = isDenied
+        ? `${OWNER_HINT}, or --data-dir with another directory`
+        : '--data-dir with another directory'
+      throw new CommandError(isDenied ? EXIT.notPermitted : EXIT.failed, 'DIRECTORY_UNUSABLE', message, { hint })
     }
     if (error.name === 'ConfigError') {
-      throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: `edit config.yaml in ${directory}` })
+      throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: findSettingHint(error, directory) })
     }
     throw error
   }

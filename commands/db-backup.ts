@@ -5,17 +5,12 @@ import { Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
-import { Profiles } from './client/profiles.ts'
-import { type FileTarget, findFileTarget } from './client/reserved-file.ts'
-import {
-  assertInitialized,
-  dataDirectoryFlag,
-  explainOpenError,
-  isDirectoryInitialized,
-  resolveDataDirectory,
-} from './data-directory.ts'
+import { type FileTarget, findFileTarget, notWritableError } from './client/reserved-file.ts'
+import { assertInitialized, explainOpenError, isDirectoryInitialized } from './data-directory.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { isFileError } from './file-errors.ts'
 import { exitOnSignals } from './interrupts.ts'
+import { databaseDirectoryFlag, findDataDirectory } from './local-directory.ts'
 import { toCommandLine } from './shell-words.ts'
 
 const passphraseFileFlag = Flags.string({
@@ -30,7 +25,7 @@ export class DbBackup extends PrintingCommand {
     'The backup is one file with the database, the keys, the certificates and the settings: who has it has the network. With --passphrase-file it is encrypted, in the format of age; otherwise it is a tar.gz archive. Exit code 3 if the database has defects, which the backup then has, too.'
   static override args = { file: fileArgument }
   static override flags = {
-    'data-dir': dataDirectoryFlag,
+    'data-dir': databaseDirectoryFlag,
     'passphrase-file': passphraseFileFlag,
     yes: Flags.boolean({ char: 'y', description: 'Also replace a file that is not known to be a backup.' }),
   }
@@ -40,7 +35,7 @@ export class DbBackup extends PrintingCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(DbBackup)
-    const directory = await findDirectoryToBackUp(flags['data-dir'])
+    const directory = await findDataDirectory(flags['data-dir'])
     await assertInitialized(directory)
     const { path: file, status } = await findBackupTarget(resolve(args.file as string), directory)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
@@ -56,10 +51,14 @@ export class DbBackup extends PrintingCommand {
         passphrase,
         now: systemClock.now(),
       }),
-    ).catch(explainOpenError(directory))
+    ).catch((error: Error) => {
+      // The backup is written under a name that begins with its own.
+      if (isFileError(error) && error.path?.startsWith(file)) throw notWritableError(file, error)
+      return explainOpenError(directory)(error)
+    })
     const encryption = passphrase === undefined ? 'It is not encrypted, and holds every key of the network.' : ''
     const sentence = [
-      `Wrote ${file} (${bytes} bytes), and verified it. ${encryption}`.trim(),
+      `Wrote ${file} (${bytes} bytes) from ${directory}, and verified it. ${encryption}`.trim(),
       ...(findings.length === 0 ? [] : ['The database has defects, and so has its backup:', ...indent(findings)]),
     ].join('\n')
     await this.print({ kind: 'done', sentence, facts: { ...facts, bytes, directory, findings } }, flags.output)
@@ -98,7 +97,7 @@ export class DbRestore extends PrintingCommand {
     'Works while no controller runs on the directory, and keeps what it replaces in a folder inside of it. A backup of an older version is migrated by the next start of the controller.'
   static override args = { file: fileArgument }
   static override flags = {
-    'data-dir': dataDirectoryFlag,
+    'data-dir': databaseDirectoryFlag,
     'passphrase-file': passphraseFileFlag,
     force: Flags.boolean({ description: 'Also restore a database that has defects.' }),
     yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }),
@@ -107,7 +106,7 @@ export class DbRestore extends PrintingCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(DbRestore)
-    const directory = resolveDataDirectory(flags['data-dir'])
+    const directory = await findDataDirectory(flags['data-dir'])
     const file = resolveExisting(args.file as string)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
     if (await isDirectoryInitialized(directory)) {
@@ -132,17 +131,6 @@ export class DbRestore extends PrintingCommand {
     const facts = { directory, file, version, createdAt, findings, replaced: replaced ?? null }
     await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
-}
-
-/** The directory of the flag, else the default one, else that of the controller of the current profile, if it is on this machine. */
-async function findDirectoryToBackUp(flag: string | undefined): Promise<string> {
-  const directory = resolveDataDirectory(flag)
-  if (flag !== undefined || (await isDirectoryInitialized(directory))) return directory
-  const profiles = Profiles.open(process.env)
-  const profile = profiles.currentName === undefined ? undefined : profiles.get(profiles.currentName)
-  // Loaded by few commands.
-  const { findLocalDirectory } = await import('./unreachable.ts')
-  return (profile && findLocalDirectory(profile.url)) ?? directory
 }
 
 /**

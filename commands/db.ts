@@ -3,13 +3,14 @@ import { Flags } from '@oclif/core'
 import { systemClock } from '../src/clock.ts'
 import { PrintingCommand } from './base.ts'
 import { getUserName } from './connection.ts'
-import { assertInitialized, dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
+import { assertInitialized, explainOpenError } from './data-directory.ts'
 import { EXIT } from './exit-codes.ts'
+import { databaseDirectoryFlag, findDataDirectory } from './local-directory.ts'
 
 export class DbCheck extends PrintingCommand {
   static override summary =
     'Checks the integrity of the database: its file, references, sets, certificates, and the hash chain of its audit.'
-  static override flags = { 'data-dir': dataDirectoryFlag }
+  static override flags = { 'data-dir': databaseDirectoryFlag }
   static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
 
   async run(): Promise<void> {
@@ -33,7 +34,7 @@ export class DbMigrate extends PrintingCommand {
   static override summary =
     'Makes a backup, and migrates the database to the newest schema, as the start of a controller does.'
   static override flags = {
-    'data-dir': dataDirectoryFlag,
+    'data-dir': databaseDirectoryFlag,
     'dry-run': Flags.boolean({
       description: 'Run the migrations on a copy, without any change. Exit code 3 if there are migrations to run.',
     }),
@@ -59,7 +60,7 @@ export class DbRotateKeys extends PrintingCommand {
   static override description =
     'Works on the data directory while no controller runs on it. If it is interrupted, the next start of a controller completes it.'
   static override flags = {
-    'data-dir': dataDirectoryFlag,
+    'data-dir': databaseDirectoryFlag,
     sessions: Flags.boolean({
       description: 'Also end all API sessions, and replace the key that session tokens are derived from.',
     }),
@@ -69,7 +70,7 @@ export class DbRotateKeys extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(DbRotateKeys)
-    const directory = resolveDataDirectory(flags['data-dir'])
+    const directory = await findDataDirectory(flags['data-dir'])
     await assertInitialized(directory)
     const hasSessions = flags.sessions === true
     if (hasSessions) await this.confirm(flags, 'This ends all API sessions: everyone must sign in again. Continue?')
@@ -90,7 +91,7 @@ function describeMigrations(file: string, migrations: readonly string[], isTrial
 }
 
 async function openDirectory(flag: string | undefined) {
-  const directory = resolveDataDirectory(flag)
+  const directory = await findDataDirectory(flag)
   await assertInitialized(directory)
   const { getDataPaths } = await import('../src/data-directory.ts')
   const { database, auditKey } = getDataPaths(directory)

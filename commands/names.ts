@@ -92,18 +92,24 @@ async function searchRecords(
 
 const MAX_CANDIDATES = 200
 
-/** Names that contain one half of the text, nearest first: a single typing error leaves the other half intact. */
-async function findNearestNames(client: Client, list: string, text: string): Promise<string[]> {
+/** A filter on values that contain one half of the text: a single typing error leaves the other half intact. */
+export function toSimilarityFilter(symbol: string, text: string): string {
   const middle = Math.ceil(text.length / 2)
   const halves = [text.slice(0, middle), text.slice(middle)].filter((half) => half !== '')
-  const condition = halves.map((half) => `name icontains ${quoteText(half)}`).join(' or ')
-  const records = await searchRecords(client, list, `${condition} sort by name`, MAX_CANDIDATES)
+  return halves.map((half) => `${symbol} icontains ${quoteText(half)}`).join(' or ')
+}
+
+/** Names that are similar to the text, nearest first. */
+async function findNearestNames(client: Client, list: string, text: string): Promise<string[]> {
+  const filter = `${toSimilarityFilter('name', text)} sort by name`
+  const records = await searchRecords(client, list, filter, MAX_CANDIDATES)
   return findNearest(
     text,
     records.flatMap(({ name }) => name ?? []),
   )
 }
 
-function quoteText(text: string): string {
+/** The text as the query language quotes it. */
+export function quoteText(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&').replace(/\n/g, '\\n').replace(/\r/g, '\\r').replace(/\t/g, '\\t')}"`
 }

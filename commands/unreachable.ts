@@ -1,11 +1,11 @@
 // The failures for a controller that cannot be reached, or whose certificate is not trusted.
 import type { UnreachableError } from '../src/client/http-transport.ts'
 import { describeChangedRoot } from './changed-root.ts'
-import { findDirectory } from './client/known-directories.ts'
 import { Profiles } from './client/profiles.ts'
 import { fetchRoots, listRoots } from './client/trust.ts'
 import { resolveDataDirectory } from './data-directory.ts'
 import type { Attempt, Failure } from './failure-text.ts'
+import { findLocalDirectory } from './local-directory.ts'
 import { toCommandLine } from './shell-words.ts'
 
 /** The failure, with a hint that depends on the profiles and data directories of this machine. */
@@ -24,14 +24,6 @@ function describeNoConnection(error: UnreachableError, { command, argv }: Attemp
       ? 'start it with controller serve, or use --controller with another URL'
       : `${toCommandLine(command, withoutConnection(argv))} --offline${directory === resolveDataDirectory(undefined) ? '' : ` --data-dir ${directory}`}`
   return { code: 'UNREACHABLE', message: error.message, hint }
-}
-
-/** The data directory of the controller with this URL, if it is on this machine. */
-export function findLocalDirectory(url: string): string | undefined {
-  const profiles = Profiles.open(process.env)
-  const profile = profiles.names.map((name) => profiles.get(name)).find((candidate) => candidate?.url === url)
-  const candidates = [resolveDataDirectory(process.env.CONTROLLER_DATA_DIR || undefined), resolveDataDirectory('data')]
-  return profile && findDirectory(profile.rootPem, candidates, process.env)
 }
 
 /** The words without the flags that choose a controller. */

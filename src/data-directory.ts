@@ -8,6 +8,7 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  rmdirSync,
   rmSync,
   type Stats,
   statSync,
@@ -156,7 +157,7 @@ export function stageRestore(directory: string, folder: string, time: string, na
  * Moves the staged content of a backup to its place, and the content before it to a folder of its own. Each step is one rename,
  * and a step that was done is not done again, so that a start completes what a crash interrupted. The caller holds the lock of
  * the directory.
- * @returns the folder with the content before; undefined if nothing is staged
+ * @returns the folder with the content before; undefined if nothing is staged, or there was no content
  */
 export function completeRestore(directory: string): string | undefined {
   const staged = join(directory, STAGED_RESTORE)
@@ -174,8 +175,10 @@ export function completeRestore(directory: string): string | undefined {
   }
   for (const path of [folder, directory]) syncDirectory(path)
   rmSync(staged, { recursive: true })
+  const isEmpty = readdirSync(folder).length === 0
+  if (isEmpty) rmdirSync(folder)
   syncDirectory(directory)
-  return folder
+  return isEmpty ? undefined : folder
 }
 
 /** Whether the directory has a database; an empty file does not count. */
@@ -298,5 +301,6 @@ function foreignOwnerError(path: string, owner: number | undefined): DataDirecto
   const self = process.geteuid?.()
   const whose = owner === undefined ? 'another account' : `the account ${owner}`
   const message = `${path} belongs to ${whose}, and this command runs as the account ${self}`
-  return new DataDirectoryError('FOREIGN_OWNER', message, `run it as ${whose}, or chown -R ${self} ${path}`)
+  const remedy = `run it as ${owner === 0 ? 'root' : whose}; if no controller of ${whose} uses it any more: chown -R ${self} ${path}`
+  return new DataDirectoryError('FOREIGN_OWNER', message, remedy)
 }

@@ -15,6 +15,7 @@ import { assertBulkFlags, sendAll, sendRequest } from './send.ts'
 import { computeSetChanges, hasSetChanges, listRemovedEntries, listReplacedSets } from './set-changes.ts'
 import { selectTargets, type Target } from './targets.ts'
 import { type CommandTask, type PreparedRequest, toQueryFlag } from './task.ts'
+import { noteUnmatchedRoles } from './unmatched-roles.ts'
 import { repeat } from './watch.ts'
 
 /**
@@ -38,7 +39,11 @@ export async function runTask(task: CommandTask, run: CommandRun): Promise<numbe
   if (isSeveral) assertBulkFlags(run)
   const requests: PreparedRequest[] = []
   for (const target of targets) requests.push(await prepareRequest(task, target, { body, defaults, query }, run))
-  if (isSeveral) return sendAll(task, requests, run)
+  if (isSeveral) {
+    const exitCode = await sendAll(task, requests, run)
+    await noteUnmatchedRoles(task, requests, run)
+    return exitCode
+  }
   const [request] = requests as [PreparedRequest]
   await confirmRequests(task, requests, run)
   // A file that cannot be written is reported before the request invalidates an older token.
@@ -51,6 +56,7 @@ export async function runTask(task: CommandTask, run: CommandRun): Promise<numbe
   } finally {
     jwtFile?.release()
   }
+  await noteUnmatchedRoles(task, requests, run)
   return undefined
 }
 

@@ -128,7 +128,8 @@ function keepOwnerAndMode(descriptor: number, { uid, gid, mode }: Stats): void {
 
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])
 
-function notWritableError(path: string, error: unknown): CommandError {
+/** The error for a file that cannot be written, with what helps. */
+export function notWritableError(path: string, error: unknown): CommandError {
   const message = `${path} cannot be written: ${describeWriteError(error, path)}`
   const isFull = FULL.has((error as NodeJS.ErrnoException).code ?? '')
   const hint = isFull ? 'free some space on the disk, or name a file on another one' : OTHER_FILE

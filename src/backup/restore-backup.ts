@@ -92,13 +92,10 @@ function requireOwnDirectory(directory: string): void {
 }
 
 function replaceContent(directory: string, folder: string, manifest: Manifest, now: Instant): string | undefined {
-  const { config } = getDataPaths(directory)
   const names = new Set(manifest.files.map(({ name }) => name.split('/')[0] ?? name))
   return runAsOwner(directory, () => {
-    const isReplacing = existsSync(config)
     stageRestore(directory, folder, toFileTime(now), [...names])
-    const replaced = completeRestore(directory)
-    return isReplacing ? replaced : undefined
+    return completeRestore(directory)
   })
 }
 

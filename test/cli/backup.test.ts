@@ -18,6 +18,7 @@ import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts
 import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate } from '../world/controller.ts'
+import { writeProfiles } from '../world/profiles.ts'
 
 const env = cleanEnvironment()
 const directory = copyOfTemplate()
@@ -41,7 +42,7 @@ describe('controller db backup', () => {
     const verification = await cli('db', 'verify', file, '-o', 'json')
 
     expect(backup).toMatchObject({ code: 0, stderr: '' })
-    expect(backup.stdout).toContain(`Wrote ${file} (${statSync(file).size} bytes), and verified it.`)
+    expect(backup.stdout).toContain(`Wrote ${file} (${statSync(file).size} bytes) from ${directory}, and verified it.`)
     expect(backup.stdout).toContain('not encrypted')
     expect(JSON.parse(verification.stdout)).toMatchObject({ file, isWhole: true, findings: [] })
   })
@@ -61,11 +62,41 @@ describe('controller db backup', () => {
   it('refuses what is not a data directory, a backup, or a regular file', async () => {
     const elsewhere = await cli('db', 'backup', file, '--data-dir', folder)
     const device = await cli('db', 'backup', '/dev/null', '--data-dir', directory)
+    const system = await cli('db', 'backup', '/proc/controller.tar.gz', '--data-dir', directory)
     const missing = await cli('db', 'verify', join(folder, 'missing'))
     const text = await cli('db', 'verify', passphraseFile)
 
     expect([elsewhere.code, device.code, missing.code, text.code]).toEqual([5, 2, 5, 2])
     expect(text.stderr).toContain('is not a backup of a controller')
+    expect(system.code).toBe(1)
+    expect(system.stderr).toMatch(/^\/proc\/controller\.tar\.gz cannot be written: .*\nTry: name a file in a directory/)
+  })
+})
+
+describe('the data directory of a command on a database', () => {
+  it('is by default that of the controller of the current profile, if this user has none', async () => {
+    const operator = cleanEnvironment()
+    const rootPem = readFileSync(join(directory, 'pki/root.crt'), 'utf8')
+    writeProfiles(operator, { local: { url: 'https://127.0.0.1:9', rootPem } })
+    await commandLine(['identity', 'list', ...offline], operator)
+    const target = join(folder, 'by-profile.tar.gz')
+
+    const backup = await commandLine(['db', 'backup', target], operator)
+    const check = await commandLine(['db', 'check'], operator)
+    const restore = await commandLine(['db', 'restore', target, '--yes', '-o', 'json'], operator)
+
+    expect(backup.stdout).toContain(`from ${directory}`)
+    expect(check.stdout).toContain(join(directory, 'controller.db'))
+    expect(JSON.parse(restore.stdout)).toMatchObject({ directory })
+  })
+
+  it('is named with what helps if the address of a new one is incomplete', async () => {
+    const fresh = join(folder, 'fresh')
+
+    const { code, stderr } = await cli('init', '--data-dir', fresh, '--advertise', 'controller.example.com')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/not of the form host:port\nTry: --advertise NAME:PORT/)
   })
 })
 
@@ -206,6 +237,7 @@ describe('controller db restore', () => {
       stdout: expect.stringContaining(`Next: controller serve --data-dir ${target}`),
     })
     expect(list.stdout).toContain('Default Admin')
+    expect(readdirSync(target).filter((name) => name.startsWith('before-restore'))).toEqual([])
   })
 
   it('changes nothing if the file is damaged', async () => {

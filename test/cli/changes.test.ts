@@ -33,6 +33,26 @@ async function create(noun: string, ...flags: string[]): Promise<string> {
   return name
 }
 
+describe('a role that matches nothing', () => {
+  it('is noted after the change, with the nearest one that is in use', async () => {
+    await create('identity', '--role', 'engineers')
+    const createPolicy = (name: string, roles: string) =>
+      cli('service-policy', 'create', name, '--type', 'Dial', '--identity-roles', roles, '--service-roles', '#all')
+
+    const misspelt = await createPolicy('misspelt', '#enginers')
+    const unused = await createPolicy('unused', '#nothing-like-it')
+    const right = await createPolicy('right', '#engineers')
+    const changed = await cli('service-policy', 'update', 'right', '--add-identity-roles', '#enginers')
+
+    const note = 'No identity has the role #enginers yet: did you mean #engineers?\n'
+    expect([misspelt.code, unused.code, right.code, changed.code]).toEqual([0, 0, 0, 0])
+    expect(misspelt.stderr).toContain(note)
+    expect(changed.stderr).toContain(note)
+    expect(unused.stderr).toContain('No identity has the role #nothing-like-it yet.\n')
+    expect(right.stderr).not.toContain('yet')
+  })
+})
+
 describe('a change of single entries', () => {
   it('adds roles to those that the record has, and removes others', async () => {
     const name = await create('identity', '--role', 'staff', '--role', 'abroad')
