@@ -3,7 +3,7 @@ import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { ControllerError, errors, toPrintable } from '../../src/errors.ts'
 import { computePlanImpact, type PlanImpact } from '../../src/network-file/access-changes.ts'
-import { applySteps, MAX_RECORDS_PER_TRANSACTION } from '../../src/network-file/apply.ts'
+import { applySteps, MAX_RECORDS_PER_TRANSACTION, prepareSteps } from '../../src/network-file/apply.ts'
 import { exportNetwork, type NetworkSection } from '../../src/network-file/export.ts'
 import { type NetworkPlan, planNetwork } from '../../src/network-file/plan.ts'
 import { f } from '../../src/schema/fields.ts'
@@ -112,6 +112,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: listOf(planItemSchema), isPage: true },
     async run({ controller, context, query, body }) {
       const plan = await planNetwork(context, body, { isPruning: query.prune === true })
+      await prepareSteps(controller.entities, context, plan.steps)
       return streamItems(renderPlan(controller, context, plan))
     },
   }),

@@ -1,4 +1,5 @@
 // Applies a plan: in one transaction if it is small, otherwise in several. Applying the file again continues after a failure.
+import { setImmediate } from 'node:timers/promises'
 import type { Context, WriteContext } from '../context.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { type EntityStore, get } from '../store/entities.ts'
@@ -13,7 +14,25 @@ type PreparedStep = (tx: WriteContext) => Promise<unknown>
 export const MAX_RECORDS_PER_TRANSACTION = 200
 
 /**
- * Makes the changes of a plan, and yields how many are made after each transaction.
+ * Prepares the changes of a plan: what can be judged outside of a transaction, such as certificates, is.
+ * @throws the errors of the rules of a record, by its place in the file
+ */
+export async function prepareSteps(
+  entities: EntityStore,
+  context: Context,
+  steps: readonly PlanStep[],
+): Promise<PreparedStep[]> {
+  const prepared: PreparedStep[] = []
+  for (const [at, step] of steps.entries()) {
+    prepared.push(await withPlace(step, () => prepareStep(entities, context, step)))
+    // Other requests get a turn.
+    if (at % MAX_RECORDS_PER_TRANSACTION === 0) await setImmediate()
+  }
+  return prepared
+}
+
+/**
+ * Makes the changes of a plan, and yields how many are made after each transaction. All are prepared before the first one.
  * @throws the errors of the rules of a record, by its place in the file; the transaction of that record changes nothing
  */
 export async function* applySteps(
@@ -21,14 +40,14 @@ export async function* applySteps(
   context: Context,
   steps: readonly PlanStep[],
 ): AsyncGenerator<number> {
+  const changes = await prepareSteps(entities, context, steps)
   for (let at = 0; at < steps.length; at += MAX_RECORDS_PER_TRANSACTION) {
-    const together = steps.slice(at, at + MAX_RECORDS_PER_TRANSACTION)
-    const changes: PreparedStep[] = []
-    for (const step of together) changes.push(await withPlace(step, () => prepareStep(entities, context, step)))
+    const end = Math.min(at + MAX_RECORDS_PER_TRANSACTION, steps.length)
     await context.write(async (tx) => {
-      for (const [index, change] of changes.entries()) await withPlace(together[index] as PlanStep, () => change(tx))
+      for (let index = at; index < end; index++)
+        await withPlace(steps[index] as PlanStep, () => (changes[index] as PreparedStep)(tx))
     })
-    yield at + together.length
+    yield end
   }
 }
 

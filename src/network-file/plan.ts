@@ -6,7 +6,7 @@ import type { NetworkSection } from './export.ts'
 import { fileResources } from './file-resources.ts'
 import { KnownNames } from './known-names.ts'
 import { planDeletions, type RetainedRecord } from './plan-deletions.ts'
-import { orderSteps } from './plan-order.ts'
+import { orderSteps, requireDistinctValues } from './plan-order.ts'
 import { type Planning, planRecords } from './plan-records.ts'
 import type { PlanStep } from './plan-step.ts'
 
@@ -41,6 +41,7 @@ export async function planNetwork(
     const ofResource = entries.get(fileResource)
     if (ofResource) await planRecords(planning, fileResource, ofResource)
   }
+  requireDistinctValues(planning.steps)
   const { steps: deletions, retained } = isPruning ? await planDeletions(planning) : { steps: [], retained: [] }
   const steps = orderSteps(planning.steps, deletions)
   return { steps, retained, digest: computeDigest(steps) }

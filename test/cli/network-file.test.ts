@@ -180,11 +180,12 @@ describe('apply', () => {
 
   it('says after a failure how much is made, and that it can be continued', async () => {
     const services = Array.from({ length: 250 }, (_, at) => `  - name: service ${at}\n`).join('')
-    const file = fileOf(`version: 1\nservices:\n${services}cas:\n  - {name: broken, certPem: none}\n`)
+    const taken = 'identities:\n  - {name: late, externalId: laptop@example}\n'
+    const file = fileOf(`version: 1\nservices:\n${services}${taken}`)
 
     const { code, stderr } = await cli('apply', '-f', file, '--yes')
 
-    expect(code).toBe(2)
+    expect(code).toBe(6)
     expect(stderr).toContain('200 of 251 changes are made')
     expect(stderr).toContain('run the command again to continue')
   })

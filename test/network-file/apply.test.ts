@@ -255,22 +255,72 @@ describe('a file that changes at most 200 records', () => {
 describe('a larger file', () => {
   it('is applied in several transactions, and continues after a failure', async () => {
     const { world, people } = await openWorld()
+    await applied(people, [{ resource: 'identities', records: [{ name: 'holder', externalId: 'one' }] }])
     const commitsBefore = world.controller.store.stats().transactions
     const broken = [
       { resource: 'services', records: services(450) },
-      { resource: 'cas', records: [{ name: 'broken', certPem: 'no certificate' }] },
+      { resource: 'identities', records: [{ name: 'late', externalId: 'one' }] },
     ]
 
     const { status, body } = await applyFile(people, broken)
 
     expect(status).toBe(200)
     expect(body.data.map(({ creates }: { creates: number }) => creates)).toEqual([200, 400, 400])
-    expect(body.data.at(-1)).toMatchObject({ total: 451, failure: { field: '1.records.0.certPem' } })
+    expect(body.data.at(-1)).toMatchObject({ total: 451, failure: { field: '1.records.0.externalId' } })
     expect(world.controller.store.stats().transactions - commitsBefore).toBe(2)
 
     const rest = await applied(people, [{ resource: 'services', records: services(450) }])
 
     expect(rest).toMatchObject({ creates: 50, total: 50, failure: null })
+  })
+
+  it('changes nothing if a record breaks a rule that no other record decides', async () => {
+    const { world, people } = await openWorld()
+    const before = await contentsOf(world)
+    const sections = [
+      { resource: 'services', records: services(450) },
+      { resource: 'cas', records: [{ name: 'broken', certPem: 'no certificate' }] },
+    ]
+
+    for (const operation of ['plan', 'apply']) {
+      const { status, body } = await people.ask('POST', `/controller/network/${operation}`, sections)
+      expect(status).toBe(400)
+      expect(body.error.cause.field).toBe('1.records.0.certPem')
+    }
+    expect(await contentsOf(world)).toBe(before)
+  })
+})
+
+describe('a config of an identity for a service', () => {
+  const configFor = (config: string): FileSection[] => [
+    {
+      resource: 'configs',
+      records: [{ name: 'other', configType: 'ziti-tunneler-client.v1', data: { hostname: 'a', port: 1 } }],
+    },
+    { resource: 'service-configs', records: [{ identity: 'laptop', service: 'web', config }] },
+  ]
+
+  it('makes way for another one of its type if the file prunes', async () => {
+    const { people } = await openWorld()
+    await configureNetwork(people)
+    const sections = configFor('other').map((section) =>
+      section.resource === 'configs' ? { ...section, records: [...section.records, { name: 'web-client' }] } : section,
+    )
+
+    expect(await applied(people, sections, '?prune=true')).toMatchObject({ creates: 2, deletes: 1, failure: null })
+  })
+
+  it('is refused beside another one of its type', async () => {
+    const { people } = await openWorld()
+    await configureNetwork(people)
+
+    const { status, body } = await applyFile(people, configFor('other'))
+
+    expect(status).toBe(400)
+    expect(body.error.cause).toMatchObject({
+      field: '1.records.0.config',
+      reason: expect.stringContaining('web-client'),
+    })
   })
 })
 

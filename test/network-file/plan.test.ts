@@ -272,6 +272,20 @@ describe('a file is refused by its place', () => {
       /cannot change/,
     ],
     [
+      'a value that only one record can have, twice',
+      [
+        {
+          resource: 'identities',
+          records: [
+            { name: 'a', externalId: 'x' },
+            { name: 'b', externalId: 'x' },
+          ],
+        },
+      ],
+      '0.records.1.externalId',
+      /also that of a/,
+    ],
+    [
       'the name of an edge router',
       [{ resource: 'routers', records: [{ name: 'edge' }] }],
       '0.records.0.name',
