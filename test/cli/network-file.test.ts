@@ -11,6 +11,7 @@ import { configureNetwork } from '../world/configured-network.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
 let world: TestController
 const env = cleanEnvironment()
@@ -151,6 +152,17 @@ describe('apply', () => {
     expect(stderr).toContain('--yes')
   })
 
+  it('shows the plan on a terminal, and changes nothing if the person declines', async () => {
+    const file = fileOf(CHANGES)
+
+    const declined = await onTerminal(['apply', '-f', file], env, { inputs: [['Apply .*\\?', `n${ENTER}`]] })
+
+    expect(plainText(declined.screen)).toContain('+ create service mail\n')
+    expect(plainText(declined.screen)).toContain('jane gains dialing mail')
+    expect(declined.code).toBe(130)
+    expect((await cli('plan', '-f', file)).code).toBe(3)
+  })
+
   it('changes the network, and nothing when it is applied again', async () => {
     const file = fileOf(CHANGES)
 
@@ -180,8 +192,8 @@ describe('apply', () => {
 
   it('says after a failure how much is made, and that it can be continued', async () => {
     const services = Array.from({ length: 250 }, (_, at) => `  - name: service ${at}\n`).join('')
-    const taken = 'identities:\n  - {name: late, externalId: laptop@example}\n'
-    const file = fileOf(`version: 1\nservices:\n${services}${taken}`)
+    const latecomer = 'identities:\n  - {name: late, externalId: laptop@example}\n'
+    const file = fileOf(`version: 1\nservices:\n${services}${latecomer}`)
 
     const { code, stderr } = await cli('apply', '-f', file, '--yes')
 
@@ -221,14 +233,19 @@ describe('export', () => {
     expect(stderr).toContain('YAML')
   })
 
-  it('writes the same offline', async () => {
+  it('writes the same offline, where plan and apply work too', async () => {
     const online = await cli('export')
     await world.stop()
 
-    const offline = await cli('export', '--offline', '--data-dir', world.directory)
+    const where = ['--offline', '--data-dir', world.directory]
+    const offline = await cli('export', ...where)
 
     expect(offline.stderr).toBe('')
     expect(offline.stdout).toBe(online.stdout)
+    const file = fileOf(offline.stdout.replace(/^services: \[\]|^services:$/m, 'services:\n  - name: offline'))
+    expect(await cli('plan', '-f', file, ...where)).toMatchObject({ code: 3, stderr: '' })
+    expect((await cli('apply', '-f', file, '--yes', ...where)).stdout).toContain('1 created, 0 changed, 0 deleted')
+    expect((await cli('plan', '-f', file, ...where)).code).toBe(0)
     world = await testController({ directory: world.directory })
   })
 })
