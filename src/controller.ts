@@ -213,7 +213,8 @@ async function assemble(
   const serviceChanges = new ServiceChanges({ access, clock, digests, startedAt })
   // Setting the clock shifts the times of API sessions, some of which clients are shown with their services.
   clock.onStep(() => access.updates.restart())
-  await store.projections.start(...rights, extensionRequests, ...network, references, records.cache, serviceChanges)
+  const presentation = [references, records.cache, digests, serviceChanges]
+  await store.projections.start(...rights, extensionRequests, ...network, ...presentation)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)

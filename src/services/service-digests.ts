@@ -1,15 +1,22 @@
 // What an API session is shown of its services, as a digest: while it stays the same, so does the list.
 import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Access } from '../access/access.ts'
+import type { Override } from '../access/config-usage.ts'
 import type { Viewer } from '../access/viewers.ts'
 import type { ReadContext } from '../context.ts'
+import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { toJsonText } from '../records/raw-json.ts'
 import type { RecordCache } from '../records/record-cache.ts'
 import type { CachedRecord } from '../records/render-records.ts'
+import { configTypes } from '../resources/config-types.ts'
 import { configs } from '../resources/configs.ts'
+import { servicePolicies } from '../resources/service-policies.ts'
 import { services } from '../resources/services.ts'
+import type { Change } from '../store/changes.ts'
+import type { Projection } from '../store/projection.ts'
 import { findPostureTransitions, type PostureTransitions, renderPostureQuerySets } from './posture-query-sets.ts'
-import { type PermissionFields, ServiceRights } from './service-rights.ts'
+import { listPermissions } from './service-rights.ts'
 
 /** The services that policies grant, with all their configs, and posture queries without the time that is left. */
 export interface ServiceDigest {
@@ -32,48 +39,107 @@ interface Collaborators {
   readonly cache: RecordCache
 }
 
-/** Computes digests from the record cache. A digest of a record lives as long as the record is cached. */
-export class ServiceDigests {
+// About 10,000 sets of policies that identities have together.
+const MAX_GRANT_BYTES = 8 * 1024 * 1024
+// The digest, and the entry of the map.
+const GRANT_BYTES = 250
+
+/** The resources that the digest of what policies grant depends on. */
+const GRANT_RESOURCES: ReadonlySet<string> = new Set(
+  [services, configs, configTypes, servicePolicies].map(({ plural }) => plural),
+)
+
+/**
+ * Computes digests from the record cache. A digest of a record lives as long as the record is cached; what a set of policies
+ * grants is computed once after a change, for all identities that have no configs of their own.
+ */
+export class ServiceDigests implements Projection {
+  readonly name = 'service digests'
   readonly #access: Access
   readonly #cache: RecordCache
   readonly #services = new WeakMap<CachedRecord, ServiceContent>()
   readonly #configs = new WeakMap<CachedRecord, ConfigContent>()
+  /** By the ids of policies: the digest of what they grant. */
+  readonly #grants = new LRUCache<string, string>({
+    maxSize: MAX_GRANT_BYTES,
+    sizeCalculation: (_digest, key) => GRANT_BYTES + 2 * key.length,
+  })
+  /** Counts changes of what policies grant: what was read before one is not cached after it. */
+  #generation = 0
 
   constructor({ access, cache }: Collaborators) {
     this.#access = access
     this.#cache = cache
   }
 
-  /** The digest for a viewer, at this moment. A commit that comes meanwhile may be part of it, or not. */
-  async compute(context: ReadContext, viewer: Viewer): Promise<ServiceDigest> {
-    const { index } = this.#access
-    const policies = index.findGrantingPolicies(viewer.identity)
-    const transitions = findPostureTransitions(this.#access, policies, viewer)
-    const rights = new ServiceRights(await renderPostureQuerySets(this.#access, context, policies, viewer, 'end'))
-    const records = await this.#cache.findByIds(context, services, index.listGrantedServices(policies))
-    const configDigests = await this.#digestConfigs(context, viewer.identity.id, records)
-    const rightsDigests = new Map<PermissionFields, string>()
-    let text = ''
-    for (const record of records) {
-      const permissions = rights.granted(index.filterGrantingService(policies, record.id))
-      let rightsDigest = rightsDigests.get(permissions)
-      if (rightsDigest === undefined) {
-        rightsDigest = toDigest(toJsonText(permissions.members))
-        rightsDigests.set(permissions, rightsDigest)
-      }
-      text += `${this.#digestService(record).digest} ${configDigests.get(record.id)} ${rightsDigest}\n`
-    }
-    return { digest: toDigest(text), transitions }
+  /** Drops what policies grant. */
+  async rebuild(): Promise<void> {
+    this.#generation += 1
+    this.#grants.clear()
   }
 
-  /** By service: what the identity gets of configs for it, its own in place of those of the service. */
-  async #digestConfigs(
+  apply(changes: readonly Change[]): void {
+    if (!changes.some(({ resource }) => GRANT_RESOURCES.has(resource))) return
+    this.#generation += 1
+    this.#grants.clear()
+  }
+
+  /** The digest for a viewer, at this moment. A commit that comes meanwhile may be part of it, or not. */
+  async compute(context: ReadContext, viewer: Viewer): Promise<ServiceDigest> {
+    const policies = this.#access.index.findGrantingPolicies(viewer.identity)
+    const transitions = findPostureTransitions(this.#access, policies, viewer)
+    const querySets = await renderPostureQuerySets(this.#access, context, policies, viewer, 'end')
+    const grants = await this.#digestGrants(context, viewer.identity.id, policies, querySets !== undefined)
+    const digest = querySets ? toDigest(`${grants} ${toJsonText([...querySets.values()])}`) : grants
+    return { digest, transitions }
+  }
+
+  /**
+   * The digest of the services that policies grant an identity, with their configs and permissions.
+   * @param showsPolicies whether records show which policies grant a service, because one of them has a posture check
+   */
+  async #digestGrants(
     context: ReadContext,
     identityId: string,
+    policies: readonly IndexedPolicy[],
+    showsPolicies: boolean,
+  ): Promise<string> {
+    const overrides = this.#access.findOverrides(identityId)
+    if (overrides.length > 0) return this.#computeGrants(context, policies, showsPolicies, overrides)
+    const key = `${showsPolicies} ${policies.map(({ id }) => id).join()}`
+    const cached = this.#grants.get(key)
+    if (cached !== undefined) return cached
+    const generation = this.#generation
+    const digest = await this.#computeGrants(context, policies, showsPolicies, overrides)
+    if (this.#generation === generation) this.#grants.set(key, digest)
+    return digest
+  }
+
+  async #computeGrants(
+    context: ReadContext,
+    policies: readonly IndexedPolicy[],
+    showsPolicies: boolean,
+    overrides: readonly Override[],
+  ): Promise<string> {
+    const { index } = this.#access
+    const records = await this.#cache.findByIds(context, services, index.listGrantedServices(policies))
+    const configDigests = await this.#digestConfigs(context, records, overrides)
+    const lines = records.map((record) => {
+      const granting = index.filterGrantingService(policies, record.id)
+      const rights = showsPolicies ? granting.map(({ id }) => id) : listPermissions(granting)
+      return `${this.#digestService(record).digest} ${configDigests.get(record.id)} ${rights.join()}`
+    })
+    return toDigest(lines.join('\n'))
+  }
+
+  /** By service: the configs that an identity gets, its own in place of those of the service. */
+  async #digestConfigs(
+    context: ReadContext,
     records: readonly CachedRecord[],
+    overrides: readonly Override[],
   ): Promise<ReadonlyMap<string, string>> {
     const idsByService = new Map(records.map((record) => [record.id, this.#digestService(record).configIds]))
-    for (const { serviceId, configId } of this.#access.findOverrides(identityId)) {
+    for (const { serviceId, configId } of overrides) {
       const own = idsByService.get(serviceId)
       if (own) idsByService.set(serviceId, [...own, configId])
     }

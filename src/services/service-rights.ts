@@ -11,6 +11,11 @@ export interface PermissionFields {
   readonly withoutConfig: Record<string, unknown>
 }
 
+/** The permissions that policies which grant a service give together. */
+export function listPermissions(granting: readonly IndexedPolicy[]): Permission[] {
+  return (['Bind', 'Dial'] as const).filter((type) => granting.some((policy) => policy.type === type))
+}
+
 /** What policies grant, made once for all services that the same policies grant. */
 export class ServiceRights {
   readonly #querySets: PostureQuerySets | undefined
@@ -22,7 +27,7 @@ export class ServiceRights {
   }
 
   granted(granting: readonly IndexedPolicy[]): PermissionFields {
-    const permissions = (['Bind', 'Dial'] as const).filter((type) => granting.some((policy) => policy.type === type))
+    const permissions = listPermissions(granting)
     // Without checks all policies of a type look alike.
     const key = this.#querySets ? granting.map(({ id }) => id).join() : permissions.join()
     let rights = this.#shown.get(key)
