@@ -61,6 +61,8 @@ export async function acceptPostureResponses(
   const subject = { identity: await findRoleBearerOfSession(sessions, context, reporter), apiSessionId }
   const policies = access.findPolicies(subject.identity)
   const before = evaluateAll(access, subject, policies)
+  // What can fail comes first: a report that is not stored as a whole must not count in part, and would not be announced.
+  await storeEndpointState(parts, context, apiSessionId, responses)
   if (responses.some(({ typeId }) => typeId !== 'ENDPOINT_STATE')) {
     const demanded = listDemandedProcesses(access)
     posture.setMachine(
@@ -68,7 +70,6 @@ export async function acceptPostureResponses(
       applyResponses(posture.findMachine(identityId), responses, demanded, context.clock.now()),
     )
   }
-  await storeEndpointState(parts, context, apiSessionId, responses)
   const changes = compareFindings(before, evaluateAll(access, subject, policies))
   if (changes.size === 0) return []
   await announce(parts, context, identityId, changes)

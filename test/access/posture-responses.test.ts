@@ -1,7 +1,9 @@
 // What clients report about their machines: which reports are accepted, what each kind of check makes of them, and what the client,
 // an open session and an administrator see before, while and after a check fails.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { acceptPostureResponses } from '../../src/access/accept-posture-responses.ts'
 import { advise } from '../../src/access/advice/advise.ts'
+import type { PostureResponse } from '../../src/posture/posture-responses.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { type SmallNetwork, smallNetwork } from './network.ts'
 
@@ -306,6 +308,23 @@ describe('a report', () => {
     expect(accepted.status).toBe(200)
     expect(accepted.body.data.services).toMatchObject([{ id: guarded.service, postureQueryType: 'DOMAIN' }])
     expect(await guarded.see()).toMatchObject(PASSING)
+  })
+
+  it('in bulk counts in no part if its API session ended meanwhile', async () => {
+    const guarded = await guard({ typeId: 'DOMAIN', domains: ['a.b'] })
+    const { access, auth, entities, posture } = world.controller
+    const { deadlines, reported } = posture
+    const parts = { access, entities, sessions: auth.apiSessions, posture: reported, deadlines }
+    const reporter = { identityId: guarded.identityId, apiSessionId: 'ended' }
+    const responses = [
+      { id: 'x', typeId: 'DOMAIN', domain: 'a.b' },
+      { id: 'x', typeId: 'ENDPOINT_STATE', woken: true },
+    ] as unknown as readonly PostureResponse[]
+
+    const accepting = acceptPostureResponses(parts, world.system, reporter, responses)
+
+    await expect(accepting).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    expect(reported.findMachine(guarded.identityId)).toBeUndefined()
   })
 
   it('that changes many services by several checks returns each service once for each type, by name', async () => {
