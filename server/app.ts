@@ -15,6 +15,7 @@ import { type BodyTolerance, bodyRequiredError } from '../src/schema/bodies.ts'
 import { addBodyParsers } from './body-parsers.ts'
 import { bodyTolerance, setResponseHeaders } from './dialects.ts'
 import { DRY_RUN_HEADER, isDryRun } from './dry-run.ts'
+import { respondIfCurrent } from './entity-tags.ts'
 import { handleError } from './error-handler.ts'
 import { allowOrigins } from './hooks/allow-origins.ts'
 import { authorize } from './hooks/authorize.ts'
@@ -216,6 +217,8 @@ function readRequestBody(operation: AnyOperation, request: FastifyRequest, toler
 
 function send(request: FastifyRequest, reply: FastifyReply, response: Response): FastifyReply {
   const { status, contentType, body, headers } = response
+  const current = respondIfCurrent(request, reply, response)
+  if (current) return current
   if (headers) reply.headers(headers)
   reply.code(status).header('content-type', contentType)
   if (!(body instanceof Readable) && isLarge(body)) return sendLarge(request, reply, body, response.isShared)

@@ -118,6 +118,7 @@ function describeResponses(operation: AnyOperation, components: SchemaComponents
   }
   return {
     [getSuccessStatus(returns)]: success,
+    ...(operation.method === 'GET' ? { 304: NOT_MODIFIED } : {}),
     ...Object.fromEntries(
       listErrorStatuses(operation).map((status) => [
         status,
@@ -139,6 +140,8 @@ function describeHeaders(headers: Readonly<Record<string, JsonSchema>>, componen
     ]),
   )
 }
+
+const NOT_MODIFIED = { description: 'The client has the response already: If-None-Match names its entity tag.' }
 
 const RETRY = { 'Retry-After': { type: 'integer', minimum: 0, description: 'After how many seconds to try again.' } }
 

@@ -102,6 +102,6 @@ export function rawResponse(
 }
 
 /** A document that is the same for every caller. */
-export function document(contentType: string, body: Buffer): Response {
-  return { ...rawResponse(contentType, body), isShared: true }
+export function document(contentType: string, body: Buffer, headers?: Response['headers']): Response {
+  return { ...rawResponse(contentType, body, headers), isShared: true }
 }

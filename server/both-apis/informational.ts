@@ -9,9 +9,10 @@ import { computeFingerprint256, type EncodedCertificate } from '../../src/pki/ce
 import { encodeCertificateStore } from '../../src/pki/pkcs7.ts'
 import { anyObject, links, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { version } from '../../src/version.ts'
+import { respondWithDocument } from '../documents.ts'
 import { BASE_PATHS } from '../mount-points.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
-import { dataResponse, document, type Response, rawResponse } from '../responses.ts'
+import { dataResponse, type Response, rawResponse } from '../responses.ts'
 
 const BOTH = ['client', 'management'] as const
 const INFORMATION = { public: 'it tells nothing about the network' } as const
@@ -162,8 +163,9 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     summary: 'The OpenAPI document of an API.',
     access: INFORMATION,
     returns: { kind: 'raw', contentType: 'application/json', schema: anyObject },
-    async run({ params }) {
-      return document('application/json', await getDocument(SPECS[requireSpecId(params.id)]))
+    async run({ params, headers }) {
+      const document = await getDocument(SPECS[requireSpecId(params.id)])
+      return respondWithDocument('application/json', document, headers['accept-encoding'] as string | undefined)
     },
   }),
   defineOperation({

@@ -10,10 +10,18 @@ import { isServed } from '../requests.ts'
 const MAX_AGE_SECONDS = 2 * 60 * 60
 
 const SESSION_HEADER_NAMES = Object.values(SESSION_HEADERS)
-const REQUEST_HEADERS = ['accept', 'authorization', 'content-type', DRY_RUN_HEADER, ...SESSION_HEADER_NAMES]
+const REQUEST_HEADERS = [
+  'accept',
+  'authorization',
+  'content-type',
+  'if-none-match',
+  DRY_RUN_HEADER,
+  ...SESSION_HEADER_NAMES,
+]
 const RESPONSE_HEADERS = [
   ...SESSION_HEADER_NAMES,
   'allow',
+  'etag',
   'retry-after',
   'ziti-authenticator-extend-requested',
   'ziti-instance-id',

@@ -1,6 +1,7 @@
 // Checks every response of the controllers under test against the OpenAPI documents and the public contract: a test that
 // receives one that contradicts them fails.
 import { Readable } from 'node:stream'
+import { gunzipSync } from 'node:zlib'
 import type { Ajv, ValidateFunction } from 'ajv'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { buildOpenApiDocument } from '../../server/openapi.ts'
@@ -36,8 +37,8 @@ export async function checkResponse(request: FastifyRequest, reply: FastifyReply
   }
   // What an offline command is shown is not described by the documents of the APIs.
   if (request.state?.caller.kind === 'local-operator' || !isDescribed(request)) return payload
-  if (payload instanceof Readable) return observed(payload, (text) => noteContradictions(request, reply, text))
-  noteContradictions(request, reply, String(payload ?? ''))
+  if (payload instanceof Readable) return observed(payload, (bytes) => noteContradictions(request, reply, bytes))
+  noteContradictions(request, reply, Buffer.from((payload ?? '') as string | Buffer))
   return payload
 }
 
@@ -49,20 +50,21 @@ function isDescribed({ raw, routeOptions }: FastifyRequest): boolean {
   )
 }
 
-/** The same stream, whose text is looked at once it has passed whole. */
-function observed(stream: Readable, look: (text: string) => void): Readable {
+/** The same stream, whose bytes are looked at once they have passed whole. */
+function observed(stream: Readable, look: (bytes: Buffer) => void): Readable {
   async function* pass() {
     const pieces: Buffer[] = []
     for await (const piece of stream) {
       pieces.push(Buffer.from(piece))
       yield piece
     }
-    look(Buffer.concat(pieces).toString())
+    look(Buffer.concat(pieces))
   }
   return Readable.from(pass(), { objectMode: false })
 }
 
-function noteContradictions(request: FastifyRequest, reply: FastifyReply, text: string): void {
+function noteContradictions(request: FastifyRequest, reply: FastifyReply, bytes: Buffer): void {
+  const text = (reply.getHeader('content-encoding') === 'gzip' ? gunzipSync(bytes) : bytes).toString()
   const { operation, api } = request.routeOptions?.config ?? {}
   const contentType = String(reply.getHeader('content-type'))
   const matches = operation && api ? differences(api, operation.id, reply.statusCode, contentType, text) : []
@@ -84,6 +86,8 @@ export function differences(api: Api, id: string, status: number, contentType: s
   if (status === 408 || status === 500) return []
   const response = described.responses[status]
   if (!response) return [`the document of ${id} does not name the status`]
+  // It has neither a body nor a type.
+  if (status === 304) return text === '' ? [] : ['the response has a body']
   const content = response.content?.[contentType]
   if (!content) return [`the document of ${id} does not name the content type ${contentType}`]
   if (contentType !== 'application/json') return []
