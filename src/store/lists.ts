@@ -190,7 +190,8 @@ const EMPTY_SQL = sql``
 const AND = sql` and `
 
 function toWindow({ limit, offset }: ListPlan) {
-  if (limit !== 'none') return sql` limit ${limit} offset ${offset}`
+  // A limit that is a parameter would have SQLite plan the statement again at each use.
+  if (limit !== 'none') return sql` limit ${sql.lit(limit)} offset ${offset}`
   return offset === 0 ? EMPTY_SQL : sql` limit ${Number.MAX_SAFE_INTEGER} offset ${offset}`
 }
 
