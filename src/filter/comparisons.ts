@@ -1,12 +1,13 @@
 // Compiles comparisons of one value with literals, by the type of the symbol: for columns, set elements and counts alike.
-import { type Expression, type SqlBool, sql } from 'kysely'
+import type { SqlBool } from 'kysely'
 import type { FilterSymbol } from '../model/filter-symbols.ts'
 import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
+import { type SqlText, sql } from '../store/sql-text.ts'
 import { filterError } from './filter-error.ts'
 import type { Comparison, Literal, Position, Predicate } from './tree.ts'
 
-export type Condition = Expression<SqlBool>
-export type Column = Expression<unknown>
+export type Condition = SqlText<SqlBool>
+export type Column = SqlText
 
 /** A predicate that compares something with literals. */
 export type ComparisonNode = Extract<Predicate, { kind: 'compare' | 'in' | 'between' }>

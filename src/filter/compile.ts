@@ -1,8 +1,9 @@
 // Compiles the syntax tree of a query to SQL conditions, by the types of its symbols.
-import { type Kysely, type SqlBool, sql } from 'kysely'
+import type { Kysely, SqlBool } from 'kysely'
 import type { FilterSource, FilterSymbol } from '../model/filter-symbols.ts'
 import type { Database } from '../store/database.ts'
 import { getSqlDialect, type SqlDialect } from '../store/dialects/sql-dialect.ts'
+import { sql } from '../store/sql-text.ts'
 import {
   COUNT,
   type Column,

@@ -1,10 +1,11 @@
 // Compiles sets to SQL: values that a record stores, and records that match a role selector of a policy.
-import { type SqlBool, sql } from 'kysely'
+import type { SqlBool } from 'kysely'
 import { toSetTableName } from '../model/columns.ts'
 import type { FilterSource, FilterSymbol } from '../model/filter-symbols.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { getResource } from '../resources/index.ts'
 import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
+import { sql } from '../store/sql-text.ts'
 import type { Column, Condition, Test } from './comparisons.ts'
 
 /** A symbol that names a set. */

@@ -1,6 +1,7 @@
 // Compiles conditions on tags: user-defined keys, whose values compare by the type of the literal.
-import { type SqlBool, sql } from 'kysely'
+import type { SqlBool } from 'kysely'
 import type { SqlDialect } from '../store/dialects/sql-dialect.ts'
+import { sql } from '../store/sql-text.ts'
 import { type Column, type ComparisonNode, type Condition, isEquality, toNeedle } from './comparisons.ts'
 import type { Literal, Position } from './tree.ts'
 

@@ -1,5 +1,5 @@
 // Create, read, change and delete records of any resource: the one place that knows references, sets and their rules.
-import { type Expression, type SqlBool, sql } from 'kysely'
+import type { SqlBool } from 'kysely'
 import type { Behaviors } from '../behavior.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalidError, notFoundError } from '../errors.ts'
@@ -15,6 +15,7 @@ import { omitInputs, requireDeclaredFields } from './declared-fields.ts'
 import { getSqlDialect } from './dialects/sql-dialect.ts'
 import { getRecordTable } from './record-tables.ts'
 import { entityFromRow, toChangedColumns, toRow } from './rows.ts'
+import { type SqlText, sql } from './sql-text.ts'
 import { UniqueViolationError } from './store.ts'
 import { resolveSubtype, selectRows, withParent } from './subtypes.ts'
 import { isOneOf, untyped } from './untyped.ts'
@@ -445,7 +446,7 @@ async function findMentioning(
   const all = untyped(tx.db).selectFrom(from.table).select('id').orderBy('id')
   const query = limit === undefined ? all : all.limit(limit)
   if (path.length > 0) {
-    const rows = await query.where((eb) => mentionsInside(tx, eb.ref(column), path, field, id)).execute()
+    const rows = await query.where(mentionsInside(tx, sql.ref(column), path, field, id)).execute()
     return rows.map((row) => row.id as string)
   }
   const isIndexed = field.kind.name === 'set' && field.options.filter
@@ -460,11 +461,11 @@ async function findMentioning(
 /** Whether a member of a structured column is `id`, or a set that contains it. No index helps: few resources have such members. */
 function mentionsInside(
   tx: WriteContext,
-  column: Expression<unknown>,
+  column: SqlText,
   path: readonly string[],
   field: AnyField,
   id: string,
-): Expression<SqlBool> {
+): SqlText<SqlBool> {
   const dialect = getSqlDialect(tx.db)
   const member = dialect.member(column, path)
   if (field.kind.name !== 'set') return sql<SqlBool>`${member} = ${id}`

@@ -1,5 +1,5 @@
 // Pages of records: filter, order, window and total, by statements whose cost is proportional to what they return.
-import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
+import type { Compilable, SqlBool } from 'kysely'
 import type { Scope } from '../behavior.ts'
 import { type Context, toReader } from '../context.ts'
 import { type CompiledFilter, FilterCompiler, type OrderTerm } from '../filter/compile.ts'
@@ -8,8 +8,10 @@ import { toSetTableName } from '../model/columns.ts'
 import type { FilterSource } from '../model/filter-symbols.ts'
 import { compiledResources, getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
+import { compileSql } from './dialects/sql-dialect.ts'
 import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
 import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } from './role-conditions.ts'
+import { type SqlText, sql } from './sql-text.ts'
 import type { Store } from './store.ts'
 import { subtypeConditions } from './subtypes.ts'
 import { isOneOf } from './untyped.ts'
@@ -41,7 +43,7 @@ export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
 }
 
 /** The conditions of a list, in the form that finds its first records fastest, or all of them. */
-type Conditions = (hint: RowCountHint) => Promise<readonly Expression<SqlBool>[]>
+type Conditions = (hint: RowCountHint) => Promise<readonly SqlText<SqlBool>[]>
 
 const NO_CONDITIONS: Conditions = async () => []
 
@@ -94,7 +96,7 @@ export async function queryRowsOf<Row = AnyRow>(
   tables: ReadonlySet<string> = new Set(),
 ): Promise<RowQuery<Row>> {
   const { matching, window, isCostly } = await buildStatements(store, context, source, plan, conditions, tables, 'all')
-  return { compile: () => sql<Row>`select * ${matching} ${window}`.compile(context.db), isCostly }
+  return { compile: () => compileSql(context.db, sql<Row>`select * ${matching} ${window}`), isCostly }
 }
 
 /** One page of a table that matches the plan and the conditions, which read `tables`. */
@@ -110,7 +112,7 @@ export async function queryPage(
   const { limit, offset } = plan
   // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
   const reader = toReader(context.caller)
-  const page = { compile: () => sql<{ n: number }>`select n ${matching} ${window}`.compile(context.db) }
+  const page = { compile: () => compileSql(context.db, sql<{ n: number }>`select n ${matching} ${window}`) }
   const rows = await store.scan(page, reader)
   const keys = rows.map(({ n }) => n)
   if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
@@ -119,7 +121,7 @@ export async function queryPage(
     read.length === 1
       ? matching
       : (await buildStatements(store, context, source, plan, conditions, tables, 'all')).matching
-  const count = { compile: () => sql<{ n: number }>`select count(*) as n ${all}`.compile(context.db) }
+  const count = { compile: () => compileSql(context.db, sql<{ n: number }>`select count(*) as n ${all}`) }
   return { keys, total: await store.count(count, read, reader), limit, offset }
 }
 
@@ -175,7 +177,7 @@ async function mayBeCostly(
   for (const table of [source.table, ...(filter?.tables ?? [])]) {
     if (!recordTables.has(table)) continue
     const newest = sql<{ n: number }>`select coalesce(max(n), 0) as n from ${sql.table(table)}`
-    records += await store.count({ compile: () => newest.compile(context.db) }, [table])
+    records += await store.count({ compile: () => compileSql(context.db, newest) }, [table])
   }
   return cost * records > MAX_UNGUARDED_COST
 }
@@ -229,8 +231,8 @@ async function buildConditions(
   restrictions: readonly Restriction[],
   tables: Set<string>,
   hint: RowCountHint,
-): Promise<Expression<SqlBool>[]> {
-  const conditions: Expression<SqlBool>[] = subtypeConditions(resource)
+): Promise<SqlText<SqlBool>[]> {
+  const conditions: SqlText<SqlBool>[] = subtypeConditions(resource)
   if (plan.roleFilter.length > 0) {
     conditions.push(await selectorsCondition(store, context, resource, [parseRoleFilter(plan)], tables, hint))
   }
@@ -246,7 +248,7 @@ async function toConditions(
   restriction: Restriction,
   tables: Set<string>,
   hint: RowCountHint,
-): Promise<Expression<SqlBool>> {
+): Promise<SqlText<SqlBool>> {
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
   if ('sides' in restriction) return selectorsCondition(store, context, resource, restriction.sides, tables, hint)
   if ('equals' in restriction)

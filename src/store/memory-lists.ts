@@ -1,12 +1,13 @@
 // Lists of what only memory holds, filtered and sorted by the same statements as tables.
-import { type Compilable, sql } from 'kysely'
+import type { Compilable } from 'kysely'
 import { type Context, toReader } from '../context.ts'
 import { FilterCompiler } from '../filter/compile.ts'
 import type { FilterSource } from '../model/filter-symbols.ts'
 import type { Stored } from '../schema/field.ts'
-import { getSqlDialect } from './dialects/sql-dialect.ts'
+import { compileSql, getSqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
 import { compileOrder, type Window } from './lists.ts'
+import { sql } from './sql-text.ts'
 import type { Store } from './store.ts'
 
 /** An item as filters see it: the columns of the symbols of its source, as a table would hold them. */
@@ -68,7 +69,7 @@ async function selectMatching<Item>(
   const query = sql<{ position: number }>`select position from
     (select ${sql.join(members)} from ${elements}) as ${sql.table(source.table)}
     where ${condition} order by ${sql.join(order)}`
-  const statement: Compilable<{ position: number }> = { compile: () => query.compile(db) }
+  const statement: Compilable<{ position: number }> = { compile: () => compileSql(db, query) }
   const positions = await store.scan(statement, toReader(caller))
   return positions.map(({ position }) => items[position] as Item)
 }

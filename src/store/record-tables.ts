@@ -1,5 +1,5 @@
 // The tables of a resource and the statements that every request runs on them, made once for each resource.
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { SetTableInfo } from '../model/columns.ts'
 import type { CompiledResource } from '../model/compiled-resource.ts'
@@ -8,6 +8,7 @@ import type { AnyResource, AnyRow } from '../resources/define.ts'
 import type { Database } from './database.ts'
 import { getSqlDialect } from './dialects/sql-dialect.ts'
 import { type Parameter, type PreparedQuery, prepareQuery } from './prepared-queries.ts'
+import { sql } from './sql-text.ts'
 import { subtypeConditions } from './subtypes.ts'
 import { isElementOf, type UntypedRow } from './untyped.ts'
 

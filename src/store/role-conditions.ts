@@ -1,13 +1,14 @@
 // Conditions over role attributes: the records that a role filter, or a side of a policy, selects.
-import { type Expression, type SqlBool, sql } from 'kysely'
+import type { SqlBool } from 'kysely'
 import type { Context } from '../context.ts'
 import { toSetTableName } from '../model/columns.ts'
 import type { RoleSelector } from '../policy/role-selector.ts'
 import type { AnyResource } from '../resources/define.ts'
-import { getSqlDialect } from './dialects/sql-dialect.ts'
+import { compileSql, getSqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
+import { type SqlText, sql } from './sql-text.ts'
 import type { Store } from './store.ts'
-import { isOneOf, untyped } from './untyped.ts'
+import { isOneOf } from './untyped.ts'
 
 type Reading = Pick<Context, 'db'>
 
@@ -25,10 +26,10 @@ export async function selectorsCondition(
   sides: readonly RoleSelector[],
   tables: Set<string>,
   hint: RowCountHint,
-): Promise<Expression<SqlBool>> {
+): Promise<SqlText<SqlBool>> {
   if (sides.some((side) => side.isAll)) return sql<SqlBool>`1 = 1`
   tables.add(toSetTableName(resource, 'roleAttributes'))
-  const alternatives: Expression<SqlBool>[] = []
+  const alternatives: SqlText<SqlBool>[] = []
   for (const { semantic, attributes } of sides) {
     if (attributes.size === 0) continue
     alternatives.push(await attributesCondition(store, context, resource, semantic, [...attributes], hint))
@@ -42,7 +43,7 @@ export async function selectorsCondition(
  * Any of the conditions, as a tree, because a database counts a chain of a thousand terms as a thousand levels, and rejects
  * it.
  */
-function anyOf(conditions: readonly Expression<SqlBool>[]): Expression<SqlBool> {
+function anyOf(conditions: readonly SqlText<SqlBool>[]): SqlText<SqlBool> {
   const [only] = conditions
   if (conditions.length === 1 && only) return only
   const middle = conditions.length >> 1
@@ -59,10 +60,10 @@ async function attributesCondition(
   semantic: 'AllOf' | 'AnyOf',
   attributes: readonly string[],
   hint: RowCountHint,
-): Promise<Expression<SqlBool>> {
+): Promise<SqlText<SqlBool>> {
   const table = toSetTableName(resource, 'roleAttributes')
   const own = sql.ref(`${resource.table}.n`)
-  const having = async (values: readonly string[]): Promise<Expression<SqlBool>> => {
+  const having = async (values: readonly string[]): Promise<SqlText<SqlBool>> => {
     const has = getSqlDialect(context.db).isOneOf(sql.ref('value'), values)
     const select = sql`select n from ${sql.table(table)} where ${has}`
     return (await isSelective(store, context, resource.table, table, has, hint))
@@ -92,7 +93,7 @@ export async function isSelective(
   context: Reading,
   table: string,
   setTable: string,
-  condition: Expression<SqlBool>,
+  condition: SqlText<SqlBool>,
   hint: RowCountHint,
 ): Promise<boolean> {
   const members = await countMatches(store, context, setTable, condition)
@@ -100,10 +101,7 @@ export async function isSelective(
   return members < (hint === 'all' ? records / 2 : 2.4 * Math.sqrt(records))
 }
 
-function countMatches(store: Store, { db }: Reading, table: string, condition: Expression<SqlBool>): Promise<number> {
-  const query = untyped(db)
-    .selectFrom(table)
-    .select((eb) => eb.fn.countAll<number>().as('n'))
-    .where(condition)
-  return store.count(query, [table])
+function countMatches(store: Store, { db }: Reading, table: string, condition: SqlText<SqlBool>): Promise<number> {
+  const query = sql<{ n: number }>`select count(*) as n from ${sql.table(table)} where ${condition}`
+  return store.count({ compile: () => compileSql(db, query) }, [table])
 }

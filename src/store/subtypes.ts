@@ -1,12 +1,13 @@
 // Resources whose records are records of another resource, too: one table, with a discriminator.
-import { type Expression, type Kysely, type SqlBool, sql } from 'kysely'
+import type { Kysely, SqlBool } from 'kysely'
 import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource } from '../resources/define.ts'
 import type { Database } from './database.ts'
+import { type SqlText, sql } from './sql-text.ts'
 import { untyped } from './untyped.ts'
 
 /** The conditions that only the rows of a resource meet in its table. */
-export function subtypeConditions({ table, subtypeOf }: AnyResource): Expression<SqlBool>[] {
+export function subtypeConditions({ table, subtypeOf }: AnyResource): SqlText<SqlBool>[] {
   return subtypeOf ? [sql<SqlBool>`${sql.ref(`${table}.${subtypeOf.discriminator}`)} = 1`] : []
 }
 

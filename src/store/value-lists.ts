@@ -1,15 +1,15 @@
 // Lists of distinct values, such as the role attributes that are in use. Their cost is proportional to what they return.
 import { setImmediate } from 'node:timers/promises'
-import { sql } from 'kysely'
 import { type Context, toReader } from '../context.ts'
 import { FilterCompiler } from '../filter/compile.ts'
 import type { Predicate } from '../filter/tree.ts'
 import { toSetTableName } from '../model/columns.ts'
 import { type FilterSource, type FilterSymbol, toFilterSource } from '../model/filter-symbols.ts'
 import type { AnyResource } from '../resources/define.ts'
-import { getSqlDialect } from './dialects/sql-dialect.ts'
+import { compileSql, getSqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
 import { compileOrder, type Window } from './lists.ts'
+import { sql } from './sql-text.ts'
 import type { Store } from './store.ts'
 
 const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', member: 'id', isNullable: false }
@@ -63,7 +63,7 @@ export async function listValues(
     // The last value of the previous batch is found again, and skipped.
     const skip = start === undefined ? offset : 1
     const query = sql<{ value: string }>`select value from ${matching(start)} limit ${batchSize} offset ${skip}`
-    const rows = await store.scan({ compile: () => query.compile(db) }, reader)
+    const rows = await store.scan({ compile: () => compileSql(db, query) }, reader)
     for (const { value } of rows) values.push(value)
     start = rows.at(-1)?.value
     if (rows.length < batchSize || values.length === limit || start === undefined) break
@@ -71,7 +71,7 @@ export async function listValues(
   }
   const isWhole = offset === 0 && (limit === 'none' || values.length < limit)
   const count = sql<{ n: number }>`select count(*) as n from ${matching()}`
-  const total = isWhole ? values.length : await store.count({ compile: () => count.compile(db) }, [table], reader)
+  const total = isWhole ? values.length : await store.count({ compile: () => compileSql(db, count) }, [table], reader)
   return { values, total, limit, offset }
 }
 

@@ -1,37 +1,40 @@
 // The SQL in which databases differ, behind common names that all other code uses.
-import type { Expression, Kysely, RawBuilder, SqlBool } from 'kysely'
+import { type CompiledQuery, type Kysely, RawNode, type SqlBool } from 'kysely'
+import type { SqlText } from '../sql-text.ts'
 
 export interface SqlDialect {
+  /** The text of a statement, from what stands before, between and after its parameters. */
+  joinPieces(pieces: readonly string[]): string
   /** `value` is one of `values`: one statement text for any number of them. */
-  isOneOf(value: Expression<unknown>, values: readonly (string | number)[]): Expression<SqlBool>
+  isOneOf(value: SqlText, values: readonly (string | number)[]): SqlText<SqlBool>
   /** The same for the elements of a JSON array, which is one parameter. */
-  isElementOf(value: Expression<unknown>, json: string): Expression<SqlBool>
+  isElementOf(value: SqlText, json: string): SqlText<SqlBool>
   /** `needle` occurs in `text`, byte for byte. */
-  contains(text: Expression<unknown>, needle: string): Expression<SqlBool>
+  contains(text: SqlText, needle: string): SqlText<SqlBool>
   /** `needle` occurs in `text` once both are in upper case. */
-  containsIgnoringCase(text: Expression<unknown>, needle: string): Expression<SqlBool>
+  containsIgnoringCase(text: SqlText, needle: string): SqlText<SqlBool>
   /**
    * A condition that is always true. It counts the cost of each record that a filter reads, so that a statement that costs too
    * much can be ended.
    */
-  guard(cost: number): Expression<SqlBool>
+  guard(cost: number): SqlText<SqlBool>
   /** A number as decimal text. */
-  asText(value: Expression<unknown>): RawBuilder<unknown>
+  asText(value: SqlText): SqlText
   /** A table expression over the elements of a JSON array, each in a column `value`. */
-  elements(json: Expression<unknown>): RawBuilder<{ value: string }>
+  elements(json: SqlText): SqlText<{ value: string }>
   /** How many elements a JSON array has. */
-  elementCount(json: Expression<unknown>): RawBuilder<number>
+  elementCount(json: SqlText): SqlText<number>
   /**
    * A table expression over the distinct values of a column, in order, found one by one, so that a few values cost little. It
    * begins at `start`, inclusive, if one is given.
    */
-  distinctValues(table: string, column: string, isDescending: boolean, start?: string): RawBuilder<{ value: string }>
+  distinctValues(table: string, column: string, isDescending: boolean, start?: string): SqlText<{ value: string }>
   /** A member of a JSON object as a plain value; booleans as 0 and 1. */
-  member(json: Expression<unknown>, path: readonly string[]): RawBuilder<unknown>
+  member(json: SqlText, path: readonly string[]): SqlText
   /** The same member as text: `true`, `false`, a number's digits, a string's characters; null if the member is missing. */
-  memberText(json: Expression<unknown>, path: readonly string[]): RawBuilder<string>
+  memberText(json: SqlText, path: readonly string[]): SqlText<string>
   /** The type of a member: `true`, `false`, `integer`, `real`, `text`, `null`; null if the member is missing. */
-  memberType(json: Expression<unknown>, path: readonly string[]): RawBuilder<string>
+  memberType(json: SqlText, path: readonly string[]): SqlText<string>
 }
 
 /** The adapter of our executors, which provides the SQL dialect of its database. */
@@ -43,4 +46,14 @@ export interface SqlDialectAdapter {
 // biome-ignore lint/suspicious/noExplicitAny: handles of any database type
 export function getSqlDialect(db: Kysely<any>): SqlDialect {
   return (db.getExecutor().adapter as unknown as SqlDialectAdapter).sqlDialect
+}
+
+// The store looks at the tree of a statement only if it changes data.
+const NO_TREE = RawNode.createWithSql('')
+const NO_QUERY_ID = { queryId: '' }
+
+/** Compiles a statement that reads. */
+// biome-ignore lint/suspicious/noExplicitAny: handles of any database type
+export function compileSql<Row>(db: Kysely<any>, { pieces, parameters }: SqlText<Row>): CompiledQuery<Row> {
+  return { query: NO_TREE, queryId: NO_QUERY_ID, sql: getSqlDialect(db).joinPieces(pieces), parameters }
 }

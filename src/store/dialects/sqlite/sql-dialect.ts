@@ -1,5 +1,6 @@
 // The SQL dialect of SQLite.
-import { type Expression, type SqlBool, sql } from 'kysely'
+import type { SqlBool } from 'kysely'
+import { type SqlText, sql } from '../../sql-text.ts'
 import type { SqlDialect } from '../sql-dialect.ts'
 
 const ASCII = /^[\x20-\x7e]*$/
@@ -13,10 +14,11 @@ const isElementOf: SqlDialect['isElementOf'] = (value, json) =>
   sql<SqlBool>`${value} in (select value from json_each(${json}))`
 
 export const sqliteDialect: SqlDialect = {
+  joinPieces: (pieces) => pieces.join('?'),
   isOneOf: (value, values) => isElementOf(value, JSON.stringify(values)),
   isElementOf,
   contains: (text, needle) => sql<SqlBool>`instr(${text}, ${needle}) > 0`,
-  containsIgnoringCase(text: Expression<unknown>, needle: string) {
+  containsIgnoringCase(text: SqlText, needle: string) {
     const folded = needle.toUpperCase()
     const isContained = sql<SqlBool>`instr(unicode_upper(${text}), ${folded}) > 0`
     if (!ASCII.test(folded)) return isContained

@@ -1,0 +1,63 @@
+// SQL composed as text: whatever is inserted keeps its parameters, in the order of the text, and no value becomes text.
+import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { SqlText, sql } from '../../src/store/sql-text.ts'
+
+const render = ({ pieces, parameters }: SqlText) => ({ text: pieces.join('?'), parameters })
+
+describe('composed SQL', () => {
+  it('has its parameters in the order of the text, also those of what is inserted', () => {
+    const inner = sql`b = ${2} and c = ${'three'}`
+
+    expect(render(sql`a = ${1} and (${inner}) or d = ${null}`)).toEqual({
+      text: 'a = ? and (b = ? and c = ?) or d = ?',
+      parameters: [1, 2, 'three', null],
+    })
+  })
+
+  it('never contains a value as text', () => {
+    const hostile = `' or 1 = 1 --?`
+
+    expect(render(sql`name = ${hostile}`)).toEqual({ text: 'name = ?', parameters: [hostile] })
+  })
+
+  it('can be inserted several times', () => {
+    const value = sql`lower(${'X'})`
+
+    expect(render(sql`${value} = ${value}`)).toEqual({ text: 'lower(?) = lower(?)', parameters: ['X', 'X'] })
+  })
+
+  it('quotes names, each part by itself', () => {
+    expect(render(sql`select ${sql.ref('a.b')} from ${sql.table('odd"name')} limit ${sql.lit(10)}`)).toEqual({
+      text: 'select "a"."b" from "odd""name" limit 10',
+      parameters: [],
+    })
+  })
+
+  it('joins with commas, or with what is given', () => {
+    const terms = [sql`a = ${1}`, sql`b`, sql`c = ${3}`]
+
+    expect(render(sql.join(terms))).toEqual({ text: 'a = ?, b, c = ?', parameters: [1, 3] })
+    expect(render(sql.join(terms, sql.raw(' and '))).text).toBe('a = ? and b and c = ?')
+    expect(render(sql.join([]))).toEqual({ text: '', parameters: [] })
+  })
+
+  it('is an expression of Kysely, too', () => {
+    const db = new Kysely<{ t: { a: number; b: number } }>({
+      dialect: {
+        createAdapter: () => new SqliteAdapter(),
+        createDriver: () => new DummyDriver(),
+        createIntrospector: (own) => new SqliteIntrospector(own),
+        createQueryCompiler: () => new SqliteQueryCompiler(),
+      },
+    })
+    const condition = new SqlText<boolean>(['"a" = ', ' or "a" = ', ''], [1, 2])
+
+    const { sql: text, parameters } = db.selectFrom('t').select('a').where('b', '=', 0).where(condition).compile()
+
+    expect({ text, parameters }).toEqual({
+      text: 'select "a" from "t" where "b" = ? and "a" = ? or "a" = ?',
+      parameters: [0, 1, 2],
+    })
+  })
+})
