@@ -1,6 +1,8 @@
 // The services that a caller can reach, their routers and terminators, and the time of the last change.
 import { getViewer, type Viewer } from '../../src/access/viewers.ts'
-import { toIsoTime } from '../../src/clock.ts'
+import { apiSessionUnknownError } from '../../src/auth/callers.ts'
+import type { LiveApiSession } from '../../src/auth/live-api-sessions.ts'
+import { type Instant, toIsoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { errors, notFoundError } from '../../src/errors.ts'
 import { renderRecords } from '../../src/records/presentation.ts'
@@ -73,6 +75,15 @@ async function assertSessionToken(context: Context, token: string, serviceId: st
     .executeTakeFirst()
   if (row) return
   throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
+}
+
+async function findServiceChange({ controller, context }: Call, session: LiveApiSession): Promise<Response> {
+  const viewer = await getViewer(controller.auth.apiSessions, context)
+  return showServiceChange(await controller.serviceChanges.getLastChange(context, session, viewer))
+}
+
+function showServiceChange(at: Instant): Response {
+  return dataResponse({ lastChangeAt: toIsoTime(at) })
 }
 
 export const clientServiceOperations: readonly AnyOperation[] = [
@@ -153,14 +164,13 @@ export const clientServiceOperations: readonly AnyOperation[] = [
       kind: 'data',
       schema: { type: 'object', properties: { lastChangeAt: { type: 'string', format: 'date-time' } } },
     },
-    async run({ controller, context }) {
-      const { apiSessions } = controller.auth
-      const id = requireApiSessionId(context)
-      const session = apiSessions.get(id) ?? { id, createdAt: 0 }
-      const viewer = await getViewer(apiSessions, context)
-      return dataResponse({
-        lastChangeAt: toIsoTime(await controller.serviceChanges.getLastChange(context, session, viewer)),
-      })
+    run(call) {
+      const { serviceChanges, auth } = call.controller
+      const session = auth.apiSessions.get(requireApiSessionId(call.context))
+      if (!session) throw apiSessionUnknownError()
+      const { id, roleAttributes: attributes } = session.identity
+      const unchangedSince = serviceChanges.findUnchanged(session.id, { id, attributes })
+      return unchangedSince === undefined ? findServiceChange(call, session) : showServiceChange(unchangedSince)
     },
   }),
   defineOperation({

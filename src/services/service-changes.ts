@@ -4,6 +4,7 @@ import type { Access } from '../access/access.ts'
 import type { Viewer } from '../access/viewers.ts'
 import type { Clock, Instant } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
+import type { RoleBearer } from '../policy/role-selector.ts'
 import { apiSessions } from '../resources/api-sessions.ts'
 import type { Change } from '../store/changes.ts'
 import type { Projection } from '../store/projection.ts'
@@ -65,9 +66,9 @@ export class ServiceChanges implements Projection {
     apiSession: { readonly id: string; readonly createdAt: Instant },
     viewer: Viewer,
   ): Promise<Instant> {
+    const unchangedSince = this.findUnchanged(apiSession.id, viewer.identity)
+    if (unchangedSince !== undefined) return unchangedSince
     const stamp = this.#access.updates.read(viewer.identity)
-    const last = this.#shown.get(apiSession.id)
-    if (last?.stamp === stamp && this.#clock.monotonic() < last.validUntil) return last.changedAt
     const monotonic = this.#clock.monotonic()
     const { digest, transitions } = await this.#digests.compute(context, { ...viewer, apiSessionId: apiSession.id })
     // Another request of the session may have seen a later change meanwhile.
@@ -81,6 +82,13 @@ export class ServiceChanges implements Projection {
     const validUntil = monotonic + transitions.nextAt - transitions.now
     this.#shown.set(apiSession.id, { stamp, digest, changedAt, validUntil })
     return changedAt
+  }
+
+  /** Returns the time that the API session received last, if nothing can have changed since: without a promise, for most polls. */
+  findUnchanged(apiSessionId: string, identity: RoleBearer): Instant | undefined {
+    const last = this.#shown.get(apiSessionId)
+    if (!last || this.#clock.monotonic() >= last.validUntil) return undefined
+    return last.stamp === this.#access.updates.read(identity) ? last.changedAt : undefined
   }
 
   /** The time of the newest event that may have changed the services. */
