@@ -11,7 +11,7 @@ import type { Network } from '../model/network.ts'
 import type { Model } from '../model/sizes.ts'
 import type { Fact } from '../report/results.ts'
 import { percentile } from '../report/statistics.ts'
-import { creations, roleChanges } from '../workloads/administration.ts'
+import { creations as identityCreations, roleChanges } from '../workloads/administration.ts'
 import { ownServices } from '../workloads/clients.ts'
 import { client, management } from '../workloads/workload.ts'
 import { milliseconds, pollFacts, probed } from './probe.ts'
@@ -37,20 +37,26 @@ function joinEverything({ identities, services }: Model): Measurement {
     async measure(bench) {
       const { network } = await bench.loaded()
       const together = await probed(bench, network, () => joinAndPart(network))
-      const slowest = percentile(together.result, 1)
+      const { creations, deletions } = together.result
       return [
-        milliseconds(`${name}: slowest of ${JOINS}`, slowest, bounds.joinEverythingMilliseconds),
+        milliseconds(`${name}: slowest of ${JOINS}`, Math.max(...creations), bounds.joinEverythingMilliseconds),
+        milliseconds(`${name}: slowest deletion`, Math.max(...deletions)),
         ...pollFacts(together, name),
       ]
     },
   }
 }
 
-/** The milliseconds that each creation took, in order of size. */
-async function joinAndPart({ api }: Network): Promise<number[]> {
+/** Milliseconds. */
+interface JoinLatencies {
+  readonly creations: readonly number[]
+  readonly deletions: readonly number[]
+}
+
+async function joinAndPart({ api }: Network): Promise<JoinLatencies> {
   const roles = { identityRoles: ['#all'], serviceRoles: ['#all'] }
   const body = { name: 'everyone-everything', type: 'Dial', semantic: 'AnyOf', ...roles }
-  const latencies: number[] = []
+  const [creations, deletions]: [number[], number[]] = [[], []]
   for (let turn = 0; turn < JOINS; turn++) {
     const begun = performance.now()
     const { id } = (await api.asAdministrator({
@@ -58,11 +64,13 @@ async function joinAndPart({ api }: Network): Promise<number[]> {
       path: `${MANAGEMENT}/service-policies`,
       body,
     })) as { id: string }
-    latencies.push(performance.now() - begun)
+    creations.push(performance.now() - begun)
     await wait(REST_BETWEEN_JOINS_MS)
+    const deletedAt = performance.now()
     await api.asAdministrator({ method: 'DELETE', path: `${MANAGEMENT}/service-policies/${id}` })
+    deletions.push(performance.now() - deletedAt)
   }
-  return latencies.sort((a, b) => a - b)
+  return { creations, deletions }
 }
 
 /** As many changes as the controller takes. */
@@ -73,7 +81,7 @@ const writeStorm: Measurement = {
   async measure(bench) {
     const { network } = await bench.loaded()
     const changes = await roleChanges(network)
-    const { requests: made } = await creations(network)
+    const { requests: made } = await identityCreations(network)
     const requests = changes.requests.flatMap((change, at) => [change, made[at % made.length] as Buffer])
     const { target } = network.controller
     const storm = await bench.generator.prepareLoop(target, { requests }, { inFlight: WRITERS })

@@ -69,6 +69,7 @@ export const readingWorkloads: readonly Workload[] = [
     budget: budgets.identities500,
     needs: [listIdentities],
     inFlight: 4,
+    isFlat: true,
     traffic: always(listed('name contains "identity" sort by name limit 500')),
   },
   {
