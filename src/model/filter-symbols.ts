@@ -13,6 +13,8 @@ export interface FilterSymbol {
   /** A member inside a JSON column. */
   readonly path?: readonly string[]
   readonly isNullable: boolean
+  /** No two records have the same value, and an index finds the one that has it. */
+  readonly isUnique?: boolean
   /** A set: usable in `anyOf`, `allOf`, `count` and `isEmpty` only. */
   readonly set?: SymbolSet
   /** What literals stand for, where that is not themselves. */
@@ -137,6 +139,7 @@ function fieldSymbol(resource: AnyResource | undefined, name: string, { kind, op
     column: name,
     member: name,
     isNullable: options.nullable === true,
+    ...(options.unique ? { isUnique: true } : {}),
     ...(resource && kind.name === 'set'
       ? { set: { kind: 'members', table: toSetTableName(resource, name), ...linked } as const }
       : {}),

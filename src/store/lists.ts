@@ -168,9 +168,10 @@ async function mayBeCostly(
   store: Store,
   context: Reading,
   source: FilterSource,
-  { order }: ListPlan,
+  { predicate, order }: ListPlan,
   filter: CompiledFilter | undefined,
 ): Promise<boolean> {
+  if (predicate && findsOneRecord(source, predicate)) return false
   const cost = (filter?.cost ?? 0) + COST_OF_ORDER * order.keys.length
   if (cost === 0) return false
   let records = 0
@@ -180,6 +181,13 @@ async function mayBeCostly(
     records += await store.count({ compile: () => compileSql(context.db, newest) }, [table])
   }
   return cost * records > MAX_UNGUARDED_COST
+}
+
+/** Whether an index finds the only record that can match: the whole predicate is an equality with a unique value. */
+function findsOneRecord({ symbols }: FilterSource, predicate: Predicate): boolean {
+  if (predicate.kind !== 'compare' || predicate.operator !== '=') return false
+  const { left, right } = predicate
+  return left.kind === 'symbol' && right.kind === 'string' && symbols.get(left.name)?.isUnique === true
 }
 
 /** Tables with a record in each row, whose keys (`n`) grow with their number. */

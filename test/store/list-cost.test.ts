@@ -1,0 +1,36 @@
+// Which lists are expected to cost so much that their statements count what they read.
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { identities } from '../../src/resources/identities.ts'
+import { planList } from '../../src/store/list-plan.ts'
+import { queryRows } from '../../src/store/lists.ts'
+import { type TestController, testController } from '../world/controller.ts'
+
+// The keys of records grow with their number, so one record with such a key makes a table look large.
+const MANY_RECORDS = 100_000
+
+let world: TestController
+
+beforeAll(async () => {
+  world = await testController()
+  const { entities } = world.controller
+  const { id } = await entities.create(world.system, identities, { name: 'laptop', typeId: 'Device' })
+  await world.system.write((tx) => sql`update identities set n = ${MANY_RECORDS} where id = ${id}`.execute(tx.db))
+})
+afterAll(() => world.close())
+
+const isCostly = async (filter: string) =>
+  (await queryRows(world.controller.store, world.system, identities, planList({ filter }))).isCostly
+
+describe('a list of a large table', () => {
+  it('is costly if each record may have to be read', async () => {
+    expect(await isCostly('name contains "top"')).toBe(true)
+    expect(await isCostly('not (name = "laptop")')).toBe(true)
+    expect(await isCostly('name = "laptop" or externalId = "7"')).toBe(true)
+  })
+
+  it('is not costly if an index finds the only record that can match', async () => {
+    expect(await isCostly('name = "laptop"')).toBe(false)
+    expect(await isCostly('name = "laptop" sort by createdAt')).toBe(false)
+  })
+})
