@@ -5,6 +5,7 @@ import type { Method } from '../../src/auth/authentication-methods.ts'
 import { createApiSession } from '../../src/auth/create-api-session.ts'
 import { flow } from '../../src/auth/flow.ts'
 import { type Credentials, SignInAttempt } from '../../src/auth/sign-in-attempt.ts'
+import { requireEnabledIdentity } from '../../src/auth/steps/require-enabled-identity.ts'
 import { issue, type RegisteredTestAuthority, registerAuthority } from '../world/authorities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
@@ -29,9 +30,13 @@ interface PendingSignIn {
   readonly signerId?: string
 }
 
-async function runSteps(method: Method, credentials: Partial<Credentials>): Promise<SignInAttempt> {
+function startAttempt(method: Method, credentials: Partial<Credentials>): SignInAttempt {
   const peer = { own: undefined, isIssuerPresented: false, readOwn: () => undefined, readAll: () => [] }
-  const attempt = new SignInAttempt(world.controller, world.system, method, { peer, bearerTokens: [], ...credentials })
+  return new SignInAttempt(world.controller, world.system, method, { peer, bearerTokens: [], ...credentials })
+}
+
+async function runSteps(method: Method, credentials: Partial<Credentials>): Promise<SignInAttempt> {
+  const attempt = startAttempt(method, credentials)
   for (const step of flow[method]) await step(attempt)
   return attempt
 }
@@ -192,5 +197,14 @@ describe('a sign-in', () => {
     await expect(createApiSession(signIn.attempt, {})).rejects.toMatchObject({ reason })
 
     expect(await isSessionStored(signIn)).toBe(false)
+  })
+
+  it('is refused like any other if its identity is deleted while the password is compared', async () => {
+    const { id, username } = await people.person()
+    const attempt = startAttempt('password', { username, password: PASSWORD })
+    for (const step of flow.password.slice(0, flow.password.indexOf(requireEnabledIdentity))) await step(attempt)
+    await people.manage('DELETE', `/identities/${id}`)
+
+    await expect(requireEnabledIdentity(attempt)).rejects.toMatchObject({ reason: 'UNKNOWN_CREDENTIAL' })
   })
 })
