@@ -278,6 +278,20 @@ describe('a certificate', () => {
     expect(response.body.data).toMatchObject({ identityId: id, improperClientCertChain: true })
   })
 
+  it('is shown with whether it led to a root at its last sign-in', async () => {
+    const device = await people.device()
+    const [alone = ''] = device.chain.split(/(?<=-----END CERTIFICATE-----\n)/)
+    const readAfter = async (chain: string) => {
+      expect((await people.signInBy(at, { ...device, chain })).status).toBe(200)
+      return (await people.manage('GET', `/authenticators/${device.authenticatorId}`)).lastAuthResolvedToRoot
+    }
+
+    const values: boolean[] = []
+    for (const chain of [alone, device.chain, device.chain, alone]) values.push(await readAfter(chain))
+
+    expect(values).toEqual([false, true, true, false])
+  })
+
   it('ends to be a way in with its authenticator', async () => {
     const device = await people.device()
     await people.manage('DELETE', `/authenticators/${device.authenticatorId}`)
