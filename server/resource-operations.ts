@@ -242,9 +242,8 @@ export async function respondWithRecord(
   id = '',
   { presentation }: Pick<OperationOverrides, 'presentation'> = {},
 ): Promise<Response> {
-  return dataResponse(
-    await renderRecord(call.controller, call.context, resource, id, await presentation?.(call, false)),
-  )
+  const how = presentation && (await presentation(call, false))
+  return dataResponse(await renderRecord(call.controller, call.context, resource, id, how))
 }
 
 /** One record as JSON. @throws NOT_FOUND */
@@ -255,7 +254,8 @@ export async function renderRecord(
   id: string,
   how?: Presentation,
 ): Promise<RawJson> {
-  const record = await controller.records.cache.findById(context, resource, id)
+  const { cache } = controller.records
+  const record = cache.get(resource, id) ?? (await cache.findById(context, resource, id))
   if (!record) throw notFoundError(toResourceNoun(resource), id)
   const [text = 'null'] = await renderRecords(controller.records, context, resource, [record], how)
   return new RawJson(text)

@@ -88,8 +88,22 @@ function isBytes(records: readonly string[] | readonly Buffer[]): records is rea
 /** The meta of a list; a list without a limit reports −1. */
 export function renderListMeta({ limit, offset, total }: Window, filterableFields: readonly string[]): string {
   const shownLimit = limit === 'none' ? -1 : limit
+  const fields = renderFilterableFields(filterableFields)
   const pagination = `"pagination":{"limit":${shownLimit},"offset":${offset},"totalCount":${total}}`
-  return `"meta":{${VERSIONS},"filterableFields":${JSON.stringify(filterableFields)},${pagination}}`
+  return `"meta":{${VERSIONS},"filterableFields":${fields},${pagination}}`
+}
+
+// By the list of a source, which does not change: to write it costs more than the rest of a short page.
+const renderedFields = new WeakMap<readonly string[], string>()
+
+function renderFilterableFields(fields: readonly string[]): string {
+  if (fields.length === 0) return '[]'
+  let text = renderedFields.get(fields)
+  if (text === undefined) {
+    text = JSON.stringify(fields)
+    renderedFields.set(fields, text)
+  }
+  return text
 }
 
 /** Something without an envelope. */

@@ -21,6 +21,8 @@ export interface RecordPlan {
   readonly targets: readonly ReferencedResource[]
   /** The names of the members that are computed from other tables. */
   readonly derived: readonly string[]
+  /** The names of the members that depend on the caller or the moment. */
+  readonly computed: readonly string[]
 }
 
 type MemberWriter = (row: AnyRow, named: ReferencesById) => string
@@ -49,7 +51,8 @@ export function compileRecordPlan(resource: AnyResource): RecordPlan {
     }
   }
   if (resource.variants) members.push(variantMembers(resource.variants))
-  return { links: buildLinkWriter(resource), members, targets, derived: Object.keys(resource.derived) }
+  const [derived, computed] = [Object.keys(resource.derived), Object.keys(resource.computed)]
+  return { links: buildLinkWriter(resource), members, targets, derived, computed }
 }
 
 function fieldMember(name: string, field: AnyField): MemberWriter {

@@ -1,5 +1,6 @@
 // Completes cached records for a caller: computed fields, and the presentation of the operation.
 import type { Context } from '../context.ts'
+import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow, Entity } from '../resources/define.ts'
 import { toRow } from '../store/rows.ts'
 import { RawJson } from './raw-json.ts'
@@ -106,22 +107,22 @@ async function renderComputedTails(
   if (!behavior.computeFields) return records.map(() => '}')
   const facts = records.map((record) => record.facts)
   const live = await behavior.computeFields(context, facts, view)
-  const declared = Object.keys(resource.computed)
+  const { computed } = getCompiledResource(resource.plural).recordPlan
   const offlineMembers = hideOfflineFields(context, resource)
   // Records that are described by the same object end in the same way.
   const tailsByMembers = new Map<object | undefined, string>()
   return live.map((members) => {
     const cachedTail = tailsByMembers.get(members)
     if (cachedTail !== undefined) return cachedTail
-    const tail = `${renderComputedFields(declared, { ...members, ...offlineMembers })}}`
+    const tail = `${renderComputedFields(computed, offlineMembers ? { ...members, ...offlineMembers } : members)}}`
     tailsByMembers.set(members, tail)
     return tail
   })
 }
 
 /** What only a running controller could know, as those see it who look at the data of one that does not run. */
-function hideOfflineFields({ caller }: Context, { computed }: AnyResource): Record<string, unknown> {
-  if (caller.kind !== 'local-operator') return {}
+function hideOfflineFields({ caller }: Context, { computed }: AnyResource): Record<string, unknown> | undefined {
+  if (caller.kind !== 'local-operator') return undefined
   const offlineMembers = Object.entries(computed).filter(([, schema]) => 'x-offline' in schema)
   return Object.fromEntries(offlineMembers.map(([member, schema]) => [member, schema['x-offline']]))
 }

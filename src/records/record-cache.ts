@@ -34,6 +34,11 @@ export class RecordCache implements Projection {
     this.#maxBytes = maxBytes
   }
 
+  /** The record of that id if it is cached. */
+  get({ plural }: AnyResource, id: string): CachedRecord | undefined {
+    return this.#partitions.get(plural)?.byId.get(id)
+  }
+
   /** The record of that id, or undefined. */
   async findById(context: ReadContext, resource: AnyResource, id: string): Promise<CachedRecord | undefined> {
     const cached = this.#partition(resource).byId.get(id)
