@@ -50,7 +50,7 @@ const PRUNE = {
 } as const
 
 const countProperties = { creates: whole, changes: whole, deletes: whole }
-const any: JsonSchema = { description: 'As the file shows it.' }
+const valueSchema: JsonSchema = { description: 'As the file shows it.' }
 const effectSchema = requiredObject({ identities: whole, services: whole, pairs: whole })
 const planItemSchema = objectOf({
   kind: {
@@ -61,7 +61,7 @@ const planItemSchema = objectOf({
   },
   resource: text,
   name: text,
-  members: listOf(objectOf({ name: text, before: any, after: any })),
+  members: listOf(objectOf({ name: text, before: valueSchema, after: valueSchema })),
   reason: text,
   identity: text,
   service: text,
@@ -159,7 +159,7 @@ async function* renderPlan(
   const impact = await computePlanImpact(controller, context, steps)
   yield renderAccess(impact)
   const { gains, loses, unreachable, sessions, isComplete } = impact
-  const effects = { gains: countsOf(gains), loses: countsOf(loses), unreachable: countsOf(unreachable) }
+  const effects = { gains: gains.counts, loses: loses.counts, unreachable: unreachable.counts }
   yield [JSON.stringify({ kind: 'summary', digest, ...countSteps(steps), ...effects, sessions, isComplete })]
 }
 
@@ -210,8 +210,4 @@ function renderAccess({ gains, loses, unreachable, gates }: PlanImpact): string[
     ...gates.map((gate) => ({ kind: 'gate', ...gate })),
   ]
   return items.map((item) => JSON.stringify(item))
-}
-
-function countsOf({ counts }: PlanImpact['gains']) {
-  return counts
 }
