@@ -507,13 +507,14 @@ describe('asking for an extension', () => {
 
   it('is told to the clients of the peer when they sign in', async () => {
     const device = await people.device()
-    const before = await people.signInBy(at, device)
-    await people.manage('POST', `/authenticators/${device.authenticatorId}/request-extend`, {})
     const path = `${CLIENT}/authenticate?method=cert`
     const { url, rootPem } = at
     const tls = { method: 'POST', path, cert: device.chain, key: device.key.keyPem }
+    const ofPeer = { ...tls, body: { sdkInfo: { type: 'ziti-sdk-c' } } }
+    const before = await callOverTls(url, rootPem, ofPeer)
+    await people.manage('POST', `/authenticators/${device.authenticatorId}/request-extend`, {})
 
-    const peer = await callOverTls(url, rootPem, { ...tls, body: { sdkInfo: { type: 'ziti-sdk-c' } } })
+    const peer = await callOverTls(url, rootPem, ofPeer)
     const native = await callOverTls(url, rootPem, { ...tls, body: {} })
 
     const header = 'ziti-authenticator-extend-requested'
