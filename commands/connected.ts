@@ -32,6 +32,8 @@ export interface CommandDescription {
   readonly aliases?: string[]
   readonly args?: Interfaces.ArgInput
   readonly flags?: Interfaces.FlagInput
+  /** By flag: the value that it has if it is typed without one. */
+  readonly optionalValues?: Readonly<Record<string, string>>
   /** The arguments and flags of a command line that works. */
   readonly example: string
   /** Whether it works without an API session. */
@@ -51,6 +53,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
     aliases = [],
     args = {},
     flags = {},
+    optionalValues = {},
     example,
     isPublic = false,
     base,
@@ -68,6 +71,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
     static override examples = [`<%= config.bin %> <%= command.id %> ${example}`.trim()]
 
     async run(): Promise<void> {
+      this.argv = completeValues(this.argv, optionalValues)
       const parsed = await this.parse(command)
       const parsedFlags = parsed.flags as unknown as ParsedFlags
       const notice = (text: string) => this.notice(text)
@@ -92,6 +96,15 @@ export function defineConnectedCommand(description: CommandDescription): Command
     }
   }
   return command as unknown as CommandClass
+}
+
+/** The words, with a value for each of the flags that has none. */
+function completeValues(argv: readonly string[], values: Readonly<Record<string, string>>): string[] {
+  return argv.map((word, at) => {
+    const value = word.startsWith('--') ? values[word.slice(2)] : undefined
+    const next = argv[at + 1]
+    return value === undefined || (next !== undefined && !next.startsWith('-')) ? word : `${word}=${value}`
+  })
 }
 
 /** The command that sets up a second factor, for the controller that the flags choose. */

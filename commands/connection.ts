@@ -107,9 +107,19 @@ export function chooseProfile({ controller, profile }: ConnectionFlags): { name:
   const name = profile ?? profiles.currentName
   const chosenProfile = name === undefined ? undefined : profiles.get(name)
   if (name !== undefined && chosenProfile) return { name, profile: chosenProfile }
-  const message = name === undefined ? 'there is no profile yet' : `there is no profile ${name}`
-  const hint = name === undefined ? 'controller login https://HOST:PORT' : 'controller profile list'
+  const { message, hint } =
+    name === undefined
+      ? describeNoProfile(profiles)
+      : { message: `there is no profile ${name}`, hint: 'controller profile list' }
   throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', message, { hint })
+}
+
+/** Why no profile is chosen, and the command that helps. */
+export function describeNoProfile({ names }: Profiles): { readonly message: string; readonly hint: string } {
+  const [name] = names
+  if (name === undefined) return { message: 'there is no profile yet', hint: 'controller login https://HOST:PORT' }
+  const others = names.length > 1 ? `, or another one of ${names.join(', ')}` : ''
+  return { message: 'no profile is the current one', hint: `${toCommandLine('profile use', [name])}${others}` }
 }
 
 /**

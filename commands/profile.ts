@@ -3,6 +3,7 @@ import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { type Profile, Profiles } from './client/profiles.ts'
 import { rootFromPem } from './client/trust.ts'
+import { describeNoProfile } from './connection.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { findNearest } from './nearest.ts'
 
@@ -50,7 +51,9 @@ export class ProfileDelete extends PrintingCommand {
     const profiles = Profiles.open(process.env)
     const { url } = requireProfile(profiles, args.profile)
     profiles.delete(args.profile)
-    const sentence = `Deleted the profile ${args.profile}.`
+    const { message, hint } = describeNoProfile(profiles)
+    const next = profiles.currentName === undefined && profiles.names.length > 0 ? ` Now ${message}: ${hint}` : ''
+    const sentence = `Deleted the profile ${args.profile}.${next}`
     await this.print({ kind: 'done', sentence, facts: { name: args.profile, url, deleted: true } }, flags.output)
   }
 }

@@ -1,7 +1,7 @@
 // `controller version`: shows the version of this command line, and that of the controller.
 import { PrintingCommand, printingFlags } from './base.ts'
 import { Profiles } from './client/profiles.ts'
-import { type ConnectionFlags, connect, connectionFlags } from './connection.ts'
+import { type ConnectionFlags, connect, connectionFlags, describeNoProfile } from './connection.ts'
 
 /** The members of a version that are shown to people. */
 interface ControllerVersion {
@@ -22,7 +22,8 @@ export class Version extends PrintingCommand {
     const ownLine = `command line  ${commandLineVersion} (node ${process.version})`
     if (!isControllerKnown(flags)) {
       await this.print({ kind: 'done', sentence: ownLine, facts: { commandLineVersion } }, flags.output)
-      this.notice('No controller is known yet: controller login https://HOST:PORT')
+      const { message, hint } = describeNoProfile(Profiles.open(process.env))
+      this.notice(`The version of a controller is unknown, because ${message}.\nTry: ${hint}`)
       return
     }
     const notice = (text: string) => this.notice(text)

@@ -50,9 +50,13 @@ export function getListener(message: ReceivedMessage): ListenerConfig | undefine
   return message[LISTENER]
 }
 
-/** Whether the listener that a request came in by carries an API; what belongs to no API is on all of them. */
+/**
+ * Whether the listener that a request came in by carries an API. What belongs to no API is on all of them with TLS: without it,
+ * nothing tells a client which controller sends it.
+ */
 export function isServed(message: IncomingMessage, api: ListenerApi | undefined): boolean {
-  return api === undefined || (getListener(message)?.apis.includes(api) ?? true)
+  const listener = getListener(message)
+  return listener === undefined || (api === undefined ? listener.tls : listener.apis.includes(api))
 }
 
 const BEARER = 'Bearer '

@@ -40,6 +40,7 @@ function makeOperationCommand(id: string, operation: OperationDescription, api: 
     aliases: listAliasIds(id, operation, api),
     args: makeArguments(task),
     flags: makeFlags(task),
+    optionalValues: listOptionalValues(operation),
     example: makeExample(operation, api),
     isPublic: operation.isPublic ?? false,
     run: (run) => runTask(task, run),
@@ -116,6 +117,16 @@ const LIST_FLAGS: Interfaces.FlagInput = {
   sort: Flags.string({ description: 'Fields to sort by, such as: name desc, createdAt.' }),
   limit: Flags.integer({ description: 'Maximum number of records. Default: all.', min: 1 }),
   offset: Flags.integer({ description: 'Number of records to skip.', min: 0 }),
+}
+
+/** The values of flags that can be typed without one. */
+function listOptionalValues({ query = {} }: OperationDescription): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(query).flatMap(([parameter, { schema }]) => {
+      const value = schema['x-value-if-omitted']
+      return typeof value === 'string' ? [[toQueryFlag(parameter), value]] : []
+    }),
+  )
 }
 
 function makeQueryFlags({ query = {} }: OperationDescription): Interfaces.FlagInput {

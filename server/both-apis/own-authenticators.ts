@@ -25,10 +25,15 @@ const presentation = async () => own
 
 const changeable = { required: 'replace', acceptsNull: 'patch' } as const
 const ownFields = {
-  username: f.text({ ...changeable, ...newUsername }),
-  password: f.text({ ...changeable, ...passwordLength, secret: true }),
-  currentPassword: f.text({ required: 'always', ...passwordLength, secret: true }),
-  tags: f.tags(),
+  username: f.text({ ...changeable, ...newUsername, summary: 'The new username.' }),
+  password: f.text({ ...changeable, ...passwordLength, secret: true, summary: 'The new password.' }),
+  currentPassword: f.text({
+    required: 'always',
+    ...passwordLength,
+    secret: true,
+    summary: 'The password until now.',
+  }),
+  tags: f.tags({ summary: 'Key-value pairs of your own.' }),
 }
 
 /** In a PATCH, only the current password is required. */

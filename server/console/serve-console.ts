@@ -61,9 +61,9 @@ export async function serveConsole(app: FastifyInstance, config: Config): Promis
     acceptRanges: false,
   })
   const route = {
-    method: 'GET',
-    config: { operation: consoleOperation, api: undefined, listenerApi: 'management' },
-  } as const
+    method: ['GET', 'HEAD'],
+    config: { operation: consoleOperation, api: undefined, listenerApi: 'management' as const },
+  }
   app.route({
     ...route,
     url: CONSOLE_PATH,

@@ -19,6 +19,9 @@ const UPDATE = { permission: 'certificate.update', grantedTo: 'administrator' } 
 // More than a person reads; `totalMissing` in the status is the number of all.
 const MAX_MISSING = 500
 
+/** In place of a duration: the setting. */
+const WARNING_TIME = 'warnBefore'
+
 const ownCertificate = objectOf({ fingerprint: text, subject: text, notAfter: time })
 
 const statusSchema = objectOf({
@@ -52,8 +55,9 @@ export const certificateOperations: readonly AnyOperation[] = [
       expiring: {
         schema: {
           ...text,
+          'x-value-if-omitted': WARNING_TIME,
           description:
-            'Only those that end within this time, such as 30d, or have ended; those that end first come first.',
+            'Only those that end within this time, such as 30d, or have ended; those that end first come first. warnBefore is the setting certificates.warnBefore, also if a flag has no value.',
         },
       },
     },
@@ -61,7 +65,9 @@ export const certificateOperations: readonly AnyOperation[] = [
     run(call) {
       const { expiring, ...query } = call.query
       if (expiring === undefined) return respondWithList(call, certificates, [])
-      const restriction = { field: 'notAfter', atMost: call.context.clock.now() + readDuration(String(expiring)) }
+      const { config } = call.controller
+      const withinMs = expiring === WARNING_TIME ? config['certificates.warnBefore'] : readDuration(String(expiring))
+      const restriction = { field: 'notAfter', atMost: call.context.clock.now() + withinMs }
       return respondWithList({ ...call, query: { sort: 'notAfter', ...query } }, certificates, [restriction])
     },
   }),

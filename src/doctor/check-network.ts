@@ -199,6 +199,6 @@ export async function checkCertificates({ context, warnBeforeMs }: Network): Pro
     check: 'certificates',
     subject: `${kind} ${subject}`,
     message: `the certificate ${notAfter < now ? 'ended' : 'ends'} at ${toIsoTime(notAfter)}`,
-    remedy: CERTIFICATE_REMEDIES[kind] ?? 'controller certificate list --expiring 30d',
+    remedy: CERTIFICATE_REMEDIES[kind] ?? 'controller certificate list --expiring',
   }))
 }

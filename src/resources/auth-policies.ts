@@ -36,12 +36,19 @@ export const authPolicies = defineResource({
     primary: f.object(
       {
         cert: f.object(
-          { allowed: f.bool({ ...demanded, filter: true }), allowExpiredCerts: f.bool({ ...demanded, filter: true }) },
+          {
+            allowed: f.bool({ ...demanded, filter: true, summary: 'Whether a certificate signs in.' }),
+            allowExpiredCerts: f.bool({
+              ...demanded,
+              filter: true,
+              summary: 'Whether one outside its dates does, too.',
+            }),
+          },
           demanded,
         ),
         extJwt: f.object(
           {
-            allowed: f.bool({ ...demanded, filter: true }),
+            allowed: f.bool({ ...demanded, filter: true, summary: 'Whether a token of an external signer signs in.' }),
             allowedSigners: f.references('external-jwt-signers', {
               ...demanded,
               unknownStatus: 404,
@@ -52,13 +59,40 @@ export const authPolicies = defineResource({
         ),
         updb: f.object(
           {
-            allowed: f.bool({ ...demanded, filter: true }),
-            minPasswordLength: f.int({ ...demanded, min: INT32.min, max: passwordLength.maxLength, filter: true }),
-            requireSpecialChar: f.bool({ ...demanded, filter: true }),
-            requireNumberChar: f.bool({ ...demanded, filter: true }),
-            requireMixedCase: f.bool({ ...demanded, filter: true }),
-            maxAttempts: f.int({ ...demanded, ...INT32, filter: true }),
-            lockoutDurationMinutes: f.int({ ...demanded, ...DURATION_MINUTES }),
+            allowed: f.bool({ ...demanded, filter: true, summary: 'Whether a username and its password sign in.' }),
+            minPasswordLength: f.int({
+              ...demanded,
+              min: INT32.min,
+              max: passwordLength.maxLength,
+              filter: true,
+              summary: 'How many characters a new password has at least.',
+            }),
+            requireSpecialChar: f.bool({
+              ...demanded,
+              filter: true,
+              summary: 'Whether a new password must hold a character that is neither letter, digit nor space.',
+            }),
+            requireNumberChar: f.bool({
+              ...demanded,
+              filter: true,
+              summary: 'Whether a new password must hold a digit.',
+            }),
+            requireMixedCase: f.bool({
+              ...demanded,
+              filter: true,
+              summary: 'Whether a new password must hold upper-case and lower-case letters.',
+            }),
+            maxAttempts: f.int({
+              ...demanded,
+              ...INT32,
+              filter: true,
+              summary: 'After how many wrong passwords in a row the username is locked; 0 is never.',
+            }),
+            lockoutDurationMinutes: f.int({
+              ...demanded,
+              ...DURATION_MINUTES,
+              summary: 'For how long it is locked; 0 is until an administrator enables it.',
+            }),
           },
           demanded,
         ),
@@ -67,7 +101,7 @@ export const authPolicies = defineResource({
     ),
     secondary: f.object(
       {
-        requireTotp: f.bool({ ...demanded, filter: true }),
+        requireTotp: f.bool({ ...demanded, filter: true, summary: 'Whether a one-time password is required.' }),
         requireExtJwtSigner: f.reference('external-jwt-signers', {
           nullable: true,
           acceptsNull: true,

@@ -244,7 +244,12 @@ function isConfigured(verbs: readonly ResourceOperation[] = allVerbs): boolean {
 /** The two fields by which variants are stored. */
 function variantFields(variants: Readonly<Record<string, Fields>>): Record<string, AnyField> {
   return {
-    typeId: f.choice(Object.keys(variants), { required: 'create', access: 'create', filter: true }),
+    typeId: f.choice(Object.keys(variants), {
+      required: 'create',
+      access: 'create',
+      filter: true,
+      summary: 'The kind of the record, which decides about its other members.',
+    }),
     details: f.json(anyObject, { access: 'internal', default: {} }),
   }
 }

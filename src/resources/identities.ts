@@ -65,8 +65,11 @@ export const identities = defineResource({
       summary: 'Attributes by which policies find this identity.',
     }),
     appData: f.tags({ summary: 'Key-value pairs handed to the applications that sign in.' }),
-    defaultHostingCost: f.int({ ...cost, default: 0 }),
-    defaultHostingPrecedence: f.choice(precedences, { default: 'default' }),
+    defaultHostingCost: f.int({ ...cost, default: 0, summary: 'What it costs to use what this identity hosts.' }),
+    defaultHostingPrecedence: f.choice(precedences, {
+      default: 'default',
+      summary: 'Of what this identity hosts: required before default before failed, whatever the cost.',
+    }),
     serviceHostingCosts: f.map(typed<number>({ type: 'integer', minimum: cost.min, maximum: cost.max }), {
       keysOf: 'services',
       summary: 'By the id of a service: what hosting it here costs.',
@@ -166,7 +169,13 @@ export const identities = defineResource({
     services: {
       kind: 'custom',
       resource: 'services',
-      query: { policyType: { type: 'string', enum: ['dial', 'bind'] } },
+      query: {
+        policyType: {
+          type: 'string',
+          enum: ['dial', 'bind'],
+          description: 'Only those that policies of this type lead to.',
+        },
+      },
     },
     'edge-router-policies': {
       kind: 'custom',

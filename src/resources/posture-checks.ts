@@ -82,10 +82,14 @@ const variants = {
   PROCESS: {
     process: f.object(
       {
-        osType: f.choice(operatingSystemTypes, { required: true }),
-        path: f.text({ required: true }),
-        hashes: f.hexStrings(),
-        signerFingerprint: f.hex({ nullable: true, omitNull: true }),
+        osType: f.choice(operatingSystemTypes, { required: true, summary: 'The operating system that it runs on.' }),
+        path: f.text({ required: true, summary: 'The path of its file.' }),
+        hashes: f.hexStrings({ summary: 'SHA-512 of its file, in hexadecimal; any one of them.' }),
+        signerFingerprint: f.hex({
+          nullable: true,
+          omitNull: true,
+          summary: 'SHA-1 of the certificate that signed it.',
+        }),
       },
       { required: true, summary: 'The program that must run.' },
     ),

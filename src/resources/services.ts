@@ -61,7 +61,13 @@ export const services = defineResource({
     identities: {
       kind: 'custom',
       resource: 'identities',
-      query: { policyType: { type: 'string', enum: ['dial', 'bind'] } },
+      query: {
+        policyType: {
+          type: 'string',
+          enum: ['dial', 'bind'],
+          description: 'Only those that policies of this type lead to.',
+        },
+      },
     },
     'service-edge-router-policies': {
       kind: 'custom',

@@ -117,7 +117,15 @@ export const f = {
 
   /** A unique name that people can see; the API sets no other bound. */
   name<const O extends FieldOptions<string>>(options = {} as O) {
-    return f.text({ required: true, unique: true, filter: true, minLength: 1, mustBeVisible: true, ...options })
+    return f.text({
+      required: true,
+      unique: true,
+      filter: true,
+      minLength: 1,
+      mustBeVisible: true,
+      summary: 'Unique among the records of its kind.' as string,
+      ...options,
+    })
   },
 
   int<const O extends IntegerOptions>(options: O): Field<Nullable<number, O>, Nullable<number, O>, O> {

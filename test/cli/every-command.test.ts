@@ -57,6 +57,17 @@ describe('the registry', () => {
     expect([...topics.map(([name]) => name), ...commands.map(({ id }) => id)]).toEqual([])
   })
 
+  it('explains every flag', () => {
+    const generic = /\(required\)|Can be repeated\.|Default: .*|^[A-Z_]+(, [A-Z_]+)*:|A time such as .*7d\./g
+    const unexplained = Object.values(manifest.commands).flatMap(({ id, flags }) =>
+      Object.values(flags).flatMap(({ name, description = '' }) =>
+        description.replace(generic, '').trim() === '' ? [`${id} --${name}`] : [],
+      ),
+    )
+
+    expect(unexplained).toEqual([])
+  })
+
   it('lets no two flags of a command have one name', () => {
     for (const { id, flags } of Object.values(manifest.commands)) {
       const names = Object.values(flags).flatMap(({ name, aliases = [] }) => [name, ...aliases])

@@ -233,6 +233,20 @@ describe('another program at the address', () => {
   })
 })
 
+describe('several profiles', () => {
+  it('of which none is the current one are proposed', async () => {
+    const several = cleanEnvironment()
+    writeProfiles(several, { first: { url, rootPem }, second: { url, rootPem }, third: { url, rootPem } })
+
+    const deletion = await commandLine(['profile', 'delete', 'first'], several)
+    const { code, stderr } = await commandLine(['identity', 'list'], several)
+
+    const hint = 'controller profile use second, or another one of second, third'
+    expect(deletion.stdout).toBe(`Deleted the profile first. Now no profile is the current one: ${hint}\n`)
+    expect([code, stderr]).toEqual([4, `no profile is the current one\nTry: ${hint}\n`])
+  })
+})
+
 describe('the version', () => {
   it('is that of the command line if no controller is known', async () => {
     const text = await commandLine(['version'], cleanEnvironment())
@@ -240,7 +254,7 @@ describe('the version', () => {
 
     expect([text.code, json.code]).toEqual([0, 0])
     expect(text.stdout).toMatch(/^command line +v\d+\.\d+\.\d+ \(node v/)
-    expect(text.stderr).toMatch(/^No controller is known yet: controller login /)
+    expect(text.stderr).toMatch(/unknown, because there is no profile yet\.\nTry: controller login /)
     expect(JSON.parse(json.stdout)).toEqual({ commandLineVersion: expect.stringMatching(/^v\d/) })
   })
 

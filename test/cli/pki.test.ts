@@ -35,9 +35,12 @@ function pinnedRoots(): string {
 describe('the commands for certificates', () => {
   it('list what expires soon', async () => {
     const { code, stdout } = await run('certificate', 'list', '--expiring', '400d', '-o', 'json')
+    const byDefault = await run('certificate', 'list', '--expiring', '-o', 'json')
 
     expect(code).toBe(0)
     expect(JSON.parse(stdout).items.map(({ kind }: { kind: string }) => kind)).toEqual(['server'])
+    expect(byDefault.code, byDefault.stderr).toBe(0)
+    expect(JSON.parse(byDefault.stdout).items).toEqual([])
   })
 
   it('show the own certificates, and renew the server certificate', async () => {

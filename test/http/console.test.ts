@@ -55,6 +55,18 @@ describe('the console', () => {
     expect([moved.status, moved.headers.location]).toEqual([308, '/zac/'])
   })
 
+  it('responds to HEAD as to GET, without a body', async () => {
+    for (const path of ['/zac/', '/zac/app.js', '/zac', '/zac/missing.js']) {
+      const got = await open(path)
+      const head = `HEAD ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: text/html,*/*\r\n\r\n`
+      const { status, text, headers } = await sendRaw(target, head)
+
+      expect([path, status, text]).toEqual([path, got.status, ''])
+      expect(headers['content-type']).toBe(got.headers['content-type'])
+      if (got.status === 200) expect(headers['content-length']).toBe(got.headers['content-length'])
+    }
+  })
+
   it('has its files, with their types', async () => {
     const script = await open('/zac/app.js')
     const image = await open('/zac/assets/a%20b.svg')

@@ -20,6 +20,14 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
+it('the listener without TLS serves what its settings name, and nothing else', async () => {
+  const status = async (path: string) => (await fetch(`${monitoringUrl}${path}`)).status
+
+  expect([await status('/health'), await status('/metrics')]).toEqual([200, 200])
+  for (const path of ['/', '/version', '/.well-known/est/cacerts', '/edge/client/v1/version'])
+    expect([path, await status(path)]).toEqual([path, 404])
+})
+
 async function scrape(): Promise<string> {
   world.clock.advance(1_000)
   const response = await fetch(`${monitoringUrl}/metrics`)
