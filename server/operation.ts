@@ -1,4 +1,5 @@
 // One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
+import type { Awaitable } from '../src/awaitable.ts'
 import type { Api, Dialect, ListenerApi } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
@@ -119,7 +120,7 @@ export interface Operation<B = unknown> {
   readonly canDryRun?: true
   /** It runs without a timeout, because its duration grows with the amount of data. */
   readonly hasNoTimeout?: boolean
-  run(call: Call<B>): Promise<Response> | Response
+  run(call: Call<B>): Awaitable<Response>
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: an operation with any body

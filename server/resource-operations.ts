@@ -1,4 +1,5 @@
 // From a resource to its operations: list, create, detail, replace, patch, delete, and its relations.
+import { type Awaitable, whenReady } from '../src/awaitable.ts'
 import type { Scope } from '../src/behavior.ts'
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
@@ -37,7 +38,7 @@ export interface OperationOverrides {
   /** Further query parameters of list and detail, which `presentation` and `restrict` may read. */
   readonly query?: Readonly<Record<string, QueryParameter>>
   /** How records are shown to the caller. */
-  presentation?(call: Call, isList: boolean): Promise<Presentation>
+  presentation?(call: Call, isList: boolean): Awaitable<Presentation>
   /** Which records of the list the caller asks for, beside what the filter says. */
   restrict?(call: Call): Promise<readonly Restriction[]>
 }
@@ -114,9 +115,7 @@ export function makeResourceOperation(
         access: access('read'),
         ...(differences.query ? { query: differences.query } : {}),
         returns: { kind: 'record', resource: resource.plural },
-        async run(call) {
-          return respondWithRecord(call, resource, call.params.id, differences)
-        },
+        run: (call) => respondWithRecord(call, resource, call.params.id, differences),
       })
     case 'replace':
     case 'patch':
@@ -236,29 +235,33 @@ export async function requireRow(context: Context, resource: AnyResource, id = '
 }
 
 /** Returns the response that shows one record. */
-export async function respondWithRecord(
+export function respondWithRecord(
   call: Call,
   resource: AnyResource,
   id = '',
   { presentation }: Pick<OperationOverrides, 'presentation'> = {},
-): Promise<Response> {
-  const how = presentation && (await presentation(call, false))
-  return dataResponse(await renderRecord(call.controller, call.context, resource, id, how))
+): Awaitable<Response> {
+  const record = whenReady(presentation?.(call, false), (how) =>
+    renderRecord(call.controller, call.context, resource, id, how),
+  )
+  return whenReady(record, (json) => dataResponse(json))
 }
 
 /** One record as JSON. @throws NOT_FOUND */
-export async function renderRecord(
+export function renderRecord(
   controller: Controller,
   context: Context,
   resource: AnyResource,
   id: string,
   how?: Presentation,
-): Promise<RawJson> {
+): Awaitable<RawJson> {
   const { cache } = controller.records
-  const record = cache.get(resource, id) ?? (await cache.findById(context, resource, id))
-  if (!record) throw notFoundError(toResourceNoun(resource), id)
-  const [text = 'null'] = await renderRecords(controller.records, context, resource, [record], how)
-  return new RawJson(text)
+  const record = cache.get(resource, id) ?? cache.findById(context, resource, id)
+  const texts = whenReady(record, (cached) => {
+    if (!cached) throw notFoundError(toResourceNoun(resource), id)
+    return renderRecords(controller.records, context, resource, [cached], how)
+  })
+  return whenReady(texts, ([text = 'null']) => new RawJson(text))
 }
 
 /** Returns the response that lists records, by the parameters of the call. */

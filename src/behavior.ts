@@ -1,4 +1,5 @@
 // The interface of behaviors: the rules of a resource, its derived and computed fields, and its custom relations.
+import type { Awaitable } from './awaitable.ts'
 import type { Context, ReadContext, WriteContext } from './context.ts'
 import type { RoleSelector } from './policy/role-selector.ts'
 import type { AnyResource, AnyRow, ComputedInput, Entity, Inputs } from './resources/define.ts'
@@ -48,7 +49,7 @@ export interface Behavior<R, Prepared = undefined> {
     context: ReadContext,
     records: readonly ComputedInput[],
     view: unknown,
-  ): Promise<readonly Record<string, unknown>[]>
+  ): Awaitable<readonly Record<string, unknown>[]>
   /** By name: the functions that find the records of custom relations. */
   readonly relations?: Readonly<Record<string, FindRelated>>
 }

@@ -1,5 +1,6 @@
 // A caller's own API session: reading it, and ending it.
 import type { OwnApiSessionView } from '../../src/auth/api-session-behavior.ts'
+import { type Awaitable, whenReady } from '../../src/awaitable.ts'
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { errors } from '../../src/errors.ts'
@@ -31,7 +32,7 @@ export function renderOwnApiSession(
   id: string,
   dialect: Call['dialect'],
   externalTokens: readonly VerifiedToken[] = [],
-): Promise<RawJson> {
+): Awaitable<RawJson> {
   return renderRecord(controller, context, apiSessions, id, { view: toOwnView(dialect, externalTokens) })
 }
 
@@ -62,16 +63,11 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     summary: "Shows the caller's own session.",
     access: { permission: 'current-api-session.read', grantedTo: 'partial' },
     returns: { kind: 'record', resource: 'api-sessions' },
-    run: async ({ controller, context, dialect }) =>
-      dataResponse(
-        await renderOwnApiSession(
-          controller,
-          context,
-          requireApiSessionId(context),
-          dialect,
-          getExternalTokens(context),
-        ),
-      ),
+    run({ controller, context, dialect }) {
+      const id = requireApiSessionId(context)
+      const json = renderOwnApiSession(controller, context, id, dialect, getExternalTokens(context))
+      return whenReady(json, (session) => dataResponse(session))
+    },
   }),
   defineOperation({
     id: 'deleteCurrentApiSession',

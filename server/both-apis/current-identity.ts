@@ -1,11 +1,13 @@
 // The identity of the caller.
 import type { Context } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
+import type { Presentation } from '../../src/records/presentation.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { respondWithRecord } from '../resource-operations.ts'
 
 const OWN_LINKS = '{"self":{"href":"./current-identity"},"mfa":{"href":"./current-identity/mfa"}}'
+const OWN_PRESENTATION: Presentation = { links: () => OWN_LINKS }
 
 /** The id of the caller's identity. */
 export function requireIdentityId({ caller }: Pick<Context, 'caller'>): string {
@@ -24,10 +26,9 @@ export const currentIdentityOperations: readonly AnyOperation[] = [
     summary: "Shows the caller's own identity.",
     access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
     returns: { kind: 'record', resource: 'identities' },
-    async run(call) {
-      return respondWithRecord(call, identities, requireIdentityId(call.context), {
-        presentation: async () => ({ links: () => OWN_LINKS }),
-      })
-    },
+    run: (call) =>
+      respondWithRecord(call, identities, requireIdentityId(call.context), {
+        presentation: () => OWN_PRESENTATION,
+      }),
   }),
 ]

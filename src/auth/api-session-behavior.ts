@@ -38,11 +38,7 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     this.#extensions = extensions
   }
 
-  async computeFields(
-    context: ReadContext,
-    rows: readonly ComputedInput[],
-    view: unknown,
-  ): Promise<Record<string, unknown>[]> {
+  computeFields(context: ReadContext, rows: readonly ComputedInput[], view: unknown): Record<string, unknown>[] {
     const own = view as OwnApiSessionView | undefined
     const now = context.clock.now()
     return rows.map((row) => ({

@@ -150,7 +150,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     }))
   }
 
-  async computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
+  computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
     const now = clock.now()
     return records.map((record) => {
       const status = this.#network.getConnectionStatus(record.id)

@@ -1,4 +1,5 @@
 // Completes cached records for a caller: computed fields, and the presentation of the operation.
+import { type Awaitable, whenReady } from '../awaitable.ts'
 import type { Context } from '../context.ts'
 import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow, Entity } from '../resources/define.ts'
@@ -17,18 +18,19 @@ export interface Presentation {
 }
 
 /** JSON text of each record, in their order. */
-export async function renderRecords(
+export function renderRecords(
   parts: RenderParts,
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
   how: Presentation = {},
-): Promise<string[]> {
-  const tails = await renderComputedTails(parts, context, resource, records, how)
-  return records.map((record, at) => {
-    const text = renderHead(record, how) + tails[at]
-    return how.only ? pickMembers(text, how.only) : text
-  })
+): Awaitable<string[]> {
+  return whenReady(renderComputedTails(parts, context, resource, records, how), (tails) =>
+    records.map((record, at) => {
+      const text = renderHead(record, how) + tails[at]
+      return how.only ? pickMembers(text, how.only) : text
+    }),
+  )
 }
 
 /** The same as the elements of a JSON array, in pieces of UTF-8: a long list is copied together instead of built as text. */
@@ -96,17 +98,21 @@ function renderHead(record: CachedRecord, { links }: Presentation): string {
 }
 
 /** What ends each record: its live members, and the closing brace. */
-async function renderComputedTails(
+function renderComputedTails(
   parts: RenderParts,
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
   { view }: Presentation,
-): Promise<string[]> {
+): Awaitable<string[]> {
   const behavior = parts.behaviors.get(resource)
   if (!behavior.computeFields) return records.map(() => '}')
   const facts = records.map((record) => record.facts)
-  const live = await behavior.computeFields(context, facts, view)
+  const live = behavior.computeFields(context, facts, view)
+  return whenReady(live, (members) => renderTails(context, resource, members))
+}
+
+function renderTails(context: Context, resource: AnyResource, live: readonly Record<string, unknown>[]): string[] {
   const { computed } = getCompiledResource(resource.plural).recordPlan
   const offlineMembers = hideOfflineFields(context, resource)
   // Records that are described by the same object end in the same way.

@@ -44,7 +44,7 @@ export class RouterBehavior implements Behavior<typeof routers> {
     return deriveEnrollmentFields(this.#enrollments, db, rows)
   }
 
-  async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
+  computeFields(_context: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
     return records.map(({ id }) => {
       const live = this.#network.findRouter(id)
       return {
@@ -94,7 +94,7 @@ export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
     return deriveEnrollmentFields(this.#enrollments, db, rows)
   }
 
-  async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
+  computeFields(_context: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
     return records.map(({ id }) => {
       const live = this.#network.findRouter(id)
       return { ...toClientRouterFields(live), versionInfo: live?.versionInfo ?? NO_VERSION }

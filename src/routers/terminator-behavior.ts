@@ -21,7 +21,7 @@ export class TerminatorBehavior implements Behavior<typeof terminators> {
     if (next.binding === '') next.binding = next.address.startsWith('udp:') ? 'udp' : 'transport'
   }
 
-  async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
+  computeFields(_context: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
     return records.map(({ id }) => ({ dynamicCost: this.#network.getDynamicCost(id) }))
   }
 }
