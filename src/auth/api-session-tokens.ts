@@ -6,11 +6,12 @@ import { loadOrCreateKey } from '../pki/files.ts'
 /** The length of the key, in bytes. */
 export const SESSION_TOKEN_KEY_BYTES = 32
 
-const MAX_RECENT = 100
+// About 1.5 MB. A client that shows its own session every few seconds would pay for the HMAC each time otherwise.
+const MAX_RECENT = 10_000
 
 export class ApiSessionTokens {
   readonly #key: Buffer
-  /** Each sign-in uses its token several times. */
+  /** Each sign-in uses its token several times, and each client asks for its own session again and again. */
   readonly #recent = new LRUCache<string, string>({ max: MAX_RECENT })
 
   constructor(key: Buffer) {
