@@ -106,8 +106,10 @@ function makeFailure(
   failure: NonNullable<Progress['failure']>,
 ): CommandError {
   const { status, code, message, reason } = failure
-  const cause = file.describeMistake(failure) ?? `${target}: ${reason ?? message}`
+  const mistake = file.describeMistake(failure)
+  const cause = mistake ?? `${target}: ${reason ?? message}`
   const exitCode = toExitCode({ status, causeCode: undefined, isDuplicate: reason === DUPLICATE_REASON })
   const text = `${cause}; ${countOf(progress)} of ${progress.total} changes are made`
-  return new CommandError(exitCode, code, text, { hint: 'run the command again to continue' })
+  const hint = mistake === undefined ? '' : 'correct the file, then '
+  return new CommandError(exitCode, code, text, { hint: `${hint}run the command again to continue` })
 }

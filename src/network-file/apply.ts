@@ -4,6 +4,7 @@ import type { Context, WriteContext } from '../context.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { type EntityStore, get } from '../store/entities.ts'
 import { getRecordTable } from '../store/record-tables.ts'
+import { ConfigDataRules } from './config-data.ts'
 import { toFileError } from './plan-records.ts'
 import type { PlanStep } from './plan-step.ts'
 import { applyValues } from './record-comparison.ts'
@@ -14,7 +15,7 @@ type PreparedStep = (tx: WriteContext) => Promise<unknown>
 export const MAX_RECORDS_PER_TRANSACTION = 200
 
 /**
- * Prepares the changes of a plan: what can be judged outside of a transaction, such as certificates, is.
+ * Prepares the changes of a plan: what can be judged outside of a transaction, such as certificates and config data, is.
  * @throws the errors of the rules of a record, by its place in the file
  */
 export async function prepareSteps(
@@ -23,8 +24,11 @@ export async function prepareSteps(
   steps: readonly PlanStep[],
 ): Promise<PreparedStep[]> {
   const prepared: PreparedStep[] = []
+  const configData = await ConfigDataRules.load(context, steps)
   for (const [at, step] of steps.entries()) {
-    prepared.push(await withPlace(step, () => prepareStep(entities, context, step)))
+    configData.requireMatch(step)
+    const isLate = configData.hasPlannedType(step)
+    prepared.push(await withPlace(step, () => prepareStep(entities, context, step, isLate)))
     // Other requests get a turn.
     if (at % MAX_RECORDS_PER_TRANSACTION === 0) await setImmediate()
   }
@@ -51,12 +55,23 @@ export async function* applySteps(
   }
 }
 
-function prepareStep(entities: EntityStore, context: Context, step: PlanStep): Promise<PreparedStep> | PreparedStep {
+/** @param isLate whether the rules of the record read another record that the plan changes: only its transaction has that */
+function prepareStep(
+  entities: EntityStore,
+  context: Context,
+  step: PlanStep,
+  isLate: boolean,
+): Promise<PreparedStep> | PreparedStep {
   const { id, fileResource } = step
   const { resource } = fileResource
-  if (step.action === 'create') return entities.prepareInsert(context, resource, { ...step.after } as never)
   if (step.action === 'delete') return (tx) => removeIfPresent(entities, tx, resource, id)
-  if (!step.isCreatedByPlan) return entities.preparePatch(context, resource, id, step.values)
+  if (step.action === 'create') {
+    const draft = { ...step.after } as never
+    return isLate
+      ? (tx) => entities.insert(tx, resource, draft, undefined)
+      : entities.prepareInsert(context, resource, draft)
+  }
+  if (!isLate && !step.isCreatedByPlan) return entities.preparePatch(context, resource, id, step.values)
   // Only the transaction that creates it has the record.
   return async (tx) => {
     const before = (await get(tx, resource, id)) as never

@@ -5,7 +5,7 @@ import addFormats from 'ajv-formats'
 import { LRUCache } from 'lru-cache'
 import { invalidError } from '../errors.ts'
 import { runWithin } from './time-limit.ts'
-import { describeProblem } from './validate.ts'
+import { describeProblem, type Problem } from './validate.ts'
 
 const MAX_SCHEMA_BYTES = 64 * 1024
 // Measured: a compiler takes 40 KB, and what it makes of a schema 13 bytes for each character.
@@ -53,10 +53,18 @@ export class ConfigSchemas {
    * @throws COULD_NOT_VALIDATE for the first member of `data` that does not match, by its path; `(root)` is the whole
    */
   assertMatches(schemaText: string, data: unknown): void {
+    const problem = this.findProblem(schemaText, data)
+    if (problem) throw invalidError(problem.field || '(root)', problem.reason, problem.value)
+  }
+
+  /**
+   * The first member of `data` that does not match, or undefined.
+   * @param schemaText the schema as it is stored
+   * @throws COULD_NOT_VALIDATE if the schema is not usable, or the check takes too long
+   */
+  findProblem(schemaText: string, data: unknown): Problem | undefined {
     const check = this.#getValidator(schemaText)
-    if (validateInTime(check, data)) return
-    const { field, reason, value } = describeProblem(check.errors?.[0])
-    throw invalidError(field || '(root)', reason, value)
+    return validateInTime(check, data) ? undefined : describeProblem(check.errors?.[0])
   }
 
   #getValidator(schemaText: string): ValidateFunction {

@@ -190,6 +190,31 @@ describe('apply', () => {
     expect(stderr).toContain(`${file}:4:5: cas broken: certPem `)
   })
 
+  it('names the line of config data that breaks the schema of a type of the same file', async () => {
+    const file = fileOf(
+      [
+        'version: 1',
+        'configs:',
+        '  - name: fax',
+        '    configType: fax.v1',
+        '    data:',
+        '      lines: [1]',
+        '      port: "80"',
+        'config-types:',
+        '  - {name: fax.v1, schema: {type: object, properties: {port: {type: integer}}}}',
+        '',
+      ].join('\n'),
+    )
+
+    for (const command of [['plan'], ['apply', '--yes']]) {
+      const { code, stderr } = await cli(...command, '-f', file)
+
+      expect(stderr).toContain(`${file}:7:7: configs fax: data.port must be an integer, not the text "80"\n`)
+      expect(stderr).not.toContain('run the command again')
+      expect(code).toBe(2)
+    }
+  })
+
   it('says after a failure how much is made, and that it can be continued', async () => {
     const services = Array.from({ length: 250 }, (_, at) => `  - name: service ${at}\n`).join('')
     const latecomer = 'identities:\n  - {name: late, externalId: laptop@example}\n'
@@ -199,7 +224,7 @@ describe('apply', () => {
 
     expect(code).toBe(6)
     expect(stderr).toContain('200 of 251 changes are made')
-    expect(stderr).toContain('run the command again to continue')
+    expect(stderr).toContain('correct the file, then run the command again to continue')
   })
 })
 

@@ -247,7 +247,7 @@ describe('a file that changes at most 200 records', () => {
     ])
 
     expect(response.status).toBe(400)
-    expect(response.body.error.cause.field).toBe('1.records.0.pages')
+    expect(response.body.error.cause.field).toBe('1.records.0.data.pages')
     expect(await contentsOf(world)).toBe(before)
   })
 })
@@ -272,6 +272,49 @@ describe('a larger file', () => {
     const rest = await applied(people, [{ resource: 'services', records: services(450) }])
 
     expect(rest).toMatchObject({ creates: 50, total: 50, failure: null })
+  })
+
+  it('changes nothing if config data breaks the schema of its type, stored or of the same file', async () => {
+    const { world, people } = await openWorld()
+    await configureNetwork(people)
+    const before = await contentsOf(world)
+    const schema = { type: 'object', properties: { queue: { type: 'string' }, port: { type: 'integer' } } }
+    const config = (configType: string, data: object) => ({
+      resource: 'configs',
+      records: [{ name: 'late', configType, data }],
+    })
+    const filler = { resource: 'services', records: services(450) }
+    const types = (name: string) => ({ resource: 'config-types', records: [{ name, schema }] })
+
+    for (const [sections, field] of [
+      [[filler, config('host.v1', { protocol: 'tcp', address: 'a', port: '80' })], '1.records.0.data.port'],
+      [[filler, types('new.v1'), config('new.v1', { port: '80' })], '2.records.0.data.port'],
+      [[filler, types('printer.v1'), config('printer.v1', { port: '80' })], '2.records.0.data.port'],
+    ] as const) {
+      for (const operation of ['plan', 'apply']) {
+        const { status, body } = await people.ask('POST', `/controller/network/${operation}`, sections)
+        expect(status).toBe(400)
+        expect(body.error.cause).toMatchObject({ field, reason: 'must be an integer, not the text "80"' })
+      }
+    }
+    expect(await contentsOf(world)).toBe(before)
+  })
+
+  it('changes config data together with the schema that it needs', async () => {
+    const { people } = await openWorld()
+    const printer = (type: string): FileSection[] => [
+      { resource: 'configs', records: [{ name: 'printer', configType: 'printer.v1', data: { queue: 1 } }] },
+      {
+        resource: 'config-types',
+        records: [{ name: 'printer.v1', schema: { type: 'object', properties: { queue: { type } } } }],
+      },
+    ]
+    await applied(people, printer('integer'))
+    const changed = printer('string').map((section) =>
+      section.resource === 'configs' ? { ...section, records: [{ name: 'printer', data: { queue: 'a' } }] } : section,
+    )
+
+    expect(await applied(people, changed)).toMatchObject({ changes: 2, failure: null })
   })
 
   it('changes nothing if a record breaks a rule that no other record decides', async () => {
