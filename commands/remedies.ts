@@ -33,11 +33,31 @@ export function toCommandWords(
     operation,
     ...(record ? [toNameArgument(record)] : []),
     ...(isNamed ? [name] : []),
-    ...toRemedyFlags(isNamed ? members : values, [], flags, toText),
+    ...toRemedyFlags(isNamed ? omitDefaults(plural, members) : values, [], flags, toText),
     ...toRemedyFlags(adds, [], new Map([...flags].map(([path, flag]) => [path, `add-${flag}`])), toText),
-    // The router enrolls with it.
-    ...(operation === 'create' && plural === 'edge-routers' ? ['--jwt-file', `${name}.jwt`] : []),
+    ...toTokenFlags(operation, plural, names, values),
   ]
+}
+
+/** What `identity create` fills in by itself. */
+function omitDefaults(plural: string, members: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (plural !== 'identities') return members
+  const { type: _, isAdmin: _isAdmin, enrollment: _enrollment, ...rest } = members
+  return rest
+}
+
+/** Where the token goes that an identity or a router enrolls with. */
+function toTokenFlags(
+  operation: Remedy['operation'],
+  plural: string,
+  names: ReadonlyMap<string, string>,
+  { name }: Readonly<Record<string, unknown>>,
+): string[] {
+  if (operation === 'create' && (plural === 'edge-routers' || plural === 'identities'))
+    return ['--jwt-file', `${name}.jwt`]
+  if (plural !== 'enrollments') return []
+  const [subject = ''] = names.values()
+  return ['--jwt-file', `${/^\w[\w.-]*$/.test(subject) ? subject : 'identity'}.jwt`]
 }
 
 /** How a command names a record: by its name, unless a command line would take that for something else. */

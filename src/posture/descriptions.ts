@@ -103,10 +103,8 @@ export function explainFinding(
   if (check.typeId === 'PROCESS_MULTI') return explainProcesses(check.processes, check.semantic, machine)
   if (evidence === 'unknown') return `the machine has not reported ${SUBJECTS[check.typeId]}`
   switch (check.typeId) {
-    case 'OS': {
-      const demanded = check.rules.map(({ type, versions }) => [type, (versions ?? []).join(' or ')].join(' ').trim())
-      return compare(`${machine?.os?.type} ${machine?.os?.version}`, demanded, evidence)
-    }
+    case 'OS':
+      return compare(`${machine?.os?.type} ${machine?.os?.version}`, describeRules(check), evidence)
     case 'DOMAIN':
       return compare(machine?.domain?.domain || 'no domain', [...check.domains], evidence)
     case 'MAC':
@@ -114,6 +112,31 @@ export function explainFinding(
     case 'PROCESS':
       return explainProcess(check.process, machine?.processesByCheck.get(check.id))
   }
+}
+
+/** Says what a client or its machine must do so that a check passes, without a full stop. */
+export function describePostureTask(check: PostureCheck, identity: string): string {
+  const machine = `the machine of ${identity}`
+  switch (check.typeId) {
+    case 'MFA':
+      return `${identity} must pass MFA`
+    case 'OS':
+      return `${machine} must run ${describeRules(check).join(' or ') || 'an operating system that the check accepts'}`
+    case 'DOMAIN':
+      return `${machine} must be in the domain ${[...check.domains].join(' or ')}`
+    case 'MAC':
+      return `${machine} must have the network address ${[...check.macAddresses].join(' or ')}`
+    case 'PROCESS':
+      return `${machine} must run ${check.process.path}`
+    case 'PROCESS_MULTI': {
+      const paths = check.processes.map(({ path }) => path)
+      return `${machine} must run ${paths.join(check.semantic === 'AllOf' ? ' and ' : ' or ')}`
+    }
+  }
+}
+
+function describeRules({ rules }: Extract<PostureCheck, { readonly typeId: 'OS' }>): string[] {
+  return rules.map(({ type, versions }) => [type, (versions ?? []).join(' or ')].join(' ').trim())
 }
 
 const SUBJECTS = {

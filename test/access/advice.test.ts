@@ -102,7 +102,8 @@ const linkOf = ({ links }: Advice, name: string) => links.find(({ link }) => lin
 /** Runs the command of the remedy as an administrator would type it. */
 async function repair({ remedy }: Link): Promise<void> {
   expect(remedy).toBeDefined()
-  const words = remedy ? toCommandWords(remedy, describeApi()) : []
+  // A token that the test does not need goes to stdout.
+  const words = remedy ? toCommandWords(remedy, describeApi()).map((word) => (/\.jwt$/.test(word) ? '-' : word)) : []
   const finished = await commandLine(words, env)
   expect(finished.code, finished.stderr).toBe(0)
 }
@@ -625,15 +626,70 @@ describe('a service that is not hosted', () => {
     expect(stdout).toContain(`next:   controller policy advise 'server ${tag}' web-${tag} --bind\n`)
   })
 
-  it('because no identity may is granted to a role first', async () => {
+  it('is hosted at last if each next command is run: a policy, an identity with its role, its enrollment, its program', async () => {
     const { tag, terminator } = pair
     await network.change('DELETE', `/terminators/${terminator}`)
+    const ask = async () => (await commandLine(['policy', 'advise', `laptop-${tag}`, `web-${tag}`], env)).stdout
+    const run = async (command: string) => expect((await commandLine(wordsOf(command), env)).code).toBe(0)
 
-    const { stdout } = await commandLine(['policy', 'advise', `laptop-${tag}`, `web-${tag}`], env)
+    const [, policyCommand = '', hostCommand = ''] =
+      /next: +controller (service-policy create .*)\n +controller (identity create .*)\n/.exec(await ask()) ?? []
+    expect(policyCommand).toMatch(/--type Bind .*--identity-roles '#web-n\d+-hosts' --service-roles '?@web-n\d+/)
+    expect(hostCommand).toBe(`identity create web-${tag}-host --role web-${tag}-hosts --jwt-file web-${tag}-host.jwt`)
+    await run(policyCommand)
+    const afterPolicy = await ask()
+    const role = `#web-${tag}-hosts`
+    expect(afterPolicy).toContain(`web-${tag}-hosts lets ${role} host it, and no identity has that role\n`)
+    expect(afterPolicy).toContain(`next:   controller ${hostCommand}\n`)
+    expect(afterPolicy).not.toContain('service-policy create')
+    await run(hostCommand.replace(/--jwt-file .*/, '-o jwt'))
+    expect(await ask()).toContain(
+      `web-${tag}-host has never enrolled: controller identity get web-${tag}-host -o jwt > web-${tag}-host.jwt, then`,
+    )
+    const [host] = await network.get(`/identities?filter=name="web-${tag}-host"`)
+    await patch(`/identities/${host.id}`, { externalId: `web-host ${tag}` })
+    expect(await ask()).toContain(`start the program of web-${tag}-host that hosts web-${tag}: docs/routers.md`)
+  })
 
-    const [, command = ''] = /next: +controller (service-policy create .*)\n/.exec(stdout) ?? []
-    expect(command).toMatch(/--type Bind .*--identity-roles '#web-n\d+-hosts' --service-roles '?@web-n\d+/)
-    expect((await commandLine(wordsOf(command), env)).code).toBe(0)
+  it('because a policy names no identity gets a role in that policy', async () => {
+    const { tag, terminator } = pair
+    await network.change('DELETE', `/terminators/${terminator}`)
+    await network.servicePolicy('Bind', [], [`#web-${tag}`])
+
+    const link = linkOf(await adviceOn(pair), 'terminator')
+
+    expect(link.message).toMatch(/lets identities host it, but names none that exists$/)
+    expect(link.next).toMatchObject([
+      { operation: 'update', resource: 'service-policies' },
+      { operation: 'create', resource: 'identities' },
+    ])
+  })
+})
+
+describe('a router that has not enrolled', () => {
+  it('is named with the commands that enroll it', async () => {
+    await network.change('POST', `/edge-routers/${pair.router}/re-enroll`)
+
+    const { hint } = linkOf(await adviceOn(pair), 'common-router')
+
+    const name = `router-${pair.tag}`
+    expect(hint).toContain(`controller edge-router get ${name} -o jwt > ${name}.jwt`)
+    expect(hint).toContain(`ziti router enroll ${name}.yml --jwt ${name}.jwt`)
+  })
+})
+
+describe('a posture check that does not pass', () => {
+  it.each([
+    [{ typeId: 'MFA' }, (name: string) => `${name} must pass MFA`],
+    [{ typeId: 'DOMAIN', domains: ['a.b'] }, (name: string) => `the machine of ${name} must be in the domain a.b`],
+  ])('is named with what the client must do', async (check, describeTask) => {
+    const id = await network.make('posture-checks', { name: `${check.typeId} ${pair.tag}`, ...check })
+    await patch(`/service-policies/${pair.servicePolicy}`, { postureCheckRoles: [`@${id}`] })
+    await world.signInAgain(pair.identity)
+
+    const { hint } = linkOf(await adviceOn(pair), 'posture')
+
+    expect(hint).toBe(describeTask(`laptop-${pair.tag}`))
   })
 })
 

@@ -13,6 +13,7 @@ import {
   type Remedy,
   toSentenceList,
 } from './chain.ts'
+import { describeRouterEnrolling } from './enrolling.ts'
 import {
   closeSubjectMiss,
   createPolicy,
@@ -181,7 +182,7 @@ export async function commonRouterLink(
   const link = { link: 'common-router' } as const
   const isCommon = new Set(ofService.routerIds)
   const ids = ofIdentity.routerIds.filter((id) => isCommon.has(id))
-  if (ids.length > 0) return presence(question, await readRouters(context, ids))
+  if (ids.length > 0) return await presence(question, await readRouters(context, ids))
   const [lacking] = [ofIdentity, ofService].filter(({ routerIds }) => routerIds.length === 0)
   if (lacking) {
     return {
@@ -213,8 +214,8 @@ async function smallerGap(question: AdviceQuestion, ofIdentity: Kind, ofService:
   return closeGap(question, kind, miss, routers, true)
 }
 
-function presence({ access }: AdviceQuestion, routers: readonly AdvisedRouter[]): Link {
-  const { live } = access
+async function presence(question: AdviceQuestion, routers: readonly AdvisedRouter[]): Promise<Link> {
+  const { live } = question.access
   const edgeRouters = routers.map(({ id, name, isDisabled, isEnrolled }) => ({
     id,
     name,
@@ -243,14 +244,17 @@ function presence({ access }: AdviceQuestion, routers: readonly AdvisedRouter[])
   const message = `none of the common edge routers is online: ${toSentenceList(absences)}`
   const disabled = routers.find(({ isDisabled, isEnrolled }) => isDisabled && isEnrolled)
   const [offline] = named('offline')
+  const newRouter = routers.find(({ isDisabled, isEnrolled }) => !isDisabled && !isEnrolled)
+  const hint =
+    offline !== undefined
+      ? `start the program of ${offline} on its machine; its log says why it is offline`
+      : newRouter && (await describeRouterEnrolling(question, newRouter))
   return {
     ...link,
     outcome: 'failed',
     message,
     ...(disabled ? { remedy: makeEnablingRemedy(disabled) } : {}),
-    ...(offline === undefined
-      ? {}
-      : { hint: `start the program of ${offline} on its machine; its log says why it is offline` }),
+    ...(hint === undefined ? {} : { hint }),
   }
 }
 

@@ -2,7 +2,7 @@
 import { findNearestMiss } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { findDecidingRoles } from '../../policy/role-selector.ts'
-import { describeComparison, explainFinding } from '../../posture/descriptions.ts'
+import { describeComparison, describePostureTask, explainFinding } from '../../posture/descriptions.ts'
 import { postureChecks } from '../../resources/posture-checks.ts'
 import { servicePolicies } from '../../resources/service-policies.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
@@ -106,7 +106,11 @@ export async function postureLink(question: AdviceQuestion): Promise<Link> {
     unknown: `nothing is known of what ${policy.name} asks of the machine: ${toSentenceList(open)}`,
   }[evidence]
   const outcomes = { passing: 'passed', failing: 'failed', unknown: 'unknown' } as const
-  return { ...link, outcome: outcomes[evidence], message, postureChecks: described }
+  const tasks = findings.flatMap(({ check, evidence }) =>
+    evidence === 'passing' ? [] : describePostureTask(check, identity.name),
+  )
+  const hint = tasks.length === 0 ? {} : { hint: toSentenceList(tasks) }
+  return { ...link, outcome: outcomes[evidence], message, postureChecks: described, ...hint }
 }
 
 function sortEvaluated(policies: readonly EvaluatedPolicy[]): EvaluatedPolicy[] {

@@ -5,6 +5,7 @@ import { isDisabled } from '../../auth/disabling.ts'
 import { toIsoTime } from '../../clock.ts'
 import { authPolicies } from '../../resources/auth-policies.ts'
 import { type Link, type Remedy, toSentenceList } from './chain.ts'
+import { describeEnrolling } from './enrolling.ts'
 import { toPlainName } from './remedies.ts'
 import { findSecondFactorGap } from './second-factor-gap.ts'
 import { findWays, isAdmitted, type Way } from './sign-in-ways.ts'
@@ -33,9 +34,12 @@ export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
   const gap = findSecondFactorGap(question, policy)
   if (!gap) {
     const message = `auth policy ${policy.name} is met by ${words}`
-    const hasEnrolled = admitted.some(({ isToCome }) => !isToCome)
-    const warning = { warning: `${identity.name} has not enrolled yet, and reaches nothing until it has` }
-    return { link: 'auth-policy', outcome: 'passed', message, ...(hasEnrolled ? {} : warning) }
+    const isEnrolled = admitted.some(({ isToCome }) => !isToCome)
+    if (isEnrolled) return { link: 'auth-policy', outcome: 'passed', message }
+    const warning = `${identity.name} has not enrolled yet, and reaches nothing until it has`
+    const isByCertificate = admitted.some(({ method }) => method === 'cert')
+    const hint = isByCertificate ? { hint: await describeEnrolling(question, identity) } : {}
+    return { link: 'auth-policy', outcome: 'passed', message, warning, ...hint }
   }
   const message = `beside ${words}, auth policy ${policy.name} requires ${gap.words}`
   const withoutSigner = { secondary: { ...policy.secondary, requireExtJwtSigner: null } }
@@ -119,6 +123,7 @@ async function newEnrollment({
   const { db, clock } = context
   if (!policies.get(identity.authPolicyId).primary.cert.allowed) return undefined
   const expiresAt = toIsoTime(clock.now() + ENROLLMENT_MS)
+  const references = [{ id: identity.id, name: identity.name }]
   const expired = await db
     .selectFrom('enrollments')
     .select('id')
@@ -126,7 +131,13 @@ async function newEnrollment({
     .where('method', '=', 'ott')
     .executeTakeFirst()
   if (expired) {
-    return { operation: 'refresh', resource: 'enrollments', record: { id: expired.id }, values: { expiresAt } }
+    return {
+      operation: 'refresh',
+      resource: 'enrollments',
+      record: { id: expired.id },
+      values: { expiresAt },
+      references,
+    }
   }
   // One that has a certificate already would have to lose it first.
   const { length } = await listAuthenticatorIds(db, identity.id, 'cert')
@@ -135,6 +146,6 @@ async function newEnrollment({
     operation: 'create',
     resource: 'enrollments',
     values: { identityId: identity.id, method: 'ott', expiresAt },
-    references: [{ id: identity.id, name: identity.name }],
+    references,
   }
 }

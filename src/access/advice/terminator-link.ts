@@ -1,10 +1,14 @@
 // The last link of a dial: the terminators of the service, and who hosts it.
 import { toIsoTime } from '../../clock.ts'
+import type { IndexedPolicy } from '../../policy/policy-table.ts'
+import { identities } from '../../resources/identities.ts'
 import { servicePolicies } from '../../resources/service-policies.ts'
 import { findMatchingIdentities } from '../impact.ts'
 import type { LiveState } from '../live-state.ts'
-import { type Link, type Remedy, toSentenceList } from './chain.ts'
+import { type Link, type NamedRecord, type Remedy, toSentenceList } from './chain.ts'
+import { describeEnrolling, hasEnrolled } from './enrolling.ts'
 import { createPolicy, servicePolicyKind, toPlainName } from './remedies.ts'
+import { sortByName } from './service-policy-links.ts'
 import { type AdviceQuestion, findFreeName } from './subject.ts'
 
 // More hosts are not named.
@@ -84,11 +88,11 @@ export function describeAbsence({ network }: LiveState, routerId: string): strin
   return since === undefined ? 'offline since the controller started' : `offline since ${toIsoTime(since)}`
 }
 
-/** Names the identities that could host the service, else the policy that is missing for that. */
+/** Names the identities that could host the service and what they lack, else the policy or the role that is missing. */
 async function explainMissingTerminator(question: AdviceQuestion): Promise<Link> {
   const { access, context, service, store } = question
   const link = { link: 'terminator', outcome: 'failed' } as const
-  const policies = access.index.findServicePoliciesOfService(service.id, 'Bind')
+  const policies = sortByName(access.index.findServicePoliciesOfService(service.id, 'Bind'))
   const hosts = await findMatchingIdentities(
     store,
     context,
@@ -98,14 +102,64 @@ async function explainMissingTerminator(question: AdviceQuestion): Promise<Link>
   if (hosts.length > 0) {
     const names = toSentenceList(hosts.map(({ name }) => name))
     const message = `${service.name} has no terminator: ${names} may host it, and ${hosts.length === 1 ? 'does' : 'do'} not`
-    return { ...link, message, hosts: hosts.map(({ id, name }) => ({ id, name })) }
+    return { ...link, message, ...(await explainIdleHosts(question, hosts)) }
   }
+  const [policy] = policies
+  if (policy) return { ...link, ...(await explainUnusedPolicy(question, policy)) }
   const name = await findFreeName(context, servicePolicies, `${toPlainName(service)}-hosts`)
-  const policy = createPolicy(servicePolicyKind, name, [], [service], { type: 'Bind' })
+  const proposal = createPolicy(servicePolicyKind, name, [], [service], { type: 'Bind' })
   // The attribute is one that the administrator gives to the host.
-  const next = { ...policy, values: { ...policy.values, identityRoles: [`#${name}`] } }
+  const next = { ...proposal, values: { ...proposal.values, identityRoles: [`#${name}`] } }
   const message = `${service.name} has no terminator, and no identity may host it`
-  return { ...link, message, next: [next] }
+  return { ...link, message, next: [next, await createHost(question, [name])] }
+}
+
+/** What the identities that may host the service have to do: enroll, or run a program. */
+async function explainIdleHosts(
+  question: AdviceQuestion,
+  hosts: readonly NamedRecord[],
+): Promise<Pick<Link, 'hosts' | 'hint'>> {
+  const namedHosts = hosts.map(({ id, name }) => ({ id, name }))
+  const enrolledHosts: NamedRecord[] = []
+  for (const host of namedHosts) if (await hasEnrolled(question, host)) enrolledHosts.push(host)
+  const [enrolled] = enrolledHosts
+  if (enrolled) {
+    return {
+      hosts: namedHosts,
+      hint: `start the program of ${enrolled.name} that hosts ${question.service.name}: docs/routers.md`,
+    }
+  }
+  const [host] = namedHosts as [NamedRecord]
+  return { hosts: namedHosts, hint: await describeEnrolling(question, host) }
+}
+
+/** Says which roles a policy asks of hosts, and proposes an identity with them. */
+async function explainUnusedPolicy(
+  question: AdviceQuestion,
+  { id, name, subjects }: IndexedPolicy,
+): Promise<Pick<Link, 'message' | 'next'>> {
+  const { service } = question
+  const prefix = `${service.name} has no terminator`
+  const attributes = [...subjects.attributes].sort()
+  if (attributes.length === 0) {
+    const role = toPlainName({ id, name })
+    const adds = { identityRoles: [`#${role}`] }
+    const addRole: Remedy = { operation: 'update', resource: 'service-policies', record: { id, name }, adds }
+    const message = `${prefix}: ${name} lets identities host it, but names none that exists`
+    return { message, next: [addRole, await createHost(question, [role])] }
+  }
+  const isEachRequired = subjects.semantic === 'AllOf' && attributes.length > 1
+  const roles = attributes.map((attribute) => `#${attribute}`).join(isEachRequired ? ' and ' : ' or ')
+  const lack = attributes.length === 1 ? 'that role' : isEachRequired ? 'these roles' : 'one of these roles'
+  const message = `${prefix}: ${name} lets ${roles} host it, and no identity has ${lack}`
+  return { message, next: [await createHost(question, isEachRequired ? attributes : attributes.slice(0, 1))] }
+}
+
+/** A new identity that enrolls with a token. */
+async function createHost({ context, service }: AdviceQuestion, roleAttributes: readonly string[]): Promise<Remedy> {
+  const name = await findFreeName(context, identities, `${toPlainName(service)}-host`)
+  const values = { name, type: 'Default', isAdmin: false, roleAttributes, enrollment: { ott: true } }
+  return { operation: 'create', resource: 'identities', values }
 }
 
 function makeDefault(id: string): Remedy {
