@@ -41,31 +41,30 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
   computeFields(context: ReadContext, rows: readonly ComputedInput[], view: unknown): Record<string, unknown>[] {
     const own = view as OwnApiSessionView | undefined
     const now = context.clock.now()
-    return rows.map((row) => ({
-      ...this.#members(row, own, now),
-      ...this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : ''),
-      token: own || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : null,
-    }))
+    return rows.map((row) => this.#computeMembers(context, row, own, now))
   }
 
-  #members(row: ComputedInput, own: OwnApiSessionView | undefined, now: Instant): Record<string, unknown> {
-    const storedActivityAt = row.lastActivityAt as number
+  /** One literal, because every client polls its own session, and to merge objects costs more than to compute their members. */
+  #computeMembers(
+    context: ReadContext,
+    row: ComputedInput,
+    own: OwnApiSessionView | undefined,
+    now: Instant,
+  ): Record<string, unknown> {
     const session = this.#apiSessions.get(row.id)
     const policy = session && this.#policies.get(session.identity.authPolicyId)
     // The stored time lags behind, and a session that is alive must not seem to have ended.
-    const lastActivityAt = session?.lastActivityAt ?? storedActivityAt
-    const owesTotp = row.owesTotp === 1
-    const common = {
-      isMfaRequired: owesTotp || policy?.secondary.requireTotp === true,
-      authQueries: [] as object[],
-      cachedLastActivityAt: toIsoTime(lastActivityAt),
-    }
-    if (!own) return common
+    const lastActivityAt = session?.lastActivityAt ?? (row.lastActivityAt as number)
+    const requests = this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : '')
     return {
-      ...common,
-      authQueries: session && policy ? this.#listAuthQueries(session, policy, own, now) : [],
-      expirationSeconds: Math.floor(this.#apiSessions.timeout / 1000),
-      expiresAt: toIsoTime(lastActivityAt + this.#apiSessions.timeout),
+      token: own || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : null,
+      isMfaRequired: row.owesTotp === 1 || policy?.secondary.requireTotp === true,
+      authQueries: own && session && policy ? this.#listAuthQueries(session, policy, own, now) : [],
+      cachedLastActivityAt: toIsoTime(lastActivityAt),
+      isCertExtendRequested: requests.isCertExtendRequested,
+      isCertKeyRollRequested: requests.isCertKeyRollRequested,
+      expirationSeconds: own && Math.floor(this.#apiSessions.timeout / 1000),
+      expiresAt: own && toIsoTime(lastActivityAt + this.#apiSessions.timeout),
     }
   }
 
