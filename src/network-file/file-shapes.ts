@@ -24,16 +24,34 @@ export function getFileShape(fileResource: FileResource, purpose: FilePurpose, t
 function compileShapes(fileResource: FileResource, purpose: FilePurpose): ReadonlyMap<unknown, BodyShape> {
   const variants = [undefined, ...fileResource.variants.keys()]
   return new Map(
-    variants.map((typeId) => [typeId, buildBodyShape(purpose, toFields(listMembers(fileResource, typeId)))]),
+    variants.map((typeId) => [
+      typeId,
+      buildBodyShape(purpose, toFields(fileResource, listMembers(fileResource, typeId))),
+    ]),
   )
 }
 
-/** The fields of members. Those that only a new record can set are read, too, so that a change of them is refused. */
-function toFields(members: readonly FileMember[]): Fields {
+/**
+ * The fields of members. Those that only a new record can set are read, too, so that a change of them is refused. Null can
+ * identify a record, such as the settings of all controllers.
+ */
+function toFields({ identifiedBy }: FileResource, members: readonly FileMember[]): Fields {
   return Object.fromEntries(
-    members.map(({ name, fieldName, field }) => {
-      const options = { ...field.options, input: name, access: 'write' as const }
-      return [fieldName, { ...field, options } as AnyField]
+    members.map((member) => {
+      const { name, fieldName, field } = member
+      const isNullIdentifier = field.options.nullable === true && identifiedBy.includes(member)
+      const options = {
+        ...field.options,
+        ...{ input: name, access: 'write' as const },
+        ...(isNullIdentifier ? { acceptsNull: true as const } : {}),
+      }
+      return [fieldName, { ...field, kind: withWholeValues(field), options } as AnyField]
     }),
   )
+}
+
+/** The kind without what null does in a patch of the API: in the file a map is the whole value, not a change of it. */
+function withWholeValues({ kind }: AnyField): AnyField['kind'] {
+  const { normalize } = kind
+  return normalize ? { ...kind, normalize: (value) => normalize(value, 'replace') } : kind
 }

@@ -66,11 +66,12 @@ async function planPage(
     const routerIdentity = resource.plural === identities.plural ? routerIdentities.get(label) : undefined
     return storedRecords[at] ?? routerIdentity
   })
-  const toStoredName = await loadNames(
-    context,
-    fileResource,
-    existing.filter((entity) => entity !== undefined),
-  )
+  // New records refer to what the defaults name.
+  const defaults = applyFallbacks(resource.fields, {})
+  const toStoredName = await loadNames(context, fileResource, [
+    ...existing.filter((entity) => entity !== undefined),
+    defaults,
+  ])
   const toName: TranslateReference = (target, id) => names.findName(id) ?? toStoredName(target, id)
   return entries.flatMap((entry, at) => {
     const [body = {}, before] = [bodies[at], existing[at]]

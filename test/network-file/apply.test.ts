@@ -56,6 +56,33 @@ describe('a file', () => {
     expect(await contentsOf(world)).toBe(before)
   })
 
+  it('holds the settings of all controllers', async () => {
+    const { people } = await openWorld()
+    const oidc = { redirectUris: ['https://app.example.com/callback'] }
+    await people.manage('PATCH', '/controller-settings/global', { oidc })
+    const exported = await readExport(people)
+    const other = await openWorld()
+
+    expect(await applied(other.people, exported)).toMatchObject({ changes: 1, failure: null })
+
+    expect(await other.people.manage('GET', '/controller-settings/global')).toMatchObject({ oidc })
+    expect(await applied(other.people, exported)).toMatchObject({ total: 0 })
+  })
+
+  it('sets tags as a whole, also those that are null', async () => {
+    const { people } = await openWorld()
+    const sections = [{ resource: 'services', records: [{ name: 'mail', tags: { a: null, b: true } }] }]
+
+    expect(await applied(people, sections)).toMatchObject({ creates: 1 })
+
+    expect(await applied(people, sections)).toMatchObject({ total: 0 })
+    expect(await applied(people, await readExport(people))).toMatchObject({ total: 0 })
+    const without = [{ resource: 'services', records: [{ name: 'mail', tags: { b: true } }] }]
+    expect(await applied(people, without)).toMatchObject({ changes: 1 })
+    const [mail] = await people.manage('GET', '/services')
+    expect(mail.tags).toEqual({ b: true })
+  })
+
   it('that is written by hand changes nothing either when it is applied again', async () => {
     const { people } = await openWorld()
     await configureNetwork(people)

@@ -61,6 +61,12 @@ describe('a plan', () => {
     expect(of('create')[0]?.members).toContainEqual({ name: 'roleAttributes', after: ['mail'] })
   })
 
+  it('names what a new record refers to by default', async () => {
+    const { of } = await planOf([{ resource: 'identities', records: [{ name: 'tablet' }] }])
+
+    expect(of('create')[0]?.members).toContainEqual({ name: 'authPolicy', after: 'Default' })
+  })
+
   it('shows a change member by member, and keeps the members that the file leaves out', async () => {
     const record = { name: 'web', roleAttributes: ['web', 'internal'], configs: [] }
 
