@@ -84,31 +84,16 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   }
 
   async prepare(
-    context: Context,
-    { next, previous }: Draft<typeof identities>,
+    _context: Context,
+    { previous }: Draft<typeof identities>,
     { enrollment }: Inputs<typeof identities>,
   ): Promise<RequestedEnrollment | null | undefined> {
-    if (!previous) return enrollment
-    const isRouter = previous.typeId === 'Router' && (await this.#provisioner.isIdentityOfRouter(context, previous.id))
-    if (isRouter && next.typeId !== 'Router')
-      throw invalidError('typeId', 'cannot change: it belongs to an edge router')
-    if (isRouter && next.name !== previous.name)
-      throw invalidError('name', 'cannot change: rename the edge router instead')
-    return undefined
+    return previous ? undefined : enrollment
   }
 
-  async check(_tx: WriteContext, next: Identity, previous: Identity | undefined): Promise<void> {
-    const isHostingSame =
-      next.serviceHostingCosts === previous?.serviceHostingCosts &&
-      next.serviceHostingPrecedences === previous?.serviceHostingPrecedences
-    if (!isHostingSame) {
-      const named = [...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]
-      next.hostedServices = toSortedSet(named)
-    } else if (next.hostedServices !== previous?.hostedServices) {
-      // A service is being deleted: what was said about hosting it goes along.
-      next.serviceHostingCosts = pickKeys(next.hostedServices, next.serviceHostingCosts)
-      next.serviceHostingPrecedences = pickKeys(next.hostedServices, next.serviceHostingPrecedences)
-    }
+  async check(tx: WriteContext, next: Identity, previous: Identity | undefined): Promise<void> {
+    await this.#requireRouterValues(tx, next, previous)
+    completeHosting(next, previous)
   }
 
   async created(
@@ -125,9 +110,9 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     }
   }
 
-  async beforeDelete(tx: WriteContext, { id, typeId, isDefaultAdmin }: Identity): Promise<void> {
+  async beforeDelete(tx: WriteContext, { id, isDefaultAdmin }: Identity): Promise<void> {
     if (isDefaultAdmin) throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
-    if (typeId === 'Router' && (await this.#provisioner.isIdentityOfRouter(tx, id))) {
+    if (await this.#provisioner.findTunneler(tx, id)) {
       throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
     }
     await this.#apiSessions.revokeAll(tx, { identityId: id })
@@ -162,6 +147,15 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     })
   }
 
+  /** The identity of a router keeps its type, and follows its router's name. @throws COULD_NOT_VALIDATE */
+  async #requireRouterValues(tx: WriteContext, next: Identity, previous: Identity | undefined): Promise<void> {
+    if (!previous || (next.typeId === previous.typeId && next.name === previous.name)) return
+    const router = await this.#provisioner.findTunneler(tx, next.id)
+    if (!router) return
+    if (next.typeId !== 'Router') throw invalidError('typeId', 'cannot change: it belongs to an edge router')
+    if (next.name !== router.name) throw invalidError('name', 'cannot change: rename the edge router instead')
+  }
+
   async #loadEnrollments(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
     const rows = await enrollmentRows(db, ids)
     const jwts = await Promise.all(rows.map((row) => this.#enrollments.signJwt(row)))
@@ -174,6 +168,21 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
       if (identityId) enrollments.set(identityId, { ...enrollments.get(identityId), [method]: enrollment })
     }
     return enrollments
+  }
+}
+
+/** Keeps which services are hosted and what is said about hosting them the same. */
+function completeHosting(next: Identity, previous: Identity | undefined): void {
+  const isHostingSame =
+    next.serviceHostingCosts === previous?.serviceHostingCosts &&
+    next.serviceHostingPrecedences === previous?.serviceHostingPrecedences
+  if (!isHostingSame) {
+    const named = [...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]
+    next.hostedServices = toSortedSet(named)
+  } else if (next.hostedServices !== previous?.hostedServices) {
+    // A service is being deleted: what was said about hosting it goes along.
+    next.serviceHostingCosts = pickKeys(next.hostedServices, next.serviceHostingCosts)
+    next.serviceHostingPrecedences = pickKeys(next.hostedServices, next.serviceHostingPrecedences)
   }
 }
 

@@ -26,13 +26,18 @@ export class InitialValues {
     fileResource: FileResource,
     entities: readonly Values[],
   ): Promise<InitialValues> {
-    const ids = entities.flatMap(({ id, typeId }) => (typeId === 'Router' ? (id as string) : []))
-    if (!isIdentities(fileResource.resource) || ids.length === 0) return new InitialValues(fileResource, new Set())
+    if (!isIdentities(fileResource.resource)) return new InitialValues(fileResource, new Set())
     const rows = await db
       .selectFrom('routers')
       .select('id')
       .where('isTunnelerEnabled', '=', 1)
-      .where(isOneOf(db, 'id', ids))
+      .where(
+        isOneOf(
+          db,
+          'id',
+          entities.map(({ id }) => id as string),
+        ),
+      )
       .execute()
     return new InitialValues(fileResource, new Set(rows.map(({ id }) => id)))
   }

@@ -69,15 +69,14 @@ export class RouterProvisioner {
     })
   }
 
-  /** Whether an identity is that of an edge router: it has the router's id, and comes and goes with it. */
-  async isIdentityOfRouter({ db }: Pick<Context, 'db'>, identityId: string): Promise<boolean> {
-    const router = await db
+  /** The edge router whose identity this is, if any: it has the router's id, and comes and goes with it. */
+  async findTunneler({ db }: Pick<Context, 'db'>, identityId: string): Promise<{ readonly name: string } | undefined> {
+    return db
       .selectFrom('routers')
-      .select('id')
+      .select('name')
       .where('id', '=', identityId)
       .where('isTunnelerEnabled', '=', 1)
       .executeTakeFirst()
-    return router !== undefined
   }
 
   /**
@@ -90,7 +89,8 @@ export class RouterProvisioner {
     if (is && !was) await this.#makeIdentity(tx, is)
     if (was && !is) await this.#removeIdentity(tx, was.id)
     if (is && was && is.name !== was.name) {
-      await this.#entities.update(tx, identities, await get(tx, identities, is.id), { name: is.name })
+      const identity = await find(tx, identities, is.id)
+      if (identity) await this.#entities.update(tx, identities, identity, { name: is.name })
     }
   }
 
@@ -100,9 +100,10 @@ export class RouterProvisioner {
     await this.#entities.insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, policy))
   }
 
+  /** What is gone already does not keep the router from being changed. */
   async #removeIdentity(tx: WriteContext, id: string): Promise<void> {
-    await this.#entities.removeInTransaction(tx, edgeRouterPolicies, id)
-    await this.#entities.removeInTransaction(tx, identities, id)
+    if (await find(tx, edgeRouterPolicies, id)) await this.#entities.removeInTransaction(tx, edgeRouterPolicies, id)
+    if (await find(tx, identities, id)) await this.#entities.removeInTransaction(tx, identities, id)
   }
 }
 

@@ -134,7 +134,7 @@ export class Tunneling {
 
   /** @throws RequestRefusedError */
   async #requireIdentity(context: Context, routerId: string): Promise<Identity> {
-    const isEnabled = await this.#parts.provisioner.isIdentityOfRouter(context, routerId)
+    const isEnabled = (await this.#parts.provisioner.findTunneler(context, routerId)) !== undefined
     const identity = isEnabled ? await find(context, identities, routerId) : undefined
     if (!identity) throw new RequestRefusedError('tunneling-not-enabled', 'tunneling is not enabled for the router')
     if (isDisabled(identity, context.clock.now()))

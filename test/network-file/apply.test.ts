@@ -134,6 +134,21 @@ describe('a file', () => {
     expect(identity).toMatchObject({ id: router.id, roleAttributes: ['hosts'] })
     expect(await applied(people, sections)).toMatchObject({ total: 0 })
   })
+
+  it('never makes the identity of a router one of its own, nor deletes it', async () => {
+    const { people } = await openWorld()
+    const router: FileSection = { resource: 'edge-routers', records: [{ name: 'west', isTunnelerEnabled: true }] }
+    const retyped: FileSection = { resource: 'identities', records: [{ name: 'west', type: 'Device' }] }
+
+    const atOnce = await applyFile(people, [router, retyped])
+    await applied(people, [router])
+    const later = await applyFile(people, [retyped])
+    await applied(people, [{ resource: 'identities', records: [] }], '?prune=true')
+
+    for (const { status, body } of [atOnce, later])
+      expect([status, body.error.cause]).toMatchObject([400, { reason: 'cannot change: it belongs to an edge router' }])
+    expect(await people.manage('GET', '/identities?filter=name="west"')).toMatchObject([{ typeId: 'Router' }])
+  })
 })
 
 describe('access after a file was applied', () => {

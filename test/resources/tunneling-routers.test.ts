@@ -114,6 +114,16 @@ describe('an edge router that tunnels', () => {
     expect(deleted).toMatchObject({ status: 400, code: 'ENTITY_CAN_NOT_BE_DELETED' })
   })
 
+  it('can be renamed and deleted even if its identity is gone', async () => {
+    const id = await makeTunneler()
+    await world.system.write((tx) => tx.db.deleteFrom('identities').where('id', '=', id).execute())
+
+    await manage.change('PATCH', `/edge-routers/${id}`, { name: newName() })
+    await manage.change('DELETE', `/edge-routers/${id}`)
+
+    expect(await manage.refusal('GET', `/edge-routers/${id}`)).toMatchObject({ status: 404 })
+  })
+
   it('lets its identity have attributes and be found by policies', async () => {
     const id = await makeTunneler()
 
