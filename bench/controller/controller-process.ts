@@ -10,6 +10,7 @@ import { requestBytes } from '../generator/requests.ts'
 import { exchange } from './exchange.ts'
 import type { CommitFigures, MemoryFigures, Question } from './inside.ts'
 import { cpuMicroseconds, residentBytes } from './process-figures.ts'
+import { readUnitEnvironment } from './unit-environment.ts'
 
 export const ADMINISTRATOR = { username: 'admin', password: 'correct horse battery' } as const
 
@@ -207,7 +208,7 @@ const LIMITS = {
 function plainEnvironment(): NodeJS.ProcessEnv {
   const foreign = /^(CONTROLLER_|NODE_OPTIONS$|NODE_EXTRA_CA_CERTS$|NODE_V8_COVERAGE$)/
   const own = Object.entries(process.env).filter(([name]) => !foreign.test(name))
-  return { ...Object.fromEntries(own), ...LIMITS }
+  return { ...Object.fromEntries(own), ...readUnitEnvironment(), ...LIMITS }
 }
 
 function ended(child: ChildProcess): Promise<[number | null, NodeJS.Signals | null]> {

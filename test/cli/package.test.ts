@@ -155,6 +155,13 @@ describe('the files for operators', () => {
     expect(read('edge-controller.service')).not.toMatch(/^MemoryDenyWriteExecute=yes$/m)
   })
 
+  it('tell the memory allocator the same in the unit and in the image', () => {
+    const [tunables] = /GLIBC_TUNABLES=\S+/.exec(read('edge-controller.service')) ?? []
+
+    expect(tunables).toContain('glibc.malloc.mmap_threshold=')
+    expect(read('Dockerfile')).toContain(`ENV ${tunables}\n`)
+  })
+
   it('describe a health check that the configured listener serves', async () => {
     const { readConfig } = await import('../../src/config.ts')
     const [, listeners = ''] = /^ENV CONTROLLER_LISTENERS="(.+)"$/m.exec(read('Dockerfile')) ?? []
