@@ -1,5 +1,7 @@
-// Asks before a deletion, and before a change that opens or closes a gate or drops a credential, and shows the impact first.
+// Asks before a deletion, and before a change that ends access, opens or closes a gate, or drops a credential, and shows the impact
+// first.
 import type { OperationDescription } from '../../src/client/api-description.ts'
+import { RequestError } from '../client/client.ts'
 import type { CommandRun } from '../connected.ts'
 import { makeUsageError } from '../exit-codes.ts'
 import { toNoun } from '../names.ts'
@@ -16,28 +18,63 @@ const DROPPED_CREDENTIALS: Readonly<Record<string, string>> = {
   reEnrollEdgeRouter: 'The certificate of the edge router is rejected at once, until it enrolls again.',
 }
 
-/** The members whose change opens or closes a gate: which posture checks guard what others dial. */
-const GATE_MEMBERS: Readonly<Record<string, readonly string[] | undefined>> = {
-  'posture-checks': undefined,
-  'service-policies': ['postureCheckRoles'],
+/** The members of a resource that decide on access. */
+interface AccessMembers {
+  /** A replacement that does not name them empties them. */
+  readonly sets: readonly string[]
+  /** Those of them whose change opens or closes a gate: which posture checks guard what others dial. */
+  readonly gates: readonly string[]
+  /** Every member of the resource does. */
+  readonly isEachGate?: boolean
 }
 
-/** By resource: the switches that stop credentials from signing in, and which those are. */
-const CLOSED_CREDENTIALS: Readonly<Record<string, { readonly switches: readonly string[]; readonly notice: string }>> =
-  {
-    cas: {
-      switches: ['isAuthEnabled'],
-      notice: 'Identities can no longer sign in with certificates of this authority.',
-    },
-    'external-jwt-signers': {
-      switches: ['enabled'],
-      notice: 'Identities can no longer sign in with tokens of this signer.',
-    },
-    'auth-policies': {
-      switches: ['primary.cert.allowed', 'primary.updb.allowed', 'primary.extJwt.allowed'],
-      notice: 'Identities with this auth policy can no longer sign in by that method.',
-    },
-  }
+const ACCESS_MEMBERS: Readonly<Record<string, AccessMembers>> = {
+  'posture-checks': { sets: ['roleAttributes'], gates: [], isEachGate: true },
+  'service-policies': {
+    sets: ['identityRoles', 'serviceRoles', 'postureCheckRoles'],
+    gates: ['postureCheckRoles'],
+  },
+  'edge-router-policies': { sets: ['identityRoles', 'edgeRouterRoles'], gates: [] },
+  'service-edge-router-policies': { sets: ['serviceRoles', 'edgeRouterRoles'], gates: [] },
+  identities: { sets: ['roleAttributes'], gates: [] },
+  services: { sets: ['roleAttributes'], gates: [] },
+  'edge-routers': { sets: ['roleAttributes'], gates: [] },
+}
+
+const ROUTER_SWITCH: ClosingSwitches = {
+  switches: ['disabled'],
+  closesIf: true,
+  notice: 'The router is disconnected at once, and carries nothing until it is enabled.',
+}
+
+interface ClosingSwitches {
+  readonly switches: readonly string[]
+  /** The value of a switch that is closed. */
+  readonly closesIf: boolean
+  readonly notice: string
+}
+
+/** By resource: the switches that disconnect routers or stop credentials from signing in, and which those are. */
+const CLOSING_SWITCHES: Readonly<Record<string, ClosingSwitches>> = {
+  'edge-routers': ROUTER_SWITCH,
+  routers: ROUTER_SWITCH,
+  'transit-routers': ROUTER_SWITCH,
+  cas: {
+    switches: ['isAuthEnabled'],
+    closesIf: false,
+    notice: 'Identities can no longer sign in with certificates of this authority.',
+  },
+  'external-jwt-signers': {
+    switches: ['enabled'],
+    closesIf: false,
+    notice: 'Identities can no longer sign in with tokens of this signer.',
+  },
+  'auth-policies': {
+    switches: ['primary.cert.allowed', 'primary.updb.allowed', 'primary.extJwt.allowed'],
+    closesIf: false,
+    notice: 'Identities with this auth policy can no longer sign in by that method.',
+  },
+}
 
 // The impact of more records takes too long to compute, and is too long to read.
 const MAX_SHOWN_IMPACTS = 10
@@ -45,13 +82,13 @@ const MAX_SHOWN_IMPACTS = 10
 /** Whether the command has a question, so that it has the flag `--yes`. */
 export function canAsk(task: Pick<CommandTask, 'operation' | 'isBulk'>): boolean {
   const { operation, isBulk } = task
-  return isBulk || alwaysAsks(operation) || canChangeGate(operation) || findClosedCredentials(operation) !== undefined
+  return isBulk || alwaysAsks(operation) || canChangeAccess(operation) || findClosingSwitches(operation) !== undefined
 }
 
-/** The credentials that a change of the resource may stop from signing in. */
-function findClosedCredentials({ method, path }: OperationDescription) {
+/** The switches by which a change of the resource may disconnect it, or stop credentials from signing in. */
+function findClosingSwitches({ method, path }: OperationDescription) {
   const [head = '', ...rest] = splitPath(path)
-  return (method === 'PATCH' || method === 'PUT') && rest.join('/') === ':id' ? CLOSED_CREDENTIALS[head] : undefined
+  return (method === 'PATCH' || method === 'PUT') && rest.join('/') === ':id' ? CLOSING_SWITCHES[head] : undefined
 }
 
 /** Whether the command asks whatever it changes. */
@@ -59,9 +96,9 @@ export function alwaysAsks({ method, id }: OperationDescription): boolean {
   return method === 'DELETE' || id in DROPPED_CREDENTIALS
 }
 
-function canChangeGate({ method, path }: OperationDescription): boolean {
+function canChangeAccess({ method, path }: OperationDescription): boolean {
   const [head = '', ...rest] = splitPath(path)
-  return (method === 'PATCH' || method === 'PUT') && rest.join('/') === ':id' && head in GATE_MEMBERS
+  return (method === 'PATCH' || method === 'PUT') && rest.join('/') === ':id' && head in ACCESS_MEMBERS
 }
 
 /** @throws CommandError with exit code 2 if the command asks, and there is no terminal */
@@ -92,16 +129,16 @@ export async function confirmRequests(
     run.notice(credential)
     return run.confirm(`${toActionText(task, requests)}?`)
   }
-  const closed = findClosedCredentials(operation)
+  const closing = findClosingSwitches(operation)
   const isClosed = ({ body }: PreparedRequest) =>
-    closed?.switches.some((name) => getAt(body, name.split('.')) === false) === true
-  if (closed && requests.some(isClosed)) {
-    run.notice(closed.notice)
+    closing?.switches.some((name) => getAt(body, name.split('.')) === closing.closesIf) === true
+  if (closing && requests.some(isClosed)) {
+    run.notice(closing.notice)
     return run.confirm(`Change ${toSubjectText(task, requests)}?`)
   }
   let hasImpact = false
-  for (const request of visible) if (await showGateImpact(task, request, run)) hasImpact = true
-  // A change without an effect on access is made at once.
+  for (const request of visible) if (await showChangeImpact(task, request, run)) hasImpact = true
+  // A change that takes no access away and leaves gates as they are is made at once.
   if (hasImpact) await run.confirm(`Change ${toSubjectText(task, requests)}?`)
 }
 
@@ -126,22 +163,32 @@ async function showDeletionImpact(task: CommandTask, { ids, label }: PreparedReq
   for (const line of await fetchDeletionImpact(run.client, resource, id, api)) run.notice(line)
 }
 
-/** Shows who would gain or lose access. Returns false if access would not change. */
-async function showGateImpact(task: CommandTask, { ids, body }: PreparedRequest, run: CommandRun): Promise<boolean> {
+/** Shows who would gain or lose access. Returns false if no access would end, and no gate would change. */
+async function showChangeImpact(task: CommandTask, { ids, body }: PreparedRequest, run: CommandRun): Promise<boolean> {
   const { operation, api } = task
-  if (!canChangeGate(operation)) return false
+  if (!canChangeAccess(operation)) return false
   const [first] = listPathArguments(operation, api)
   if (!first?.resource) return false
   const { plural } = first.resource
-  // A replacement removes what it does not name.
-  const missing = plural === 'posture-checks' ? { roleAttributes: [] } : { postureCheckRoles: [] }
+  const { sets, gates, isEachGate = false } = ACCESS_MEMBERS[plural] as AccessMembers
+  const missing = Object.fromEntries(sets.map((name) => [name, []]))
   const changes = operation.method === 'PUT' ? { ...missing, ...(body as object) } : (body as object)
-  const members = GATE_MEMBERS[plural]
-  if (members && !members.some((member) => member in changes)) return false
-  const impact = await fetchImpact(run.client, { resource: plural, id: ids[first.parameter] ?? '', changes })
+  const isGateChange = isEachGate || gates.some((name) => name in changes)
+  if (!isGateChange && !['type', 'semantic', ...sets].some((name) => name in changes)) return false
+  const change = { resource: plural, id: ids[first.parameter] ?? '', changes }
+  const impact = await fetchImpact(run.client, change).catch(ignoreRefusal)
+  if (!impact) return false
   const lines = renderImpact(impact)
-  for (const line of lines) run.notice(line)
-  return lines.length > 0
+  const { loses, unreachable, sessions } = impact
+  const isAsked = isGateChange ? lines.length > 0 : loses.pairs + unreachable.pairs + sessions > 0
+  if (isAsked) for (const line of lines) run.notice(line)
+  return isAsked
+}
+
+/** Leaves it to the change itself to report what is wrong with it; a caller may also change what its policies do not show it. */
+function ignoreRefusal(error: unknown): undefined {
+  if (error instanceof RequestError && error.status < 500) return undefined
+  throw error
 }
 
 /** `Delete the service web`, `Delete 3 services`, `Remove the second factor of an identity (laptop)`. */

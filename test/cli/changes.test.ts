@@ -263,6 +263,61 @@ describe('a change that drops credentials', () => {
   })
 })
 
+describe('a change that ends access', () => {
+  /** An identity that may dial a service, both by roles of their own. */
+  async function createPair() {
+    const role = `ending-${++sequence}`
+    const identity = await create('identity', '--role', role)
+    const service = await create('service', '--role', role)
+    const policy = await create(
+      'service-policy',
+      '--type',
+      'Dial',
+      '--identity-roles',
+      `#${role}`,
+      '--service-roles',
+      `#${role}`,
+    )
+    return { role, identity, service, policy }
+  }
+
+  it.each<[string, (pair: Awaited<ReturnType<typeof createPair>>) => string[]]>([
+    ['the roles of an identity', ({ identity }) => ['identity', 'update', identity, '--role', '']],
+    ['a role of a service', ({ service, role }) => ['service', 'update', service, '--remove-role', role]],
+    ['the subjects of a policy', ({ policy }) => ['service-policy', 'update', policy, '--identity-roles', '#none']],
+    ['a whole identity', ({ identity }) => ['identity', 'replace', identity, '--name', identity, '--type', 'Default']],
+  ])('by %s shows the impact and asks, unless --yes says so', async (_what, toWords) => {
+    const pair = await createPair()
+    const words = toWords(pair)
+
+    const question = await cli(...words)
+    const confirmed = await cli(...words, '--yes')
+
+    expect([question.code, confirmed.code]).toEqual([2, 0])
+    expect(question.stderr).toMatch(
+      new RegExp(`^1 identity would lose the right to 1 service \\(${pair.identity}\\)\\.\n.*\nTry: --yes`, 's'),
+    )
+  })
+
+  it('is not assumed of one that only adds access', async () => {
+    const { role } = await createPair()
+    const other = await create('identity')
+
+    expect((await cli('identity', 'update', other, '--role', role)).code).toBe(0)
+  })
+
+  it('is that of a router that is disabled', async () => {
+    const router = await create('edge-router')
+
+    const question = await cli('edge-router', 'update', router, '--disabled')
+    const confirmed = await cli('edge-router', 'update', router, '--disabled', '--yes')
+    const enabled = await cli('edge-router', 'update', router, '--no-disabled')
+
+    expect([question.code, confirmed.code, enabled.code]).toEqual([2, 0, 0])
+    expect(question.stderr).toMatch(/^The router is disconnected at once.*Try: --yes/s)
+  })
+})
+
 describe('an operation without a duration', () => {
   it('disables an identity until it is enabled', async () => {
     const name = await create('identity')
