@@ -13,10 +13,20 @@ interface Effect {
   readonly examples: readonly { readonly identity: { readonly name: string } }[]
 }
 
+/** The amount of access that a change affects, and that posture blocks at the moment. */
+interface BlockedEffect extends Effect {
+  readonly examples: readonly {
+    readonly identity: { readonly name: string }
+    readonly blockedBy: readonly { readonly name: string }[]
+  }[]
+}
+
 /** The impact of a change on access, as the controller computes it. */
 export interface Impact {
   readonly loses: Effect
   readonly gains: Effect
+  readonly blockedLosses: BlockedEffect
+  readonly blockedGains: BlockedEffect
   readonly unreachable: Effect
   readonly sessions: number
   readonly gates: readonly {
@@ -70,14 +80,16 @@ export async function fetchImpact(
 }
 
 /** The impact in sentences; empty if access does not change. */
-export function renderImpact({ loses, gains, unreachable, sessions, gates, isComplete }: Impact): string[] {
+export function renderImpact(impact: Impact): string[] {
+  const { loses, gains, blockedLosses, blockedGains, unreachable, sessions, gates, isComplete } = impact
   const prefix = isComplete ? '' : 'At least '
-  const sentence = (effect: Effect, verb: string) =>
+  const sentence = (effect: Effect, verb: string, condition = '') =>
     effect.pairs === 0
       ? []
       : [
-          `${prefix}${toCountText(effect.identities, 'identity')} ${verb} ${toCountText(effect.services, 'service')}${nameExamples(effect)}.`,
+          `${prefix}${toCountText(effect.identities, 'identity')} ${verb} ${toCountText(effect.services, 'service')}${nameExamples(effect)}${condition}.`,
         ]
+  const pronoun = blockedGains.identities === 1 ? 'it passes' : 'they pass'
   const opened = gates.map(({ policy, identities, remainingChecks }) => {
     const rest = remainingChecks === 0 ? 'no posture check' : `only ${toCountText(remainingChecks, 'posture check')}`
     return `The policy ${policy.name} would demand ${rest} of ${prefix.toLowerCase()}${toCountText(identities, 'identity')}.`
@@ -85,8 +97,10 @@ export function renderImpact({ loses, gains, unreachable, sessions, gates, isCom
   return [
     ...opened,
     ...sentence(loses, 'would lose the right to'),
+    ...sentence(blockedLosses, 'would lose the right to', `, which ${nameChecks(blockedLosses)} blocks at the moment`),
     ...sentence(unreachable, 'would have no edge router left for'),
     ...sentence(gains, 'would gain the right to'),
+    ...sentence(blockedGains, 'would gain the right to', `, once ${pronoun} ${nameChecks(blockedGains)}`),
     ...(sessions > 0 ? [`${toCountText(sessions, 'session')} would end.`] : []),
   ]
 }
@@ -99,6 +113,12 @@ function toCountText(count: number, noun: string): string {
 function nameExamples({ examples, identities }: Effect): string {
   const names = [...new Set(examples.map(({ identity }) => identity.name))].slice(0, 3)
   return names.length === 0 ? '' : ` (${names.join(', ')}${names.length < identities ? ', …' : ''})`
+}
+
+/** The names of some posture checks that block an effect. */
+function nameChecks({ examples }: BlockedEffect): string {
+  const names = [...new Set(examples.flatMap(({ blockedBy }) => blockedBy.map(({ name }) => name)))]
+  return `${names.slice(0, 3).join(', ')}${names.length > 3 ? ', …' : ''}`
 }
 
 /**

@@ -19,6 +19,8 @@ export interface PlanSummary {
   readonly deletes: number
   readonly gains: Counts
   readonly loses: Counts
+  readonly blockedGains: Counts
+  readonly blockedLosses: Counts
   readonly unreachable: Counts
   readonly sessions: number
   readonly isComplete: boolean
@@ -37,6 +39,7 @@ type PlanItem =
       readonly identity: string
       readonly service: string
       readonly type: 'Dial' | 'Bind'
+      readonly blockedBy?: readonly string[]
     }
   | { readonly kind: 'gate'; readonly name: string; readonly identities: number; readonly remainingChecks: number }
   | PlanSummary
@@ -44,10 +47,28 @@ type PlanItem =
 const MARKS = { create: '+', change: '~', delete: '-' } as const
 const EFFECTS = { gain: 'gains', loss: 'loses', unreachable: 'has no edge router left for' } as const
 
+/** The effects of the summary: the items that name their rights, and how the rest of these is called. */
+const EFFECT_NOUNS = {
+  loses: 'lost rights',
+  blockedLosses: 'lost rights that posture blocks',
+  gains: 'gained rights',
+  blockedGains: 'gained rights that posture blocks',
+  unreachable: 'rights without an edge router',
+} as const
+
+type EffectName = keyof typeof EFFECT_NOUNS
+
+interface Example {
+  readonly identity: { readonly name: string }
+  readonly blockedBy: readonly { readonly name: string }[]
+}
+
 /** Writes a plan while it arrives, for people. */
 export class PlanText {
   #summary: PlanSummary | undefined
-  readonly #examples = { gain: new Set<string>(), loss: new Set<string>(), unreachable: new Set<string>() }
+  readonly #examples: Readonly<Record<EffectName, Example[]>> = {
+    ...{ loses: [], blockedLosses: [], gains: [], blockedGains: [], unreachable: [] },
+  }
   readonly #gates: Impact['gates'][number][] = []
 
   /** The last item; undefined until it has arrived. */
@@ -71,10 +92,11 @@ export class PlanText {
       case 'gain':
       case 'loss':
       case 'unreachable': {
-        const { identity, service, type } = item
-        this.#examples[item.kind].add(identity)
-        const right = item.kind === 'unreachable' ? service : `${type === 'Dial' ? 'dialing' : 'hosting'} ${service}`
-        return toLines([`  ${identity} ${EFFECTS[item.kind]} ${right}`])
+        const { kind, identity, service, type, blockedBy } = item
+        const blockingChecks = (blockedBy ?? []).map((name) => ({ name }))
+        this.#examples[toEffectName(item)].push({ identity: { name: identity }, blockedBy: blockingChecks })
+        const right = kind === 'unreachable' ? service : `${type === 'Dial' ? 'dialing' : 'hosting'} ${service}`
+        return toLines([`  ${identity} ${EFFECTS[kind]} ${right}${toCondition(item)}`])
       }
       case 'gate': {
         const { name, identities, remainingChecks } = item
@@ -83,35 +105,49 @@ export class PlanText {
       }
       case 'summary':
         this.#summary = item
-        return toLines(['', ...this.#renderSummary(item)])
+        return toLines([...this.#renderRest(item), '', ...this.#renderSummary(item)])
     }
   }
 
-  #renderSummary({
-    creates,
-    changes,
-    deletes,
-    gains,
-    loses,
-    unreachable,
-    sessions,
-    isComplete,
-  }: PlanSummary): string[] {
-    if (creates + changes + deletes === 0) return ['Nothing would change.']
-    const withExamples = (counts: Counts, kind: keyof typeof EFFECTS) => ({
-      ...counts,
-      examples: [...this.#examples[kind]].map((name) => ({ identity: { name } })),
-    })
-    const effects = {
-      gains: withExamples(gains, 'gain'),
-      loses: withExamples(loses, 'loss'),
-      unreachable: withExamples(unreachable, 'unreachable'),
+  #renderSummary(summary: PlanSummary): string[] {
+    const { creates, changes, deletes, sessions, isComplete } = summary
+    if (!hasChanges(summary)) return ['Nothing would change.']
+    const withExamples = (name: EffectName) => ({ ...summary[name], examples: this.#examples[name] })
+    const impact: Impact = {
+      loses: withExamples('loses'),
+      gains: withExamples('gains'),
+      blockedLosses: withExamples('blockedLosses'),
+      blockedGains: withExamples('blockedGains'),
+      unreachable: withExamples('unreachable'),
+      sessions,
+      isComplete,
+      gates: this.#gates,
     }
-    return [
-      `${creates} to create, ${changes} to change, ${deletes} to delete.`,
-      ...renderImpact({ ...effects, sessions, isComplete, gates: this.#gates }),
-    ]
+    return [`${creates} to create, ${changes} to change, ${deletes} to delete.`, ...renderImpact(impact)]
   }
+
+  /** How many rights of each effect the items before did not name. */
+  #renderRest(summary: PlanSummary): string[] {
+    return (Object.keys(EFFECT_NOUNS) as EffectName[]).flatMap((name) => {
+      const rest = summary[name].pairs - this.#examples[name].length
+      return rest > 0 ? `  … and ${rest} more ${EFFECT_NOUNS[name]}` : []
+    })
+  }
+}
+
+type RightItem = Extract<PlanItem, { readonly kind: 'gain' | 'loss' | 'unreachable' }>
+
+function toEffectName({ kind, blockedBy }: RightItem): EffectName {
+  if (kind === 'unreachable') return 'unreachable'
+  if (kind === 'gain') return blockedBy ? 'blockedGains' : 'gains'
+  return blockedBy ? 'blockedLosses' : 'loses'
+}
+
+/** What posture says of a right at the moment. */
+function toCondition({ kind, blockedBy }: RightItem): string {
+  if (!blockedBy) return ''
+  const names = blockedBy.join(', ')
+  return kind === 'gain' ? `, once it passes ${names}` : `, which ${names} blocks at the moment`
 }
 
 /** Whether applying the plan changes anything. */

@@ -66,12 +66,18 @@ const planItemSchema = objectOf({
   identity: text,
   service: text,
   type: { ...text, enum: ['Dial', 'Bind'] },
+  blockedBy: {
+    ...listOf(text),
+    description: 'Of a gain or a loss that posture blocks at the moment: the posture checks that do not pass.',
+  },
   identities: whole,
   remainingChecks: whole,
   digest: { ...text, description: 'Two plans with the same digest are equal.' },
   ...countProperties,
   gains: effectSchema,
   loses: effectSchema,
+  blockedGains: effectSchema,
+  blockedLosses: effectSchema,
   unreachable: effectSchema,
   sessions: { ...whole, description: 'How many sessions would end.' },
   isComplete: { ...flag, description: 'Whether the access of every identity was compared.' },
@@ -158,8 +164,14 @@ async function* renderPlan(
   )
   const impact = await computePlanImpact(controller, context, steps)
   yield renderAccess(impact)
-  const { gains, loses, unreachable, sessions, isComplete } = impact
-  const effects = { gains: gains.counts, loses: loses.counts, unreachable: unreachable.counts }
+  const { gains, loses, blockedGains, blockedLosses, unreachable, sessions, isComplete } = impact
+  const effects = {
+    gains: gains.counts,
+    loses: loses.counts,
+    blockedGains: blockedGains.counts,
+    blockedLosses: blockedLosses.counts,
+    unreachable: unreachable.counts,
+  }
   yield [JSON.stringify({ kind: 'summary', digest, ...countSteps(steps), ...effects, sessions, isComplete })]
 }
 
@@ -201,11 +213,13 @@ function renderStep(step: NetworkPlan['steps'][number]): string {
   return JSON.stringify('members' in step ? { ...common, members: step.members } : common)
 }
 
-function renderAccess({ gains, loses, unreachable, gates }: PlanImpact): string[] {
+function renderAccess({ gains, loses, blockedGains, blockedLosses, unreachable, gates }: PlanImpact): string[] {
   const pairs = (kind: string, { pairs: named }: PlanImpact['gains']) => named.map((pair) => ({ kind, ...pair }))
   const items = [
     ...pairs('loss', loses),
+    ...pairs('loss', blockedLosses),
     ...pairs('gain', gains),
+    ...pairs('gain', blockedGains),
     ...pairs('unreachable', unreachable),
     ...gates.map((gate) => ({ kind: 'gate', ...gate })),
   ]

@@ -19,6 +19,7 @@ import { queryRows } from '../store/lists.ts'
 import type { Store } from '../store/store.ts'
 import { isOneOf } from '../store/untyped.ts'
 import type { Access } from './access.ts'
+import type { EvaluatedPolicy } from './decision.ts'
 import type { RecordChange } from './index-updates.ts'
 import { findRevokedSessions } from './session-revocation.ts'
 
@@ -31,9 +32,22 @@ interface Effect {
 }
 
 interface Pair {
-  readonly identity: { readonly id: string; readonly name: string }
+  readonly identity: Named
   readonly serviceId: string
   readonly type: PolicyType
+}
+
+interface Named {
+  readonly id: string
+  readonly name: string
+}
+
+/** An effect on permissions that posture does not let their identities use at the moment. */
+interface BlockedEffect extends Effect {
+  readonly examples: readonly (Pair & {
+    /** The posture checks that do not pass, of the policy that comes closest. */
+    readonly blockedBy: readonly Named[]
+  })[]
 }
 
 /** A service policy that would no longer demand a posture check, whether the machines of its identities pass it now or not. */
@@ -50,6 +64,10 @@ export interface Impact {
   readonly loses: Effect
   /** Rights to dial or host that begin. */
   readonly gains: Effect
+  /** Permissions that policies grant no longer, and that posture blocked anyway. */
+  readonly blockedLosses: BlockedEffect
+  /** Permissions that policies grant from now on, and that begin once posture checks pass. */
+  readonly blockedGains: BlockedEffect
   /** Rights that stay, and of which the last edge router in common is gone. */
   readonly unreachable: Effect
   /** Sessions that end with their rights. */
@@ -84,16 +102,20 @@ export async function computeImpact(
   const loses = new Tally(maxExamples)
   const gains = new Tally(maxExamples)
   const unreachable = new Tally(maxExamples)
+  const blockedLosses = new Tally(maxExamples)
+  const blockedGains = new Tally(maxExamples)
   const concerned = await findAffectedIdentities(parts, context, changes)
   const looked = concerned.slice(0, MAX_IDENTITIES)
   for (let at = 0; at < looked.length; at += BATCH) {
     const some = looked.slice(at, at + BATCH)
-    compare(parts.access, changes, some, { loses, gains, unreachable })
+    compare(parts.access, changes, some, { loses, gains, blockedLosses, blockedGains, unreachable })
     await setImmediate()
   }
   return {
     loses: loses.effect(),
     gains: gains.effect(),
+    blockedLosses: await nameBlockingChecks(context, changes, blockedLosses),
+    blockedGains: await nameBlockingChecks(context, changes, blockedGains),
     unreachable: unreachable.effect(),
     sessions: await countRevokedSessions(parts.access, context, changes),
     gates: findOpenedGates(parts.access, changes, looked),
@@ -189,20 +211,30 @@ export async function findMatchingIdentities(
 
 // ---- before and after -------------------------------------------------------------------------------------------------
 
-/** What an identity may dial and bind by policies whose posture checks pass, and the routers that it may use. */
+/** What an identity may dial and bind, and the routers that it may use. */
 interface Reach {
-  readonly rights: ReadonlyMap<PolicyType, Bitset>
+  /** By policies whose posture checks pass. */
+  readonly rights: SlotsByType
+  /** By all its policies. */
+  readonly grants: SlotsByType
+  /** The policies whose posture checks do not pass. */
+  readonly blocked: readonly EvaluatedPolicy[]
   readonly routers: Bitset
 }
+
+type SlotsByType = ReadonlyMap<PolicyType, Bitset>
 
 const TYPES: readonly PolicyType[] = ['Dial', 'Bind']
 
 /** Of an identity that does not exist yet. */
-const NO_REACH: Reach = { rights: new Map(TYPES.map((type) => [type, new Bitset()])), routers: new Bitset() }
+const NO_SLOTS: SlotsByType = new Map(TYPES.map((type) => [type, new Bitset()]))
+const NO_REACH: Reach = { rights: NO_SLOTS, grants: NO_SLOTS, blocked: [], routers: new Bitset() }
 
 interface Tallies {
   readonly loses: Tally
   readonly gains: Tally
+  readonly blockedLosses: Tally
+  readonly blockedGains: Tally
   readonly unreachable: Tally
 }
 
@@ -219,6 +251,7 @@ function compare(
       if (!subject.after) return undefined
       const reach = computeReach(access, subject.after)
       const had = (before[at] as Reach).rights
+      addBlocked(access, tallies.blockedGains, subject, reach, (before[at] as Reach).grants)
       const gains = TYPES.map((type) => {
         const slots = (reach.rights.get(type) as Bitset).without(had.get(type) as Bitset)
         return [type, index.listServicesInSlots(slots)] as const
@@ -237,6 +270,7 @@ function compare(
   for (const [at, subject] of subjects.entries()) {
     const was = before[at] as Reach
     const is = after[at]
+    addBlocked(access, tallies.blockedLosses, subject, was, is?.grants ?? NO_SLOTS)
     for (const type of TYPES) {
       const had = was.rights.get(type) as Bitset
       const has = is?.rights.get(type)
@@ -255,15 +289,56 @@ function compare(
 
 function computeReach(access: Access, identity: RoleBearer): Reach {
   const evaluation = access.evaluatePosture({ identity })
-  const passing = access
-    .findPolicies(identity)
-    .filter((policy) => evaluation.evaluatePolicy(policy).evidence === 'passing')
-  const rightsByType = (wanted: PolicyType) =>
-    access.index.collectServiceSlots(passing.filter(({ type }) => type === wanted))
+  const policies = access.findPolicies(identity)
+  const evaluated = policies.map((policy) => evaluation.evaluatePolicy(policy))
+  const blocked = evaluated.filter(({ evidence }) => evidence !== 'passing')
+  const passing = evaluated.filter(({ evidence }) => evidence === 'passing').map(({ policy }) => policy)
+  const rights = collectSlots(access.index, passing)
   return {
-    rights: new Map(TYPES.map((type) => [type, rightsByType(type)])),
+    rights,
+    grants: blocked.length === 0 ? rights : collectSlots(access.index, policies),
+    blocked,
     routers: access.index.collectRouterSlots(identity),
   }
+}
+
+function collectSlots(index: PolicyReader, policies: readonly IndexedPolicy[]): SlotsByType {
+  const slotsOf = (wanted: PolicyType) => index.collectServiceSlots(policies.filter(({ type }) => type === wanted))
+  return new Map(TYPES.map((type) => [type, slotsOf(type)]))
+}
+
+/** Adds the permissions that policies grant on one side of the changes alone, and that posture blocks there. */
+function addBlocked(
+  access: Access,
+  tally: Tally,
+  subject: Subject,
+  { rights, grants, blocked }: Reach,
+  otherGrants: SlotsByType,
+): void {
+  if (blocked.length === 0) return
+  for (const type of TYPES) {
+    const slots = (grants.get(type) as Bitset).without(otherGrants.get(type) as Bitset)
+    const serviceIds = access.index.listServicesInSlots(slots.without(rights.get(type) as Bitset))
+    tally.add(subject, type, serviceIds, (serviceId) => findBlockingChecks(access, blocked, type, serviceId))
+  }
+}
+
+/** Ids of the posture checks that do not pass, of the policy that comes closest. */
+function findBlockingChecks(
+  access: Access,
+  blocked: readonly EvaluatedPolicy[],
+  type: PolicyType,
+  serviceId: string,
+): readonly string[] {
+  const ofType = blocked.filter(({ policy }) => policy.type === type)
+  const granting = access.filterGranting(
+    ofType.map(({ policy }) => policy),
+    serviceId,
+  )
+  const failing = ofType
+    .filter(({ policy }) => granting.includes(policy))
+    .map(({ findings }) => findings.filter(({ evidence }) => evidence !== 'passing').map(({ check }) => check.id))
+  return failing.sort((a, b) => a.length - b.length)[0] ?? []
 }
 
 function listReachedServices(index: PolicyReader, { rights }: Reach): string[] {
@@ -287,6 +362,7 @@ class Tally {
   readonly #identities = new Set<string>()
   readonly #services = new Set<string>()
   readonly #examples: Pair[] = []
+  readonly #checkIds: (readonly string[])[] = []
   readonly #maxExamples: number
   #pairs = 0
 
@@ -294,13 +370,26 @@ class Tally {
     this.#maxExamples = maxExamples
   }
 
-  add({ id, name }: Subject, type: PolicyType, serviceIds: readonly string[]): void {
+  /** @param findChecks the posture checks that block a pair */
+  add(
+    { id, name }: Subject,
+    type: PolicyType,
+    serviceIds: readonly string[],
+    findChecks: (serviceId: string) => readonly string[] = () => [],
+  ): void {
     if (serviceIds.length > 0) this.#identities.add(id)
     this.#pairs += serviceIds.length
     for (const serviceId of serviceIds) {
       this.#services.add(serviceId)
-      if (this.#examples.length < this.#maxExamples) this.#examples.push({ identity: { id, name }, serviceId, type })
+      if (this.#examples.length === this.#maxExamples) continue
+      this.#examples.push({ identity: { id, name }, serviceId, type })
+      this.#checkIds.push(findChecks(serviceId))
     }
+  }
+
+  /** For each example: ids of the posture checks that block it. */
+  get checkIds(): readonly (readonly string[])[] {
+    return this.#checkIds
   }
 
   effect(): Effect {
@@ -310,6 +399,33 @@ class Tally {
       pairs: this.#pairs,
       examples: this.#examples,
     }
+  }
+}
+
+/** The effect with the names of the posture checks; those of checks that are new or have another name by the changes. */
+async function nameBlockingChecks(
+  context: Context,
+  changes: readonly RecordChange[],
+  tally: Tally,
+): Promise<BlockedEffect> {
+  const effect = tally.effect()
+  const ids = [...new Set(tally.checkIds.flat())]
+  const rows =
+    ids.length === 0
+      ? []
+      : await context.db
+          .selectFrom('posture_checks')
+          .select(['id', 'name'])
+          .where(isOneOf(context.db, 'id', ids))
+          .execute()
+  const names = new Map(rows.map(({ id, name }) => [id, name]))
+  for (const { resource, id, after } of changes) {
+    if (resource === 'posture-checks' && after) names.set(id, after.name as string)
+  }
+  const named = (checkIds: readonly string[] = []) => checkIds.map((id) => ({ id, name: names.get(id) ?? id }))
+  return {
+    ...effect,
+    examples: effect.examples.map((pair, at) => ({ ...pair, blockedBy: named(tally.checkIds[at]) })),
   }
 }
 

@@ -17,6 +17,8 @@ interface NamedRight {
   readonly identity: string
   readonly service: string
   readonly type: PolicyType
+  /** The posture checks that do not pass, if the policies grant it and posture blocks it at the moment. */
+  readonly blockedBy?: readonly string[]
 }
 
 /** How many rights, and the first of them by name. */
@@ -28,6 +30,8 @@ interface NamedEffect {
 export interface PlanImpact extends Pick<Impact, 'sessions' | 'isComplete'> {
   readonly gains: NamedEffect
   readonly loses: NamedEffect
+  readonly blockedGains: NamedEffect
+  readonly blockedLosses: NamedEffect
   readonly unreachable: NamedEffect
   /** Policies that would demand less of machines. */
   readonly gates: readonly { readonly name: string; readonly identities: number; readonly remainingChecks: number }[]
@@ -43,19 +47,20 @@ export async function computePlanImpact(
   steps: readonly PlanStep[],
 ): Promise<PlanImpact> {
   const changes = await listRecordChanges(context, steps)
-  const { gains, loses, unreachable, gates, ...others } = await computeImpact(parts, context, changes, MAX_NAMED_RIGHTS)
+  const impact = await computeImpact(parts, context, changes, MAX_NAMED_RIGHTS)
+  const { gains, loses, blockedGains, blockedLosses, unreachable, gates, ...others } = impact
   const names = new KnownNames(context)
   for (const { fileResource, label, id } of steps) {
     if (fileResource.resource.plural === services.plural) names.add(services, label, id)
   }
-  const named = async ({ examples, ...counts }: Impact['gains']): Promise<NamedEffect> => {
+  const named = async ({ examples, ...counts }: Impact['gains'] | Impact['blockedGains']): Promise<NamedEffect> => {
     await names.loadIds(
       services.plural,
       examples.map(({ serviceId }) => serviceId),
     )
-    const pairs = examples.map(({ identity, serviceId, type }) => {
-      const service = names.findName(serviceId) ?? serviceId
-      return { identity: identity.name, service, type }
+    const pairs = examples.map(({ identity, serviceId, type, ...more }) => {
+      const right = { identity: identity.name, service: names.findName(serviceId) ?? serviceId, type }
+      return 'blockedBy' in more ? { ...right, blockedBy: more.blockedBy.map(({ name }) => name) } : right
     })
     return { counts, pairs }
   }
@@ -63,6 +68,8 @@ export async function computePlanImpact(
     ...others,
     gains: await named(gains),
     loses: await named(loses),
+    blockedGains: await named(blockedGains),
+    blockedLosses: await named(blockedLosses),
     unreachable: await named(unreachable),
     gates: gates.map(({ policy, ...gate }) => ({ name: policy.name, ...gate })),
   }

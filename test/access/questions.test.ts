@@ -166,7 +166,22 @@ describe('the impact of', () => {
 
     expect(await impact('posture-checks', check)).toMatchObject(opened)
     expect(await impact('service-policies', policy, { postureCheckRoles: [] })).toMatchObject(opened)
+    const blocked = {
+      pairs: 1,
+      examples: [{ identity: { name: 'phone' }, serviceId: gated, type: 'Dial', blockedBy: [{ name: 'gate' }] }],
+    }
+    for (const [resource, id] of [
+      ['service-policies', policy],
+      ['identities', phone.id],
+    ] as const)
+      expect(await impact(resource, id)).toMatchObject({ blockedLosses: blocked })
     expect(await impact('service-policies', policy)).toMatchObject({ loses: { pairs: 0 }, gains: { pairs: 0 } })
+    expect(await impact('service-policies', policy, { identityRoles: [`@${laptop.id}`] })).toMatchObject({
+      blockedLosses: blocked,
+      blockedGains: { pairs: 1, examples: [{ identity: { name: 'laptop' }, blockedBy: [{ name: 'gate' }] }] },
+    })
+    const { stdout } = await commandLine(['policy', 'impact', 'service-policy', policy], env)
+    expect(stdout).toBe('1 identity would lose the right to 1 service (phone), which gate blocks at the moment.\n')
     expect(await network.get(`/controller/policy/what/${phone.id}?filter=id%3D%22${gated}%22`)).toMatchObject([
       { permissions: ['Dial'], allowed: [], policies: [{ id: policy }] },
     ])

@@ -71,6 +71,29 @@ describe('plan', () => {
     expect(stdout).toContain('The policy dial would demand no posture check')
   })
 
+  it('marks what posture blocks at the moment', async () => {
+    const { stdout } = await cli(
+      'plan',
+      '-f',
+      fileOf('version: 1\nidentities:\n  - name: printer\n    roleAttributes: [staff]\n'),
+    )
+
+    expect(stdout).toContain('  printer gains dialing web, once it passes domain\n')
+    expect(stdout).toContain('1 identity would gain the right to 1 service (printer), once it passes domain.\n')
+  })
+
+  it('says how many rights it does not name', async () => {
+    const services = Array.from({ length: 1_010 }, (_, at) => `  - {name: many ${at}, roleAttributes: [many]}\n`).join(
+      '',
+    )
+    const policies =
+      "service-policies:\n  - {name: many, type: Dial, identityRoles: ['@jane'], serviceRoles: ['#many']}\n"
+
+    const { stdout } = await cli('plan', '-f', fileOf(`version: 1\nservices:\n${services}${policies}`))
+
+    expect(stdout).toContain('  … and 10 more gained rights\n')
+  })
+
   it('gives programs the same as JSON', async () => {
     const { code, stdout } = await cli('plan', '-f', fileOf(CHANGES), '-o', 'json')
 

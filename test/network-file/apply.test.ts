@@ -152,8 +152,12 @@ describe('a file', () => {
 })
 
 describe('access after a file was applied', () => {
-  /** Every right that the evaluator allows: `laptop Dial web`. */
-  async function listRights(world: TestController, people: People): Promise<Set<string>> {
+  /** Every right that the evaluator allows, or that policies grant whatever posture finds: `laptop Dial web`. */
+  async function listRights(
+    world: TestController,
+    people: People,
+    right: 'isAllowed' | 'isGranted' = 'isAllowed',
+  ): Promise<Set<string>> {
     const identities = await people.manage('GET', '/identities?limit=500')
     const all = await people.manage('GET', '/services?limit=500')
     const rights = new Set<string>()
@@ -161,7 +165,7 @@ describe('access after a file was applied', () => {
       for (const service of all) {
         for (const type of ['Dial', 'Bind'] as PolicyType[]) {
           const question = { identity: { id, attributes: roleAttributes }, serviceId: service.id, type }
-          if (world.controller.access.decide(question).isAllowed) rights.add(`${name} ${type} ${service.name}`)
+          if (world.controller.access.decide(question)[right]) rights.add(`${name} ${type} ${service.name}`)
         }
       }
     }
@@ -170,7 +174,7 @@ describe('access after a file was applied', () => {
 
   const namesOf = (items: readonly Record<string, string>[], kind: string) =>
     items
-      .filter((item) => item.kind === kind)
+      .filter((item) => item.kind === kind && !item.blockedBy)
       .map(({ identity, type, service }) => `${identity} ${type} ${service}`)
       .sort()
 
@@ -218,10 +222,18 @@ describe('access after a file was applied', () => {
     ]
     const { items } = await requestPlan(people, sections, true)
     const before = await listRights(world, people)
+    const grantsBefore = await listRights(world, people, 'isGranted')
 
     await applied(people, sections, '?prune=true')
 
     const after = await listRights(world, people)
+    const grantsAfter = await listRights(world, people, 'isGranted')
+    // What policies grant is in the plan, whether posture lets an identity use it now or not.
+    const withoutPosture = items.map(({ blockedBy: _, ...item }) => item)
+    for (const right of [...grantsAfter].filter((each) => !grantsBefore.has(each)))
+      expect(namesOf(withoutPosture, 'gain')).toContain(right)
+    for (const right of [...grantsBefore].filter((each) => !grantsAfter.has(each)))
+      expect(namesOf(withoutPosture, 'loss')).toContain(right)
     const gainedRights = [...after].filter((right) => !before.has(right)).sort()
     const lostRights = [...before].filter((right) => !after.has(right)).sort()
     expect(gainedRights.length).toBeGreaterThan(2)

@@ -144,9 +144,9 @@ describe('the access of a plan', () => {
 
     expect(
       of('gain')
-        .map(({ identity, service }) => `${identity} ${service}`)
+        .map(({ identity, service, blockedBy }) => `${identity} ${service}${blockedBy ? ' blocked' : ''}`)
         .sort(),
-    ).toEqual(['laptop new', 'phone new'])
+    ).toEqual(['laptop new', 'phone new', 'phone web blocked'])
   })
 
   it('includes the identity of a router that gets a tunneler by the plan', async () => {
@@ -158,6 +158,24 @@ describe('the access of a plan', () => {
 
     expect(of('change')).toMatchObject([{ resource: 'identities', name: 'west' }])
     expect(of('gain')).toEqual([{ kind: 'gain', identity: 'west', service: 'web', type: 'Dial' }])
+  })
+
+  it('names what a policy grants also if posture blocks it at the moment, with the posture checks', async () => {
+    const gated = policy('gated', { serviceRoles: ['@wiki'], postureCheckRoles: ['@mfa', '@domain'] })
+
+    const { of, summary } = await planOf([
+      { resource: 'services', records: [{ name: 'wiki' }] },
+      { resource: 'identities', records: [{ name: 'laptop', roleAttributes: [] }] },
+      { resource: 'service-policies', records: [gated, { name: 'dial', identityRoles: ['#staff'] }] },
+    ])
+
+    expect(of('gain')).toEqual([
+      { kind: 'gain', identity: 'jane', service: 'wiki', type: 'Dial', blockedBy: ['domain', 'mfa'] },
+    ])
+    expect(of('loss')).toEqual([
+      { kind: 'loss', identity: 'laptop', service: 'web', type: 'Dial', blockedBy: ['domain'] },
+    ])
+    expect(summary).toMatchObject({ gains: { pairs: 0 }, blockedGains: { pairs: 1 }, blockedLosses: { pairs: 1 } })
   })
 
   it('names the policies that would demand less of machines', async () => {
