@@ -1,13 +1,13 @@
 // Turns errors of any kind into failures: what is wrong, why, and a command that helps.
 import { Errors } from '@oclif/core'
 import { UnreachableError } from '../src/client/http-transport.ts'
+import { findNearest } from '../src/nearest.ts'
 import { RequestError } from './client/client.ts'
 import { chooseProfile } from './connection.ts'
 import { CommandError, EXIT, toExitCode } from './exit-codes.ts'
 import { type Attempt, type Failure, writeFailure } from './failure-text.ts'
 import { describeFileError, isFileError } from './file-errors.ts'
 import { loadManifest, mapCommandIds } from './manifest.ts'
-import { findNearest } from './nearest.ts'
 import { toCommandLine } from './shell-words.ts'
 
 /** Writes the failure to stderr, and returns the exit code. */

@@ -1,8 +1,9 @@
 // Finds the command of a command line. Help, and errors before a command is found, load no slow modules.
+
+import { findNearest } from '../src/nearest.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { writeFailure } from './failure-text.ts'
 import { loadManifest, mapCommandIds } from './manifest.ts'
-import { findNearest } from './nearest.ts'
 import { openStdout } from './output/stdout.ts'
 
 /** Runs a command line, and returns the exit code. */

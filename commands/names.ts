@@ -1,9 +1,9 @@
 // Resolves the names that a user types to ids.
 import type { ResourceDescription } from '../src/client/api-description.ts'
+import { findNearest } from '../src/nearest.ts'
 import { loadApiDescription } from './api/description.ts'
 import type { Client } from './client/client.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
-import { findNearest } from './nearest.ts'
 
 /** The prefixes `id:` and `name:` state which of the two a value is. */
 const PREFIXED = /^(id|name):([\s\S]*)$/

@@ -1,11 +1,12 @@
 // `controller profile …`: lists, selects and deletes the profiles of the user.
+
+import { findNearest } from '../src/nearest.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { type Profile, Profiles } from './client/profiles.ts'
 import { rootFromPem } from './client/trust.ts'
 import { describeNoProfile } from './connection.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
-import { findNearest } from './nearest.ts'
 
 const profileArgument = { profile: requiredArgument({ description: 'Name of the profile.' }) }
 

@@ -1,6 +1,6 @@
 // Converts thrown errors to the error envelope: errors of the catalogue unchanged, all others as internal errors.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { ControllerError, errors, type PublicCause, toPrintable } from '../src/errors.ts'
+import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable } from '../src/errors.ts'
 import type { Log } from '../src/log.ts'
 import { toDialectStatus } from './dialects.ts'
 import { ENVELOPE_VERSIONS } from './responses.ts'
@@ -25,8 +25,15 @@ export function renderErrorEnvelope({ code, message, publicCause }: ControllerEr
 }
 
 function toPublicCause(cause: PublicCause) {
-  if ('field' in cause) return { field: cause.field, reason: cause.reason, value: toPrintable(cause.value) }
+  if ('field' in cause) {
+    const { others } = cause
+    return { ...toFieldCause(cause), ...(others ? { others: others.map(toFieldCause) } : {}) }
+  }
   return { code: cause.code ?? 'UNHANDLED', message: cause.message, data: cause.data }
+}
+
+function toFieldCause({ field, reason, value }: FieldCause) {
+  return { field, reason, value: toPrintable(value) }
 }
 
 /** Converts Fastify's own errors to those of the catalogue. */

@@ -244,7 +244,13 @@ const errorSchema = requiredObject({
       message: text,
       requestId: text,
       cause: {
-        ...objectOf({ field: text, reason: text, value: text, code: text, message: text, data: {} }),
+        ...objectOf({
+          ...{ field: text, reason: text, value: text, code: text, message: text, data: {} },
+          others: {
+            ...listOf(requiredObject({ field: text, reason: text, value: text })),
+            description: 'What else is wrong, if the request can have many mistakes, such as a network file.',
+          },
+        }),
         description:
           'What was wrong: with one member of the request (field, reason, value), or else (code, message, data).',
       },

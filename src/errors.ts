@@ -5,6 +5,8 @@ export interface FieldCause {
   readonly field: string
   readonly reason: string
   readonly value?: unknown
+  /** What else is wrong, if the request can have many mistakes. */
+  readonly others?: readonly FieldCause[]
 }
 
 /** A reason that is not about one member; `data` is machine-readable detail. */

@@ -1,11 +1,11 @@
 // Prints lists while they arrive: all items, or as many as `--limit` allows.
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
+import { findNearest } from '../../src/nearest.ts'
 import { type Client, RequestError } from '../client/client.ts'
 import type { PageMeta } from '../client/list-items.ts'
 import type { CommandRun } from '../connected.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
 import { splitPath } from '../naming.ts'
-import { findNearest } from '../nearest.ts'
 import type { Entity } from '../output/cells.ts'
 import { withProgress } from '../progress.ts'
 import { addReferenceNames, isForPeople, toReferenceColumn } from './reference-names.ts'

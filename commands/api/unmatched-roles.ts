@@ -1,9 +1,9 @@
 // Notes the roles of a policy that match no record: most often a role is misspelt, or a record has not been given it yet.
 import type { ApiDescription } from '../../src/client/api-description.ts'
+import { findNearest } from '../../src/nearest.ts'
 import { type Client, RequestError } from '../client/client.ts'
 import type { CommandRun } from '../connected.ts'
 import { quoteText, toNoun, toSimilarityFilter } from '../names.ts'
-import { findNearest } from '../nearest.ts'
 import { getAt } from './body-flags.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 

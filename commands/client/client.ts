@@ -27,6 +27,8 @@ export class RequestError extends Error {
   /** The invalid value, as text; for a record in use, the ids of the records that use it. */
   readonly value: string | undefined
   readonly requestId: string | undefined
+  /** What else is wrong with the request. */
+  readonly others: readonly InvalidMember[]
 
   constructor(target: string, reply: Reply) {
     const { error } = (parseOptionalJson(reply.text) ?? {}) as { error?: ErrorBody }
@@ -40,6 +42,7 @@ export class RequestError extends Error {
     this.reason = error?.cause?.reason ?? error?.cause?.message
     this.value = error?.cause?.value
     this.requestId = error?.requestId
+    this.others = error?.cause?.others ?? []
   }
 
   /** Whether a value that must be unique belongs to another record. */
@@ -60,6 +63,13 @@ export class RequestError extends Error {
 
 export const DUPLICATE_REASON = 'is taken'
 
+/** A member of a request that breaks a rule. */
+export interface InvalidMember {
+  readonly field: string
+  readonly reason: string
+  readonly value: string
+}
+
 interface ErrorBody {
   readonly code: string
   readonly message: string
@@ -70,6 +80,7 @@ interface ErrorBody {
     readonly reason?: string
     readonly message?: string
     readonly value?: string
+    readonly others?: readonly InvalidMember[]
   }
 }
 

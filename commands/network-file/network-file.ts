@@ -53,11 +53,15 @@ export class NetworkFile {
     }
   }
 
-  /** The same error with the line and the column of the member that the controller rejected. */
+  /** The same error with the line and the column of each member that the controller rejected. */
   locate(error: unknown): unknown {
     if (!(error instanceof RequestError)) return error
-    const message = this.describeMistake(error)
-    if (message === undefined) return error
+    const message = [error, ...error.others]
+      .map((mistake) => ({ offset: this.#findMistake(mistake), text: this.describeMistake(mistake) }))
+      .sort((a, b) => a.offset - b.offset)
+      .flatMap(({ text }) => text ?? [])
+      .join('\n')
+    if (message === '') return error
     return new CommandError(toExitCode(error), error.code, message, { hint: 'docs/network-file.md' })
   }
 
@@ -66,16 +70,25 @@ export class NetworkFile {
     const [at = '', kind, ...path] = field.split('.')
     const section = /^\d+$/.test(at) ? this.sections[Number(at)] : undefined
     if (!section || reason === undefined) return undefined
-    const members = kind === 'resource' ? [] : path
     const subject = kind === 'resource' ? section.resource : this.#describe(section, path)
-    const place = this.#placeText(this.#findOffset([section.resource, ...members]))
-    return `${place}: ${subject} ${reason}${value === undefined || value === '' ? '' : `: ${value}`}`
+    const place = this.#placeText(this.#findMistake({ field }))
+    const isComplete = kind === 'resource' || reason.endsWith('?') || value === undefined || value === ''
+    return `${place}: ${subject} ${reason}${isComplete ? '' : `: ${value}`}`
+  }
+
+  /** The offset of the member that the controller rejected. */
+  #findMistake({ field = '' }: Mistake): number {
+    const [at = '', kind, ...path] = field.split('.')
+    const section = this.sections[Number(at)]
+    return section ? this.#findOffset([section.resource, ...(kind === 'resource' ? [] : path)]) : 0
   }
 
   /** `services web: roleAttributes` */
   #describe({ resource, records }: NetworkSection, [index, ...members]: readonly string[]): string {
     const name = records[Number(index)]?.name
-    return `${resource}${typeof name === 'string' ? ` ${name}` : ''}: ${members.join('.')}`
+    // The column tells which entry of a list it is.
+    const member = members.join('.').replace(/\.\d+$/, '')
+    return `${resource}${typeof name === 'string' ? ` ${name}` : ''}: ${member}`
   }
 
   // ---- structure -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Chooses the columns of a table: those of the resource, or those that the user names.
+
+import { findNearest } from '../../src/nearest.ts'
 import { makeUsageError } from '../exit-codes.ts'
-import { findNearest } from '../nearest.ts'
 import type { Entity } from './cells.ts'
 
 /** The columns of a table, the name first. The id comes last, if the table is wide or the records have no names. */

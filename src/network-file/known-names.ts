@@ -1,9 +1,15 @@
 // Finds the records that a network file refers to by name: records of the file itself, and records that exist.
 import type { ReadContext } from '../context.ts'
+import { findNearest } from '../nearest.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { getResource } from '../resources/index.ts'
+import { getSqlDialect } from '../store/dialects/sql-dialect.ts'
+import { sql } from '../store/sql-text.ts'
 import { selectRows, withParent } from '../store/subtypes.ts'
 import { isOneOf } from '../store/untyped.ts'
+
+/** How many names of the network are compared with one that nothing has. */
+const MAX_CANDIDATES = 200
 
 /** Names and ids by resource. A name comes first; an id is for records whose names say less, such as those of other tools. */
 export class KnownNames {
@@ -54,6 +60,30 @@ export class KnownNames {
       const key = toKey(plural, name)
       if (!this.#idsByName.has(key)) this.#missing.add(key)
     }
+  }
+
+  /** Names that are similar to one that nothing has, of the file and of the network. */
+  async findNearestNames(plural: string, name: string): Promise<string[]> {
+    const { db } = this.#context
+    const ofFile = [...this.#idsByName.keys()].flatMap((key) => {
+      const [each, nameOrId = ''] = key.split('\n')
+      return each === plural ? nameOrId : []
+    })
+    const middle = Math.ceil(name.length / 2)
+    const sqlDialect = getSqlDialect(db)
+    const rows = await selectRows(db, getResource(plural))
+      .select('name')
+      // A single typing error leaves one half intact.
+      .where((eb) =>
+        eb.or(
+          [name.slice(0, middle), name.slice(middle)]
+            .filter((half) => half !== '')
+            .map((half) => sqlDialect.containsIgnoringCase(sql.ref('name'), half) as never),
+        ),
+      )
+      .limit(MAX_CANDIDATES)
+      .execute()
+    return findNearest(name, [...ofFile, ...rows.map((row) => String(row.name))])
   }
 
   async #loadBy(column: 'name' | 'id', plural: string, values: readonly string[]): Promise<void> {

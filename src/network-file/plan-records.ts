@@ -14,6 +14,7 @@ import { toFileRecord } from './file-records.ts'
 import { type FileResource, listMembers } from './file-resources.ts'
 import { getFileShape } from './file-shapes.ts'
 import type { KnownNames } from './known-names.ts'
+import { type FileMistakes, getFieldCause } from './mistakes.ts'
 import type { ChangeStep, PlannedValues, PlanStep } from './plan-step.ts'
 import { applyValues, describeDifferences, listDifferences } from './record-comparison.ts'
 import { loadNames } from './record-names.ts'
@@ -24,6 +25,7 @@ type Values = Record<string, unknown>
 /** A plan while it is made. */
 export interface Planning {
   readonly context: Context
+  readonly mistakes: FileMistakes
   readonly names: KnownNames
   readonly steps: PlanStep[]
   /** Ids of the records that the file has, by resource. */
@@ -36,7 +38,7 @@ export interface Planning {
 
 const PAGE = 200
 
-/** @throws COULD_NOT_VALIDATE and COULD_NOT_PARSE_BODY for the first record that cannot be as the file wants it, by its place */
+/** Plans the records of one resource. Those that cannot be as the file wants them are mistakes. */
 export async function planRecords(
   planning: Planning,
   fileResource: FileResource,
@@ -75,9 +77,11 @@ async function planPage(
   const toName: TranslateReference = (target, id) => names.findName(id) ?? toStoredName(target, id)
   return entries.flatMap((entry, at) => {
     const [body = {}, before] = [bodies[at], existing[at]]
-    const step = before
-      ? planChange(planning, fileResource, entry, body, before, toName)
-      : planCreation(planning, fileResource, entry, body, toName)
+    const step = collectMistakes(planning, entry, body, (members) =>
+      before
+        ? planChange(planning, fileResource, entry, members, before, toName)
+        : planCreation(planning, fileResource, entry, members, toName),
+    )
     const id = before?.id ?? step?.id ?? ''
     matchedIds.add(id)
     if ('name' in resource.fields) names.add(resource, entry.label, id)
@@ -86,11 +90,37 @@ async function planPage(
   })
 }
 
+/**
+ * Plans a record; if a member of it is a mistake, also without that member, so that the other mistakes of the record are
+ * reported, too.
+ */
+function collectMistakes(
+  { mistakes }: Planning,
+  { path }: FileEntry,
+  body: Values,
+  plan: (members: Values) => PlanStep | undefined,
+): PlanStep | undefined {
+  const members = { ...body }
+  for (;;) {
+    try {
+      return plan(members)
+    } catch (error) {
+      mistakes.add(error)
+      const [member = ''] =
+        getFieldCause(error)
+          ?.field.slice(path.length + 1)
+          .split('.') ?? []
+      if (!Object.hasOwn(members, member)) return undefined
+      delete members[member]
+    }
+  }
+}
+
 // ---- references ------------------------------------------------------------------------------------------------------
 
-/** The records as bodies: with ids in place of names. @throws COULD_NOT_VALIDATE for a name that nothing has */
+/** The records as bodies: with ids in place of names. A name that nothing has is a mistake. */
 async function toBodies(
-  { names, referencePaths }: Planning,
+  { names, mistakes, referencePaths }: Planning,
   fileResource: FileResource,
   entries: readonly FileEntry[],
 ): Promise<Values[]> {
@@ -102,16 +132,45 @@ async function toBodies(
     })
   }
   for (const [target, ofTarget] of mentions) await names.load(target, ofTarget)
-  return entries.map(({ record, path }) =>
-    translateRecord(fileResource, record, (member) => (target, name) => {
-      const id = names.findId(target, name)
-      const place = `${path}.${member}`
-      if (id === undefined)
-        throw invalidError(place, `names a record of ${target} that neither the file nor the network has`, name)
-      if (!referencePaths.has(id)) referencePaths.set(id, place)
-      return id
-    }),
+  const missing: { readonly target: string; readonly name: string; readonly place: string }[] = []
+  const bodies = entries.map(({ record, path }) =>
+    translateRecord(
+      fileResource,
+      withSigns(fileResource, record, path, mistakes),
+      (member) =>
+        (target, name, at = '') => {
+          const id = names.findId(target, name)
+          const place = `${path}.${member}${at}`
+          if (id === undefined) missing.push({ target, name, place })
+          else if (!referencePaths.has(id)) referencePaths.set(id, place)
+          return id ?? name
+        },
+    ),
   )
+  for (const { target, name, place } of missing) {
+    const near = await names.findNearestNames(target, name)
+    const rest = near.length > 0 ? `: did you mean ${near.join(' or ')}?` : ''
+    mistakes.add(
+      invalidError(place, `names "${name}", but neither the file nor the network has ${target} of that name${rest}`),
+    )
+  }
+  return bodies
+}
+
+/** The record with a sign before each role. A role without one is a mistake. */
+function withSigns(fileResource: FileResource, record: Readonly<Values>, path: string, mistakes: FileMistakes): Values {
+  const signed: Values = { ...record }
+  for (const { name, field } of listMembers(fileResource, record.typeId)) {
+    const roles = record[name]
+    if (!field.kind.roles || !Array.isArray(roles)) continue
+    signed[name] = roles.map((role, at) => {
+      if (typeof role !== 'string' || /^[#@]/.test(role)) return role
+      const reason = `must begin with # (a role) or @ (a name), and not be "${role}": did you mean "#${role}"?`
+      mistakes.add(invalidError(`${path}.${name}.${at}`, reason))
+      return `#${role}`
+    })
+  }
+  return signed
 }
 
 function translateRecord(
@@ -198,7 +257,10 @@ function planChange(
   if (before.isSystem === true)
     throw invalidError(`${path}.${identifier?.name}`, 'belongs to the system and cannot be changed', label)
   const fixed = differences.find(({ field }) => field.options.access === 'create')
-  if (fixed) throw invalidError(`${path}.${fixed.name}`, 'cannot change: it is fixed once the record exists', label)
+  if (fixed) {
+    const reason = 'cannot change once the record exists: rename the record in the file, or delete it first'
+    throw invalidError(`${path}.${fixed.name}`, reason)
+  }
   requireOwnRight(planning, fileResource, before, after, path)
   const members = describeDifferences(fileResource, before, after, differences, toName)
   const changedValues = pickChanged(

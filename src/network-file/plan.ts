@@ -5,6 +5,7 @@ import { readEntries } from './entries.ts'
 import type { NetworkSection } from './export.ts'
 import { fileResources } from './file-resources.ts'
 import { KnownNames } from './known-names.ts'
+import { FileMistakes } from './mistakes.ts'
 import { planDeletions, type RetainedRecord } from './plan-deletions.ts'
 import { orderSteps, requireDistinctValues } from './plan-order.ts'
 import { type Planning, planRecords } from './plan-records.ts'
@@ -21,16 +22,18 @@ export interface NetworkPlan {
 /**
  * Compares a file with the network. Members that the file leaves out keep their values; of a new record they have their defaults.
  * @param isPruning whether records that the file does not name are deleted, of the resources that it has a section for
- * @throws COULD_NOT_VALIDATE and COULD_NOT_PARSE_BODY for the first mistake in the file, by its place
+ * @throws COULD_NOT_VALIDATE and COULD_NOT_PARSE_BODY for the mistakes in the file, by their places
  */
 export async function planNetwork(
   context: Context,
   sections: readonly NetworkSection[],
   { isPruning }: { readonly isPruning: boolean },
 ): Promise<NetworkPlan> {
-  const entries = readEntries(sections)
+  const mistakes = new FileMistakes()
+  const entries = readEntries(sections, mistakes)
   const planning: Planning = {
     context,
+    mistakes,
     names: new KnownNames(context),
     steps: [],
     matchedIds: new Map(),
@@ -41,6 +44,7 @@ export async function planNetwork(
     const ofResource = entries.get(fileResource)
     if (ofResource) await planRecords(planning, fileResource, ofResource)
   }
+  mistakes.throwIfAny()
   requireDistinctValues(planning.steps)
   const { steps: deletions, retained } = isPruning ? await planDeletions(planning) : { steps: [], retained: [] }
   const steps = orderSteps(planning.steps, deletions)

@@ -3,6 +3,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { parseTime } from '../clock.ts'
 import { type ControllerError, errors } from '../errors.ts'
 import { isUuid } from '../ids.ts'
+import { suggestNearest } from '../nearest.ts'
 import type { JsonSchema } from './json-schema.ts'
 
 /** A validation failure: the path of the member, the end of a sentence about it, and its value. */
@@ -71,11 +72,11 @@ export function describeProblem(error: ErrorObject | undefined): Problem {
     }
     case 'type':
       return at(path, `must be ${toTypePhrase(params.type)}`, true)
-    case 'enum':
-      return at(
-        path,
-        `must be one of ${(params.allowedValues as unknown[]).filter((value) => value !== null).join(', ')}`,
-      )
+    case 'enum': {
+      const choices = (params.allowedValues as unknown[]).filter((value) => value !== null).map(String)
+      const suggestion = typeof error.data === 'string' ? suggestNearest(error.data, choices) : ''
+      return at(path, `must be one of ${choices.join(', ')}${suggestion}`)
+    }
     case 'minLength':
       return at(path, params.limit === 1 ? 'must not be empty' : `must be at least ${params.limit} characters long`)
     case 'maxLength':

@@ -116,8 +116,8 @@ describe('plan', () => {
     [
       'a name that nothing has',
       'version: 1\nservices:\n  - name: a\n    configs: [x]\n',
-      '4:5',
-      /neither the file nor the network has: x/,
+      '4:15',
+      /services a: configs names "x", but neither the file nor the network has configs of that name\n/,
     ],
     ['a member that stands twice', 'version: 1\nservices:\n  - name: a\n    name: b\n', '4:5', /unique/i],
     ['no version', 'services: []\n', '1:1', /version/],
@@ -144,6 +144,32 @@ describe('plan', () => {
     expect(stderr).toMatch(reason)
     expect(stdout).toBe('')
     expect(code).toBe(2)
+  })
+
+  it('reports all mistakes in the order of their lines, with the words that are most likely meant', async () => {
+    const file = fileOf(
+      [
+        'version: 1',
+        'service-policies:',
+        '  - {name: p, type: bind, identityRoles: [staff], serviceRoles: ["@wbe"]}',
+        'services:',
+        '  - name: web',
+        '    roleAtributes: [web]',
+        '    encryptionRequired: false',
+        '',
+      ].join('\n'),
+    )
+
+    const { code, stderr } = await cli('plan', '-f', file)
+
+    expect(code).toBe(2)
+    expect(stderr.split('\n').slice(0, 5)).toEqual([
+      `${file}:3:15: service-policies p: type must be one of Dial, Bind: did you mean Bind?`,
+      `${file}:3:43: service-policies p: identityRoles must begin with # (a role) or @ (a name), and not be "staff": did you mean "#staff"?`,
+      `${file}:3:66: service-policies p: serviceRoles names "wbe", but neither the file nor the network has services of that name: did you mean web?`,
+      `${file}:6:5: services web: roleAtributes is not known here: did you mean roleAttributes?`,
+      `${file}:7:5: services web: encryptionRequired cannot change once the record exists: rename the record in the file, or delete it first`,
+    ])
   })
 
   it.each([

@@ -227,7 +227,7 @@ describe('pruning', () => {
     ])
 
     expect(response.status).toBe(400)
-    expect(response.body.error.cause).toMatchObject({ field: '1.records.0.postureCheckRoles' })
+    expect(response.body.error.cause).toMatchObject({ field: '1.records.0.postureCheckRoles.0' })
   })
 })
 
@@ -256,14 +256,48 @@ describe('a file is refused by its place', () => {
     [
       'a reference to what does not exist',
       [{ resource: 'services', records: [{ name: 'web', configs: ['absent'] }] }],
-      '0.records.0.configs',
+      '0.records.0.configs.0',
       /neither the file nor the network/,
     ],
     [
       'a role that names what does not exist',
       [{ resource: 'service-policies', records: [policy('p', { identityRoles: ['@absent'] })] }],
-      '0.records.0.identityRoles',
+      '0.records.0.identityRoles.0',
       /neither the file nor the network/,
+    ],
+    [
+      'a role without a sign',
+      [{ resource: 'service-policies', records: [policy('p', { identityRoles: ['#staff', 'night'] })] }],
+      '0.records.0.identityRoles.1',
+      /did you mean "#night"\?/,
+    ],
+    ['a misspelt resource', [{ resource: 'service', records: [] }], '0.resource', /did you mean services\b.*\?/],
+    [
+      'a misspelt member',
+      [{ resource: 'services', records: [{ name: 'web', roleAtributes: [] }] }],
+      '0.records.0.roleAtributes',
+      /did you mean roleAttributes\?/,
+    ],
+    [
+      'a misspelt word of a choice',
+      [{ resource: 'service-policies', records: [policy('p', { type: 'bind' })] }],
+      '0.records.0.type',
+      /did you mean Bind\?/,
+    ],
+    [
+      'a misspelt name of a record of the network',
+      [{ resource: 'services', records: [{ name: 'new', configs: ['web-clint'] }] }],
+      '0.records.0.configs.0',
+      /did you mean web-client\?/,
+    ],
+    [
+      'a misspelt name of a record of the file',
+      [
+        { resource: 'services', records: [{ name: 'accounting' }] },
+        { resource: 'service-policies', records: [policy('p', { serviceRoles: ['@acounting'] })] },
+      ],
+      '1.records.0.serviceRoles.0',
+      /did you mean accounting\?/,
     ],
     [
       'a value of another type',
@@ -287,7 +321,7 @@ describe('a file is refused by its place', () => {
       'a member that is fixed',
       [{ resource: 'services', records: [{ name: 'web', encryptionRequired: false }] }],
       '0.records.0.encryptionRequired',
-      /cannot change/,
+      /cannot change .*: rename the record in the file, or delete it first/,
     ],
     [
       'another variant',
@@ -327,6 +361,33 @@ describe('a file is refused by its place', () => {
     expect(response.status).toBe(400)
     expect(response.body.error.cause.field).toBe(field)
     expect(response.body.error.cause.reason).toMatch(reason)
+  })
+
+  it('with all its mistakes, also those of one record', async () => {
+    const services = [{ name: 'a', colour: 'red', roleAttributes: 7, configs: ['absent'] }, { name: 7 }, { name: 'b' }]
+    const policies = [policy('p', { type: 'bind', serviceRoles: ['@a', '@b'] })]
+
+    const { body } = await people.ask('POST', '/controller/network/plan', [
+      { resource: 'service-policies', records: policies },
+      { resource: 'services', records: services },
+    ])
+
+    const { others, ...first } = body.error.cause
+    expect([first, ...others].map(({ field }) => field).sort()).toEqual([
+      '0.records.0.type',
+      '1.records.0.colour',
+      '1.records.0.configs.0',
+      '1.records.0.roleAttributes',
+      '1.records.1.name',
+    ])
+  })
+
+  it('with at most 20 mistakes', async () => {
+    const records = Array.from({ length: 30 }, (_, at) => ({ name: `service ${at}`, colour: 'red' }))
+
+    const { body } = await people.ask('POST', '/controller/network/plan', [{ resource: 'services', records }])
+
+    expect(body.error.cause.others).toHaveLength(19)
   })
 
   it('that is not a list of sections', async () => {
