@@ -77,6 +77,11 @@ async function assertSessionToken(context: Context, token: string, serviceId: st
   throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
 }
 
+/** Tells the polls of the caller's API session, once services are read, that it is shown them. */
+function noteShown({ controller }: Call, { apiSessionId, identity }: Viewer): void {
+  if (apiSessionId !== undefined) controller.serviceChanges.noteShown(apiSessionId, identity)
+}
+
 async function findServiceChange({ controller, context }: Call, session: LiveApiSession): Promise<Response> {
   const viewer = await getViewer(controller.auth.apiSessions, context)
   return showServiceChange(await controller.serviceChanges.getLastChange(context, session, viewer))
@@ -99,9 +104,11 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     returns: { kind: 'list', resource: 'services' },
     async run(call) {
       const viewer = await getViewer(call.controller.auth.apiSessions, call.context)
-      return respondWithList(call, services, restrictToVisible(call, viewer), {
+      const response = await respondWithList(call, services, restrictToVisible(call, viewer), {
         presentation: () => presentServices(call, viewer),
       })
+      noteShown(call, viewer)
+      return response
     },
   }),
   defineOperation({
@@ -117,9 +124,11 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     async run(call) {
       const viewer = await getViewer(call.controller.auth.apiSessions, call.context)
       await assertVisible(call, viewer, call.params.id)
-      return respondWithRecord(call, services, call.params.id, {
+      const response = await respondWithRecord(call, services, call.params.id, {
         presentation: () => presentServices(call, viewer),
       })
+      noteShown(call, viewer)
+      return response
     },
   }),
   ...makeResourceOperations(services, { apis: ['client'], verbs: ['replace', 'patch', 'delete'], relations: [] }),

@@ -14,6 +14,7 @@ import type { ServiceDigest, ServiceDigests } from './service-digests.ts'
 interface ShownServices {
   /** The newest stamp that concerned its identity (`UpdateTimes`). */
   readonly stamp: Instant
+  /** Empty if it was shown other services since its last poll. */
   readonly digest: string
   /** The time that it received. */
   readonly changedAt: Instant
@@ -89,6 +90,16 @@ export class ServiceChanges implements Projection {
     const last = this.#shown.get(apiSessionId)
     if (!last || this.#clock.monotonic() >= last.validUntil) return undefined
     return last.stamp === this.#access.updates.read(identity) ? last.changedAt : undefined
+  }
+
+  /**
+   * Notes that an API session was shown services, once they are read. If it has not polled since their last change, its next
+   * poll returns a new time even if the services are by then what they were at its last poll: what it was shown is not that.
+   */
+  noteShown(apiSessionId: string, identity: RoleBearer): void {
+    const last = this.#shown.get(apiSessionId)
+    if (!last || this.findUnchanged(apiSessionId, identity) !== undefined) return
+    this.#shown.set(apiSessionId, { ...last, digest: '', validUntil: 0 })
   }
 
   /** The time of the newest event that may have changed the services. */

@@ -49,6 +49,32 @@ async function passMfa({ token }: Person) {
   await world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
 }
 
+describe('the time moves after a list of services that was served between two changes', () => {
+  const listOf = async () => (await network.ask(who, 'GET', '/services')).body.data as { name: string }[]
+
+  it('even if the second one takes the first one back', async () => {
+    const before = await lastChange()
+    await patch(`/service-policies/${policy}`, { serviceRoles: ['#none'] })
+    expect(await listOf()).toEqual([])
+    await patch(`/service-policies/${policy}`, { serviceRoles: [`#web-${tag}`] })
+
+    const after = await lastChange()
+
+    expect(Date.parse(after)).toBeGreaterThan(Date.parse(before))
+    expect(await listOf()).toHaveLength(1)
+    expect(await lastChange()).toBe(after)
+  })
+
+  it('even if a single service was shown', async () => {
+    const before = await lastChange()
+    await patch(`/services/${service}`, { name: `renamed ${tag}` })
+    await network.ask(who, 'GET', `/services/${service}`)
+    await patch(`/services/${service}`, { name: `web ${tag}` })
+
+    expect(Date.parse(await lastChange())).toBeGreaterThan(Date.parse(before))
+  })
+})
+
 describe('the time moves for an identity when', () => {
   it.each([
     ['a policy begins to grant it something', () => network.servicePolicy('Bind', [`@${who.id}`], ['#all'])],
