@@ -73,8 +73,8 @@ export async function requireOtherAdministrator(tx: WriteContext, identityId: st
 }
 
 /**
- * Requires that an administrator can still sign in after changes that demote or delete one, or take away a credential of
- * one, or close an authority. Asked when a transaction has made all of its changes: a password may have been replaced by another one.
+ * Requires that an administrator can still sign in after changes that demote or delete one, move one to another auth
+ * policy, take away a credential of one, or close an authority. Asked when a transaction has made all of its changes: a password may have been replaced by another one.
  * @throws LAST_ADMINISTRATOR
  */
 export async function requireUsableAdministrator(tx: WriteContext, changes: readonly Change[]): Promise<void> {
@@ -90,7 +90,10 @@ async function concernsAdministrator(
   tx: WriteContext,
   { resource, operation, before, after }: Change,
 ): Promise<boolean> {
-  if (resource === 'identities') return before?.isAdmin === true && after?.isAdmin !== true
+  if (resource === 'identities') {
+    const isKept = after?.isAdmin === true && after.authPolicyId === before?.authPolicyId
+    return before?.isAdmin === true && !isKept
+  }
   if (resource === 'cas') return before?.isAuthEnabled === true && after?.isAuthEnabled === false
   if (resource !== 'authenticators' || operation !== 'delete') return false
   const query = tx.db.selectFrom('identities').select('isAdmin')

@@ -45,6 +45,8 @@ const attempts: Readonly<Record<string, (ask: Ask, person: Person) => Promise<Te
   'demoted by PUT': (ask, { id }) => ask('PUT', `/identities/${id}`, { name: 'new', type: 'Device', isAdmin: false }),
   'disabled without an end': (ask, { id }) => ask('POST', `/identities/${id}/disable`, { durationMinutes: 0 }),
   'disabled for a minute': (ask, { id }) => ask('POST', `/identities/${id}/disable`, { durationMinutes: 1 }),
+  'moved to an auth policy that does not admit it': async (ask, { id }) =>
+    ask('PATCH', `/identities/${id}`, { authPolicyId: await people.policy({ updb: { allowed: false } }) }),
   deleted: (ask, { id }) => ask('DELETE', `/identities/${id}`),
   'deprived of its last credential': (ask, { authenticatorId }) => ask('DELETE', `/authenticators/${authenticatorId}`),
   'made to enroll anew': (ask, { authenticatorId }) =>
