@@ -3,6 +3,8 @@
 import { errors } from '../src/errors.ts'
 
 const RETRY_AFTER_SECONDS = 5
+/** A timer that is set to more fires at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** A request whose response is awaited. */
 interface PendingRequest {
@@ -45,7 +47,8 @@ export class RequestTimeouts {
   #schedule(): void {
     const [first] = this.#pending
     if (!first) return
-    this.#timer = setTimeout(() => this.#failOverdue(), first.deadlineMs - performance.now()).unref()
+    const delayMs = Math.min(first.deadlineMs - performance.now(), MAX_TIMER_MS)
+    this.#timer = setTimeout(() => this.#failOverdue(), delayMs).unref()
   }
 
   #failOverdue(): void {

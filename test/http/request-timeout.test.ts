@@ -1,7 +1,8 @@
 // A request that takes too long is ended with a response that says so.
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { defineOperation } from '../../server/operation.ts'
+import { RequestTimeouts } from '../../server/request-timeout.ts'
 import { dataResponse } from '../../server/responses.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
@@ -52,5 +53,18 @@ describe('an operation', () => {
     expect(response.status).toBe(503)
     expect(response.body.error.code).toBe('TIMEOUT')
     expect(response.headers['retry-after']).toBe('5')
+  })
+})
+
+describe('a time limit of months', () => {
+  it('does not keep the controller busy while an operation takes its time', async () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const timeouts = new RequestTimeouts(60 * 24 * 60 * 60_000)
+
+    const result = new Promise((succeed, fail) => timeouts.settle(wait(50, 'the response'), succeed, fail))
+
+    expect(await result).toBe('the response')
+    expect(timers).toHaveBeenCalledTimes(1)
+    timers.mockRestore()
   })
 })
