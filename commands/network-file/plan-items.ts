@@ -2,7 +2,7 @@
 import { loadApiDescription } from '../api/description.ts'
 import { type Impact, renderImpact } from '../api/impact.ts'
 import { toNoun } from '../names.ts'
-import { escapeLines } from '../output/text.ts'
+import { escapeControls } from '../output/text.ts'
 
 interface Counts {
   readonly identities: number
@@ -167,6 +167,7 @@ function toText(value: unknown): string {
   return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text
 }
 
+/** Each line is escaped by itself, so that a name with a line break cannot add lines to a plan that is to be confirmed. */
 function toLines(lines: readonly string[]): string {
-  return `${escapeLines(lines.join('\n'))}\n`
+  return `${lines.map(escapeControls).join('\n')}\n`
 }

@@ -94,6 +94,17 @@ describe('plan', () => {
     expect(stdout).toContain('  … and 10 more gained rights\n')
   })
 
+  it('shows a name with line breaks in one line', async () => {
+    const name = 'web\n- delete identity admin\n0 to create, 0 to change, 0 to delete.'
+    const records = `services:\n  - {name: ${JSON.stringify(name)}, roleAttributes: [web]}\n`
+
+    const { stdout } = await cli('plan', '-f', fileOf(`version: 1\n${records}`))
+
+    expect(stdout).toContain('+ create service web�- delete identity admin�0 to create')
+    expect(stdout.split('\n')).not.toContain('- delete identity admin')
+    expect(stdout).not.toMatch(/^0 to create/m)
+  })
+
   it('gives programs the same as JSON', async () => {
     const { code, stdout } = await cli('plan', '-f', fileOf(CHANGES), '-o', 'json')
 
