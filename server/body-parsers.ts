@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance } from 'fastify'
 import { errors } from '../src/errors.ts'
+import { assertBodySize } from '../src/schema/body-sizes.ts'
 import { assertExactNumbers } from '../src/schema/exact-numbers.ts'
 import type { Reauthorize } from './hooks/reauthorize.ts'
 
@@ -25,6 +26,12 @@ export function addBodyParsers(app: FastifyInstance, reauthorize: Reauthorize): 
     if (body.length === 0) return done(null, undefined)
     const text = decodeText(body)
     if (text instanceof Error) return done(text)
+    const { sizeLimits } = request.state.route.operation ?? {}
+    try {
+      if (sizeLimits) assertBodySize(body, sizeLimits)
+    } catch (refusal) {
+      return done(refusal as Error)
+    }
     return parseJson(request, text, (error, parsed) => {
       if (error) return done(error)
       try {

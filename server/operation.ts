@@ -6,6 +6,7 @@ import type { Controller } from '../src/controller.ts'
 import { type ControllerError, invalidError } from '../src/errors.ts'
 import type { PeerCertificates } from '../src/pki/peer-certificates.ts'
 import { type BodyTolerance, buildBodyShape, type Purpose, readBodies, readBody } from '../src/schema/bodies.ts'
+import type { SizeLimit } from '../src/schema/body-sizes.ts'
 import type { Fields } from '../src/schema/fields.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import type { Response } from './responses.ts'
@@ -112,6 +113,8 @@ export interface Operation<B = unknown> {
   readonly incomplete?: string
   /** The setting that limits its body, if it is not the one that follows from who may call it. */
   readonly bodyLimit?: 'limits.postureBody' | 'limits.networkFile'
+  /** How many entries its body may have, by depth, if its bytes alone would allow too many. */
+  readonly sizeLimits?: readonly SizeLimit[]
   /** Not part of the documented contract, but this product's own. */
   readonly isOwn?: boolean
   /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */

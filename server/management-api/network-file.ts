@@ -6,6 +6,7 @@ import { computePlanImpact, type PlanImpact } from '../../src/network-file/acces
 import { applySteps, MAX_RECORDS_PER_TRANSACTION, prepareSteps } from '../../src/network-file/apply.ts'
 import { exportNetwork, type NetworkSection } from '../../src/network-file/export.ts'
 import { type NetworkPlan, planNetwork } from '../../src/network-file/plan.ts'
+import type { SizeLimit } from '../../src/schema/body-sizes.ts'
 import { f } from '../../src/schema/fields.ts'
 import {
   anyObject,
@@ -27,6 +28,15 @@ const READ = { permission: 'network.read', grantedTo: 'administrator' } as const
 /** The file has one section for each resource; an export has one for each page. */
 const MAX_SECTIONS = 10_000
 const BATCH = 200
+
+/** What the bytes of a file would allow takes seconds to parse and validate, during which nothing else is served. */
+const SIZE_LIMITS: readonly SizeLimit[] = [
+  { entries: 'sections', maxEach: MAX_SECTIONS, maxInAll: MAX_SECTIONS },
+  { entries: 'members of sections', maxEach: 10, maxInAll: 10 * MAX_SECTIONS },
+  { entries: 'records', maxEach: 500_000, maxInAll: 500_000 },
+  { entries: 'members of records', maxEach: 1_000, maxInAll: 5_000_000 },
+  { entries: 'values of members', maxEach: 100_000, maxInAll: 3_000_000 },
+]
 
 const RECORDS = 'Records by the members that administrators set, references by name.'
 const sectionSchema = requiredObject({
@@ -114,6 +124,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
     query: { prune: PRUNE },
     body: readSections,
     bodyLimit: 'limits.networkFile',
+    sizeLimits: SIZE_LIMITS,
     hasNoTimeout: true,
     returns: { kind: 'data', schema: listOf(planItemSchema), isPage: true },
     async run({ controller, context, query, body }) {
@@ -137,6 +148,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
     },
     body: readSections,
     bodyLimit: 'limits.networkFile',
+    sizeLimits: SIZE_LIMITS,
     hasNoTimeout: true,
     returns: { kind: 'data', schema: listOf(progressSchema), isPage: true },
     errorStatuses: [404, 409],

@@ -1,5 +1,5 @@
 // The plan of a network file: what would be created, changed and deleted, and who would gain or lose which access.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { configureNetwork } from '../world/configured-network.ts'
 import { contentsOf } from '../world/contents.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -111,6 +111,41 @@ describe('a plan', () => {
 
     expect(await digestOf('one')).toBe(await digestOf('one'))
     expect(await digestOf('one')).not.toBe(await digestOf('other'))
+  })
+})
+
+describe('a file with more than a network has', () => {
+  const repeat = (count: number, render: (at: number) => string) =>
+    Array.from({ length: count }, (_, at) => render(at)).join()
+  const recordsOf = (records: string) => `[{"resource":"services","records":[${records}]}]`
+
+  it.each([
+    ['records', /500000 records/, () => recordsOf(repeat(600_000, () => '{}'))],
+    ['members in a record', /1000 members of records/, () => recordsOf(`{${repeat(1_100, (at) => `"m${at}":1`)}}`)],
+    [
+      'references in a record',
+      /100000 values of members/,
+      () => recordsOf(`{"name":"a","configs":[${repeat(110_000, (at) => `"c${at}"`)}]}`),
+    ],
+    [
+      'values in all',
+      /3000000 values/,
+      () => recordsOf(`{"name":"a","tags":{"a":[${repeat(40, () => `[${'0,'.repeat(90_000)}0]`)}]}}`),
+    ],
+    ['depth', /values/, () => recordsOf(`{"tags":${'['.repeat(4_000_000)}`)],
+  ])('is refused for its %s before it is parsed', async (_what, reason, makeBody) => {
+    const body = makeBody()
+    const parse = vi.spyOn(JSON, 'parse')
+
+    const response = await world.send({
+      ...{ method: 'POST', path: `${MANAGEMENT}/controller/network/plan`, token: people.token },
+      ...{ body, headers: { 'content-type': 'application/json' } },
+    })
+
+    expect(response.status).toBe(400)
+    expect(response.body.error.cause).toMatchObject({ field: 'body', reason: expect.stringMatching(reason) })
+    expect(parse.mock.calls.some(([text]) => text.length === body.length)).toBe(false)
+    parse.mockRestore()
   })
 })
 
