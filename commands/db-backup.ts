@@ -2,6 +2,7 @@
 import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 import { Flags } from '@oclif/core'
+import type { BackupSource } from '../src/backup/read-backup.ts'
 import { systemClock } from '../src/clock.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
@@ -27,7 +28,10 @@ export class DbBackup extends PrintingCommand {
   static override flags = {
     'data-dir': databaseDirectoryFlag,
     'passphrase-file': passphraseFileFlag,
-    yes: Flags.boolean({ char: 'y', description: 'Also replace a file that is not known to be a backup.' }),
+    yes: Flags.boolean({
+      char: 'y',
+      description: 'Also replace a file that is not known to be a backup, or is one of another controller.',
+    }),
   }
   static override examples = [
     '<%= config.bin %> <%= command.id %> /mnt/backups/controller.tar.gz.age --passphrase-file passphrase.txt',
@@ -39,12 +43,20 @@ export class DbBackup extends PrintingCommand {
     await assertInitialized(directory)
     const { path: file, status } = await findBackupTarget(resolve(args.file as string), directory)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
-    const { isBackup } = await import('../src/backup/read-backup.ts')
-    if (status !== undefined && !(await isBackup({ file, passphrase }))) {
-      await this.confirm(flags, `${file} exists, and is not known to be a backup. Replace it?`)
+    const { readBackupManifest } = await import('../src/backup/read-backup.ts')
+    const { describeOwner, isSameNetwork, readOwner } = await import('../src/backup/owner.ts')
+    if (status !== undefined) {
+      const older = await readBackupManifest({ file, passphrase })
+      if (!older) await this.confirm(flags, `${file} exists, and is not known to be a backup. Replace it?`)
+      else if (older.owner && !isSameNetwork(older.owner, readOwner(directory))) {
+        await this.confirm(
+          flags,
+          `${file} is a backup of another controller, ${describeOwner(older.owner)}. Replace it?`,
+        )
+      }
     }
     const { createBackup } = await import('../src/backup/create-backup.ts')
-    const { findings, bytes, ...facts } = await exitOnSignals(() =>
+    const { findings, bytes, owner, ...facts } = await exitOnSignals(() =>
       createBackup({
         directory,
         file,
@@ -59,9 +71,13 @@ export class DbBackup extends PrintingCommand {
     const encryption = passphrase === undefined ? 'It is not encrypted, and holds every key of the network.' : ''
     const sentence = [
       `Wrote ${file} (${bytes} bytes) from ${directory}, and verified it. ${encryption}`.trim(),
+      `It is of ${describeOwner(owner)}.`,
       ...(findings.length === 0 ? [] : ['The database has defects, and so has its backup:', ...indent(findings)]),
     ].join('\n')
-    await this.print({ kind: 'done', sentence, facts: { ...facts, bytes, directory, findings } }, flags.output)
+    await this.print(
+      { kind: 'done', sentence, facts: { ...facts, ...owner, bytes, directory, findings } },
+      flags.output,
+    )
     if (findings.length > 0) this.exit(EXIT.denied)
   }
 }
@@ -80,12 +96,14 @@ export class DbVerify extends PrintingCommand {
     const { manifest, findings } = await exitOnSignals(() => verifyBackup({ file, passphrase })).catch(
       explainOpenError(file),
     )
-    const { version, createdAt, files } = manifest
+    const { version, createdAt, files, owner } = manifest
+    const { describeOwner } = await import('../src/backup/owner.ts')
+    const ownerText = owner ? `\nIt is of ${describeOwner(owner)}.` : ''
     const sentence =
       findings.length === 0
-        ? `${file} is intact: version ${version} made it at ${createdAt}, of ${files.length} files.`
+        ? `${file} is intact: version ${version} made it at ${createdAt}, of ${files.length} files.${ownerText}`
         : [`The database in ${file} has defects:`, ...indent(findings)].join('\n')
-    const facts = { file, version, createdAt, isWhole: findings.length === 0, findings, files: [...files] }
+    const facts = { file, version, createdAt, ...owner, isWhole: findings.length === 0, findings, files: [...files] }
     await this.print({ kind: 'done', sentence, facts }, flags.output)
     if (findings.length > 0) this.exit(EXIT.denied)
   }
@@ -110,6 +128,9 @@ export class DbRestore extends PrintingCommand {
     const file = resolveExisting(args.file as string)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
     if (await isDirectoryInitialized(directory)) {
+      await assertUnlocked(directory)
+      const other = await describeOtherNetwork(directory, { file, passphrase })
+      if (other !== undefined) this.notice(other)
       await this.confirm(flags, `Replace the content of ${directory} by ${file}? What it holds now is kept beside it.`)
     }
     const { restoreBackup } = await import('../src/backup/restore-backup.ts')
@@ -122,15 +143,37 @@ export class DbRestore extends PrintingCommand {
         isForced: flags.force === true,
       }),
     ).catch(explainOpenError(directory, 'stop it first'))
-    const { version, createdAt } = manifest
+    const { version, createdAt, owner } = manifest
+    const { describeOwner } = await import('../src/backup/owner.ts')
     const sentence = [
       `${directory} holds the data of ${createdAt}, which version ${version} backed up.`,
+      ...(owner ? [`They are of ${describeOwner(owner)}.`] : []),
       ...(replaced === undefined ? [] : [`What it held before is in ${replaced}; delete it once it is not needed.`]),
       `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
     ].join('\n')
-    const facts = { directory, file, version, createdAt, findings, replaced: replaced ?? null }
+    const facts = { directory, file, version, createdAt, ...owner, findings, replaced: replaced ?? null }
     await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
+}
+
+/** @throws CommandError with exit code 8 if another process holds the directory */
+async function assertUnlocked(directory: string): Promise<void> {
+  const { lockDirectory } = await import('../src/store/dialects/sqlite/directory-lock.ts')
+  try {
+    lockDirectory(directory)()
+  } catch (error) {
+    explainOpenError(directory, 'stop it first')(error as Error)
+  }
+}
+
+/** Whose a data directory and a backup are, if these are two networks. */
+async function describeOtherNetwork(directory: string, source: BackupSource): Promise<string | undefined> {
+  const { readBackupManifest } = await import('../src/backup/read-backup.ts')
+  const { describeOwner, isSameNetwork, readOwner } = await import('../src/backup/owner.ts')
+  const backup = (await readBackupManifest(source))?.owner
+  const current = readOwner(directory)
+  if (!backup || isSameNetwork(backup, current)) return undefined
+  return `${directory} is of ${describeOwner(current)}, and ${source.file} is of another network: ${describeOwner(backup)}.`
 }
 
 /**

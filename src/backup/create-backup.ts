@@ -27,6 +27,7 @@ import { version } from '../version.ts'
 import { encrypt } from './age.ts'
 import { BackupError, toBackupError } from './backup-error.ts'
 import { type BackupFile, MANIFEST_NAME, type Manifest, renderManifest } from './manifest.ts'
+import { type Owner, readOwner } from './owner.ts'
 import { readBackup } from './read-backup.ts'
 import { removeOnExit } from './remove-on-exit.ts'
 import { type PackedFile, pack } from './tar.ts'
@@ -48,6 +49,7 @@ export interface BackupReport {
   readonly bytes: number
   readonly isEncrypted: boolean
   readonly createdAt: string
+  readonly owner: Owner
   /** The defects of the database: the backup has them, too. */
   readonly findings: readonly string[]
 }
@@ -78,14 +80,16 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
     const files = await copyTogether(directory, database).catch((error) => {
       throw toBackupError(error, directory)
     })
-    const manifest = await describeCopy({ directory, database, files, now })
+    const owner = readOwner(directory)
+    const manifest = await describeCopy({ directory, database, files, owner, now })
     const descriptor = withRights(() => openSync(unfinished, 'wx', 0o600))
     await writeArchive(descriptor, { database, files, manifest, passphrase, now })
     await requireReadable(unfinished, passphrase, manifest)
     withRights(() => renameSync(unfinished, file))
     syncDirectory(folder)
     const isEncrypted = passphrase !== undefined
-    return { file, bytes: statSync(file).size, isEncrypted, createdAt: manifest.createdAt, findings: manifest.findings }
+    const { createdAt, findings } = manifest
+    return { file, bytes: statSync(file).size, isEncrypted, createdAt, owner, findings }
   } catch (error) {
     throw toBackupError(error, folder)
   } finally {
@@ -134,6 +138,7 @@ async function describeCopy(copy: {
   readonly directory: string
   readonly database: string
   readonly files: SmallFiles
+  readonly owner: Owner
   readonly now: Instant
 }): Promise<Manifest> {
   const connection = openForReading(copy.database)
@@ -155,6 +160,7 @@ async function describeCopy(copy: {
     return {
       version: version.version,
       createdAt: toIsoTime(copy.now),
+      owner: copy.owner,
       migrations,
       files: [database, ...others],
       findings,

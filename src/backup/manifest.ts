@@ -1,5 +1,6 @@
 // What a backup says about itself: its first file.
 import { damagedError, invalidBackupError } from './backup-error.ts'
+import type { Owner } from './owner.ts'
 
 /** The name of the manifest, which is the first file of a backup. */
 export const MANIFEST_NAME = 'backup.json'
@@ -20,6 +21,8 @@ export interface Manifest {
   readonly version: string
   /** RFC 3339. */
   readonly createdAt: string
+  /** Absent in backups of older versions. */
+  readonly owner?: Owner
   /** The migrations that its database has run, in order, each with the version of the controller that ran it. */
   readonly migrations: readonly { readonly name: string; readonly version: string }[]
   readonly files: readonly BackupFile[]
@@ -41,16 +44,24 @@ export function parseManifest(file: string, text: string): Manifest {
 }
 
 function isManifest(value: Record<string, unknown>): value is Record<string, unknown> & Manifest {
-  const { createdAt, migrations, files, findings } = value
+  const { createdAt, owner, migrations, files, findings } = value
   return (
     typeof createdAt === 'string' &&
     TIME.test(createdAt) &&
+    (owner === undefined || isOwner(owner)) &&
     isArrayOf(migrations, ({ name, version }) => typeof name === 'string' && isVersion(version)) &&
     isArrayOf(files, isBackupFile) &&
     files.some(({ name }) => name === 'controller.db') &&
     Array.isArray(findings) &&
     findings.every((finding) => typeof finding === 'string')
   )
+}
+
+/** Both are printed to terminals. */
+function isOwner(value: unknown): value is Owner {
+  const { address, rootFingerprint } = (value ?? {}) as Record<string, unknown>
+  const isAddress = typeof address === 'string' && /^[\w.:[\]-]{0,300}$/.test(address)
+  return isAddress && typeof rootFingerprint === 'string' && /^[0-9a-f]{64}$/.test(rootFingerprint)
 }
 
 function isBackupFile({ name, bytes, sha256 }: Record<string, unknown>): boolean {

@@ -36,17 +36,16 @@ export async function readBackup(
   }
 }
 
-/** Whether a file begins with the manifest of a backup, which the passphrase opens if the file is encrypted. */
-export async function isBackup({ file, passphrase }: BackupSource): Promise<boolean> {
+/** The manifest that a file begins with; undefined if it is not a backup, or the passphrase does not open it. */
+export async function readBackupManifest({ file, passphrase }: BackupSource): Promise<Manifest | undefined> {
   const stream = createReadStream(file, { highWaterMark: READ_BYTES })
   try {
     for await (const unpacked of unpack(openArchive(file, stream, passphrase))) {
-      await readManifest(file, unpacked)
-      return true
+      return await readManifest(file, unpacked)
     }
-    return false
+    return undefined
   } catch {
-    return false
+    return undefined
   } finally {
     stream.destroy()
   }

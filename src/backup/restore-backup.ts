@@ -65,23 +65,28 @@ export interface RestoreReport extends VerifiedBackup {
  */
 export async function restoreBackup({ directory, now, isForced, ...source }: RestoreOptions): Promise<RestoreReport> {
   requireOwnDirectory(directory)
+  const isNew = !existsSync(directory)
   createPrivateDirectory(directory)
   const unlock = lockDirectory(directory)
   const folder = join(directory, UNPACKED_BACKUP)
   const removeFolder = () => runAsOwner(directory, () => rmSync(folder, { recursive: true, force: true }))
   const discard = removeOnExit(removeFolder)
+  let isRestored = false
   try {
     removeFolder()
     runAsOwner(directory, () => createPrivateDirectory(folder))
     const backup = await unpackBackup(source, folder)
     const [finding] = backup.findings
     if (finding !== undefined && !isForced) throw damagedError(source.file, `its database has defects: ${finding}`)
-    return { ...backup, replaced: replaceContent(directory, folder, backup.manifest, now) }
+    const replaced = replaceContent(directory, folder, backup.manifest, now)
+    isRestored = true
+    return { ...backup, replaced }
   } catch (error) {
     throw toBackupError(error, directory)
   } finally {
     discard()
     unlock()
+    if (isNew && !isRestored) rmSync(directory, { recursive: true, force: true })
   }
 }
 

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -238,6 +239,49 @@ describe('controller db restore', () => {
     })
     expect(list.stdout).toContain('Default Admin')
     expect(readdirSync(target).filter((name) => name.startsWith('before-restore'))).toEqual([])
+  })
+
+  it('says whose the backup is, and asks before that of another network replaces a directory or a backup', async () => {
+    const other = join(folder, 'other-network')
+    const target = join(folder, 'other.tar.gz')
+    const port = ['--advertise', 'other.example.com:1280', '--listen', '127.0.0.1:1280']
+    const password = join(folder, 'password')
+    writeFileSync(password, 'a long password\n')
+    const init = await cli(
+      'init',
+      '--data-dir',
+      other,
+      ...port,
+      '--admin-username',
+      'admin',
+      '--admin-password-file',
+      password,
+    )
+    expect(init.code, init.stderr).toBe(0)
+
+    const backup = await cli('db', 'backup', target, '--data-dir', other)
+    const verification = JSON.parse((await cli('db', 'verify', target, '-o', 'json')).stdout)
+    const replacement = await cli('db', 'backup', target, '--data-dir', directory)
+    const restore = await cli('db', 'restore', target, '--data-dir', directory)
+    const unlock = lockDirectory(directory)
+    const running = await cli('db', 'restore', target, '--data-dir', directory)
+    unlock()
+
+    const owner = `other.example.com:1280 (root SHA-256 ${verification.rootFingerprint})`
+    expect(verification).toMatchObject({ address: 'other.example.com:1280', rootFingerprint: expect.any(String) })
+    expect(backup.stdout).toContain(`It is of ${owner}.`)
+    expect(replacement).toMatchObject({ code: 2, stderr: expect.stringContaining(`another controller, ${owner}`) })
+    expect(restore).toMatchObject({ code: 2, stderr: expect.stringContaining(`another network: ${owner}`) })
+    expect(running).toMatchObject({ code: 8, stderr: expect.stringContaining('stop it first') })
+  })
+
+  it('leaves no directory that a failed restore made', async () => {
+    const damaged = join(folder, 'damaged-for-new')
+    writeFileSync(damaged, readFileSync(file).subarray(0, 5000))
+    const target = join(folder, 'never-made')
+
+    expect((await cli('db', 'restore', damaged, '--data-dir', target)).code).toBe(1)
+    expect(existsSync(target)).toBe(false)
   })
 
   it('changes nothing if the file is damaged', async () => {
