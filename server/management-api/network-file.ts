@@ -6,6 +6,7 @@ import { computePlanImpact, type PlanImpact } from '../../src/network-file/acces
 import { applySteps, MAX_RECORDS_PER_TRANSACTION, prepareSteps } from '../../src/network-file/apply.ts'
 import { exportNetwork, type NetworkSection } from '../../src/network-file/export.ts'
 import { type NetworkPlan, planNetwork } from '../../src/network-file/plan.ts'
+import { computeDigest } from '../../src/network-file/plan-digest.ts'
 import type { SizeLimit } from '../../src/schema/body-sizes.ts'
 import { f } from '../../src/schema/fields.ts'
 import {
@@ -82,7 +83,10 @@ const planItemSchema = objectOf({
   },
   identities: whole,
   remainingChecks: whole,
-  digest: { ...text, description: 'Two plans with the same digest are equal.' },
+  digest: {
+    ...text,
+    description: 'Two plans with the same digest make the same changes, and change access in the same way.',
+  },
   ...countProperties,
   gains: effectSchema,
   loses: effectSchema,
@@ -154,7 +158,10 @@ export const networkFileOperations: readonly AnyOperation[] = [
     errorStatuses: [404, 409],
     async run({ controller, context, query, body }) {
       const plan = await planNetwork(context, body, { isPruning: query.prune === true })
-      if (query.digest !== undefined && query.digest !== plan.digest) throw errors.NETWORK_CHANGED()
+      if (query.digest !== undefined) {
+        const impact = await computePlanImpact(controller, context, plan.steps)
+        if (query.digest !== computeDigest(plan.steps, impact)) throw errors.NETWORK_CHANGED()
+      }
       return streamItems(renderProgress(controller, context, plan))
     },
   }),
@@ -169,7 +176,7 @@ async function* renderPlan(
   context: Context,
   plan: NetworkPlan,
 ): AsyncGenerator<readonly string[]> {
-  const { steps, retained, digest } = plan
+  const { steps, retained } = plan
   for (let at = 0; at < steps.length; at += BATCH) yield steps.slice(at, at + BATCH).map(renderStep)
   yield retained.map(({ fileResource, label: name, reason }) =>
     JSON.stringify({ kind: 'retain', resource: fileResource.resource.plural, name, reason }),
@@ -184,6 +191,7 @@ async function* renderPlan(
     blockedLosses: blockedLosses.counts,
     unreachable: unreachable.counts,
   }
+  const digest = computeDigest(steps, impact)
   yield [JSON.stringify({ kind: 'summary', digest, ...countSteps(steps), ...effects, sessions, isComplete })]
 }
 

@@ -15,7 +15,7 @@ import { type FileResource, listMembers } from './file-resources.ts'
 import { getFileShape } from './file-shapes.ts'
 import type { KnownNames } from './known-names.ts'
 import { type FileMistakes, getFieldCause } from './mistakes.ts'
-import type { ChangeStep, PlannedValues, PlanStep } from './plan-step.ts'
+import type { ChangeStep, DeleteStep, PlannedValues, PlanStep } from './plan-step.ts'
 import { applyValues, describeDifferences, listDifferences } from './record-comparison.ts'
 import { loadNames } from './record-names.ts'
 import { type TranslateReference, translateReferences } from './references.ts'
@@ -34,6 +34,8 @@ export interface Planning {
   readonly referencePaths: Map<string, string>
   /** By name: the identities that come with edge routers of the plan. */
   readonly routerIdentities: Map<string, PlannedValues>
+  /** By id: the places of identities in the file. */
+  readonly identityPaths: Map<string, string>
 }
 
 const PAGE = 200
@@ -84,6 +86,7 @@ async function planPage(
     )
     const id = before?.id ?? step?.id ?? ''
     matchedIds.add(id)
+    if (resource.plural === identities.plural) planning.identityPaths.set(id, entry.path)
     if ('name' in resource.fields) names.add(resource, entry.label, id)
     if (resource.plural === edgeRouters.plural) addRouterIdentity(planning, step)
     return step ?? []
@@ -318,6 +321,21 @@ function addRouterIdentity({ context, names, routerIdentities }: Planning, step:
   const entity = newEntity(context, identities, identity) as unknown as PlannedValues
   routerIdentities.set(step.label, entity)
   names.add(identities, step.label, step.id)
+}
+
+/**
+ * Requires that the file names no identity that goes with the tunneler of its edge router.
+ * @throws COULD_NOT_VALIDATE for such an identity, by its place
+ */
+export function requireRouterIdentities({ steps, identityPaths }: Planning, deletions: readonly DeleteStep[]): void {
+  for (const step of [...steps, ...deletions]) {
+    if (step.fileResource.resource.plural !== edgeRouters.plural || step.action === 'create') continue
+    if (step.before.isTunnelerEnabled !== true) continue
+    const path =
+      step.action === 'change' && step.after.isTunnelerEnabled === true ? undefined : identityPaths.get(step.id)
+    const reason = `would be deleted with the tunneler of edge router ${step.label}`
+    if (path !== undefined) throw invalidError(`${path}.name`, reason, step.label)
+  }
 }
 
 /** The same error at the place of a record in the file. */

@@ -1,5 +1,4 @@
 // Plans what has to change so that a network is as a file describes it. Nothing is stored.
-import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { readEntries } from './entries.ts'
 import type { NetworkSection } from './export.ts'
@@ -8,15 +7,13 @@ import { KnownNames } from './known-names.ts'
 import { FileMistakes } from './mistakes.ts'
 import { planDeletions, type RetainedRecord } from './plan-deletions.ts'
 import { orderSteps, requireDistinctValues } from './plan-order.ts'
-import { type Planning, planRecords } from './plan-records.ts'
+import { type Planning, planRecords, requireRouterIdentities } from './plan-records.ts'
 import type { PlanStep } from './plan-step.ts'
 
 export interface NetworkPlan {
   /** In the order in which they can be made. */
   readonly steps: readonly PlanStep[]
   readonly retained: readonly RetainedRecord[]
-  /** A hash of the steps: two plans with the same digest change the same in the same way. */
-  readonly digest: string
 }
 
 /**
@@ -39,6 +36,7 @@ export async function planNetwork(
     matchedIds: new Map(),
     referencePaths: new Map(),
     routerIdentities: new Map(),
+    identityPaths: new Map(),
   }
   for (const fileResource of fileResources) {
     const ofResource = entries.get(fileResource)
@@ -47,15 +45,6 @@ export async function planNetwork(
   mistakes.throwIfAny()
   requireDistinctValues(planning.steps)
   const { steps: deletions, retained } = isPruning ? await planDeletions(planning) : { steps: [], retained: [] }
-  const steps = orderSteps(planning.steps, deletions)
-  return { steps, retained, digest: computeDigest(steps) }
-}
-
-function computeDigest(steps: readonly PlanStep[]): string {
-  const hash = createHash('sha256')
-  for (const step of steps) {
-    const { action, fileResource, label } = step
-    hash.update(JSON.stringify([action, fileResource.resource.plural, label, 'members' in step ? step.members : []]))
-  }
-  return hash.digest('hex')
+  requireRouterIdentities(planning, deletions)
+  return { steps: orderSteps(planning.steps, deletions), retained }
 }

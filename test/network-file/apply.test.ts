@@ -435,6 +435,32 @@ describe('an apply', () => {
     expect((await requestPlan(people, sections)).summary).toMatchObject({ creates: 1 })
   })
 
+  it('is refused if it would change access in another way than its plan, or delete what was changed since', async () => {
+    const { world, people } = await openWorld()
+    await configureNetwork(people)
+    const sections = [
+      { resource: 'services', records: [{ name: 'web', roleAttributes: ['web', 'prod'] }] },
+      { resource: 'posture-checks', records: [{ name: 'os' }, { name: 'mfa' }] },
+    ]
+    const requestDigest = async () => (await requestPlan(people, sections, true)).summary.digest as string
+    const applyPlan = (digest: string) => applyFile(people, sections, `?prune=true&digest=${digest}`)
+    const first = await requestDigest()
+    await people.manage('POST', '/service-policies', {
+      ...{ name: 'to all', type: 'Dial', semantic: 'AnyOf' },
+      ...{ identityRoles: ['#all'], serviceRoles: ['#prod'] },
+    })
+
+    expect((await applyPlan(first)).status).toBe(409)
+
+    const second = await requestDigest()
+    const [domain] = await people.manage('GET', '/posture-checks?filter=name="domain"')
+    world.clock.advance(1)
+    await people.manage('PATCH', `/posture-checks/${domain.id}`, { tags: { keep: true } })
+
+    expect((await applyPlan(second)).status).toBe(409)
+    expect((await applyPlan(await requestDigest())).status).toBe(200)
+  })
+
   it('needs the right of an administrator, before its body is read', async () => {
     const { world, people } = await openWorld()
     const { token } = await world.signIn({ name: 'ordinary' })

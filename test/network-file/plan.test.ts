@@ -112,6 +112,23 @@ describe('a plan', () => {
     expect(await digestOf('one')).toBe(await digestOf('one'))
     expect(await digestOf('one')).not.toBe(await digestOf('other'))
   })
+
+  it('refuses an identity of the file whose edge router loses its tunneler', async () => {
+    const routerIdentity = { resource: 'identities', records: [{ name: 'edge', type: 'Router' }] }
+    const files: [FileSection, string][] = [
+      [{ resource: 'edge-routers', records: [{ name: 'edge', isTunnelerEnabled: false }] }, ''],
+      [{ resource: 'edge-routers', records: [] }, '?prune=true'],
+    ]
+    for (const [section, query] of files) {
+      const identities = query
+        ? { ...routerIdentity, records: [...routerIdentity.records, { name: 'jane' }, { name: 'laptop' }] }
+        : routerIdentity
+      const { status, body } = await people.ask('POST', `/controller/network/plan${query}`, [section, identities])
+
+      expect(status).toBe(400)
+      expect(body.error.cause).toMatchObject({ field: '1.records.0.name', reason: expect.stringContaining('tunneler') })
+    }
+  })
 })
 
 describe('a file with more than a network has', () => {

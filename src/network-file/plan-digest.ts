@@ -1,0 +1,30 @@
+// The digest of a plan: whether applying a file still does what was shown.
+import { createHash } from 'node:crypto'
+import type { PlanImpact } from './access-changes.ts'
+import type { PlanStep } from './plan-step.ts'
+
+/**
+ * Returns a hash of what a plan shows: its steps, the records that it deletes as they are, and the access that it changes. How
+ * many sessions would end is not in it, because users sign in and out all the time.
+ */
+export function computeDigest(steps: readonly PlanStep[], impact: PlanImpact): string {
+  const hash = createHash('sha256')
+  for (const step of steps) {
+    const { action, fileResource, label } = step
+    const content = step.action === 'delete' ? step.before.updatedAt : step.members
+    hash.update(JSON.stringify([action, fileResource.resource.plural, label, content]))
+  }
+  const { gains, blockedGains, loses, blockedLosses, unreachable, gates, isComplete } = impact
+  // Machines begin and cease to pass posture checks all the time.
+  const effects = [toContent(gains, blockedGains), toContent(loses, blockedLosses), toContent(unreachable)]
+  hash.update(JSON.stringify([effects, gates, isComplete]))
+  return hash.digest('hex')
+}
+
+/** New records have other ids in every plan, so the order of pairs means nothing, nor which of many are named. */
+function toContent(...effects: readonly PlanImpact['gains'][]): unknown {
+  const pairs = effects.flatMap((effect) => effect.pairs)
+  const count = effects.reduce((sum, { counts }) => sum + counts.pairs, 0)
+  const toText = ({ identity, service, type }: (typeof pairs)[number]) => JSON.stringify([identity, service, type])
+  return [count, pairs.length === count ? pairs.map(toText).sort() : []]
+}
