@@ -35,16 +35,14 @@ export const applyNetwork = defineConnectedCommand({
   ].join('\n'),
   flags: {
     ...fileFlags,
-    yes: Flags.boolean({ char: 'y', description: 'Do not show the plan, and do not ask.' }),
+    yes: Flags.boolean({ char: 'y', description: 'Do not ask.' }),
   },
   example: '-f network.yaml --yes',
   async run(run) {
     const { flags, print } = run
     const isPruning = flags.prune === true
-    if (!flags.yes && !canPrompt())
-      throw makeUsageError(`cannot prompt for the confirmation of ${flags.file} without a terminal`, { hint: '--yes' })
     const file = await NetworkFile.read(String(flags.file))
-    const digest = flags.yes ? undefined : await confirmPlan(run, file, isPruning)
+    const digest = await confirmPlan(run, file, isPruning)
     const result = digest === null ? NOTHING : await sendFile(run, file, { isPruning, digest })
     const { creates, changes, deletes } = result
     const sentence =
@@ -55,7 +53,10 @@ export const applyNetwork = defineConnectedCommand({
   },
 })
 
-/** Shows the plan and asks. Returns its digest, or null if it changes nothing. @throws CommandError if the user declines */
+/**
+ * Shows the plan, and asks unless --yes is set. Returns its digest, or null if it changes nothing.
+ * @throws CommandError if the user declines, or there is no terminal to ask on
+ */
 async function confirmPlan(
   { client, flags, notice, confirm }: CommandRun,
   file: NetworkFile,
@@ -68,17 +69,19 @@ async function confirmPlan(
   }
   const { summary } = text
   if (!summary || !hasChanges(summary)) return null
-  await confirm(`Apply ${flags.file}?`)
+  if (!flags.yes && !canPrompt())
+    throw makeUsageError(`cannot prompt for the confirmation of ${flags.file} without a terminal`, { hint: '--yes' })
+  if (!flags.yes) await confirm(`Apply ${flags.file}?`)
   return summary.digest
 }
 
 async function sendFile(
   { client, flags }: CommandRun,
   file: NetworkFile,
-  { isPruning, digest }: { readonly isPruning: boolean; readonly digest: string | undefined },
+  { isPruning, digest }: { readonly isPruning: boolean; readonly digest: string },
 ): Promise<Progress> {
   let last = NOTHING
-  const path = `/controller/network/apply?prune=${isPruning}${digest === undefined ? '' : `&digest=${digest}`}`
+  const path = `/controller/network/apply?prune=${isPruning}&digest=${digest}`
   const changes = async function* () {
     for await (const item of client.items(path, undefined, { method: 'POST', body: file.sections })) {
       const before = countOf(last)

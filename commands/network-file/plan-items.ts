@@ -26,12 +26,19 @@ export interface PlanSummary {
   readonly isComplete: boolean
 }
 
+interface Member {
+  readonly name: string
+  readonly before?: unknown
+  readonly after: unknown
+  readonly isDefault?: boolean
+}
+
 type PlanItem =
   | {
       readonly kind: 'create' | 'change' | 'delete'
       readonly resource: string
       readonly name: string
-      readonly members?: readonly { readonly name: string; readonly before?: unknown; readonly after: unknown }[]
+      readonly members?: readonly Member[]
     }
   | { readonly kind: 'retain'; readonly resource: string; readonly name: string; readonly reason: string }
   | {
@@ -83,9 +90,19 @@ export class PlanText {
       case 'create':
       case 'change':
       case 'delete': {
-        const members = item.kind === 'change' ? (item.members ?? []) : []
-        const lines = members.map(({ name, before, after }) => `    ${name}: ${toText(before)} → ${toText(after)}`)
-        return toLines([`${MARKS[item.kind]} ${item.kind} ${toRecordText(item)}`, ...lines])
+        const { kind, resource, members = [] } = item
+        const shownMembers = members.filter(
+          ({ name, isDefault }) => kind === 'change' || (name !== 'name' && !isDefault),
+        )
+        const lines = shownMembers.map(({ name, before, after }) =>
+          kind === 'change' ? `    ${name}: ${toText(before)} → ${toText(after)}` : `    ${name}: ${toText(after)}`,
+        )
+        const isPromoted = members.some(({ name, after }) => name === 'isAdmin' && after === true)
+        const remarks = [
+          ...(isPromoted && resource === 'identities' ? [', which becomes an administrator'] : []),
+          ...(kind === 'delete' && resource === 'identities' ? [', which loses its credentials'] : []),
+        ]
+        return toLines([`${MARKS[kind]} ${kind} ${toRecordText(item)}${remarks.join('')}`, ...lines])
       }
       case 'retain':
         return toLines([`  retain ${toRecordText(item)}: ${item.reason}`])

@@ -72,7 +72,14 @@ const planItemSchema = objectOf({
   },
   resource: text,
   name: text,
-  members: listOf(objectOf({ name: text, before: valueSchema, after: valueSchema })),
+  members: listOf(
+    objectOf({
+      name: text,
+      before: valueSchema,
+      after: valueSchema,
+      isDefault: { ...flag, description: 'Whether a new record has the default.' },
+    }),
+  ),
   reason: text,
   identity: text,
   service: text,

@@ -1,5 +1,6 @@
 // Plans what the records of a network file create and change.
 import { setImmediate } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../context.ts'
 import { ControllerError, invalidError } from '../errors.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
@@ -10,7 +11,7 @@ import { newEntity } from '../store/entities.ts'
 import { resolveSubtype } from '../store/subtypes.ts'
 import type { FileEntry } from './entries.ts'
 import { findExisting } from './existing-records.ts'
-import { toFileRecord } from './file-records.ts'
+import { flattenVariant, toFileRecord } from './file-records.ts'
 import { type FileResource, listMembers } from './file-resources.ts'
 import { getFileShape } from './file-shapes.ts'
 import type { KnownNames } from './known-names.ts'
@@ -199,11 +200,24 @@ function planCreation(
 ): PlanStep {
   const values = readValues(fileResource, 'create', withDefaults(fileResource, body), path)
   const after = newEntity(context, fileResource.resource, values as never) as PlannedValues
+  const defaults = listDefaultMembers(fileResource, after)
   const members = Object.entries(toFileRecord(fileResource, after, toName)).map(([name, value]) => ({
     name,
     after: value,
+    ...(defaults.has(name) ? { isDefault: true as const } : {}),
   }))
   return { action: 'create', fileResource, id: after.id, label, path, after, members }
+}
+
+/** The names of the members that have the values which they would have without the file. */
+function listDefaultMembers(fileResource: FileResource, after: PlannedValues): ReadonlySet<string> {
+  const values = flattenVariant(fileResource, after)
+  const members = listMembers(fileResource, after.typeId).filter(({ fieldName, field }) => {
+    const { required, commandDefault } = field.options
+    const fallback = required ? commandDefault : applyFallbacks({ [fieldName]: field }, {})[fieldName]
+    return isDeepStrictEqual(values[fieldName], fallback)
+  })
+  return new Set(members.map(({ name }) => name))
 }
 
 /** The defaults of the command line for required members. */

@@ -9,6 +9,8 @@ export interface MemberChange {
   /** Absent for a new record. */
   readonly before?: unknown
   readonly after: unknown
+  /** Whether a new record has the default. */
+  readonly isDefault?: true
 }
 
 interface StepCommon {

@@ -71,6 +71,24 @@ describe('plan', () => {
     expect(stdout).toContain('The policy dial would demand no posture check')
   })
 
+  it('shows the members of a new record that differ from the defaults, and marks administrators', async () => {
+    const file = fileOf(
+      'version: 1\nservices:\n  - {name: mail, roleAttributes: [mail]}\nidentities:\n  - {name: boss, isAdmin: true}\n',
+    )
+
+    const { stdout } = await cli('plan', '-f', file)
+
+    expect(stdout).toContain('+ create service mail\n    roleAttributes: ["mail"]\n')
+    expect(stdout).toContain('+ create identity boss, which becomes an administrator\n    isAdmin: true\n')
+    expect(stdout).not.toContain('encryptionRequired')
+  })
+
+  it('says that a deleted identity loses its credentials', async () => {
+    const { stdout } = await cli('plan', '--prune', '-f', fileOf('version: 1\nidentities: [{name: jane}]\n'))
+
+    expect(stdout).toContain('- delete identity laptop, which loses its credentials\n')
+  })
+
   it('marks what posture blocks at the moment', async () => {
     const { stdout } = await cli(
       'plan',
@@ -209,7 +227,15 @@ describe('apply', () => {
 
     expect(code).toBe(2)
     expect(stdout).toBe('')
+    expect(stderr).toContain('+ create service mail\n')
     expect(stderr).toContain('--yes')
+  })
+
+  it('needs neither if nothing would change', async () => {
+    const { code, stdout } = await cli('apply', '-f', fileOf('version: 1\nservices: [{name: web}]\n'))
+
+    expect(stdout).toBe('Nothing to change.\n')
+    expect(code).toBe(0)
   })
 
   it('shows the plan on a terminal, and changes nothing if the person declines', async () => {
@@ -229,7 +255,8 @@ describe('apply', () => {
     const first = await cli('apply', '-f', file, '--yes')
     const second = await cli('apply', '-f', file, '--yes', '-o', 'json')
 
-    expect(first).toMatchObject({ code: 0, stdout: `Applied ${file}: 2 created, 1 changed, 0 deleted.\n`, stderr: '' })
+    expect(first).toMatchObject({ code: 0, stdout: `Applied ${file}: 2 created, 1 changed, 0 deleted.\n` })
+    expect(first.stderr).toContain('+ create service mail\n')
     expect(JSON.parse(second.stdout)).toEqual({ creates: 0, changes: 0, deletes: 0 })
     expect((await cli('plan', '-f', file)).code).toBe(0)
   })

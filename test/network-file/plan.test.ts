@@ -57,14 +57,14 @@ describe('a plan', () => {
     const { of } = await planOf([{ resource: 'services', records: [{ name: 'mail', roleAttributes: ['mail'] }] }])
 
     expect(of('create')).toMatchObject([{ resource: 'services', name: 'mail' }])
-    expect(of('create')[0]?.members).toContainEqual({ name: 'encryptionRequired', after: true })
+    expect(of('create')[0]?.members).toContainEqual({ name: 'encryptionRequired', after: true, isDefault: true })
     expect(of('create')[0]?.members).toContainEqual({ name: 'roleAttributes', after: ['mail'] })
   })
 
   it('names what a new record refers to by default', async () => {
     const { of } = await planOf([{ resource: 'identities', records: [{ name: 'tablet' }] }])
 
-    expect(of('create')[0]?.members).toContainEqual({ name: 'authPolicy', after: 'Default' })
+    expect(of('create')[0]?.members).toContainEqual({ name: 'authPolicy', after: 'Default', isDefault: true })
   })
 
   it('shows a change member by member, and keeps the members that the file leaves out', async () => {
