@@ -221,6 +221,11 @@ function send(request: FastifyRequest, reply: FastifyReply, response: Response):
   if (current) return current
   if (headers) reply.headers(headers)
   reply.code(status).header('content-type', contentType)
+  if (body instanceof Readable && request.raw.socket.destroyed) {
+    // The client is gone, which is not a fault: the stream only has to end.
+    body.destroy()
+    return reply.hijack()
+  }
   if (!(body instanceof Readable) && isLarge(body)) return sendLarge(request, reply, body, response.isShared)
   // The serializer keeps Fastify from adding a charset, which clients that compare the type literally do not expect.
   return reply.serializer(String).send(body)

@@ -1,5 +1,8 @@
 // A request that takes too long is ended with a response that says so.
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { connect } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { defineOperation } from '../../server/operation.ts'
 import { RequestTimeouts } from '../../server/request-timeout.ts'
@@ -8,6 +11,7 @@ import { CLIENT, type TestController, testController } from '../world/controller
 import { expectFaults } from '../world/faults.ts'
 
 let world: TestController
+let stream: Readable | undefined
 
 beforeAll(async () => {
   const responses = (path: string, milliseconds: number, isUnhurried = false) =>
@@ -26,9 +30,17 @@ beforeAll(async () => {
         return dataResponse({})
       },
     })
+  const streaming = defineOperation({
+    ...responses('/stream', 0, true),
+    async run() {
+      await wait(300, undefined, { ref: false })
+      stream = Readable.from(['{"data":{}}'])
+      return { status: 200, contentType: 'application/json', body: stream }
+    },
+  })
   world = await testController({
     settings: { 'limits.answerTime': '200ms' },
-    operations: [responses('/soon', 0), responses('/late', 300, true), responses('/never', 60_000)],
+    operations: [responses('/soon', 0), responses('/late', 300, true), responses('/never', 60_000), streaming],
   })
 })
 afterAll(() => world.close())
@@ -53,6 +65,22 @@ describe('an operation', () => {
     expect(response.status).toBe(503)
     expect(response.body.error.code).toBe('TIMEOUT')
     expect(response.headers['retry-after']).toBe('5')
+  })
+})
+
+describe('a stream whose client hangs up before it begins', () => {
+  it('is closed without a fault of the controller', async () => {
+    const { url, rootPem } = await world.listen()
+    const { hostname, port } = new URL(url)
+    const socket = connect({ host: hostname, port: Number(port), ca: rootPem })
+    await once(socket, 'secureConnect')
+    socket.write(`GET ${CLIENT}/stream HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    await wait(100)
+    socket.destroy()
+
+    await vi.waitFor(() => expect(stream?.destroyed).toBe(true), 5_000)
+    // The fault would be logged just after.
+    await wait(50)
   })
 })
 
