@@ -5,7 +5,6 @@ import type { Target } from '../generator/connection.ts'
 import { Generator } from '../generator/generator.ts'
 import type { FloorResponse } from './floor-server.ts'
 import { cpuMicroseconds } from './process-figures.ts'
-import { readUnitEnvironment } from './unit-environment.ts'
 
 export class Floor {
   readonly target: Target
@@ -20,8 +19,7 @@ export class Floor {
 
   /** Starts it with the certificate of the controller whose data directory this is. */
   static async start(dataDirectory: string): Promise<Floor> {
-    const env = { ...process.env, ...readUnitEnvironment() }
-    const child = fork(new URL('./floor-server.js', import.meta.url), [dataDirectory], { env })
+    const child = fork(new URL('./floor-server.js', import.meta.url), [dataDirectory])
     const { port } = await said<{ port: number }>(child)
     return new Floor(child, port)
   }
