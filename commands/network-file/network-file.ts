@@ -1,6 +1,6 @@
 // Reads a network file: YAML with one section for each resource. Mistakes are named by line and column.
 import { createReadStream } from 'node:fs'
-import type { Document, LineCounter, Node, Pair } from 'yaml'
+import type { Document, LineCounter, Node, Pair, YAMLError } from 'yaml'
 import { RequestError } from '../client/client.ts'
 import { CommandError, EXIT, toExitCode } from '../exit-codes.ts'
 import { describeFileError } from '../file-errors.ts'
@@ -9,6 +9,9 @@ import type { NetworkSection } from './sections.ts'
 /** What the controller accepts by default, and far more than a person reads. */
 const MAX_FILE_BYTES = 32 * 1024 * 1024
 const VERSION = 1
+/** As many as the controller reports. */
+const MAX_MISTAKES = 20
+const TAG_REASON = 'tags (!) are not supported: write the value without one'
 
 type Yaml = typeof import('yaml')
 
@@ -25,6 +28,8 @@ export class NetworkFile {
   readonly #file: string
   readonly #document: Document
   readonly #lines: LineCounter
+  /** What is wrong, as lines of text. */
+  readonly #mistakes: string[] = []
 
   private constructor(yaml: Yaml, file: string, document: Document, lines: LineCounter) {
     this.#yaml = yaml
@@ -32,7 +37,10 @@ export class NetworkFile {
     this.#document = document
     this.#lines = lines
     this.#requirePlainValues()
+    // Aliases must not be expanded.
+    this.#throwMistakes()
     this.sections = this.#readSections()
+    this.#throwMistakes()
   }
 
   /** Reads a file; `-` is stdin. @throws CommandError with exit code 2 if it is not a network file */
@@ -44,7 +52,7 @@ export class NetworkFile {
       const options = { lineCounter: lines, schema: 'core', merge: false, prettyErrors: false } as const
       const document = yaml.parseDocument(text, options)
       const [problem] = [...document.errors, ...document.warnings]
-      if (problem) throw makeFileError(file, lines, problem.pos[0], problem.message)
+      if (problem) throw makeFileError(file, lines, problem.pos[0], describeSyntax(problem))
       return new NetworkFile(yaml, file, document, lines)
     } catch (error) {
       // The parser and what follows its tree are recursive.
@@ -95,18 +103,25 @@ export class NetworkFile {
 
   /** Aliases could expand without end, and other values have no form in JSON. */
   #requirePlainValues(): void {
-    const { visit, isScalar } = this.#yaml
+    const { visit, isScalar, isSeq } = this.#yaml
+    const rejectTag = (node: Node) => {
+      if (node.tag !== undefined) this.#addMistake(node, TAG_REASON)
+    }
     visit(this.#document, {
       Alias: (_key, node) => {
-        throw this.#error(node, 'aliases (*) are not supported: write the value itself')
+        this.#addMistake(node, 'aliases (*) are not supported: write the value itself')
       },
       Pair: (_key, { key }) => {
-        if (!isScalar(key)) throw this.#error(key, 'the name of a member must be text')
+        if (!isScalar(key)) this.#addMistake(key, 'the name of a member must be text')
       },
-      Scalar: (_key, node) => {
-        const { value } = node
+      Collection: (_key, node) => rejectTag(node),
+      Scalar: (_key, node, path) => {
+        rejectTag(node)
+        const { value, comment } = node
+        if (value === null && comment && /^\S/.test(comment) && isSeq(path.at(-1)))
+          this.#addMistake(node, `write "#${comment.split('\n')[0]}" in quotes: an unquoted # begins a comment`)
         if (typeof value === 'number' && !isExact(value))
-          throw this.#error(node, 'this number cannot be stored exactly: quote it if it is text')
+          this.#addMistake(node, 'this number cannot be stored exactly: quote it if it is text')
       },
     })
   }
@@ -114,25 +129,33 @@ export class NetworkFile {
   #readSections(): NetworkSection[] {
     const { isMap, isSeq } = this.#yaml
     const { contents } = this.#document
-    if (!isMap(contents))
-      throw this.#error(contents, 'the file must have a section for each resource, such as services:')
+    if (!isMap(contents)) {
+      const reason = contents ? 'must be a map of version: 1 and sections, such as services:' : 'is empty'
+      this.#addMistake(contents, `the file ${reason}; the least that it can hold is version: ${VERSION}`)
+      return []
+    }
     const sections: NetworkSection[] = []
     let version: unknown
     for (const pair of contents.items as Pair<Node, Node | null>[]) {
       const resource = String(pair.key)
       if (resource === 'version') version = pair.value?.toJS(this.#document)
-      else if (!isSeq(pair.value)) throw this.#error(pair.key, `${resource} must be a list; [] is an empty one`)
+      else if (!isSeq(pair.value))
+        this.#addMistake(pair.key, `${resource} must be a list of records, each after "- "; [] is an empty one`)
       else sections.push({ resource, records: this.#readRecords(pair.value.items as Node[]) })
     }
     if (version === VERSION) return sections
     const reason = version === undefined ? 'is missing' : `is ${version}, which this program does not read`
-    throw this.#error(contents, `the version ${reason}: it must be version: ${VERSION}`)
+    this.#addMistake(contents, `the version ${reason}: it must be version: ${VERSION}`)
+    return sections
   }
 
   #readRecords(items: readonly Node[]): NetworkSection['records'] {
-    return items.map((item) => {
-      if (!this.#yaml.isMap(item)) throw this.#error(item, 'a record must have members, such as name: web')
-      return item.toJS(this.#document) as Record<string, unknown>
+    return items.flatMap((item): NetworkSection['records'] => {
+      if (!this.#yaml.isMap(item)) {
+        this.#addMistake(item, 'a record must have members, such as name: web')
+        return []
+      }
+      return [item.toJS(this.#document) as Record<string, unknown>]
     })
   }
 
@@ -159,12 +182,45 @@ export class NetworkFile {
     return offset
   }
 
-  #error(node: unknown, reason: string): CommandError {
-    return makeFileError(this.#file, this.#lines, (node as Node | null)?.range?.[0] ?? 0, reason)
+  #addMistake(node: unknown, reason: string): void {
+    this.#mistakes.push(`${this.#placeText((node as Node | null)?.range?.[0] ?? 0)}: ${reason}`)
+  }
+
+  #throwMistakes(): void {
+    if (this.#mistakes.length > 0)
+      throw new CommandError(EXIT.usage, 'INVALID_FILE', this.#mistakes.slice(0, MAX_MISTAKES).join('\n'))
   }
 
   #placeText(offset: number): string {
     return toPlaceText(this.#file, this.#lines, offset)
+  }
+}
+
+/** The first mistake that keeps the file from being YAML: what follows it is most often a consequence. */
+function describeSyntax({ code, message }: YAMLError): string {
+  const [, end] = /(?:Missing closing|end with a) (.)/.exec(message) ?? []
+  switch (code) {
+    case 'MULTIPLE_DOCS':
+      return 'a second document begins here (---): the file must be one document'
+    case 'TAB_AS_INDENT':
+      return 'indent with spaces, not with tabs'
+    case 'DUPLICATE_KEY':
+      return 'this member stands twice: names must be unique'
+    case 'BAD_SCALAR_START':
+      return 'a value that begins with a special character, such as @, must be in quotes'
+    case 'BLOCK_AS_IMPLICIT_KEY':
+      return 'a value that contains a colon must be in quotes; a member must be on a line of its own'
+    case 'TAG_RESOLVE_FAILED':
+      return TAG_REASON
+    case 'BAD_INDENT':
+    case 'MISSING_CHAR':
+    case 'MULTILINE_IMPLICIT_KEY':
+      if (message.startsWith('Comments')) return 'an unquoted # begins a comment: put the value in quotes'
+      if (end) return `what was opened before is not closed: ${end} is missing, or this line is indented too little`
+      if (code === 'MULTILINE_IMPLICIT_KEY') return 'a member must be a name, a colon and a value, such as name: web'
+      return 'the indentation is wrong: the members of a record begin at one column, and so do the entries of a list'
+    default:
+      return `this is not YAML: ${message}`
   }
 }
 

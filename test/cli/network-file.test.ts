@@ -151,7 +151,20 @@ describe('plan', () => {
     ['a member that stands twice', 'version: 1\nservices:\n  - name: a\n    name: b\n', '4:5', /unique/i],
     ['no version', 'services: []\n', '1:1', /version/],
     ['another version', 'version: 2\n', '1:1', /version/],
-    ['a section without a list', 'version: 1\nservices:\n', '2:1', /must be a list/],
+    ['a section without a list', 'version: 1\nservices:\n', '2:1', /services must be a list/],
+    ['a section that is a record', 'version: 1\nservices:\n  name: web\n', '2:1', /services must be a list/],
+    [
+      'a role without quotes',
+      `version: 1\nx:\n  - identityRoles:\n      - #staff\n`,
+      '4:9',
+      /write "#staff" in quotes/,
+    ],
+    ['such a role in brackets', 'version: 1\nx:\n  - identityRoles: [#staff]\n', '3:21', /# begins a comment/],
+    ['a wrong indentation', 'version: 1\nservices:\n  - name: a\n   x: b\n', '4:1', /the indentation is wrong/],
+    ['a tab', 'version: 1\nservices:\n\t- name: a\n', '3:1', /with spaces, not with tabs/],
+    ['two documents', 'version: 1\n---\nversion: 1\n', '2:1', /must be one document\n/],
+    ['the tag of a plain value', 'version: 1\nx:\n  - name: !!str 5\n', '3:17', /tags \(!\) are not supported/],
+    ['nothing', '# nothing\n', '1:1', /the file is empty/],
     ['a record without members', 'version: 1\nservices:\n  - web\n', '3:5', /must have members/],
     ['no sections', '- a\n', '1:1', /section/],
     ['text that is not YAML', 'version: 1\nservices: [\n', '3:1', /./],
@@ -199,6 +212,15 @@ describe('plan', () => {
       `${file}:6:5: services web: roleAtributes is not known here: did you mean roleAttributes?`,
       `${file}:7:5: services web: encryptionRequired cannot change once the record exists: rename the record in the file, or delete it first`,
     ])
+  })
+
+  it('reports each section that is not a list', async () => {
+    const file = fileOf('version: 1\nservices:\nidentities: {}\n')
+
+    const { stderr } = await cli('plan', '-f', file)
+
+    expect(stderr).toContain(`${file}:2:1: services must be a list`)
+    expect(stderr).toContain(`\n${file}:3:1: identities must be a list`)
   })
 
   it.each([
