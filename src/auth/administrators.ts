@@ -74,7 +74,8 @@ export async function requireOtherAdministrator(tx: WriteContext, identityId: st
 
 /**
  * Requires that an administrator can still sign in after changes that demote or delete one, move one to another auth
- * policy, take away a credential of one, or close an authority. Asked when a transaction has made all of its changes: a password may have been replaced by another one.
+ * policy, take away a credential of one, or close an authority. Asked when a transaction has made all of its changes: a password
+ * may have been replaced by another one.
  * @throws LAST_ADMINISTRATOR
  */
 export async function requireUsableAdministrator(tx: WriteContext, changes: readonly Change[]): Promise<void> {

@@ -53,8 +53,11 @@ const disasters: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
 }
 
 async function underPolicy(id: string, words: Parameters<People['policy']>[0]) {
-  const people = await People.in(world)
-  await people.manage('PATCH', `/identities/${id}`, { authPolicyId: await people.policy(words) })
+  const authPolicyId = await (await People.in(world)).policy(words)
+  const { entities } = world.controller
+  await world.system.write(async (tx) =>
+    entities.update(tx, identities, await get(tx, identities, id), { authPolicyId }),
+  )
 }
 
 describe.each(Object.keys(disasters))('the only administrator %s', (disaster) => {
