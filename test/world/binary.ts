@@ -26,6 +26,7 @@ export function cleanEnvironment(home = mkdtempSync(join(tmpdir(), 'controller-h
     HOME: home,
     XDG_CONFIG_HOME: join(home, 'config'),
     XDG_DATA_HOME: join(home, 'data'),
+    XDG_STATE_HOME: join(home, 'state'),
     NO_COLOR: '1',
   }
 }
