@@ -1,6 +1,6 @@
 // Finds the data directory of a controller on this machine, without a flag that names it.
 import { findDirectory } from './client/known-directories.ts'
-import { Profiles } from './client/profiles.ts'
+import { type Profile, Profiles } from './client/profiles.ts'
 import { dataDirectoryFlag, isDirectoryInitialized, resolveDataDirectory } from './data-directory.ts'
 
 /** The flag of the commands that work on the database of a controller. */
@@ -14,8 +14,12 @@ export const databaseDirectoryFlag = {
 export function findLocalDirectory(url: string): string | undefined {
   const profiles = Profiles.open(process.env)
   const profile = profiles.names.map((name) => profiles.get(name)).find((candidate) => candidate?.url === url)
+  return profile && findDirectoryOf(profile)
+}
+
+function findDirectoryOf({ rootPem }: Profile): string | undefined {
   const candidates = [resolveDataDirectory(process.env.CONTROLLER_DATA_DIR || undefined), resolveDataDirectory('data')]
-  return profile && findDirectory(profile.rootPem, candidates, process.env)
+  return findDirectory(rootPem, candidates, process.env)
 }
 
 /** The data directory for a command on a database, as `databaseDirectoryFlag` describes it. */
@@ -24,5 +28,5 @@ export async function findDataDirectory(flag: string | undefined): Promise<strin
   if (flag !== undefined || (await isDirectoryInitialized(directory))) return directory
   const profiles = Profiles.open(process.env)
   const profile = profiles.currentName === undefined ? undefined : profiles.get(profiles.currentName)
-  return (profile && findLocalDirectory(profile.url)) ?? directory
+  return (profile && findDirectoryOf(profile)) ?? directory
 }

@@ -1,5 +1,4 @@
 // Whose a data directory or a backup is: the address of its controller, and its root certificate.
-
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
