@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../context.ts'
 import { ControllerError, invalidError } from '../errors.ts'
+import { SetMap } from '../policy/set-map.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
 import { identities } from '../resources/identities.ts'
 import { toTunnelerRecords } from '../routers/router-provisioner.ts'
@@ -128,10 +129,10 @@ async function toBodies(
   fileResource: FileResource,
   entries: readonly FileEntry[],
 ): Promise<Values[]> {
-  const mentions = new Map<string, Set<string>>()
+  const mentions = new SetMap()
   for (const { record } of entries) {
     translateRecord(fileResource, record, () => (target, name) => {
-      mentions.set(target, (mentions.get(target) ?? new Set()).add(name))
+      mentions.add(target, name)
       return name
     })
   }

@@ -1,5 +1,6 @@
 // The names of records that others refer to, read for some records at a time.
 import type { ReadContext } from '../context.ts'
+import { SetMap } from '../policy/set-map.ts'
 import { getResource } from '../resources/index.ts'
 import { isOneOf, untyped } from '../store/untyped.ts'
 import { flattenVariant } from './file-records.ts'
@@ -17,11 +18,9 @@ export async function loadNames(
   fileResource: FileResource,
   entities: readonly Values[],
 ): Promise<TranslateReference> {
-  const ids = new Map<string, Set<string>>()
+  const ids = new SetMap()
   const collect: TranslateReference = (target, id) => {
-    const ofTarget = ids.get(target)
-    if (ofTarget) ofTarget.add(id)
-    else ids.set(target, new Set([id]))
+    ids.add(target, id)
     return id
   }
   for (const entity of entities) {

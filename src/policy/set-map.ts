@@ -20,6 +20,11 @@ export class SetMap<T = string> {
     this.#sets.delete(key)
   }
 
+  /** The keys, each with its set. */
+  [Symbol.iterator](): Iterator<[string, ReadonlySet<T>]> {
+    return this.#sets.entries()
+  }
+
   get(key: string): ReadonlySet<T> {
     return this.#sets.get(key) ?? NONE
   }
