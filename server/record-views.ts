@@ -7,6 +7,7 @@ import { getCompiledResource } from '../src/model/index.ts'
 import { buildLinkWriter } from '../src/model/links.ts'
 import { compileRecordPlan, type Reference } from '../src/model/record-plan.ts'
 import { compileRecordSchema } from '../src/model/record-schema.ts'
+import { SetMap } from '../src/policy/set-map.ts'
 import { RawJson, toJsonText } from '../src/records/raw-json.ts'
 import { renderComputedFields } from '../src/records/render-records.ts'
 import type { AnyResource, AnyRow } from '../src/resources/define.ts'
@@ -92,11 +93,9 @@ export class CompiledView<Item> {
     items: readonly Item[],
     rows: readonly AnyRow[],
   ): Promise<ReadonlyMap<string, ReadonlyMap<string, Reference>>> {
-    const idsByResource = new Map<string, Set<string>>()
+    const idsByResource = new SetMap()
     const add = (plural: string, ids: readonly string[]) => {
-      const idSet = idsByResource.get(plural) ?? new Set()
-      idsByResource.set(plural, idSet)
-      for (const id of ids) idSet.add(id)
+      for (const id of ids) idsByResource.add(plural, id)
     }
     for (const { resource, idsOf } of this.#plan.targets) for (const row of rows) add(resource, idsOf(row))
     for (const item of items)
