@@ -75,20 +75,25 @@ export class NetworkFile {
 
   /** What is wrong at which line and column; undefined if it is not at a place in the file. */
   describeMistake({ field = '', reason, value }: Mistake): string | undefined {
-    const [at = '', kind, ...path] = field.split('.')
-    const section = /^\d+$/.test(at) ? this.sections[Number(at)] : undefined
+    const { section, isOfSection, path } = this.#resolveField(field)
     if (!section || reason === undefined) return undefined
-    const subject = kind === 'resource' ? section.resource : this.#describe(section, path)
+    const subject = isOfSection ? section.resource : this.#describe(section, path)
     const place = this.#placeText(this.#findMistake({ field }))
-    const isComplete = kind === 'resource' || reason.endsWith('?') || value === undefined || value === ''
+    const isComplete = isOfSection || reason.endsWith('?') || value === undefined || value === ''
     return `${place}: ${subject} ${reason}${isComplete ? '' : `: ${value}`}`
   }
 
   /** The offset of the member that the controller rejected. */
   #findMistake({ field = '' }: Mistake): number {
+    const { section, isOfSection, path } = this.#resolveField(field)
+    return section ? this.#findOffset([section.resource, ...(isOfSection ? [] : path)]) : 0
+  }
+
+  /** The section that a field of the request is of: of the section itself, or the path of one below its records. */
+  #resolveField(field: string) {
     const [at = '', kind, ...path] = field.split('.')
-    const section = this.sections[Number(at)]
-    return section ? this.#findOffset([section.resource, ...(kind === 'resource' ? [] : path)]) : 0
+    const section = /^\d+$/.test(at) ? this.sections[Number(at)] : undefined
+    return { section, isOfSection: kind === 'resource', path }
   }
 
   /** `services web: roleAttributes` */
