@@ -1,5 +1,5 @@
 // Edge routers that enroll, because clients are shown no others.
-import { type Api, CLIENT, forEach, RefusedRequestError } from '../controller/api.ts'
+import { type Api, CLIENT, forEach, MANAGEMENT, RefusedRequestError } from '../controller/api.ts'
 import { NotBuiltYet } from '../measurement.ts'
 import type { Network } from './network.ts'
 import { clientKey } from './signing-request.ts'
@@ -18,7 +18,11 @@ export async function enrollOneRouterInEachRegion({ api, model }: Network): Prom
   return firsts.length
 }
 
-async function enroll(api: Api, { id, enrollmentToken }: EdgeRouterRecord): Promise<void> {
+/** With a new token, because those of a network that was kept for some hours have expired. */
+async function enroll(api: Api, { id }: EdgeRouterRecord): Promise<void> {
+  const path = `${MANAGEMENT}/edge-routers/${id}`
+  await api.asAdministrator({ method: 'POST', path: `${path}/re-enroll` })
+  const { enrollmentToken } = (await api.asAdministrator({ method: 'GET', path })) as EdgeRouterRecord
   try {
     await api.data({
       method: 'POST',

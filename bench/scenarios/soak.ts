@@ -23,6 +23,8 @@ const BYTES_A_MEGABYTE = 1_000_000
 // Memory is read so often; the first quarter fills caches, and does not count.
 const SAMPLES = 48
 const WARM_UP = 0.25
+// The whole course is shown in so many parts; in the default duration, each lasts ten minutes.
+const PARTS = 6
 
 // A load that leaves both cores nearly idle: what matters is how long it lasts.
 const CALLERS = { inFlight: 8, pauseMilliseconds: 40 } as const
@@ -145,7 +147,7 @@ function trafficFacts(outcomes: readonly Outcome[]): Fact[] {
   return [fact('requests', requests ?? 0, '/s'), fact('sign-ins', signIns ?? 0, '/s')]
 }
 
-/** The first and the last third of what counts, by their medians. */
+/** The course of the memory, and its growth from the first to the last third of what counts. All by medians. */
 function memoryFacts(samples: readonly MemoryFigures[]): Fact[] {
   const counting = samples.slice(Math.ceil(samples.length * WARM_UP))
   const third = Math.ceil(counting.length / 3)
@@ -160,7 +162,12 @@ function memoryFacts(samples: readonly MemoryFigures[]): Fact[] {
   return kinds.flatMap(({ what, read, atMost }) => {
     const first = median(counting.slice(0, third).map(read))
     const last = median(counting.slice(-third).map(read))
+    const course = Array.from({ length: PARTS }, (_, at) => {
+      const part = samples.slice((at * samples.length) / PARTS, ((at + 1) * samples.length) / PARTS)
+      return fact(`${what}, part ${at + 1} of ${PARTS}`, median(part.map(read)) / BYTES_A_MEGABYTE, 'MB')
+    })
     return [
+      ...course,
       fact(`${what} in the first third`, first / BYTES_A_MEGABYTE, 'MB'),
       fact(`${what} in the last third`, last / BYTES_A_MEGABYTE, 'MB'),
       fact(`${what}: growth`, 100 * (last / first - 1), '%', atMost),
