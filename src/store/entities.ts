@@ -1,10 +1,9 @@
 // Create, read, change and delete records of any resource: the one place that knows references, sets and their rules.
-import type { SqlBool } from 'kysely'
 import type { Behaviors } from '../behavior.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalidError, notFoundError } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { type Mention, type ReferenceField, readReference, toSetTableName } from '../model/columns.ts'
+import { type Mention, type ReferenceField, readReference } from '../model/columns.ts'
 import { getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow, AuditDetail, Create, Entity } from '../resources/define.ts'
 import { getResource } from '../resources/index.ts'
@@ -12,10 +11,9 @@ import { applyFallbacks, applyPatch } from '../schema/bodies.ts'
 import { type AnyField, toMemberName } from '../schema/fields.ts'
 import type { Change } from './changes.ts'
 import { omitInputs, requireDeclaredFields } from './declared-fields.ts'
-import { getSqlDialect } from './dialects/sql-dialect.ts'
+import { collectTargetIds, findMentioningIds, getDeletionRule, readNames } from './mentions.ts'
 import { getRecordTable } from './record-tables.ts'
 import { entityFromRow, toChangedColumns, toRow } from './rows.ts'
-import { type SqlText, sql } from './sql-text.ts'
 import { UniqueViolationError } from './store.ts'
 import { resolveSubtype, selectRows, withParent } from './subtypes.ts'
 import { isOneOf, untyped } from './untyped.ts'
@@ -298,8 +296,8 @@ export class EntityStore {
   /** Handles the mentions of a record as their definitions require, before it is deleted. */
   async #releaseReference(tx: WriteContext, mention: Mention, resource: AnyResource, id: string): Promise<void> {
     const { from, name, column, field } = mention
-    const onDelete = field.kind.roles ? 'clear' : (field.kind.reference?.onDelete ?? 'restrict')
-    const ids = await findMentioning(tx, mention, id, onDelete === 'restrict' ? MAX_NAMED_RECORDS : undefined)
+    const onDelete = getDeletionRule(mention)
+    const ids = await findMentioningIds(tx, mention, id, onDelete === 'restrict' ? MAX_NAMED_RECORDS : undefined)
     if (ids.length === 0) return
     if (onDelete === 'restrict') {
       const names = await readNames(tx, from, ids)
@@ -394,13 +392,6 @@ async function checkTargets(
   }
 }
 
-function collectTargetIds(field: AnyField, value: unknown): readonly string[] {
-  if (field.kind.name !== 'set') return [value as string]
-  const entries = value as readonly string[]
-  if (!field.kind.roles) return entries
-  return entries.flatMap((role) => (role.startsWith('@') ? [role.slice(1)] : []))
-}
-
 async function findMissingIds(tx: WriteContext, plural: string, ids: readonly string[]): Promise<string[]> {
   const [only] = ids
   if (only === undefined) return []
@@ -423,54 +414,6 @@ function unknownTargetError({ name, field, target }: ReferenceField, missingIds:
 
 // How many of the records that prevent a deletion its error names.
 const MAX_NAMED_RECORDS = 10
-
-/** The names of records, or their ids if they have none. */
-async function readNames(tx: WriteContext, resource: AnyResource, ids: readonly string[]): Promise<readonly string[]> {
-  if (!('name' in resource.fields)) return ids
-  const rows = await selectRows(tx.db, resource)
-    .select(['id', 'name'])
-    .where(isOneOf(tx.db, 'id', ids))
-    .orderBy('name')
-    .execute()
-  return rows.map(({ name }) => String(name))
-}
-
-/** Ids of the records whose field mentions the record `id`. */
-async function findMentioning(
-  tx: WriteContext,
-  mention: Mention,
-  id: string,
-  limit: number | undefined,
-): Promise<string[]> {
-  const { from, name, column, path, field } = mention
-  const all = untyped(tx.db).selectFrom(from.table).select('id').orderBy('id')
-  const query = limit === undefined ? all : all.limit(limit)
-  if (path.length > 0) {
-    const rows = await query.where(mentionsInside(tx, sql.ref(column), path, field, id)).execute()
-    return rows.map((row) => row.id as string)
-  }
-  const isIndexed = field.kind.name === 'set' && field.options.filter
-  const value = field.kind.roles ? `@${id}` : id
-  const rows = await (isIndexed
-    ? query.where('n', 'in', (eb) => eb.selectFrom(toSetTableName(from, name)).select('n').where('value', '=', value))
-    : query.where(name, '=', value)
-  ).execute()
-  return rows.map((row) => row.id as string)
-}
-
-/** Whether a member of a structured column is `id`, or a set that contains it. No index helps: few resources have such members. */
-function mentionsInside(
-  tx: WriteContext,
-  column: SqlText,
-  path: readonly string[],
-  field: AnyField,
-  id: string,
-): SqlText<SqlBool> {
-  const dialect = getSqlDialect(tx.db)
-  const member = dialect.member(column, path)
-  if (field.kind.name !== 'set') return sql<SqlBool>`${member} = ${id}`
-  return sql<SqlBool>`${id} in (select value from ${dialect.elements(member)})`
-}
 
 // ---- failures --------------------------------------------------------------------------------------------------------
 
