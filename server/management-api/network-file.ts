@@ -3,7 +3,7 @@ import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { ControllerError, errors, toPrintable } from '../../src/errors.ts'
 import { computePlanImpact, type PlanImpact } from '../../src/network-file/access-changes.ts'
-import { applySteps, MAX_RECORDS_PER_TRANSACTION, prepareSteps } from '../../src/network-file/apply.ts'
+import { applySteps, checkSteps, MAX_RECORDS_PER_TRANSACTION } from '../../src/network-file/apply.ts'
 import { exportNetwork, type NetworkSection } from '../../src/network-file/export.ts'
 import { type NetworkPlan, planNetwork } from '../../src/network-file/plan.ts'
 import { computeDigest } from '../../src/network-file/plan-digest.ts'
@@ -138,9 +138,11 @@ export const networkFileOperations: readonly AnyOperation[] = [
     sizeLimits: SIZE_LIMITS,
     hasNoTimeout: true,
     returns: { kind: 'data', schema: listOf(planItemSchema), isPage: true },
+    errorStatuses: [404, 409],
     async run({ controller, context, query, body }) {
       const plan = await planNetwork(context, body, { isPruning: query.prune === true })
-      await prepareSteps(controller.entities, context, plan.steps)
+      const dryRun = controller.contexts.create(context.caller, context.origin, true)
+      await checkSteps(controller.entities, dryRun, plan.steps)
       return streamItems(renderPlan(controller, context, plan))
     },
   }),

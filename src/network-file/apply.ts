@@ -18,7 +18,7 @@ export const MAX_RECORDS_PER_TRANSACTION = 200
  * Prepares the changes of a plan: what can be judged outside of a transaction, such as certificates and config data, is.
  * @throws the errors of the rules of a record, by its place in the file
  */
-export async function prepareSteps(
+async function prepareSteps(
   entities: EntityStore,
   context: Context,
   steps: readonly PlanStep[],
@@ -53,6 +53,17 @@ export async function* applySteps(
     })
     yield end
   }
+}
+
+/**
+ * Judges a plan by all rules without making its changes. One that is a single transaction is tried as a whole; a larger one is
+ * only prepared, because a transaction of that size would delay the changes of others.
+ * @param dryRun a context whose transactions are rolled back
+ * @throws the errors of the rules of a record, by its place in the file
+ */
+export async function checkSteps(entities: EntityStore, dryRun: Context, steps: readonly PlanStep[]): Promise<void> {
+  if (steps.length > MAX_RECORDS_PER_TRANSACTION) await prepareSteps(entities, dryRun, steps)
+  else for await (const _ of applySteps(entities, dryRun, steps));
 }
 
 /** @param isLate whether the rules of the record read another record that the plan changes: only its transaction has that */

@@ -6,10 +6,11 @@ import { ControllerError, invalidError } from '../errors.ts'
 import { SetMap } from '../policy/set-map.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
 import { identities } from '../resources/identities.ts'
+import { getResource } from '../resources/index.ts'
 import { toTunnelerRecords } from '../routers/router-provisioner.ts'
 import { applyFallbacks, NO_TOLERANCE, readBody } from '../schema/bodies.ts'
 import { newEntity } from '../store/entities.ts'
-import { resolveSubtype } from '../store/subtypes.ts'
+import { resolveSubtype, withParent } from '../store/subtypes.ts'
 import type { FileEntry } from './entries.ts'
 import { findExisting } from './existing-records.ts'
 import { flattenVariant, toFileRecord } from './file-records.ts'
@@ -265,7 +266,7 @@ function planChange(
 ): ChangeStep | undefined {
   const { resource, identifiedBy } = fileResource
   const [identifier] = identifiedBy
-  const actual = resolveSubtype(resource, before)
+  const actual = resolveSubtype(getResource(withParent(resource.plural).at(-1) ?? ''), before)
   if (actual !== resource)
     throw invalidError(`${path}.${identifier?.name}`, `is the name of a record of ${actual.plural}`, label)
   const values = readValues(fileResource, 'patch', body, path, before.typeId)

@@ -2,13 +2,16 @@
 import type { Context } from '../context.ts'
 import { readEntries } from './entries.ts'
 import type { NetworkSection } from './export.ts'
-import { fileResources } from './file-resources.ts'
+import { type FileResource, fileResources } from './file-resources.ts'
 import { KnownNames } from './known-names.ts'
 import { FileMistakes } from './mistakes.ts'
 import { planDeletions, type RetainedRecord } from './plan-deletions.ts'
-import { orderSteps, requireDistinctValues } from './plan-order.ts'
+import { orderSteps } from './plan-order.ts'
 import { type Planning, planRecords, requireRouterIdentities } from './plan-records.ts'
 import type { PlanStep } from './plan-step.ts'
+import { requireUnusedRecords } from './records-in-use.ts'
+import { requireDistinctConfigTypes } from './service-config-types.ts'
+import { requireDistinctValues, requireFreeValues } from './unique-values.ts'
 
 export interface NetworkPlan {
   /** In the order in which they can be made. */
@@ -46,5 +49,11 @@ export async function planNetwork(
   requireDistinctValues(planning.steps)
   const { steps: deletions, retained } = isPruning ? await planDeletions(planning) : { steps: [], retained: [] }
   requireRouterIdentities(planning, deletions)
-  return { steps: orderSteps(planning.steps, deletions), retained }
+  await requireFreeValues(context, planning.steps, deletions)
+  await requireDistinctConfigTypes(context, planning.steps, deletions)
+  const steps = orderSteps(planning.steps, deletions)
+  const findSection = ({ resource: { plural } }: FileResource) =>
+    `${sections.findIndex(({ resource }) => resource === plural)}.resource`
+  await requireUnusedRecords(context, steps, findSection)
+  return { steps, retained }
 }
