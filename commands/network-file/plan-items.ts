@@ -35,7 +35,7 @@ interface Member {
 
 type PlanItem =
   | {
-      readonly kind: 'create' | 'change' | 'delete'
+      readonly kind: 'create' | 'change' | 'delete' | 'clear'
       readonly resource: string
       readonly name: string
       readonly members?: readonly Member[]
@@ -51,7 +51,7 @@ type PlanItem =
   | { readonly kind: 'gate'; readonly name: string; readonly identities: number; readonly remainingChecks: number }
   | PlanSummary
 
-const MARKS = { create: '+', change: '~', delete: '-' } as const
+const MARKS = { create: '+', change: '~', delete: '-', clear: '~' } as const
 const EFFECTS = { gain: 'gains', loss: 'loses', unreachable: 'has no edge router left for' } as const
 
 /** The effects of the summary: the items that name their rights, and how the rest of these is called. */
@@ -89,20 +89,24 @@ export class PlanText {
     switch (item.kind) {
       case 'create':
       case 'change':
-      case 'delete': {
+      case 'delete':
+      case 'clear': {
         const { kind, resource, members = [] } = item
-        const shownMembers = members.filter(
-          ({ name, isDefault }) => kind === 'change' || (name !== 'name' && !isDefault),
-        )
+        const isChange = kind === 'change' || kind === 'clear'
+        const shownMembers = members.filter(({ name, isDefault }) => isChange || (name !== 'name' && !isDefault))
         const lines = shownMembers.map(({ name, before, after }) =>
-          kind === 'change' ? `    ${name}: ${toText(before)} → ${toText(after)}` : `    ${name}: ${toText(after)}`,
+          isChange ? `    ${name}: ${toText(before)} → ${toText(after)}` : `    ${name}: ${toText(after)}`,
         )
         const isPromoted = members.some(({ name, after }) => name === 'isAdmin' && after === true)
         const remarks = [
           ...(isPromoted && resource === 'identities' ? [', which becomes an administrator'] : []),
           ...(kind === 'delete' && resource === 'identities' ? [', which loses its credentials'] : []),
+          ...(kind === 'clear' ? [', which names what is deleted'] : []),
         ]
-        return toLines([`${MARKS[kind]} ${kind} ${toRecordText(item)}${remarks.join('')}`, ...lines])
+        return toLines([
+          `${MARKS[kind]} ${isChange ? 'change' : kind} ${toRecordText(item)}${remarks.join('')}`,
+          ...lines,
+        ])
       }
       case 'retain':
         return toLines([`  retain ${toRecordText(item)}: ${item.reason}`])

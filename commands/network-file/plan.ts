@@ -4,7 +4,7 @@ import type { Client } from '../client/client.ts'
 import { defineConnectedCommand } from '../connected.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
 import { NetworkFile } from './network-file.ts'
-import { hasChanges, PlanText } from './plan-items.ts'
+import { hasChanges, type PlanSummary, PlanText } from './plan-items.ts'
 
 export const fileFlags = {
   file: Flags.string({
@@ -26,11 +26,14 @@ export const planNetwork = defineConnectedCommand({
   async run({ client, flags, print }) {
     const file = await NetworkFile.read(String(flags.file))
     const text = new PlanText()
-    const items = fetchPlan(client, file, flags.prune === true)
+    let summary: PlanSummary | undefined
+    const items = observeSummary(fetchPlan(client, file, flags.prune === true), (item) => {
+      summary = item
+    })
     if (flags.output === undefined || flags.output === 'table')
       await print({ kind: 'pieces', pieces: renderItems(items, text) })
-    else await print({ kind: 'list', name: 'plan', items: observeItems(items, text), columns: [] })
-    return text.summary && hasChanges(text.summary) ? EXIT.denied : EXIT.done
+    else await print({ kind: 'list', name: 'plan', items, columns: [] })
+    return summary && hasChanges(summary) ? EXIT.denied : EXIT.done
   },
 })
 
@@ -54,9 +57,13 @@ export async function* renderItems(items: AsyncIterable<unknown>, text: PlanText
   for await (const item of items) yield text.render(item)
 }
 
-async function* observeItems(items: AsyncIterable<unknown>, text: PlanText): AsyncGenerator<unknown> {
+/** The same items; the summary, which comes last, is also passed on. */
+async function* observeSummary(
+  items: AsyncIterable<unknown>,
+  receive: (summary: PlanSummary) => void,
+): AsyncGenerator<unknown> {
   for await (const item of items) {
-    text.render(item)
+    if ((item as { kind?: string }).kind === 'summary') receive(item as PlanSummary)
     yield item
   }
 }

@@ -66,9 +66,9 @@ const effectSchema = requiredObject({ identities: whole, services: whole, pairs:
 const planItemSchema = objectOf({
   kind: {
     ...text,
-    enum: ['create', 'change', 'delete', 'retain', 'gain', 'loss', 'unreachable', 'gate', 'summary'],
+    enum: ['create', 'change', 'delete', 'clear', 'retain', 'gain', 'loss', 'unreachable', 'gate', 'summary'],
     description:
-      'create, change, delete: of a record. retain: the file does not name the record, and it is not deleted. gain, loss: of a right. unreachable: a right without an edge router. gate: a policy that demands less of machines. summary: comes last.',
+      'create, change, delete: of a record. clear: the record names one that is deleted, and loses that reference. retain: the file does not name the record, and it is not deleted. gain, loss: of a right. unreachable: a right without an edge router. gate: a policy that demands less of machines. summary: comes last.',
   },
   resource: text,
   name: text,
@@ -169,7 +169,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
       const plan = await planNetwork(context, body, { isPruning: query.prune === true })
       if (query.digest !== undefined) {
         const impact = await computePlanImpact(controller, context, plan.steps)
-        if (query.digest !== computeDigest(plan.steps, impact)) throw errors.NETWORK_CHANGED()
+        if (query.digest !== computeDigest(plan, impact)) throw errors.NETWORK_CHANGED()
       }
       return streamItems(renderProgress(controller, context, plan))
     },
@@ -185,8 +185,9 @@ async function* renderPlan(
   context: Context,
   plan: NetworkPlan,
 ): AsyncGenerator<readonly string[]> {
-  const { steps, retained } = plan
+  const { steps, retained, cleared } = plan
   for (let at = 0; at < steps.length; at += BATCH) yield steps.slice(at, at + BATCH).map(renderStep)
+  for (let at = 0; at < cleared.length; at += BATCH) yield cleared.slice(at, at + BATCH).map(renderCleared)
   yield retained.map(({ fileResource, label: name, reason }) =>
     JSON.stringify({ kind: 'retain', resource: fileResource.resource.plural, name, reason }),
   )
@@ -200,7 +201,7 @@ async function* renderPlan(
     blockedLosses: blockedLosses.counts,
     unreachable: unreachable.counts,
   }
-  const digest = computeDigest(steps, impact)
+  const digest = computeDigest(plan, impact)
   yield [JSON.stringify({ kind: 'summary', digest, ...countSteps(steps), ...effects, sessions, isComplete })]
 }
 
@@ -240,6 +241,10 @@ function renderStep(step: NetworkPlan['steps'][number]): string {
   const { action: kind, fileResource, label: name } = step
   const common = { kind, resource: fileResource.resource.plural, name }
   return JSON.stringify('members' in step ? { ...common, members: step.members } : common)
+}
+
+function renderCleared({ fileResource, label: name, members }: NetworkPlan['cleared'][number]): string {
+  return JSON.stringify({ kind: 'clear', resource: fileResource.resource.plural, name, members })
 }
 
 function renderAccess({ gains, loses, blockedGains, blockedLosses, unreachable, gates }: PlanImpact): string[] {

@@ -1,19 +1,22 @@
 // The digest of a plan: whether applying a file still does what was shown.
 import { createHash } from 'node:crypto'
 import type { PlanImpact } from './access-changes.ts'
-import type { PlanStep } from './plan-step.ts'
+import type { NetworkPlan } from './plan.ts'
 
 /**
- * Returns a hash of what a plan shows: its steps, the records that it deletes as they are, and the access that it changes. How
+ * Returns a hash of what a plan shows: its steps, the records that it deletes as they are, what that changes in others, and the access
+ * that it changes. How
  * many sessions would end is not in it, because users sign in and out all the time.
  */
-export function computeDigest(steps: readonly PlanStep[], impact: PlanImpact): string {
+export function computeDigest({ steps, cleared }: NetworkPlan, impact: PlanImpact): string {
   const hash = createHash('sha256')
   for (const step of steps) {
     const { action, fileResource, label } = step
     const content = step.action === 'delete' ? step.before.updatedAt : step.members
     hash.update(JSON.stringify([action, fileResource.resource.plural, label, content]))
   }
+  for (const { fileResource, label, members } of cleared)
+    hash.update(JSON.stringify(['clear', fileResource.resource.plural, label, members]))
   const { gains, blockedGains, loses, blockedLosses, unreachable, gates, isComplete } = impact
   // Machines begin and cease to pass posture checks all the time.
   const effects = [toContent(gains, blockedGains), toContent(loses, blockedLosses), toContent(unreachable)]

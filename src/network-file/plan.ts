@@ -1,5 +1,6 @@
 // Plans what has to change so that a network is as a file describes it. Nothing is stored.
 import type { Context } from '../context.ts'
+import { type ClearedRecord, listClearedRecords } from './cleared-references.ts'
 import { readEntries } from './entries.ts'
 import type { NetworkSection } from './export.ts'
 import { type FileResource, fileResources } from './file-resources.ts'
@@ -17,6 +18,8 @@ export interface NetworkPlan {
   /** In the order in which they can be made. */
   readonly steps: readonly PlanStep[]
   readonly retained: readonly RetainedRecord[]
+  /** What the deletions change besides. */
+  readonly cleared: readonly ClearedRecord[]
 }
 
 /**
@@ -55,5 +58,5 @@ export async function planNetwork(
   const findSection = ({ resource: { plural } }: FileResource) =>
     `${sections.findIndex(({ resource }) => resource === plural)}.resource`
   await requireUnusedRecords(context, steps, findSection)
-  return { steps, retained }
+  return { steps, retained, cleared: await listClearedRecords(context, steps, planning.names) }
 }

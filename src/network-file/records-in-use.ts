@@ -9,13 +9,7 @@ import { edgeRouters } from '../resources/edge-routers.ts'
 import { identities } from '../resources/identities.ts'
 import { getResource } from '../resources/index.ts'
 import { find } from '../store/entities.ts'
-import {
-  findMentioningIds,
-  getDeletionRule,
-  isMentioning,
-  listRestrictingMentions,
-  readNames,
-} from '../store/mentions.ts'
+import { findMentioningIds, getDeletionRule, isMentioning, listMentionsByRule, readNames } from '../store/mentions.ts'
 import type { FileResource } from './file-resources.ts'
 import type { PlanStep } from './plan-step.ts'
 
@@ -37,7 +31,7 @@ export async function requireUnusedRecords(
   for (const step of steps) {
     const { fileResource, id, label } = step
     if (step.action === 'delete') {
-      for (const mention of listRestrictingMentions(fileResource.resource)) {
+      for (const mention of listMentionsByRule(fileResource.resource, 'restrict')) {
         const mentioningIds = await findMentioningIds(context, mention, id)
         const userIds: string[] = []
         for (const userId of mentioningIds) {

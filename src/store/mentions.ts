@@ -12,16 +12,18 @@ import { isOneOf, untyped } from './untyped.ts'
 
 type Database = Pick<ReadContext, 'db'>
 
+type DeletionRule = 'restrict' | 'cascade' | 'clear'
+
 /** What the deletion of a record does through a reference to it: refused, deletes the mentioning record, or clears the reference. */
-export function getDeletionRule({ field: { kind } }: Pick<ReferenceField, 'field'>): 'restrict' | 'cascade' | 'clear' {
+export function getDeletionRule({ field: { kind } }: Pick<ReferenceField, 'field'>): DeletionRule {
   return kind.roles ? 'clear' : (kind.reference?.onDelete ?? 'restrict')
 }
 
-/** The fields through which records keep those of a resource from being deleted. */
-export function listRestrictingMentions({ plural }: AnyResource): readonly Mention[] {
+/** The fields that mention records of a resource, and through which their deletion does the same. */
+export function listMentionsByRule({ plural }: AnyResource, rule: DeletionRule): readonly Mention[] {
   return withParent(plural)
     .flatMap((each) => getCompiledResource(each).mentions)
-    .filter((mention) => getDeletionRule(mention) === 'restrict')
+    .filter((mention) => getDeletionRule(mention) === rule)
 }
 
 /** The ids in the value of a reference. */

@@ -83,10 +83,13 @@ describe('plan', () => {
     expect(stdout).not.toContain('encryptionRequired')
   })
 
-  it('says that a deleted identity loses its credentials', async () => {
+  it('says that a deleted identity loses its credentials, and which policies lose a role with it', async () => {
     const { stdout } = await cli('plan', '--prune', '-f', fileOf('version: 1\nidentities: [{name: jane}]\n'))
 
     expect(stdout).toContain('- delete identity laptop, which loses its credentials\n')
+    expect(stdout).toContain(
+      '~ change service policy dial, which names what is deleted\n    identityRoles: ["#staff","@laptop"] → ["#staff"]\n',
+    )
   })
 
   it('marks what posture blocks at the moment', async () => {

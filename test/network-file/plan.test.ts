@@ -272,6 +272,47 @@ describe('pruning', () => {
     expect(of('retain').map(({ name }) => name)).toContain('jane')
   })
 
+  it('names what changes because it names a deleted record', async () => {
+    const { of, summary } = await planOf(
+      [
+        { resource: 'services', records: [] },
+        { resource: 'posture-checks', records: [{ name: 'os' }, { name: 'mfa' }] },
+        { resource: 'service-policies', records: [{ name: 'host' }, { name: 'dial', serviceRoles: ['#web'] }] },
+      ],
+      true,
+    )
+
+    expect(of('clear')).toEqual([
+      {
+        ...{ kind: 'clear', resource: 'identities', name: 'laptop' },
+        members: [
+          { name: 'serviceHostingCosts', before: { web: 7 }, after: {} },
+          { name: 'serviceHostingPrecedences', before: { web: 'required' }, after: {} },
+        ],
+      },
+      {
+        ...{ kind: 'clear', resource: 'service-policies', name: 'dial' },
+        members: [{ name: 'postureCheckRoles', before: ['@domain'], after: [] }],
+      },
+      {
+        ...{ kind: 'clear', resource: 'service-edge-router-policies', name: 'web-north' },
+        members: [{ name: 'serviceRoles', before: ['@web'], after: [] }],
+      },
+    ])
+    expect(summary).toMatchObject({ changes: 1, deletes: 2 })
+  })
+
+  it('names policies that name a deleted router, and not that of the router itself', async () => {
+    const { of } = await planOf([{ resource: 'edge-routers', records: [] }], true)
+
+    expect(of('clear')).toEqual([
+      {
+        ...{ kind: 'clear', resource: 'edge-router-policies', name: 'all-edge' },
+        members: [{ name: 'edgeRouterRoles', before: ['@edge'], after: [] }],
+      },
+    ])
+  })
+
   it('refuses a file that names a record that it would delete', async () => {
     const response = await people.ask('POST', '/controller/network/plan?prune=true', [
       { resource: 'posture-checks', records: [] },
