@@ -140,7 +140,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: listOf(planItemSchema), isPage: true },
     errorStatuses: [404, 409],
     async run({ controller, context, query, body }) {
-      const plan = await planNetwork(context, body, { isPruning: query.prune === true })
+      const plan = await planNetwork(controller, context, body, { isPruning: query.prune === true })
       const dryRun = controller.contexts.create(context.caller, context.origin, true)
       await checkSteps(controller.entities, dryRun, plan.steps)
       return streamItems(renderPlan(controller, context, plan))
@@ -166,7 +166,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: listOf(progressSchema), isPage: true },
     errorStatuses: [404, 409],
     async run({ controller, context, query, body }) {
-      const plan = await planNetwork(context, body, { isPruning: query.prune === true })
+      const plan = await planNetwork(controller, context, body, { isPruning: query.prune === true })
       if (query.digest !== undefined) {
         const impact = await computePlanImpact(controller, context, plan.steps)
         if (query.digest !== computeDigest(plan, impact)) throw errors.NETWORK_CHANGED()

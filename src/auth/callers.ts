@@ -18,6 +18,9 @@ interface SessionState {
   readonly signers: Pick<ExternalSigners, 'directory'>
 }
 
+/** As much of a change as rights depend on. */
+type AssumedChange = Pick<Change, 'operation' | 'resource' | 'id' | 'after'>
+
 /**
  * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
  * whether the session still owes a second factor.
@@ -52,7 +55,7 @@ export function callerFromApiSession(
 export function requireSameRights(
   { apiSessions, policies, signers }: SessionState,
   caller: Caller,
-  earlierChanges: readonly Change[],
+  earlierChanges: readonly AssumedChange[],
   now: Instant,
 ): void {
   if (caller.kind !== 'identity' || caller.isActorOnly) return
@@ -73,7 +76,7 @@ export function requireSameRights(
 }
 
 /** Returns the record after the last change of it; undefined if no change concerns it. */
-function findNewest<T>(changes: readonly Change[], resource: string, id: string): T | undefined {
+function findNewest<T>(changes: readonly AssumedChange[], resource: string, id: string): T | undefined {
   return changes.findLast((change) => change.resource === resource && change.id === id)?.after as T | undefined
 }
 

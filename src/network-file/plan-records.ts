@@ -280,7 +280,6 @@ function planChange(
     const reason = 'cannot change once the record exists: rename the record in the file, or delete it first'
     throw invalidError(`${path}.${fixed.name}`, reason)
   }
-  requireOwnRight(planning, fileResource, before, after, path)
   const members = describeDifferences(fileResource, before, after, differences, toName)
   const changedValues = pickChanged(
     values,
@@ -312,19 +311,6 @@ function pickChanged(
 ): Values {
   const changed = Object.entries(values).filter(([name]) => fieldNames.includes(name) || name === 'details')
   return Object.fromEntries(changed.filter(([name]) => before[name] !== after[name]))
-}
-
-/** An administrator that takes its own right away could not apply the rest. */
-function requireOwnRight(
-  { context: { caller } }: Planning,
-  { resource }: FileResource,
-  before: PlannedValues,
-  after: PlannedValues,
-  path: string,
-): void {
-  const isOwn = resource.plural === identities.plural && caller.kind === 'identity' && caller.identityId === before.id
-  if (isOwn && before.isAdmin === true && after.isAdmin !== true)
-    throw invalidError(`${path}.isAdmin`, 'would take your own right to apply the file', after.isAdmin)
 }
 
 // ---- identities of routers -------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 // Plans what has to change so that a network is as a file describes it. Nothing is stored.
+import type { Auth } from '../auth/auth.ts'
 import type { Context } from '../context.ts'
 import { type ClearedRecord, listClearedRecords } from './cleared-references.ts'
 import { readEntries } from './entries.ts'
@@ -6,6 +7,7 @@ import type { NetworkSection } from './export.ts'
 import { type FileResource, fileResources } from './file-resources.ts'
 import { KnownNames } from './known-names.ts'
 import { FileMistakes } from './mistakes.ts'
+import { requireOwnRights } from './own-rights.ts'
 import { planDeletions, type RetainedRecord } from './plan-deletions.ts'
 import { orderSteps } from './plan-order.ts'
 import { type Planning, planRecords, requireRouterIdentities } from './plan-records.ts'
@@ -28,6 +30,7 @@ export interface NetworkPlan {
  * @throws COULD_NOT_VALIDATE and COULD_NOT_PARSE_BODY for the mistakes in the file, by their places
  */
 export async function planNetwork(
+  { auth }: { readonly auth: Auth },
   context: Context,
   sections: readonly NetworkSection[],
   { isPruning }: { readonly isPruning: boolean },
@@ -49,6 +52,7 @@ export async function planNetwork(
     if (ofResource) await planRecords(planning, fileResource, ofResource)
   }
   mistakes.throwIfAny()
+  requireOwnRights(auth, context, planning.steps)
   requireDistinctValues(planning.steps)
   const { steps: deletions, retained } = isPruning ? await planDeletions(planning) : { steps: [], retained: [] }
   requireRouterIdentities(planning, deletions)

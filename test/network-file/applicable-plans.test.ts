@@ -253,6 +253,57 @@ describe('pruning', () => {
   })
 })
 
+describe('the rights of the caller', () => {
+  const strict = { resource: 'auth-policies', records: [{ name: 'late', secondary: { requireTotp: true } }] }
+
+  it.each<[string, readonly FileSection[], string]>([
+    [
+      'another auth policy',
+      [{ resource: 'identities', records: [{ name: 'operator', authPolicy: 'strict' }] }],
+      '0.records.0.authPolicy',
+    ],
+    [
+      'an auth policy of the file',
+      [strict, { resource: 'identities', records: [{ name: 'operator', authPolicy: 'late' }] }],
+      '1.records.0.authPolicy',
+    ],
+    [
+      'a change of its auth policy',
+      [{ resource: 'auth-policies', records: [{ name: 'Default', secondary: { requireTotp: true } }] }],
+      '0.records.0.secondary',
+    ],
+  ])(
+    'cannot end by %s that requires a second factor which its session has not passed',
+    async (_what, sections, field) => {
+      const { people } = await openNetwork()
+
+      expect(await refusePlan(people, sections)).toMatchObject({
+        field,
+        reason: expect.stringContaining('second factor'),
+      })
+    },
+  )
+
+  it('stay if the other auth policy requires nothing more, or is that of others', async () => {
+    const { people } = await openNetwork()
+    const sections = [
+      {
+        resource: 'auth-policies',
+        records: [{ name: 'lenient' }, { name: 'strict', secondary: { requireTotp: true } }],
+      },
+      {
+        resource: 'identities',
+        records: [
+          { name: 'operator', authPolicy: 'lenient' },
+          { name: 'jane', authPolicy: 'strict' },
+        ],
+      },
+    ]
+
+    await applyAsPlanned(people, sections)
+  })
+})
+
 describe('a plan that breaks a rule of the network as a whole', () => {
   it('is refused', async () => {
     const { world, people } = await openNetwork()
