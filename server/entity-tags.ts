@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Response } from './responses.ts'
 
-/** The tags of the documents that stay in memory. */
-const tagsOfDocuments = new WeakMap<Buffer, string>()
+/** The tags of bodies that stay in memory. */
+const tagsOfBodies = new WeakMap<Buffer, string>()
 
 /**
  * Responds with 304 and without a body, if the client named the tag of the response; otherwise sets the tag, and returns undefined.
@@ -21,18 +21,18 @@ export function respondIfCurrent(
   if (status !== 200 || request.method !== 'GET' || (namedTags === undefined && !isShared)) return undefined
   if (!(typeof body === 'string' || body instanceof Buffer) || headers?.['cache-control'] === 'no-store')
     return undefined
-  const tag = isShared && body instanceof Buffer ? findDocumentTag(body) : toTag(body)
+  const tag = body instanceof Buffer ? findTag(body) : toTag(body)
   reply.header('etag', tag).header('cache-control', isShared ? 'no-cache' : 'private, no-cache')
   if (namedTags === undefined || !includesTag(namedTags, tag)) return undefined
   if (headers?.vary) reply.header('vary', headers.vary)
   return reply.code(304).send()
 }
 
-function findDocumentTag(body: Buffer): string {
-  let tag = tagsOfDocuments.get(body)
+function findTag(body: Buffer): string {
+  let tag = tagsOfBodies.get(body)
   if (tag === undefined) {
     tag = toTag(body)
-    tagsOfDocuments.set(body, tag)
+    tagsOfBodies.set(body, tag)
   }
   return tag
 }

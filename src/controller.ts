@@ -48,6 +48,7 @@ import type { SecretCipher } from './secrets/secret-cipher.ts'
 import { reencryptSecrets, requireSecretsKey } from './secrets/stored-secrets.ts'
 import { ServiceChanges } from './services/service-changes.ts'
 import { ServiceDigests } from './services/service-digests.ts'
+import { ServiceLists } from './services/service-lists.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './store/audit-seal.ts'
 import { openSqliteStore } from './store/dialects/sqlite/store.ts'
 import { EntityStore } from './store/entities.ts'
@@ -73,6 +74,7 @@ export interface Controller {
   readonly enrollments: EnrollmentIssuer
   readonly access: Access
   readonly serviceChanges: ServiceChanges
+  readonly serviceLists: ServiceLists
   readonly posture: Posture
   readonly routers: Routers
   readonly fabric: Fabric
@@ -276,6 +278,7 @@ async function assemble(
     enrollments,
     access,
     serviceChanges,
+    serviceLists: new ServiceLists({ access, changes: serviceChanges }),
     posture,
     routers,
     fabric,

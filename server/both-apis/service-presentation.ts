@@ -1,6 +1,7 @@
 // Presents services as an identity sees them, with the data of the requested config types.
 import type { Viewer } from '../../src/access/viewers.ts'
 import { resolveConfigTypes } from '../../src/auth/create-api-session.ts'
+import { type Awaitable, whenReady } from '../../src/awaitable.ts'
 import type { Presentation } from '../../src/records/presentation.ts'
 import type { ServiceView } from '../../src/services/service-behavior.ts'
 import type { Restriction } from '../../src/store/lists.ts'
@@ -15,7 +16,7 @@ export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
 }
 
 /** Returns the config types of a call; defaults to those of its session. */
-async function readConfigTypes({ controller, context, query }: Call): Promise<readonly string[]> {
+export function readConfigTypes({ controller, context, query }: Call): Awaitable<readonly string[]> {
   const requestedTypes = query.configTypes as readonly string[] | undefined
   if (requestedTypes)
     return resolveConfigTypes(
@@ -28,8 +29,13 @@ async function readConfigTypes({ controller, context, query }: Call): Promise<re
 }
 
 /** Services as the viewer sees them. */
-export async function presentServices(call: Call, viewer: Viewer): Promise<Presentation> {
-  const view: ServiceView = { viewer, configTypes: await readConfigTypes(call) }
+export function presentServices(call: Call, viewer: Viewer): Awaitable<Presentation> {
+  return whenReady(readConfigTypes(call), (configTypes) => presentWithConfigs(viewer, configTypes))
+}
+
+/** The same, with the data of these config types. */
+export function presentWithConfigs(viewer: Viewer, configTypes: readonly string[]): Presentation {
+  const view: ServiceView = { viewer, configTypes }
   return { view }
 }
 

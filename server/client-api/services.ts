@@ -2,10 +2,11 @@
 import { getViewer, type Viewer } from '../../src/access/viewers.ts'
 import { apiSessionUnknownError } from '../../src/auth/callers.ts'
 import type { LiveApiSession } from '../../src/auth/live-api-sessions.ts'
+import { type Awaitable, whenReady } from '../../src/awaitable.ts'
 import { type Instant, toIsoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { errors, notFoundError } from '../../src/errors.ts'
-import { renderRecords } from '../../src/records/presentation.ts'
+import { type Presentation, renderRecords } from '../../src/records/presentation.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { terminators } from '../../src/resources/terminators.ts'
@@ -13,7 +14,13 @@ import { MAX_ROUTERS } from '../../src/routers/usable-routers.ts'
 import { text } from '../../src/schema/json-schema.ts'
 import { planList } from '../../src/store/list-plan.ts'
 import { requireApiSessionId } from '../both-apis/current-api-session.ts'
-import { configTypesQuery, presentServices, restrictToVisible } from '../both-apis/service-presentation.ts'
+import {
+  configTypesQuery,
+  presentServices,
+  presentWithConfigs,
+  readConfigTypes,
+  restrictToVisible,
+} from '../both-apis/service-presentation.ts'
 import { getListSource } from '../list-source.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { listParameters, listQuery, roleQuery } from '../query.ts'
@@ -24,7 +31,7 @@ import {
   respondWithList,
   respondWithRecord,
 } from '../resource-operations.ts'
-import { dataResponse, listUnder, type Response } from '../responses.ts'
+import { dataResponse, listUnder, type Response, rawResponse } from '../responses.ts'
 
 const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const
 
@@ -77,6 +84,42 @@ async function assertSessionToken(context: Context, token: string, serviceId: st
   throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
 }
 
+/** Lists the services of the caller, as `ServiceLists` holds them if it can. */
+function listServices(call: Call, viewer: Viewer): Awaitable<Response> {
+  const { controller, context, query } = call
+  const { apiSessionId } = viewer
+  const apiSession = apiSessionId === undefined ? undefined : controller.auth.apiSessions.get(apiSessionId)
+  const window = readWindow(query)
+  if (!apiSession || viewer.isAdmin || !window) return renderServices(call, viewer, presentServices(call, viewer))
+  return whenReady(readConfigTypes(call), (configTypes) => {
+    const render = async () => {
+      const { body } = await renderServices(call, viewer, presentWithConfigs(viewer, configTypes))
+      // A list with a limit is not a stream.
+      return body instanceof Buffer ? body : Buffer.from(body as string)
+    }
+    const body = controller.serviceLists.find(context, { apiSession, viewer }, { ...window, configTypes }, render)
+    return whenReady(body, (bytes) => rawResponse('application/json', bytes))
+  })
+}
+
+/** The window of a list whose order and records no parameter changes; undefined for other lists, and for one without a limit. */
+function readWindow(query: Call['query']): { readonly limit: number; readonly offset: number } | undefined {
+  for (const name in query) if (!WINDOW_PARAMETERS.has(name)) return undefined
+  const { limit, offset } = planList(query)
+  return limit === 'none' ? undefined : { limit, offset }
+}
+
+/** Parameters that leave which services there are, and their order, as they are. */
+const WINDOW_PARAMETERS: ReadonlySet<string> = new Set(['limit', 'offset', 'configTypes'])
+
+async function renderServices(call: Call, viewer: Viewer, presentation: Awaitable<Presentation>): Promise<Response> {
+  const response = await respondWithList(call, services, restrictToVisible(call, viewer), {
+    presentation: () => presentation,
+  })
+  noteShown(call, viewer)
+  return response
+}
+
 /** Tells the polls of the caller's API session, once services are read, that it is shown them. */
 function noteShown({ controller }: Call, { apiSessionId, identity }: Viewer): void {
   if (apiSessionId !== undefined) controller.serviceChanges.noteShown(apiSessionId, identity)
@@ -102,14 +145,8 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     access: REACH,
     query: { ...listQuery, ...roleQuery, ...configTypesQuery },
     returns: { kind: 'list', resource: 'services' },
-    async run(call) {
-      const viewer = await getViewer(call.controller.auth.apiSessions, call.context)
-      const response = await respondWithList(call, services, restrictToVisible(call, viewer), {
-        presentation: () => presentServices(call, viewer),
-      })
-      noteShown(call, viewer)
-      return response
-    },
+    run: (call) =>
+      whenReady(getViewer(call.controller.auth.apiSessions, call.context), (viewer) => listServices(call, viewer)),
   }),
   defineOperation({
     id: 'detailService',

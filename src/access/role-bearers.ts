@@ -1,5 +1,6 @@
 // What policies know an identity by.
 import type { ApiSessions } from '../auth/api-sessions.ts'
+import type { Awaitable } from '../awaitable.ts'
 import type { Context } from '../context.ts'
 import { notFoundError } from '../errors.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
@@ -17,11 +18,11 @@ export async function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: st
 }
 
 /** The same of an identity that has signed in, from memory while its session lives. @throws NOT_FOUND */
-export async function findRoleBearerOfSession(
+export function findRoleBearerOfSession(
   apiSessions: ApiSessions,
   { db }: Pick<Context, 'db'>,
   { identityId, apiSessionId }: { readonly identityId: string; readonly apiSessionId: string },
-): Promise<RoleBearer> {
+): Awaitable<RoleBearer> {
   const session = apiSessions.get(apiSessionId)
   return session ? { id: identityId, attributes: session.identity.roleAttributes } : loadRoleBearer({ db }, identityId)
 }

@@ -1,5 +1,6 @@
 // Through whose eyes services are shown: the identity decides permissions, the sign-in what its machine has proved.
 import type { ApiSessions } from '../auth/api-sessions.ts'
+import { type Awaitable, whenReady } from '../awaitable.ts'
 import type { ReadContext } from '../context.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import { findRoleBearerOfSession } from './role-bearers.ts'
@@ -13,12 +14,13 @@ export interface Viewer {
 }
 
 /** Returns the caller as a viewer. The controller's operator has no identity, and administers. */
-export async function getViewer(
-  apiSessions: ApiSessions,
-  context: Pick<ReadContext, 'db' | 'caller'>,
-): Promise<Viewer> {
+export function getViewer(apiSessions: ApiSessions, context: Pick<ReadContext, 'db' | 'caller'>): Awaitable<Viewer> {
   const { caller } = context
   if (caller.kind !== 'identity') return { identity: { id: '', attributes: [] }, isAdmin: true }
   const { isAdmin, apiSessionId } = caller
-  return { identity: await findRoleBearerOfSession(apiSessions, context, caller), isAdmin, apiSessionId }
+  return whenReady(findRoleBearerOfSession(apiSessions, context, caller), (identity) => ({
+    identity,
+    isAdmin,
+    apiSessionId,
+  }))
 }

@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Access } from '../access/access.ts'
 import type { Viewer } from '../access/viewers.ts'
+import type { Awaitable } from '../awaitable.ts'
 import type { Clock, Instant } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
@@ -11,10 +12,10 @@ import type { Projection } from '../store/projection.ts'
 import type { ServiceDigest, ServiceDigests } from './service-digests.ts'
 
 /** What an API session was last shown, as far as it has to be compared with. */
-interface ShownServices {
+export interface ShownServices extends Pick<ServiceDigest, 'digest' | 'isExact'> {
   /** The newest stamp that concerned its identity (`UpdateTimes`). */
   readonly stamp: Instant
-  /** Empty if it was shown other services since its last poll. */
+  /** Empty if it was shown services that have no known digest. */
   readonly digest: string
   /** The time that it received. */
   readonly changedAt: Instant
@@ -33,6 +34,12 @@ interface Collaborators {
   readonly digests: Pick<ServiceDigests, 'compute'>
   readonly startedAt: Instant
   readonly maxBytes?: number
+}
+
+/** An API session whose services are compared. */
+export interface PollingSession {
+  readonly id: string
+  readonly createdAt: Instant
 }
 
 /**
@@ -62,44 +69,57 @@ export class ServiceChanges implements Projection {
    * Returns when the services of an API session last changed; if they have not, the later of its sign-in and the start of
    * the controller. The services are those that policies grant it, not those that an administrator sees beside them.
    */
-  async getLastChange(
-    context: ReadContext,
-    apiSession: { readonly id: string; readonly createdAt: Instant },
-    viewer: Viewer,
-  ): Promise<Instant> {
-    const unchangedSince = this.findUnchanged(apiSession.id, viewer.identity)
-    if (unchangedSince !== undefined) return unchangedSince
+  async getLastChange(context: ReadContext, apiSession: PollingSession, viewer: Viewer): Promise<Instant> {
+    return (await this.compare(context, apiSession, viewer)).changedAt
+  }
+
+  /**
+   * Compares the services of an API session with those that it was shown last, and returns what it is shown from now on. A list
+   * counts as a poll: if it shows a change, the next poll returns the time of that change, even if it is undone by then.
+   */
+  compare(context: ReadContext, apiSession: PollingSession, viewer: Viewer): Awaitable<ShownServices> {
+    return this.#findCurrent(apiSession.id, viewer.identity) ?? this.#compareDigests(context, apiSession, viewer)
+  }
+
+  /** Returns the time that the API session received last, if nothing can have changed since: without a promise, for most polls. */
+  findUnchanged(apiSessionId: string, identity: RoleBearer): Instant | undefined {
+    return this.#findCurrent(apiSessionId, identity)?.changedAt
+  }
+
+  /**
+   * Notes that an API session was shown services, once they are read. If they may have changed since they were last compared, its
+   * next poll returns a new time even if the services are by then what they were: what it was shown is not that.
+   */
+  noteShown(apiSessionId: string, identity: RoleBearer): void {
+    const last = this.#shown.get(apiSessionId)
+    if (!last || this.#findCurrent(apiSessionId, identity)) return
+    this.#shown.set(apiSessionId, { ...last, digest: '', isExact: false, validUntil: 0 })
+  }
+
+  /** What the API session was shown last, if nothing can have changed since. */
+  #findCurrent(apiSessionId: string, identity: RoleBearer): ShownServices | undefined {
+    const last = this.#shown.get(apiSessionId)
+    if (!last || this.#clock.monotonic() >= last.validUntil) return undefined
+    return last.stamp === this.#access.updates.read(identity) ? last : undefined
+  }
+
+  async #compareDigests(context: ReadContext, apiSession: PollingSession, viewer: Viewer): Promise<ShownServices> {
     const stamp = this.#access.updates.read(viewer.identity)
     const monotonic = this.#clock.monotonic()
-    const { digest, transitions } = await this.#digests.compute(context, { ...viewer, apiSessionId: apiSession.id })
+    const subject = { ...viewer, apiSessionId: apiSession.id }
+    const { digest, isExact, transitions } = await this.#digests.compute(context, subject)
     // Another request of the session may have seen a later change meanwhile.
     const previous = this.#shown.get(apiSession.id)
-    if (previous && previous.stamp > stamp) return previous.changedAt
+    if (previous && previous.stamp > stamp) return previous
     const changedAt =
       previous?.digest === digest
         ? previous.changedAt
         : Math.max(this.#findTime(stamp, transitions, apiSession.createdAt), previous ? previous.changedAt + 1 : 0)
     this.#access.updates.noteSent(changedAt)
     const validUntil = monotonic + transitions.nextAt - transitions.now
-    this.#shown.set(apiSession.id, { stamp, digest, changedAt, validUntil })
-    return changedAt
-  }
-
-  /** Returns the time that the API session received last, if nothing can have changed since: without a promise, for most polls. */
-  findUnchanged(apiSessionId: string, identity: RoleBearer): Instant | undefined {
-    const last = this.#shown.get(apiSessionId)
-    if (!last || this.#clock.monotonic() >= last.validUntil) return undefined
-    return last.stamp === this.#access.updates.read(identity) ? last.changedAt : undefined
-  }
-
-  /**
-   * Notes that an API session was shown services, once they are read. If it has not polled since their last change, its next
-   * poll returns a new time even if the services are by then what they were at its last poll: what it was shown is not that.
-   */
-  noteShown(apiSessionId: string, identity: RoleBearer): void {
-    const last = this.#shown.get(apiSessionId)
-    if (!last || this.findUnchanged(apiSessionId, identity) !== undefined) return
-    this.#shown.set(apiSessionId, { ...last, digest: '', validUntil: 0 })
+    const current = { stamp, digest, isExact, changedAt, validUntil }
+    this.#shown.set(apiSession.id, current)
+    return current
   }
 
   /** The time of the newest event that may have changed the services. */

@@ -21,6 +21,11 @@ import { listPermissions } from './service-rights.ts'
 /** The services that policies grant, with all their configs, and posture queries without the time that is left. */
 export interface ServiceDigest {
   readonly digest: string
+  /**
+   * Whether lists with this digest are the same to the byte: they show no time that is left of a timeout, and no configs of the
+   * identity's own, whose order the digest leaves out.
+   */
+  readonly isExact: boolean
   readonly transitions: PostureTransitions
 }
 
@@ -91,7 +96,15 @@ export class ServiceDigests implements Projection {
     const querySets = await renderPostureQuerySets(this.#access, context, policies, viewer, 'end')
     const grants = await this.#digestGrants(context, viewer.identity.id, policies, querySets !== undefined)
     const digest = querySets ? toDigest(`${grants} ${toJsonText([...querySets.values()])}`) : grants
-    return { digest, transitions }
+    return { digest, isExact: !this.#showsMore(viewer.identity.id, policies), transitions }
+  }
+
+  /** Whether lists show more than the digest determines. */
+  #showsMore(identityId: string, policies: readonly IndexedPolicy[]): boolean {
+    const { index } = this.#access
+    if (this.#access.findOverrides(identityId).length > 0) return true
+    if (!index.hasPostureChecks) return false
+    return policies.some((policy) => index.listRequiredPostureChecks(policy).some(({ typeId }) => typeId === 'MFA'))
   }
 
   /**
@@ -159,12 +172,12 @@ export class ServiceDigests implements Projection {
     return content
   }
 
-  /** Services show of a config the name of its type and its data. */
+  /** Services show of a config the name of its type and its data; lists may be of some types only. */
   #digestConfig(record: CachedRecord): ConfigContent {
     let content = this.#configs.get(record)
     if (!content) {
       const { configTypeId, configType, data } = JSON.parse(`${record.bytes.toString('utf8')}}`)
-      content = { configTypeId, digest: toDigest(JSON.stringify([configType.name, data])) }
+      content = { configTypeId, digest: toDigest(JSON.stringify([configTypeId, configType.name, data])) }
       this.#configs.set(record, content)
     }
     return content

@@ -28,7 +28,7 @@ function makeChanges({ maxBytes = 1_000_000 } = {}) {
   let isHeld = false
   const digests = {
     async compute(_context: ReadContext, { identity }: { identity: { id: string } }): Promise<ServiceDigest> {
-      const computed = { digest: contents.get(identity.id) ?? '', transitions }
+      const computed = { digest: contents.get(identity.id) ?? '', isExact: true, transitions }
       if (isHeld) await new Promise<void>((resolve) => pending.push(resolve))
       return computed
     },
