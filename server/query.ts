@@ -57,12 +57,15 @@ function toBoolean(value: string): boolean | string {
   return value === 'false' ? false : value
 }
 
+/** The parameters of a list as their schemas have left them. */
+type SentListParameters = Partial<Omit<ListParameters, 'roleSemantic'>> & { readonly roleSemantic?: string }
+
 /** The parameters of a list, from an operation's query. @throws COULD_NOT_VALIDATE for roles that are none */
 export function listParameters(query: Readonly<Record<string, unknown>>): ListParameters {
-  const { roleFilter = [], roleSemantic, ...others } = query as ListParameters & { readonly roleSemantic?: string }
+  const { filter, sort, limit, offset, roleFilter = [], roleSemantic } = query as SentListParameters
   const bare = roleFilter.find((role) => !role.startsWith('#') && !role.startsWith('@'))
   if (bare !== undefined) throw invalidError('roleFilter', 'must begin with # (an attribute) or @ (an id)', bare)
-  return { ...others, roleFilter, ...(roleSemantic ? { roleSemantic: readSemantic(roleSemantic) } : {}) }
+  return { filter, sort, limit, offset, roleFilter, roleSemantic: roleSemantic ? readSemantic(roleSemantic) : 'AllOf' }
 }
 
 /** Clients write the word in any case, and know the error by the field `semantic`. */

@@ -16,7 +16,7 @@ import type { AlternateName, AnyResource, AnyRow, Relation, ResourceOperation } 
 import { getResource } from '../src/resources/index.ts'
 import type { BodyTolerance, Purpose } from '../src/schema/bodies.ts'
 import { findRow, toResourceNoun } from '../src/store/entities.ts'
-import { type ListParameters, type ListPlan, planList } from '../src/store/list-plan.ts'
+import { type ListPlan, planList } from '../src/store/list-plan.ts'
 import { list, listIds, queryRows, type Restriction, type Window } from '../src/store/lists.ts'
 import { getListSource } from './list-source.ts'
 import { streamList } from './list-stream.ts'
@@ -40,7 +40,7 @@ export interface OperationOverrides {
   /** How records are shown to the caller. */
   presentation?(call: Call, isList: boolean): Awaitable<Presentation>
   /** Which records of the list the caller asks for, beside what the filter says. */
-  restrict?(call: Call): Promise<readonly Restriction[]>
+  restrict?(call: Call): Awaitable<readonly Restriction[]>
 }
 
 /** All operations that follow from a resource, under each of its names. */
@@ -86,7 +86,10 @@ export function makeResourceOperation(
         query: { ...describeListQuery(resource), ...differences.query },
         returns: { kind: 'list', resource: resource.plural },
         errorStatuses: differences.errorStatuses?.list ?? [],
-        run: async (call) => respondWithList(call, resource, (await differences.restrict?.(call)) ?? [], differences),
+        run: (call) =>
+          whenReady(differences.restrict?.(call), (restrictions = []) =>
+            respondWithList(call, resource, restrictions, differences),
+          ),
       })
     case 'create':
       return defineOperation({
@@ -265,48 +268,78 @@ export function renderRecord(
 }
 
 /** Returns the response that lists records, by the parameters of the call. */
-export async function respondWithList(
+export function respondWithList(
   call: Call,
   resource: AnyResource,
   restrictions: readonly Restriction[],
   differences: OperationOverrides = {},
-): Promise<Response> {
-  const { controller, context } = call
-  const plan = planList(listParameters(call.query) as ListParameters)
-  const source = getListSource(call.operation, resource)
+): Awaitable<Response> {
+  const plan = planList(listParameters(call.query))
   const { returns } = call.operation
-  const only = returns.kind === 'list' && returns.only ? { only: returns.only } : {}
-  const how = { ...(await differences.presentation?.(call, true)), ...only }
-  if (plan.limit === 'none') {
-    const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
-    const textsOf = (batch: readonly AnyRow[]) => renderRows(controller.records, context, resource, batch, how)
-    return streamList(controller.store, context, rows, textsOf, plan, source.filterableFields)
-  }
-  const { page, records } = await fetchPage(controller, context, resource, plan, restrictions, source)
-  return listAnswer(
-    await renderRecordBytes(controller.records, context, resource, records, how),
-    page,
-    source.filterableFields,
+  const only = returns.kind === 'list' ? returns.only : undefined
+  return whenReady(differences.presentation?.(call, true), (own) => {
+    const how = only ? { ...own, only } : own
+    return plan.limit === 'none'
+      ? streamAll(call, resource, plan, restrictions, how)
+      : respondWithPage(call, resource, plan, restrictions, how)
+  })
+}
+
+async function streamAll(
+  { controller, context, operation }: Call,
+  resource: AnyResource,
+  plan: ListPlan,
+  restrictions: readonly Restriction[],
+  how: Presentation | undefined,
+): Promise<Response> {
+  const source = getListSource(operation, resource)
+  const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
+  const render = (batch: readonly AnyRow[]) => renderRows(controller.records, context, resource, batch, how)
+  return streamList(controller.store, context, rows, render, plan, source.filterableFields)
+}
+
+function respondWithPage(
+  { controller, context, operation }: Call,
+  resource: AnyResource,
+  plan: ListPlan,
+  restrictions: readonly Restriction[],
+  how: Presentation | undefined,
+): Awaitable<Response> {
+  const source = getListSource(operation, resource)
+  const matching = fetchPage(controller, context, resource, plan, restrictions, source)
+  return whenReady(matching, ({ page, records }) =>
+    whenReady(renderRecordBytes(controller.records, context, resource, records, how), (bytes) =>
+      listAnswer(bytes, page, source.filterableFields),
+    ),
   )
 }
 
+/** A page of records. */
+interface RecordPage {
+  readonly page: Window
+  readonly records: readonly CachedRecord[]
+}
+
 /** Returns the records of a page, without a query if their ids are known. */
-async function fetchPage(
+function fetchPage(
   controller: Controller,
   context: Context,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[],
   source: FilterSource,
-): Promise<{ page: Window; records: readonly CachedRecord[] }> {
+): Awaitable<RecordPage> {
   const { cache } = controller.records
   const ids = listIds(plan, restrictions)
   if (ids) {
-    const records = await cache.findByIds(context, resource, ids)
-    return { page: { ...plan, total: records.length }, records }
+    const { limit, offset } = plan
+    return whenReady(cache.findByIds(context, resource, ids), (records) => {
+      return { page: { limit, offset, total: records.length }, records }
+    })
   }
-  const page = await list(controller.store, context, resource, plan, restrictions, source)
-  return { page, records: await cache.findByKeys(context, resource, page.keys) }
+  return whenReady(list(controller.store, context, resource, plan, restrictions, source), (page) =>
+    whenReady(cache.findByKeys(context, resource, page.keys), (records) => ({ page, records })),
+  )
 }
 
 /** A page of the records with these ids, in the order of the ids unless the plan asks for another. */
@@ -317,7 +350,7 @@ export async function fetchPageOfIds(
   plan: ListPlan,
   ids: readonly string[],
   source: FilterSource,
-): Promise<{ page: Window; records: readonly CachedRecord[] }> {
+): Promise<RecordPage> {
   if (plan.order.keys.length > 0) return fetchPage(controller, context, resource, plan, [{ ids }], source)
   const { limit, offset } = plan
   const matching = plan.predicate ? await filterMatchingIds(controller, context, resource, plan, ids, source) : ids

@@ -6,3 +6,8 @@ export type Awaitable<T> = T | Promise<T>
 export function whenReady<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
   return value instanceof Promise ? value.then(next) : next(value)
 }
+
+/** All of the values: at once, if each is at hand. */
+export function whenAllReady<T>(values: readonly Awaitable<T>[]): Awaitable<readonly T[]> {
+  return values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[])
+}

@@ -34,15 +34,26 @@ export function renderRecords(
 }
 
 /** The same as the elements of a JSON array, in pieces of UTF-8: a long list is copied together instead of built as text. */
-export async function renderRecordBytes(
+export function renderRecordBytes(
   parts: RenderParts,
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
   how: Presentation = {},
-): Promise<Buffer[]> {
-  if (how.only) return [Buffer.from((await renderRecords(parts, context, resource, records, how)).join(','))]
-  const tails = await renderComputedTails(parts, context, resource, records, how)
+): Awaitable<readonly Buffer[]> {
+  if (how.only) {
+    const texts = renderRecords(parts, context, resource, records, how)
+    return whenReady(texts, (rendered) => [Buffer.from(rendered.join(','))])
+  }
+  const tails = renderComputedTails(parts, context, resource, records, how)
+  return whenReady(tails, (rendered) => encodeRecords(records, rendered, how))
+}
+
+function encodeRecords(
+  records: readonly CachedRecord[],
+  tails: readonly string[],
+  how: Presentation,
+): readonly Buffer[] {
   // Most records of a list end in the same way.
   const encoded = new Map<string, Buffer>()
   const pieces: Buffer[] = []

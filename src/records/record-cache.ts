@@ -1,5 +1,6 @@
 // The record cache: rendered JSON of records, so that most reads cost a look-up.
 import { LRUCache } from 'lru-cache'
+import type { Awaitable } from '../awaitable.ts'
 import type { ReadContext } from '../context.ts'
 import { listLinkColumns } from '../model/links.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
@@ -48,13 +49,13 @@ export class RecordCache implements Projection {
   }
 
   /** The records of those ids, in their order; ids without a record are passed over. */
-  async findByIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Promise<CachedRecord[]> {
+  findByIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Awaitable<readonly CachedRecord[]> {
     const load = (missing: readonly string[]) => getRecordTable(resource).findByIds(context.db, missing)
     return this.#gather(context, resource, ids, this.#partition(resource).byId, load, ({ id }) => id)
   }
 
   /** The records of those keys (`n`), in their order; keys without a record are passed over. */
-  async findByKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<CachedRecord[]> {
+  findByKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Awaitable<readonly CachedRecord[]> {
     const load = (missing: readonly number[]) => getRecordTable(resource).findByKeys(context.db, missing)
     return this.#gather(context, resource, keys, this.#partition(resource).byKey, load, ({ n }) => n)
   }
@@ -83,21 +84,23 @@ export class RecordCache implements Projection {
     }
   }
 
-  async #gather<K>(
+  #gather<K>(
     context: ReadContext,
     resource: AnyResource,
     keys: readonly K[],
     partition: Pick<ReadonlyMap<K, CachedRecord>, 'get'>,
     load: (missingKeys: readonly K[]) => Promise<AnyRow[]>,
     keyOf: (record: CachedRecord) => K,
-  ): Promise<CachedRecord[]> {
-    // Read before the first await: a commit, or other records of the page, may evict them meanwhile.
+  ): Awaitable<readonly CachedRecord[]> {
+    // Read before anything is awaited: a commit, or other records of the page, may evict them meanwhile.
     const cached = keys.map((key) => partition.get(key))
     const missingKeys = keys.filter((_, at) => !cached[at])
     if (missingKeys.length === 0) return cached as CachedRecord[]
-    const rendered = await this.#render(context, resource, await load(missingKeys))
-    const renderedByKey = new Map(rendered.map((record) => [keyOf(record), record]))
-    return keys.flatMap((key, at) => cached[at] ?? renderedByKey.get(key) ?? [])
+    const rendered = load(missingKeys).then((rows) => this.#render(context, resource, rows))
+    return rendered.then((records) => {
+      const renderedByKey = new Map(records.map((record) => [keyOf(record), record]))
+      return keys.flatMap((key, at) => cached[at] ?? renderedByKey.get(key) ?? [])
+    })
   }
 
   async #render(context: ReadContext, resource: AnyResource, rows: readonly AnyRow[]): Promise<CachedRecord[]> {

@@ -1,6 +1,7 @@
 // Reads the audit: its fields, pages of records, verification and retention.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
+import type { Awaitable } from '../awaitable.ts'
 import { MAX_INSTANT, MIN_INSTANT } from '../clock.ts'
 import { type Context, toReader, type WriteContext } from '../context.ts'
 import { type FilterSource, toFilterSource, toFilterSymbols } from '../model/filter-symbols.ts'
@@ -112,7 +113,7 @@ export async function listAuditRecords(store: Store, context: Reading, plan: Lis
 }
 
 /** All records that match a plan, for a stream. */
-export function queryAuditRows(store: Store, context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
+export function queryAuditRows(store: Store, context: Reading, plan: ListPlan): Awaitable<RowQuery<ChainedRecord>> {
   return queryRowsOf<ChainedRecord>(store, context, auditSource, plan)
 }
 

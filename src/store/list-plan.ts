@@ -9,10 +9,10 @@ const MAX_OFFSET = 100_000
 
 /** The parameters of a list, as a caller sends them. */
 export interface ListParameters {
-  readonly filter?: string
-  readonly sort?: string
-  readonly limit?: number
-  readonly offset?: number
+  readonly filter?: string | undefined
+  readonly sort?: string | undefined
+  readonly limit?: number | undefined
+  readonly offset?: number | undefined
   readonly roleFilter?: readonly string[]
   readonly roleSemantic?: 'AllOf' | 'AnyOf'
 }

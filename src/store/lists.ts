@@ -1,5 +1,6 @@
 // Pages of records: filter, order, window and total, by statements whose cost is proportional to what they return.
 import type { Compilable, SqlBool } from 'kysely'
+import { type Awaitable, whenAllReady, whenReady } from '../awaitable.ts'
 import type { Scope } from '../behavior.ts'
 import { type Context, toReader } from '../context.ts'
 import { type CompiledFilter, FilterCompiler, type OrderTerm } from '../filter/compile.ts'
@@ -43,19 +44,19 @@ export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
 }
 
 /** The conditions of a list, in the form that finds its first records fastest, or all of them. */
-type Conditions = (hint: RowCountHint) => Promise<readonly SqlText<SqlBool>[]>
+type Conditions = (hint: RowCountHint) => Awaitable<readonly SqlText<SqlBool>[]>
 
-const NO_CONDITIONS: Conditions = async () => []
+const NO_CONDITIONS: Conditions = () => []
 
 /** One page of the records of `resource` that match the plan and the restrictions. The plan may use the symbols of `source`. */
-export async function list(
+export function list(
   store: Store,
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
-): Promise<Page> {
+): Awaitable<Page> {
   const tables = new Set<string>()
   const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
   return queryPage(store, context, source, plan, conditions, tables)
@@ -73,60 +74,75 @@ export function listIds(
 }
 
 /** All rows of a list as a query, for a stream. The plan may use the symbols of `source`. */
-export async function queryRows(
+export function queryRows(
   store: Store,
   context: Reading,
   resource: AnyResource,
   plan: ListPlan,
   restrictions: readonly Restriction[] = [],
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
-): Promise<RowQuery> {
+): Awaitable<RowQuery> {
   const tables = new Set<string>()
   const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
   return queryRowsOf(store, context, source, plan, conditions, tables)
 }
 
 /** The same for any table, for rows that meet the conditions, which read `tables`. */
-export async function queryRowsOf<Row = AnyRow>(
+export function queryRowsOf<Row = AnyRow>(
   store: Store,
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
   conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
-): Promise<RowQuery<Row>> {
-  const { matching, window, isCostly } = await buildStatements(store, context, source, plan, conditions, tables, 'all')
-  return { compile: () => compileSql(context.db, sql<Row>`select * ${matching} ${window}`), isCostly }
+): Awaitable<RowQuery<Row>> {
+  const statements = buildStatements(store, context, source, plan, conditions, tables, 'all')
+  return whenReady(statements, ({ matching, window, isCostly }) => ({
+    compile: () => compileSql(context.db, sql<Row>`select * ${matching} ${window}`),
+    isCostly,
+  }))
 }
 
 /** One page of a table that matches the plan and the conditions, which read `tables`. */
-export async function queryPage(
+export function queryPage(
   store: Store,
   context: Reading,
   source: FilterSource,
   plan: ListPlan,
   conditions: Conditions = NO_CONDITIONS,
   tables: ReadonlySet<string> = new Set(),
-): Promise<Page> {
-  const { matching, window, read } = await buildStatements(store, context, source, plan, conditions, tables, 'first')
-  const { limit, offset } = plan
-  // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
-  const reader = toReader(context.caller)
-  const page = { compile: () => compileSql(context.db, sql<{ n: number }>`select n ${matching} ${window}`) }
-  const rows = await store.scan(page, reader)
-  const keys = rows.map(({ n }) => n)
-  if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
-  // If only the table itself is read, all of its records are found in the same way as the first ones.
-  const all =
-    read.length === 1
-      ? matching
-      : (await buildStatements(store, context, source, plan, conditions, tables, 'all')).matching
-  const count = { compile: () => compileSql(context.db, sql<{ n: number }>`select count(*) as n ${all}`) }
-  return { keys, total: await store.count(count, read, reader), limit, offset }
+): Awaitable<Page> {
+  const build = (hint: RowCountHint) => buildStatements(store, context, source, plan, conditions, tables, hint)
+  return whenReady(build('first'), (first) => {
+    const { matching, window, read } = first
+    const { limit, offset } = plan
+    // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
+    const reader = toReader(context.caller)
+    const page = { compile: () => compileSql(context.db, sql<{ n: number }>`select n ${matching} ${window}`) }
+    return whenReady(store.scan(page, reader), (rows) => {
+      const keys = rows.map(({ n }) => n)
+      if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
+      // If only the table itself is read, all of its records are found in the same way as the first ones.
+      const total = whenReady(read.length === 1 ? first : build('all'), (all) => {
+        const count = {
+          compile: () => compileSql(context.db, sql<{ n: number }>`select count(*) as n ${all.matching}`),
+        }
+        return store.count(count, read, reader)
+      })
+      return whenReady(total, (count) => ({ keys, total: count, limit, offset }))
+    })
+  })
 }
 
 /** What the statements of a list have in common: which rows, in which order and window, and the tables that they read. */
-async function buildStatements(
+interface Statements {
+  readonly matching: SqlText
+  readonly window: SqlText
+  readonly read: readonly string[]
+  readonly isCostly: boolean
+}
+
+function buildStatements(
   store: Store,
   context: Reading,
   source: FilterSource,
@@ -134,16 +150,31 @@ async function buildStatements(
   conditionsFor: Conditions,
   read: ReadonlySet<string>,
   hint: RowCountHint,
-) {
-  const restrictions = await conditionsFor(hint)
-  const narrow = await findSelectiveTests(store, context, source, plan.predicate, hint)
-  let compiler = new FilterCompiler(context.db, source, { narrow })
-  let filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
-  const isCostly = await mayBeCostly(store, context, source, plan, filter)
-  if (isCostly) {
-    compiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
-    filter = compiler.compile(plan.predicate ?? EVERYTHING)
-  }
+): Awaitable<Statements> {
+  return whenReady(conditionsFor(hint), (restrictions) =>
+    whenReady(findSelectiveTests(store, context, source, plan.predicate, hint), (narrow) => {
+      const compiler = new FilterCompiler(context.db, source, { narrow })
+      const filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
+      const compose = (usedCompiler: FilterCompiler, usedFilter: CompiledFilter | undefined, isCostly: boolean) =>
+        composeStatements(source, plan, usedCompiler, usedFilter, restrictions, read, isCostly)
+      return whenReady(mayBeCostly(store, context, source, plan, filter), (isCostly) => {
+        if (!isCostly) return compose(compiler, filter, false)
+        const guarded = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
+        return compose(guarded, guarded.compile(plan.predicate ?? EVERYTHING), true)
+      })
+    }),
+  )
+}
+
+function composeStatements(
+  source: FilterSource,
+  plan: ListPlan,
+  compiler: FilterCompiler,
+  filter: CompiledFilter | undefined,
+  restrictions: readonly SqlText<SqlBool>[],
+  read: ReadonlySet<string>,
+  isCostly: boolean,
+): Statements {
   const conditions = filter ? [filter.condition, ...restrictions] : restrictions
   const where = conditions.length === 0 ? EMPTY_SQL : sql` where ${sql.join(conditions, AND)}`
   const order = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
@@ -164,23 +195,22 @@ const MAX_UNGUARDED_COST = 50_000
 const COST_OF_ORDER = 5
 
 /** Whether the list costs much if all records of all tables that it reads have to be read. */
-async function mayBeCostly(
+function mayBeCostly(
   store: Store,
   context: Reading,
   source: FilterSource,
   { predicate, order }: ListPlan,
   filter: CompiledFilter | undefined,
-): Promise<boolean> {
+): Awaitable<boolean> {
   if (predicate && findsOneRecord(source, predicate)) return false
   const cost = (filter?.cost ?? 0) + COST_OF_ORDER * order.keys.length
   if (cost === 0) return false
-  let records = 0
-  for (const table of [source.table, ...(filter?.tables ?? [])]) {
-    if (!recordTables.has(table)) continue
-    const newest = sql<{ n: number }>`select coalesce(max(n), 0) as n from ${sql.table(table)}`
-    records += await store.count({ compile: () => compileSql(context.db, newest) }, [table])
-  }
-  return cost * records > MAX_UNGUARDED_COST
+  const tables = [source.table, ...(filter?.tables ?? [])].filter((table) => recordTables.has(table))
+  const newest = tables.map((table) => {
+    const query = sql<{ n: number }>`select coalesce(max(n), 0) as n from ${sql.table(table)}`
+    return store.count({ compile: () => compileSql(context.db, query) }, [table])
+  })
+  return whenReady(whenAllReady(newest), (keys) => cost * keys.reduce((sum, n) => sum + n, 0) > MAX_UNGUARDED_COST)
 }
 
 /** Whether an index finds the only record that can match: the whole predicate is an equality with a unique value. */
@@ -211,27 +241,27 @@ export function compileOrder(compiler: FilterCompiler, { order: { keys, isParame
 }
 
 /** The set equalities, among the terms that all must hold, which few records pass. */
-async function findSelectiveTests(
+function findSelectiveTests(
   store: Store,
   context: Reading,
   source: FilterSource,
   predicate: Predicate | undefined,
   hint: RowCountHint,
-): Promise<ReadonlySet<Predicate>> {
-  const narrow = new Set<Predicate>()
+): Awaitable<ReadonlySet<Predicate>> {
   const terms = predicate?.kind === 'and' ? predicate.terms : predicate ? [predicate] : []
-  for (const term of terms) {
-    if (term.kind !== 'compare' || term.operator !== '=' || term.left.kind !== 'anyOf') continue
+  const tests = terms.flatMap((term) => {
+    if (term.kind !== 'compare' || term.operator !== '=' || term.left.kind !== 'anyOf') return []
     const set = source.symbols.get(term.left.symbol.name)?.set
-    if (set?.kind !== 'members' || term.right.kind !== 'string') continue
+    if (set?.kind !== 'members' || term.right.kind !== 'string') return []
     const test = sql<SqlBool>`value = ${term.right.value}`
-    if (await isSelective(store, context, source.table, set.table, test, hint)) narrow.add(term)
-  }
-  return narrow
+    const isNarrow = isSelective(store, context, source.table, set.table, test, hint)
+    return [whenReady(isNarrow, (narrow) => (narrow ? term : undefined))]
+  })
+  return whenReady(whenAllReady(tests), (narrow) => new Set(narrow.filter((term) => term !== undefined)))
 }
 
 /** The conditions of a list beside its filter. Adds the tables that they read. */
-async function buildConditions(
+function buildConditions(
   store: Store,
   context: Reading,
   resource: AnyResource,
@@ -239,24 +269,24 @@ async function buildConditions(
   restrictions: readonly Restriction[],
   tables: Set<string>,
   hint: RowCountHint,
-): Promise<SqlText<SqlBool>[]> {
-  const conditions: SqlText<SqlBool>[] = subtypeConditions(resource)
+): Awaitable<readonly SqlText<SqlBool>[]> {
+  const conditions: Awaitable<SqlText<SqlBool>>[] = subtypeConditions(resource)
   if (plan.roleFilter.length > 0) {
-    conditions.push(await selectorsCondition(store, context, resource, [parseRoleFilter(plan)], tables, hint))
+    conditions.push(selectorsCondition(store, context, resource, [parseRoleFilter(plan)], tables, hint))
   }
   for (const restriction of restrictions)
-    conditions.push(await toConditions(store, context, resource, restriction, tables, hint))
-  return conditions
+    conditions.push(toConditions(store, context, resource, restriction, tables, hint))
+  return whenAllReady(conditions)
 }
 
-async function toConditions(
+function toConditions(
   store: Store,
   context: Reading,
   resource: AnyResource,
   restriction: Restriction,
   tables: Set<string>,
   hint: RowCountHint,
-): Promise<SqlText<SqlBool>> {
+): Awaitable<SqlText<SqlBool>> {
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
   if ('sides' in restriction) return selectorsCondition(store, context, resource, restriction.sides, tables, hint)
   if ('equals' in restriction)

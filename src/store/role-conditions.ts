@@ -1,5 +1,6 @@
 // Conditions over role attributes: the records that a role filter, or a side of a policy, selects.
 import type { SqlBool } from 'kysely'
+import { type Awaitable, whenAllReady, whenReady } from '../awaitable.ts'
 import type { Context } from '../context.ts'
 import { toSetTableName } from '../model/columns.ts'
 import type { RoleSelector } from '../policy/role-selector.ts'
@@ -19,24 +20,25 @@ export function parseRoleFilter({ roleFilter, roleSemantic }: ListPlan): RoleSel
 }
 
 /** Records that match any of these sides of policies: by id, by attributes, or all of them. Adds the tables it reads. */
-export async function selectorsCondition(
+export function selectorsCondition(
   store: Store,
   context: Reading,
   resource: AnyResource,
   sides: readonly RoleSelector[],
   tables: Set<string>,
   hint: RowCountHint,
-): Promise<SqlText<SqlBool>> {
+): Awaitable<SqlText<SqlBool>> {
   if (sides.some((side) => side.isAll)) return sql<SqlBool>`1 = 1`
   tables.add(toSetTableName(resource, 'roleAttributes'))
-  const alternatives: SqlText<SqlBool>[] = []
-  for (const { semantic, attributes } of sides) {
-    if (attributes.size === 0) continue
-    alternatives.push(await attributesCondition(store, context, resource, semantic, [...attributes], hint))
-  }
+  const byAttributes = sides
+    .filter(({ attributes }) => attributes.size > 0)
+    .map(({ semantic, attributes }) => attributesCondition(store, context, resource, semantic, [...attributes], hint))
   const ids = new Set(sides.flatMap((side) => [...side.ids]))
-  if (ids.size > 0) alternatives.push(isOneOf(context.db, `${resource.table}.id`, [...ids]))
-  return alternatives.length === 0 ? sql<SqlBool>`1 = 0` : anyOf(alternatives)
+  const byIds = ids.size > 0 ? [isOneOf(context.db, `${resource.table}.id`, [...ids])] : []
+  return whenReady(whenAllReady(byAttributes), (conditions) => {
+    const alternatives = [...conditions, ...byIds]
+    return alternatives.length === 0 ? sql<SqlBool>`1 = 0` : anyOf(alternatives)
+  })
 }
 
 /**
@@ -53,22 +55,24 @@ function anyOf(conditions: readonly SqlText<SqlBool>[]): SqlText<SqlBool> {
 // From this number of attributes on, a record is matched by how many of them it has, instead of by one test for each.
 const MANY_ATTRIBUTES = 8
 
-async function attributesCondition(
+function attributesCondition(
   store: Store,
   context: Reading,
   resource: AnyResource,
   semantic: 'AllOf' | 'AnyOf',
   attributes: readonly string[],
   hint: RowCountHint,
-): Promise<SqlText<SqlBool>> {
+): Awaitable<SqlText<SqlBool>> {
   const table = toSetTableName(resource, 'roleAttributes')
   const own = sql.ref(`${resource.table}.n`)
-  const having = async (values: readonly string[]): Promise<SqlText<SqlBool>> => {
+  const having = (values: readonly string[]): Awaitable<SqlText<SqlBool>> => {
     const has = getSqlDialect(context.db).isOneOf(sql.ref('value'), values)
     const select = sql`select n from ${sql.table(table)} where ${has}`
-    return (await isSelective(store, context, resource.table, table, has, hint))
-      ? sql<SqlBool>`${own} in (${select})`
-      : sql<SqlBool>`exists (${select} and ${sql.ref(`${table}.n`)} = ${own})`
+    return whenReady(isSelective(store, context, resource.table, table, has, hint), (isNarrow) =>
+      isNarrow
+        ? sql<SqlBool>`${own} in (${select})`
+        : sql<SqlBool>`exists (${select} and ${sql.ref(`${table}.n`)} = ${own})`,
+    )
   }
   if (semantic === 'AnyOf') return having(attributes)
   if (attributes.length >= MANY_ATTRIBUTES) {
@@ -76,8 +80,8 @@ async function attributesCondition(
     const holders = sql`select n from ${sql.table(table)} where ${has} group by n having count(*) = ${attributes.length}`
     return sql<SqlBool>`${own} in (${holders})`
   }
-  const all = await Promise.all(attributes.map((attribute) => having([attribute])))
-  return sql<SqlBool>`(${sql.join(all, sql` and `)})`
+  const all = whenAllReady(attributes.map((attribute) => having([attribute])))
+  return whenReady(all, (conditions) => sql<SqlBool>`(${sql.join(conditions, sql` and `)})`)
 }
 
 /** Which of the matching records a statement needs: the first ones in an order, or all of them, as for a count. */
@@ -88,20 +92,24 @@ export type RowCountHint = 'first' | 'all'
  * order and test each. Measured: for the first ones up to 2.4 times the square root of all records have it; for all of them up
  * to a half, where among 100,000 records a thousand are counted in 0.4 ms instead of 21.
  */
-export async function isSelective(
+export function isSelective(
   store: Store,
   context: Reading,
   table: string,
   setTable: string,
   condition: SqlText<SqlBool>,
   hint: RowCountHint,
-): Promise<boolean> {
-  const members = await countMatches(store, context, setTable, condition)
-  const records = await countMatches(store, context, table, sql<SqlBool>`1 = 1`)
-  return members < (hint === 'all' ? records / 2 : 2.4 * Math.sqrt(records))
+): Awaitable<boolean> {
+  const counts = whenAllReady([
+    countMatches(store, context, setTable, condition),
+    countMatches(store, context, table, sql<SqlBool>`1 = 1`),
+  ])
+  return whenReady(counts, ([members = 0, records = 0]) =>
+    hint === 'all' ? members < records / 2 : members < 2.4 * Math.sqrt(records),
+  )
 }
 
-function countMatches(store: Store, { db }: Reading, table: string, condition: SqlText<SqlBool>): Promise<number> {
+function countMatches(store: Store, { db }: Reading, table: string, condition: SqlText<SqlBool>): Awaitable<number> {
   const query = sql<{ n: number }>`select count(*) as n from ${sql.table(table)} where ${condition}`
   return store.count({ compile: () => compileSql(db, query) }, [table])
 }

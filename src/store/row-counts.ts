@@ -1,6 +1,7 @@
 // Counts, cached until one of the tables they read changes: a client that polls a filtered list pays for it once.
 import type { CompiledQuery } from 'kysely'
 import { LRUCache } from 'lru-cache'
+import { type Awaitable, whenReady } from '../awaitable.ts'
 import type { Change } from './changes.ts'
 import type { Projection } from './projection.ts'
 
@@ -35,18 +36,19 @@ export class RowCounts implements Projection {
   }
 
   /** The count of a query over these tables; `run` runs it. */
-  async count(
+  count(
     query: CompiledQuery<{ n: number }>,
     tables: readonly string[],
-    run: (query: CompiledQuery<{ n: number }>) => Promise<readonly { readonly n: number }[]>,
-  ): Promise<number> {
+    run: (query: CompiledQuery<{ n: number }>) => Awaitable<readonly { readonly n: number }[]>,
+  ): Awaitable<number> {
     const key = `${query.sql}\0${JSON.stringify(query.parameters)}`
     const version = tables.reduce((sum, table) => sum + (this.#versions.get(table) ?? 0), 0)
     const cached = this.#cached.get(key)
     if (cached?.version === version) return cached.total
-    const [row] = await run(query)
-    const total = row?.n ?? 0
-    this.#cached.set(key, { total, version })
-    return total
+    return whenReady(run(query), ([row]) => {
+      const total = row?.n ?? 0
+      this.#cached.set(key, { total, version })
+      return total
+    })
   }
 }

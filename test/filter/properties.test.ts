@@ -71,14 +71,12 @@ describe.each([0, 1, 2, 3, 4])('list %i', (which) => {
       const filter = text + order.text
       const expected = listed.records.filter(passes).sort(order.compare)
 
-      const page = await list(
-        world.controller.store,
-        world.system,
-        listed.resource,
-        planList({ filter, offset, ...(limit ? { limit } : {}) }),
-      ).catch((error) => {
-        throw new Error(`${filter}: ${error.publicCause?.message ?? error.message}`)
-      })
+      const plan = planList({ filter, offset, ...(limit ? { limit } : {}) })
+      const page = await Promise.resolve()
+        .then(() => list(world.controller.store, world.system, listed.resource, plan))
+        .catch((error) => {
+          throw new Error(`${filter}: ${error.publicCause?.message ?? error.message}`)
+        })
 
       const window = limit === -1 ? expected.slice(offset) : expected.slice(offset, offset + (limit ?? 10))
       expect({ filter, ids: page.keys.map((n) => ids.get(n)), total: page.total }).toEqual({

@@ -208,7 +208,7 @@ describe('a guarded read', () => {
   })
 
   it('asks for each row, also where no column stands in its condition', async () => {
-    const costs = (rows: number) => store.scan({ compile: () => upTo(rows, 1) }, client)
+    const costs = async (rows: number) => store.scan({ compile: () => upTo(rows, 1) }, client)
 
     // A guard that was called once for the whole statement would never end it.
     await expect(codeOf(costs(60_000))).resolves.toBe('done')

@@ -62,19 +62,28 @@ export class SqliteExecutor implements QueryExecutor {
     try {
       return Promise.resolve(this.#run(compiled))
     } catch (error) {
-      return Promise.reject(translateSqliteError(error))
+      return Promise.reject(error)
     }
   }
 
+  /** The rows of a query, at once. @throws what `executeQuery` is rejected with */
+  read<R>(compiled: CompiledQuery<R>): readonly R[] {
+    return this.#run(compiled).rows
+  }
+
   #run<R>(compiled: CompiledQuery<R>): QueryResult<R> {
-    const statement = this.#statements.get(compiled.sql)
-    const isReadOnly = statement.reader && statement.readonly
-    this.#permit.check(isReadOnly)
-    const parameters = toBindable(compiled.parameters)
-    if (!isReadOnly) this.#permit.changed?.(compiled.query)
-    if (statement.reader) return { rows: statement.all(parameters) as R[] }
-    const { changes } = statement.run(parameters)
-    return { rows: [], numAffectedRows: BigInt(changes) }
+    try {
+      const statement = this.#statements.get(compiled.sql)
+      const isReadOnly = statement.reader && statement.readonly
+      this.#permit.check(isReadOnly)
+      const parameters = toBindable(compiled.parameters)
+      if (!isReadOnly) this.#permit.changed?.(compiled.query)
+      if (statement.reader) return { rows: statement.all(parameters) as R[] }
+      const { changes } = statement.run(parameters)
+      return { rows: [], numAffectedRows: BigInt(changes) }
+    } catch (error) {
+      throw translateSqliteError(error)
+    }
   }
 
   // Streams have a connection of their own (`Store.stream`): an iterator here would block every write.

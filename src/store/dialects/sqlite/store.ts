@@ -1,6 +1,7 @@
 // The store on one SQLite file: a connection for writes and plain reads, others for streams.
 import { type Compilable, type CompiledQuery, Kysely } from 'kysely'
 import { LRUCache } from 'lru-cache'
+import type { Awaitable } from '../../../awaitable.ts'
 import type { Clock, Instant } from '../../../clock.ts'
 import { errors } from '../../../errors.ts'
 import { Audit, type ChainHead } from '../../audit.ts'
@@ -74,6 +75,7 @@ class SqliteStore implements Store {
   readonly projections: Projections
   readonly auditSealer: AuditSealer
   readonly #connection: SqliteDatabase
+  readonly #executor: SqliteExecutor
   readonly #guard = new CostGuard()
   readonly #scans: Scans
   /** The texts of statements that cost too much for this thread. */
@@ -115,7 +117,7 @@ class SqliteStore implements Store {
         reportError(new Error('another process wrote to the database: cached data may be outdated'))
       },
     })
-    const executor = new SqliteExecutor(statements, {
+    this.#executor = new SqliteExecutor(statements, {
       check: (isReadOnly) => {
         if (!isReadOnly) throw new StoreMisuseError('changes go through Store.write')
         if (this.#queue.isInsideBody)
@@ -126,7 +128,7 @@ class SqliteStore implements Store {
       config: { dialect: unsupportedDialect },
       dialect: unsupportedDialect,
       driver: unsupportedDriver,
-      executor,
+      executor: this.#executor,
     })
     this.projections = new Projections({ db: this.db, own: [this.#rowCounts], reportError: reportError, fail })
   }
@@ -142,13 +144,13 @@ class SqliteStore implements Store {
     return this.#streams.rows(query.compile(), options)
   }
 
-  scan<Row>(query: Compilable<Row>, reader: Reader): Promise<readonly Row[]> {
+  scan<Row>(query: Compilable<Row>, reader: Reader): Awaitable<readonly Row[]> {
     return this.#scan(query.compile(), reader)
   }
 
-  count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number> {
+  count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Awaitable<number> {
     return this.#rowCounts.count(query.compile(), tables, (compiled) =>
-      reader ? this.#scan(compiled, reader) : this.#read(compiled),
+      reader ? this.#scan(compiled, reader) : this.#executor.read(compiled),
     )
   }
 
@@ -184,15 +186,10 @@ class SqliteStore implements Store {
     }
   }
 
-  async #read<Row>(query: CompiledQuery<Row>): Promise<readonly Row[]> {
-    return (await this.db.executeQuery(query)).rows
-  }
-
-  async #scan<Row>(query: CompiledQuery<Row>, reader: Reader): Promise<readonly Row[]> {
+  #scan<Row>(query: CompiledQuery<Row>, reader: Reader): Awaitable<readonly Row[]> {
     if (!this.#costlyStatements.get(query.sql)) {
       try {
-        // The statement runs before the call returns.
-        return await this.#guard.withinUnits(MAX_COST, () => this.#read(query))
+        return this.#guard.withinUnits(MAX_COST, () => this.#executor.read(query))
       } catch (error) {
         if (!(error instanceof CostExceededError)) throw error
         this.#costlyStatements.set(query.sql, true)
