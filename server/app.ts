@@ -1,12 +1,9 @@
 // The application: routes, hooks and the error handler over a controller. It never listens.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { parse as parseQueryString } from 'node:querystring'
 import { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import Fastify, {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type onSendAsyncHookHandler,
-} from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Api, ListenerApi } from '../src/config.ts'
 import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
@@ -14,9 +11,12 @@ import { newId } from '../src/ids.ts'
 import { type BodyTolerance, bodyRequiredError } from '../src/schema/bodies.ts'
 import { addBodyParsers } from './body-parsers.ts'
 import { bodyTolerance, setResponseHeaders } from './dialects.ts'
+import type { OnSend } from './direct/direct-reply.ts'
+import { DirectRoute, type Handler } from './direct/direct-route.ts'
 import { DRY_RUN_HEADER, isDryRun } from './dry-run.ts'
 import { respondIfCurrent } from './entity-tags.ts'
 import { handleError } from './error-handler.ts'
+import type { ServedReply, ServedRequest } from './exchange.ts'
 import { allowOrigins } from './hooks/allow-origins.ts'
 import { authorize } from './hooks/authorize.ts'
 import { type Check, runInOrder } from './hooks/check.ts'
@@ -56,7 +56,14 @@ export interface AppOptions {
   /** Serves the files of the console, if the settings name their directory. */
   readonly hasConsole?: boolean
   /** A hook that receives every response before it is sent; tests check responses in it. */
-  readonly onSend?: onSendAsyncHookHandler
+  readonly onSend?: OnSend
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Serves a request of a listener: directly if it can be, otherwise by Fastify. */
+    serve(request: IncomingMessage, response: ServerResponse): void
+  }
 }
 
 /** Builds the application. @throws if a route states neither a permission nor why it needs none */
@@ -70,14 +77,20 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     ...(metrics ? [createMetricsOperation(metrics)] : []),
   ]
   const paths = buildPathTable(servedOperations)
+  const createRequestId = createRequestIds()
   const app = Fastify({
     logger: false,
     // For paths that cannot be decoded, which reach no route and no hook.
     frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
     exposeHeadRoutes: false,
-    genReqId: createRequestIds(),
+    genReqId: createRequestId,
     rewriteUrl: (request) => rewriteUrl(request.url ?? '/'),
-    routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      ignoreDuplicateSlashes: true,
+      maxParamLength: 256,
+      querystringParser: parseQueryString,
+    },
     bodyLimit: config['limits.body'],
     return503OnClosing: true,
     forceCloseConnections: 'idle',
@@ -89,12 +102,21 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     }
   })
   if (options.onSend) app.addHook('onSend', options.onSend)
-  if (metrics) app.addHook('onResponse', countResponse(metrics))
-  if (config['log.requests']) app.addHook('onResponse', logRequest(log))
-  app.addHook('onRequest', identify(controller, options.trustedCaller))
+  const afterwards = [
+    ...(metrics ? [countResponse(metrics)] : []),
+    ...(config['log.requests'] ? [logRequest(log)] : []),
+  ]
+  app.addHook('onResponse', (request, reply, done) => {
+    for (const step of afterwards) step(request, reply)
+    done()
+  })
+  const identification = identify(controller, options.trustedCaller)
+  app.addHook('onRequest', identification.hook)
   const origins = config['cors.origins']
-  if (origins.length > 0) app.addHook('onRequest', allowOrigins(origins, servedOperations, paths))
+  const cors = origins.length > 0 ? allowOrigins(origins, servedOperations, paths) : undefined
+  if (cors) app.addHook('onRequest', cors.respondToPreflight)
   const checks: readonly Check[] = [
+    ...(cors ? [cors.check] : []),
     ...(options.load ? [shedLoad(options.load, config['limits.delay'])] : []),
     setResponseHeaders(instanceId),
     checkHead(config),
@@ -112,7 +134,22 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.setErrorHandler(fail)
   app.setNotFoundHandler(assertUnreachable)
   const timeouts = new RequestTimeouts(config['limits.answerTime'])
-  for (const operation of servedOperations) register(app, controller, timeouts, operation)
+  const directRoute = new DirectRoute({
+    createRequestId,
+    identify: identification,
+    checks,
+    fail,
+    onSend: options.onSend,
+    afterwards,
+  })
+  for (const operation of servedOperations) register(app, directRoute, controller, timeouts, operation)
+  app.addHook('preClose', (done) => {
+    directRoute.close()
+    done()
+  })
+  app.decorate('serve', (request, response) => {
+    if (!directRoute.serve(request, response)) app.routing(request, response)
+  })
   if (options.hasConsole && config['console.directory'] !== undefined) {
     const { serveConsole } = await import('./console/serve-console.ts')
     await serveConsole(app, config)
@@ -123,6 +160,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
 
 function register(
   app: FastifyInstance,
+  directRoute: DirectRoute,
   controller: Controller,
   timeouts: RequestTimeouts,
   operation: AnyOperation,
@@ -137,6 +175,7 @@ function register(
       bodyLimit: controller.config[toBodyLimitKey(operation)],
       handler,
     })
+    if (operation.method === 'GET' && !operation.body) directRoute.add(path, { operation, api, listenerApi }, handler)
   }
 }
 
@@ -177,10 +216,10 @@ function assertAccess({ id, access }: AnyOperation): void {
   if (!isStated) throw new Error(`the operation ${id} states neither a permission nor why it needs none`)
 }
 
-function createHandler(controller: Controller, timeouts: RequestTimeouts, operation: AnyOperation) {
+function createHandler(controller: Controller, timeouts: RequestTimeouts, operation: AnyOperation): Handler {
   const isPublic = 'public' in operation.access
   // Sends the response itself: what Fastify does with a promise that a handler returns costs as much as a small operation.
-  return (request: FastifyRequest, reply: FastifyReply): void => {
+  return (request, reply) => {
     const { caller, dialect, query, route } = request.state
     const tolerance = bodyTolerance(dialect, route.api, isPublic)
     const pending = operation.run({
@@ -208,14 +247,14 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
   }
 }
 
-function readRequestBody(operation: AnyOperation, request: FastifyRequest, tolerance: BodyTolerance): unknown {
+function readRequestBody(operation: AnyOperation, request: ServedRequest, tolerance: BodyTolerance): unknown {
   const { body } = operation
   if (!body) return undefined
   if (request.body === undefined && body.isRequired) throw bodyRequiredError()
   return body.read(request.body, tolerance)
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, response: Response): FastifyReply {
+function send(request: ServedRequest, reply: ServedReply, response: Response): ServedReply {
   const { status, contentType, body, headers } = response
   const current = respondIfCurrent(request, reply, response)
   if (current) return current
@@ -231,12 +270,7 @@ function send(request: FastifyRequest, reply: FastifyReply, response: Response):
   return reply.serializer(String).send(body)
 }
 
-function sendLarge(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  body: string | Buffer,
-  isShared = false,
-): FastifyReply {
+function sendLarge(request: ServedRequest, reply: ServedReply, body: string | Buffer, isShared = false): ServedReply {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const hold = holdBody(request.raw.socket, isShared ? 0 : bytes.length)
   if (!hold) return reply.hijack()

@@ -1,6 +1,6 @@
 // Entity tags (RFC 9110, section 8.8.3): a client that has a response already is told so, instead of receiving it again.
 import { hash } from 'node:crypto'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ServedReply, ServedRequest } from './exchange.ts'
 import type { Response } from './responses.ts'
 
 /** The tags of bodies that stay in memory. */
@@ -13,10 +13,10 @@ const tagsOfBodies = new WeakMap<Buffer, string>()
  * other response: the operation has checked all rights, and the tag depends on every byte.
  */
 export function respondIfCurrent(
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: ServedRequest,
+  reply: ServedReply,
   { status, body, headers, isShared }: Response,
-): FastifyReply | undefined {
+): ServedReply | undefined {
   const namedTags = request.headers['if-none-match']
   if (status !== 200 || request.method !== 'GET' || (namedTags === undefined && !isShared)) return undefined
   if (!(typeof body === 'string' || body instanceof Buffer) || headers?.['cache-control'] === 'no-store')

@@ -1,13 +1,14 @@
 // Converts thrown errors to the error envelope: errors of the catalogue unchanged, all others as internal errors.
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError } from 'fastify'
 import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable } from '../src/errors.ts'
 import type { Log } from '../src/log.ts'
 import { toDialectStatus } from './dialects.ts'
+import type { ServedReply, ServedRequest } from './exchange.ts'
 import { ENVELOPE_VERSIONS } from './responses.ts'
 
 /** The error handler of the server. */
 export function handleError(log: Log) {
-  return (thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void => {
+  return (thrown: FastifyError | Error, request: ServedRequest, reply: ServedReply): void => {
     const error = toControllerError(thrown)
     logError(log, error, thrown, request)
     if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
@@ -62,7 +63,7 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
   }
 }
 
-function logError(log: Log, error: ControllerError, thrown: unknown, request: FastifyRequest): void {
+function logError(log: Log, error: ControllerError, thrown: unknown, request: ServedRequest): void {
   const fields = { requestId: request.id, method: request.method, path: request.url.split('?')[0], code: error.code }
   if (error.status >= 500) log.error({ ...fields, err: error.cause ?? thrown }, 'a request failed')
   else if (error.cause !== undefined) log.debug({ ...fields, cause: String(error.cause) }, 'a request was refused')

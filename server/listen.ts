@@ -141,7 +141,7 @@ function toHttpOptions(config: Config): http.ServerOptions {
 function serveRequests(app: FastifyInstance, listener: ListenerConfig, slowReaders: SlowReaders): http.RequestListener {
   const serve: http.RequestListener = (request, response) => {
     noteResponse(response)
-    app.routing(request, response)
+    app.serve(request, response)
   }
   return (request, response) => {
     if (!slowReaders.holdRequest(response)) return

@@ -12,7 +12,7 @@ import type { PeerCertificates } from '../src/pki/peer-certificates.ts'
 import type { AnyOperation } from './operation.ts'
 
 /** Filled by the hooks, in their order. */
-interface RequestState {
+export interface RequestState {
   /** The configuration of the matched route, because `routeOptions` makes an object of all options at each access. */
   readonly route: FastifyContextConfig
   readonly dialect: Dialect

@@ -7,6 +7,7 @@ import { type Instant, toIsoTime } from '../../src/clock.ts'
 import type { Context } from '../../src/context.ts'
 import { errors, notFoundError } from '../../src/errors.ts'
 import { type Presentation, renderRecords } from '../../src/records/presentation.ts'
+import { RawJson } from '../../src/records/raw-json.ts'
 import { edgeRouters } from '../../src/resources/edge-routers.ts'
 import { services } from '../../src/resources/services.ts'
 import { terminators } from '../../src/resources/terminators.ts'
@@ -131,7 +132,7 @@ async function findServiceChange({ controller, context }: Call, session: LiveApi
 }
 
 function showServiceChange(at: Instant): Response {
-  return dataResponse({ lastChangeAt: toIsoTime(at) })
+  return dataResponse(new RawJson(`{"lastChangeAt":"${toIsoTime(at)}"}`))
 }
 
 export const clientServiceOperations: readonly AnyOperation[] = [

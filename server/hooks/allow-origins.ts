@@ -1,10 +1,11 @@
 // Allows the scripts of other origins to call the APIs (CORS, section 3.2 of the Fetch standard), for the origins in the settings.
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { SESSION_HEADERS } from '../dialects.ts'
 import { DRY_RUN_HEADER } from '../dry-run.ts'
+import type { ServedReply, ServedRequest } from '../exchange.ts'
 import type { AnyOperation } from '../operation.ts'
 import type { PathTable } from '../path-table.ts'
 import { isServed } from '../requests.ts'
+import type { Check } from './check.ts'
 
 // Chromium caches a preflight for two hours at most.
 const MAX_AGE_SECONDS = 2 * 60 * 60
@@ -27,6 +28,8 @@ const RESPONSE_HEADERS = [
   'ziti-instance-id',
 ]
 
+const EXPOSED_HEADERS = RESPONSE_HEADERS.join(', ')
+
 /** @param operations whose own request headers are allowed, too */
 export function allowOrigins(origins: readonly string[], operations: readonly AnyOperation[], paths: PathTable) {
   const allowedOrigins = new Set(origins)
@@ -38,31 +41,44 @@ export function allowOrigins(origins: readonly string[], operations: readonly An
     'access-control-allow-headers': [...requestHeaders].join(', '),
     'access-control-max-age': String(MAX_AGE_SECONDS),
   }
-  const findMethods = (request: FastifyRequest): string | undefined => {
+  const findMethods = (request: ServedRequest): string | undefined => {
     const entry = paths.find(request.url)
     const isFound = entry !== undefined && [...entry.apis].some((api) => isServed(request.raw, api))
     return isFound ? [...entry.methods].join(', ') : undefined
   }
 
-  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+  const isAllowed = ({ headers: { origin } }: ServedRequest) => origin !== undefined && allowedOrigins.has(origin)
+
+  const check: Check = (request, reply) => {
     // Also if the origin is not allowed: a cache must not serve the response to one that is.
     reply.header('vary', 'Origin')
-    const { origin } = request.headers
-    const isAllowed = origin !== undefined && allowedOrigins.has(origin)
-    if (isAllowed) {
-      reply.headers({ 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true' })
-      reply.header('access-control-expose-headers', RESPONSE_HEADERS.join(', '))
-    }
-    const methods = isAllowed && isPreflight(request) ? findMethods(request) : undefined
-    if (methods === undefined) done()
-    else
+    if (!isAllowed(request)) return
+    reply.headers({
+      'access-control-allow-origin': request.headers.origin as string,
+      'access-control-allow-credentials': 'true',
+      'access-control-expose-headers': EXPOSED_HEADERS,
+    })
+  }
+
+  return {
+    /** Sets the headers that let scripts of allowed origins read the response. */
+    check,
+    /** The hook that responds to preflights, before any check. */
+    respondToPreflight(request: ServedRequest, reply: ServedReply, done: () => void): void {
+      const methods = isPreflight(request) && isAllowed(request) ? findMethods(request) : undefined
+      if (methods === undefined) {
+        done()
+        return
+      }
+      check(request, reply)
       reply
         .headers({ ...preflightHeaders, 'access-control-allow-methods': methods })
         .code(204)
         .send()
+    },
   }
 }
 
-function isPreflight({ method, headers }: FastifyRequest): boolean {
+function isPreflight({ method, headers }: ServedRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
 }

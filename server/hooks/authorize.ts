@@ -1,11 +1,11 @@
 // Refuses callers without the permission before the body is read, so that they do not learn whether it is valid.
-import type { FastifyRequest } from 'fastify'
 import { apiSessionUnknownError, permissionDeniedError, secondFactorRequiredError } from '../../src/auth/callers.ts'
 import { type ControllerError, errors } from '../../src/errors.ts'
 import { readSessionHeader } from '../dialects.ts'
+import type { ServedRequest } from '../exchange.ts'
 
 /** Returns why the caller may not call the operation, or undefined. */
-export function authorize(request: FastifyRequest): ControllerError | undefined {
+export function authorize(request: ServedRequest): ControllerError | undefined {
   const { operation } = request.state.route
   if (!operation || 'public' in operation.access) return undefined
   const { access } = operation

@@ -1,11 +1,12 @@
 // Counts each response for the metrics, after it was sent.
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ServedReply, ServedRequest } from '../exchange.ts'
 import type { Metrics } from '../monitoring/metrics.ts'
 
+const NO_ROUTE = {}
+
 export function countResponse(metrics: Metrics) {
-  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+  return (request: ServedRequest, reply: ServedReply): void => {
     // A request that is refused before its hooks run has no state.
-    metrics.recordRequest(request.state?.route ?? request.routeOptions.config, reply.statusCode, reply.elapsedTime)
-    done()
+    metrics.recordRequest(request.state?.route ?? NO_ROUTE, reply.statusCode, reply.elapsedTime)
   }
 }

@@ -1,9 +1,9 @@
 // Writes a log line for each request, after its response was sent, if the settings ask for it.
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '../../src/log.ts'
+import type { ServedReply, ServedRequest } from '../exchange.ts'
 
 export function logRequest(log: Log) {
-  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+  return (request: ServedRequest, reply: ServedReply): void => {
     const caller = request.state?.caller
     log.info(
       {
@@ -11,7 +11,7 @@ export function logRequest(log: Log) {
         method: request.method,
         // The query can hold tokens.
         path: request.url.split('?')[0],
-        operation: request.routeOptions.config.operation?.id,
+        operation: request.state?.route.operation?.id,
         status: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime * 100) / 100,
         address: request.ip,
@@ -19,6 +19,5 @@ export function logRequest(log: Log) {
       },
       'request',
     )
-    done()
   }
 }

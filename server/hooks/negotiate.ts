@@ -1,10 +1,10 @@
 // Negotiates the content type and reads the query parameters, before the body is read.
-import type { FastifyRequest } from 'fastify'
 import { errors } from '../../src/errors.ts'
+import type { ServedRequest } from '../exchange.ts'
 import { readQuery } from '../query.ts'
 
 /** @throws NOT_ACCEPTABLE if the caller accepts no possible content type, COULD_NOT_VALIDATE if a parameter is invalid */
-export function negotiate(request: FastifyRequest): undefined {
+export function negotiate(request: ServedRequest): undefined {
   const { operation } = request.state.route
   if (!operation) return
   const produced = operation.returns.kind === 'raw' ? operation.returns.contentType : 'application/json'

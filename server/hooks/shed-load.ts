@@ -1,7 +1,7 @@
 // Sheds load when the event loop lags: anonymous requests first, administrators never.
-import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../src/context.ts'
 import { errors } from '../../src/errors.ts'
+import type { ServedRequest } from '../exchange.ts'
 import type { Load } from '../load.ts'
 import type { Check } from './check.ts'
 
@@ -20,7 +20,7 @@ export function shedLoad(load: Load, maxDelayMs: number): Check {
 }
 
 /** A probe that is refused would have a busy controller restarted, and metrics are what shows the cause. */
-function isMonitoring({ state }: FastifyRequest): boolean {
+function isMonitoring({ state }: ServedRequest): boolean {
   const { listenerApi } = state.route
   return listenerApi === 'health' || listenerApi === 'metrics'
 }

@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream'
 import { gunzipSync } from 'node:zlib'
 import type { Ajv, ValidateFunction } from 'ajv'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ServedReply, ServedRequest } from '../../server/exchange.ts'
 import { buildOpenApiDocument } from '../../server/openapi.ts'
 import { operations as registered } from '../../server/operations.ts'
 import { isServed } from '../../server/requests.ts'
@@ -31,7 +31,7 @@ export function takeContradictions(): string[] {
 }
 
 /** Looks at a response before it is sent; the hook of applications under test. */
-export async function checkResponse(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+export async function checkResponse(request: ServedRequest, reply: ServedReply, payload: unknown): Promise<unknown> {
   if (reply.statusCode >= 500) {
     recordFault(`${request.method} ${request.url} returned ${reply.statusCode}: ${String(payload).slice(0, 600)}`)
   }
@@ -43,8 +43,8 @@ export async function checkResponse(request: FastifyRequest, reply: FastifyReply
 }
 
 /** Whether a document says something of the response: not of operations that tests make up, and not of APIs that a listener lacks. */
-function isDescribed({ raw, routeOptions }: FastifyRequest): boolean {
-  const { operation, api } = routeOptions?.config ?? {}
+function isDescribed({ raw, state }: ServedRequest): boolean {
+  const { operation, api } = state?.route ?? {}
   return (
     operation !== undefined && api !== undefined && isServed(raw, api) && documentOf(api).operations.has(operation.id)
   )
@@ -63,9 +63,9 @@ function observed(stream: Readable, look: (bytes: Buffer) => void): Readable {
   return Readable.from(pass(), { objectMode: false })
 }
 
-function noteContradictions(request: FastifyRequest, reply: FastifyReply, bytes: Buffer): void {
+function noteContradictions(request: ServedRequest, reply: ServedReply, bytes: Buffer): void {
   const text = (reply.getHeader('content-encoding') === 'gzip' ? gunzipSync(bytes) : bytes).toString()
-  const { operation, api } = request.routeOptions?.config ?? {}
+  const { operation, api } = request.state?.route ?? {}
   const contentType = String(reply.getHeader('content-type'))
   const matches = operation && api ? differences(api, operation.id, reply.statusCode, contentType, text) : []
   if (operation && api && contentType === 'application/json') {

@@ -1,0 +1,43 @@
+// A request on the direct route.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { parse } from 'node:querystring'
+import type { ServedRequest } from '../exchange.ts'
+import type { RequestState } from '../requests.ts'
+
+export class DirectRequest implements ServedRequest {
+  readonly id: string
+  readonly raw: IncomingMessage
+  readonly url: string
+  readonly params: Readonly<Record<string, string>>
+  readonly method = 'GET'
+  readonly body = undefined
+  readonly is404 = false
+  state: RequestState
+
+  constructor(
+    id: string,
+    raw: IncomingMessage,
+    url: string,
+    params: Readonly<Record<string, string>>,
+    state: RequestState,
+  ) {
+    this.id = id
+    this.raw = raw
+    this.url = url
+    this.params = params
+    this.state = state
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.raw.headers
+  }
+
+  get query(): unknown {
+    const begin = this.url.indexOf('?')
+    return begin < 0 ? {} : parse(this.url.slice(begin + 1))
+  }
+
+  get ip(): string {
+    return this.raw.socket.remoteAddress as string
+  }
+}
