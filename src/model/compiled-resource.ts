@@ -24,6 +24,8 @@ export interface CompiledResource {
   /** All stored fields in the order of the definition; their names are the columns. */
   readonly fields: readonly NamedField[]
   readonly columns: readonly string[]
+  /** A record without values: each field is null. */
+  readonly emptyEntity: Readonly<Record<string, null>>
   readonly sets: readonly SetTableInfo[]
   readonly references: readonly ReferenceField[]
   readonly findUndeclared: UndeclaredSearch
@@ -50,6 +52,7 @@ export function compileResource(definition: AnyResource, resources: readonly Any
     definition,
     fields,
     columns: fields.map(({ name }) => name),
+    emptyEntity: Object.fromEntries(fields.map(({ name }) => [name, null])),
     sets: listSetTables(definition),
     references: listReferenceFields(definition),
     findUndeclared: compileUndeclaredSearch(definition),
