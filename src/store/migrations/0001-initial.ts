@@ -418,10 +418,15 @@ function recordTables(db: Kysely<unknown>) {
       })
     }
     await builder.execute()
-    for (const group of unique) await index(db, table, group, true)
-    for (const columns of ['createdAt', 'updatedAt', ...Object.keys(references), ...indexes]) {
-      await index(db, table, [columns].flat(), false)
-    }
+    const isNullable = (name: string) => columns.some(([column, , nullable]) => column === name && nullable)
+    // Most records refer to few of the others: a reference that is null is not looked up, and takes no room in an index.
+    const onlyIfSet = (name: string) => (name in references && isNullable(name) ? name : undefined)
+    for (const group of unique)
+      await index(db, table, group, true, group.length === 1 ? onlyIfSet(`${group[0]}`) : undefined)
+    const isIndexed = (name: string) => unique.some(([first]) => first === name)
+    for (const name of Object.keys(references))
+      if (!isIndexed(name)) await index(db, table, [name], false, onlyIfSet(name))
+    for (const columns of ['createdAt', 'updatedAt', ...indexes]) await index(db, table, [columns].flat(), false)
     for (const mark of marks) await markIndex(db, table, mark)
     for (const set of sets) await setTable(db, table, set)
   }
@@ -480,11 +485,19 @@ async function markIndex(db: Kysely<unknown>, table: string, mark: string): Prom
   await builder.where(sql.ref(mark), '=', 1).execute()
 }
 
-async function index(db: Kysely<unknown>, table: string, columns: readonly string[], isUnique: boolean): Promise<void> {
+/** @param onlyIfSet a column without whose value a record is not in the index */
+async function index(
+  db: Kysely<unknown>,
+  table: string,
+  columns: readonly string[],
+  isUnique: boolean,
+  onlyIfSet?: string,
+): Promise<void> {
   const name = `${table}_${columns.join('_')}_${isUnique ? 'unique' : 'index'}`
-  const builder = db.schema
+  const all = db.schema
     .createIndex(name)
     .on(table)
     .columns([...columns])
+  const builder = onlyIfSet === undefined ? all : all.where(sql.ref(onlyIfSet), 'is not', null)
   await (isUnique ? builder.unique() : builder).execute()
 }
