@@ -23,10 +23,12 @@ export type FindRelated = (
 /** The behavior of one resource, registered by the plural of the resource. Every member is optional. */
 export interface Behavior<R, Prepared = undefined> {
   /**
-   * Before the transaction: hashes, signs or compiles. `inputs` holds what was sent for the definition's `inputs`.
-   * The methods below get its result.
+   * Before the transaction that creates a record: hashes, signs or compiles. `inputs` holds what was sent for the
+   * definition's `inputs`. The methods below get its result.
    */
-  prepare?(context: Context, draft: Draft<R>, inputs: Inputs<R>): Promise<Prepared>
+  prepareCreate?(context: Context, draft: Draft<R>, inputs: Inputs<R>): Promise<Prepared>
+  /** The same before a record is changed. The record is read before the transaction only for behaviors with this method. */
+  prepareUpdate?(context: Context, draft: Draft<R>, inputs: Inputs<R>): Promise<Prepared>
   /** Inside the transaction, before the record is written: refuses it, or completes it by changing `next`. */
   check?(tx: WriteContext, next: Entity<R>, previous: Entity<R> | undefined, prepared: Prepared): Promise<void>
   /** Inside the transaction, after the record is written. */

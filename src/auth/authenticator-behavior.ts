@@ -1,6 +1,6 @@
 // The rules of every authenticator, for administrators, owners and enrollments alike.
 import { X509Certificate } from 'node:crypto'
-import type { Behavior } from '../behavior.ts'
+import type { Behavior, Draft } from '../behavior.ts'
 import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { type ControllerError, errors, invalidError } from '../errors.ts'
 import {
@@ -29,6 +29,12 @@ export interface PreparedAuthenticator {
   readonly passwordHash?: string
   readonly certificate?: CertificateFields & Pick<Authenticator, 'caId'>
   /** The stored hash that the owner has proven to know the password of. */
+  readonly provenHash?: string
+}
+
+/** What was sent of a password, and the stored hash that it replaces. */
+interface AuthenticatorInputs {
+  readonly password?: string | null
   readonly provenHash?: string
 }
 
@@ -63,21 +69,25 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
   }
 
   /** @throws COULD_NOT_VALIDATE, MAX_AUTHENTICATOR_METHODS_REACHED, CAN_NOT_UPDATE_AUTHENTICATOR, and by method */
-  async prepare(
+  async prepareCreate(
     context: Context,
-    { next, previous }: { readonly next: Authenticator; readonly previous: Authenticator | undefined },
-    { password, provenHash }: { readonly password?: string | null; readonly provenHash?: string },
+    { next }: Draft<typeof authenticators>,
+    inputs: AuthenticatorInputs,
   ): Promise<PreparedAuthenticator> {
-    if (previous?.method === 'cert' && (password || next.username !== null)) {
+    await assertPossible(context, next, inputs.password)
+    if (next.method === 'cert') return { isNew: true, certificate: this.#readCertificate(next.certPem ?? '') }
+    return { isNew: true, ...(await this.#preparePassword(context, next, inputs)) }
+  }
+
+  async prepareUpdate(
+    context: Context,
+    { next, previous }: Draft<typeof authenticators>,
+    inputs: AuthenticatorInputs,
+  ): Promise<PreparedAuthenticator> {
+    if (previous?.method === 'cert' && (inputs.password || next.username !== null)) {
       throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ message: 'a certificate has neither username nor password' })
     }
-    if (!previous) await assertPossible(context, next, password)
-    if (next.method === 'cert' && !previous) {
-      return { isNew: true, certificate: this.#readCertificate(next.certPem ?? '') }
-    }
-    const common = { isNew: !previous, ...(provenHash === undefined ? {} : { provenHash }) }
-    if (!password) return common
-    return { ...common, passwordHash: await this.#passwords.hash(context, next.identityId, password) }
+    return { isNew: false, ...(await this.#preparePassword(context, next, inputs)) }
   }
 
   /** @throws USERNAME_TAKEN, CERT_IN_USE, MAX_AUTHENTICATOR_METHODS_REACHED, UNAUTHORIZED */
@@ -119,6 +129,16 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
 
   async beforeDelete(tx: WriteContext, { id }: Authenticator): Promise<void> {
     await this.#apiSessions.revokeAll(tx, { authenticatorId: id })
+  }
+
+  async #preparePassword(
+    context: Context,
+    { identityId }: Authenticator,
+    { password, provenHash }: AuthenticatorInputs,
+  ): Promise<Pick<PreparedAuthenticator, 'passwordHash' | 'provenHash'>> {
+    const proven = provenHash === undefined ? {} : { provenHash }
+    if (!password) return proven
+    return { ...proven, passwordHash: await this.#passwords.hash(context, identityId, password) }
   }
 
   /** The certificate must have been valid when it was issued; its auth policy decides whether it still may be used. */

@@ -19,7 +19,14 @@ export class ConfigBehavior implements Behavior<typeof configs, PreparedConfig |
     this.#schemas = schemas
   }
 
-  async prepare(context: Context, { next, previous }: Draft<typeof configs>): Promise<PreparedConfig | undefined> {
+  prepareCreate(context: Context, { next }: Draft<typeof configs>): Promise<PreparedConfig> {
+    return this.#requireMatch(context, next, undefined)
+  }
+
+  async prepareUpdate(
+    context: Context,
+    { next, previous }: Draft<typeof configs>,
+  ): Promise<PreparedConfig | undefined> {
     return isToBeChecked(next, previous) ? this.#requireMatch(context, next, undefined) : undefined
   }
 

@@ -12,7 +12,11 @@ export class ConfigTypeBehavior implements Behavior<typeof configTypes> {
     this.#schemas = schemas
   }
 
-  async prepare(_context: Context, { next, previous }: Draft<typeof configTypes>): Promise<undefined> {
+  prepareCreate(context: Context, draft: Draft<typeof configTypes>): Promise<undefined> {
+    return this.prepareUpdate(context, draft)
+  }
+
+  async prepareUpdate(_context: Context, { next, previous }: Draft<typeof configTypes>): Promise<undefined> {
     if (next.name === 'all') throw invalidError('name', 'is a word with a meaning of its own here', next.name)
     if (next.schema && next.schema !== previous?.schema) this.#schemas.assertUsable(next.schema)
   }

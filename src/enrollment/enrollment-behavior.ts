@@ -18,7 +18,7 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
   }
 
   /** Of an enrollment that an administrator asks for. @throws REFERENCED_ENTITY_NOT_FOUND with the member that does not fit */
-  async prepare({ db, clock }: Context, { next }: Draft<typeof enrollments>): Promise<undefined> {
+  async prepareCreate({ db, clock }: Context, { next }: Draft<typeof enrollments>): Promise<undefined> {
     assertInFuture({ clock }, next.expiresAt)
     const identity = await db.selectFrom('identities').select('id').where('id', '=', next.identityId).executeTakeFirst()
     if (!identity) throw unsuitableFieldError('identityId', 'does not exist', next.identityId)

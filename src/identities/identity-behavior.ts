@@ -83,12 +83,12 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     }
   }
 
-  async prepare(
+  async prepareCreate(
     _context: Context,
-    { previous }: Draft<typeof identities>,
+    _draft: Draft<typeof identities>,
     { enrollment }: Inputs<typeof identities>,
   ): Promise<RequestedEnrollment | null | undefined> {
-    return previous ? undefined : enrollment
+    return enrollment
   }
 
   async check(tx: WriteContext, next: Identity, previous: Identity | undefined): Promise<void> {

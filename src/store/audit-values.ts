@@ -18,9 +18,7 @@ const MAX_NAME_LENGTH = 1_000
 export function toAuditValues({ before, after }: Change, mask: (values: Values) => Values): AuditValues {
   if (!before || !after)
     return { before: before ? toSideText(mask(before)) : null, after: after ? toSideText(mask(after)) : null }
-  // The audit record itself has the time of the change.
-  const actual = { before: { ...before, updatedAt: after.updatedAt }, after }
-  const changed = pickDifferences(actual, { before: mask(before), after: mask(after) })
+  const changed = pickDifferences({ before, after }, { before: mask(before), after: mask(after) }, isTimeOfChange)
   return { before: toSideText(changed.before), after: toSideText(changed.after) }
 }
 
@@ -37,11 +35,18 @@ interface Sides {
   readonly after: Values
 }
 
-/** Picks from `shown` the members that differ in `actual`; of objects that are on both sides, the members that differ in them. */
-function pickDifferences(actual: Sides, maskedSides: Sides): Sides {
+/** The audit record itself has the time of the change. */
+const isTimeOfChange = (name: string): boolean => name === 'updatedAt'
+
+/**
+ * Picks from `maskedSides` the members that differ in `actual`; of objects that are on both sides, the members that differ in
+ * them.
+ */
+function pickDifferences(actual: Sides, maskedSides: Sides, isOmitted = (_name: string) => false): Sides {
   const before: [string, unknown][] = []
   const after: [string, unknown][] = []
-  for (const name of Object.keys({ ...actual.before, ...actual.after })) {
+  for (const name of listMembers(actual)) {
+    if (isOmitted(name)) continue
     const [old, now] = [actual.before[name], actual.after[name]]
     if (!isDifferent(old, now)) continue
     const [maskedOld, maskedNew] = [maskedSides.before[name], maskedSides.after[name]]
@@ -55,6 +60,12 @@ function pickDifferences(actual: Sides, maskedSides: Sides): Sides {
     if (now !== undefined) after.push([name, maskedNew])
   }
   return { before: Object.fromEntries(before), after: Object.fromEntries(after) }
+}
+
+function listMembers({ before, after }: Sides): string[] {
+  const names = Object.keys(before)
+  for (const name in after) if (Object.hasOwn(after, name) && !Object.hasOwn(before, name)) names.push(name)
+  return names
 }
 
 /** Unchanged values usually are the same object; otherwise their content is compared. */

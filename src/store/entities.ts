@@ -60,6 +60,13 @@ export async function get<R extends AnyResource>(
   return entity
 }
 
+/** A record that may be changed. @throws NOT_FOUND, ENTITY_CAN_NOT_BE_UPDATED */
+async function getChangeable(context: Pick<Context, 'db'>, resource: AnyResource, id: string): Promise<AnyEntity> {
+  const entity = (await get(context, resource, id)) as AnyEntity
+  if (entity.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
+  return entity
+}
+
 // ---- changing -------------------------------------------------------------------------------------------------------
 
 /** Changes records of every resource, by the behavior of each. */
@@ -84,7 +91,7 @@ export class EntityStore {
     inputs: Readonly<Record<string, unknown>> = {},
   ): Promise<PreparedChange> {
     const change = { next: draft as never, previous: undefined }
-    const prepared = await this.#behaviors.get(resource).prepare?.(context, change, inputs as never)
+    const prepared = await this.#behaviors.get(resource).prepareCreate?.(context, change, inputs as never)
     return (tx) => this.insert(tx, resource, draft, prepared)
   }
 
@@ -166,8 +173,20 @@ export class EntityStore {
     prepared?: unknown,
     audit: AuditDetail = declared.audit,
   ): Promise<AnyEntity> {
+    return this.#storeUpdate(tx, declared, previous, { ...previous, ...changed }, prepared, audit)
+  }
+
+  /** @param next the whole record after the change; its `updatedAt` is set here */
+  async #storeUpdate(
+    tx: WriteContext,
+    declared: AnyResource,
+    previous: AnyEntity,
+    next: AnyEntity,
+    prepared: unknown,
+    audit: AuditDetail,
+  ): Promise<AnyEntity> {
     const resource = resolveSubtype(declared, previous)
-    const next = { ...previous, ...changed, updatedAt: tx.clock.now() } as AnyEntity
+    next.updatedAt = tx.clock.now()
     await this.#checkRecord(tx, resource, next, previous, prepared)
     requireDeclaredFields(resource, next)
     const table = getRecordTable(resource)
@@ -253,16 +272,32 @@ export class EntityStore {
     apply: (previous: AnyEntity) => Record<string, unknown>,
   ): Promise<PreparedChange> {
     requireDeclaredFields(resource, omitInputs(resource, values))
-    const current = (await get(context, resource, id)) as AnyEntity
-    if (current.isSystem === true) throw errors.ENTITY_CAN_NOT_BE_UPDATED()
-    const change = { next: apply(current) as never, previous: current as never }
-    const behavior = this.#behaviors.get(resolveSubtype(resource, current))
-    const prepared = await behavior.prepare?.(context, change, values as never)
+    const prepared = this.#preparesUpdates(resource)
+      ? await this.#prepareUpdate(context, resource, id, values, apply)
+      : undefined
     return async (tx) => {
-      // Read again, because another change may have been committed since `prepare`.
-      const previous = (await get(tx, resource, id)) as AnyEntity
-      return this.update(tx, resource, previous, apply(previous), prepared)
+      // Also if it was read to prepare the change, because another change may have been committed since.
+      const previous = await getChangeable(tx, resource, id)
+      return this.#storeUpdate(tx, resource, previous, apply(previous) as AnyEntity, prepared, resource.audit)
     }
+  }
+
+  async #prepareUpdate(
+    context: Context,
+    resource: AnyResource,
+    id: string,
+    values: Readonly<Record<string, unknown>>,
+    apply: (previous: AnyEntity) => Record<string, unknown>,
+  ): Promise<unknown> {
+    const previous = await getChangeable(context, resource, id)
+    const change = { next: apply(previous) as never, previous: previous as never }
+    return this.#behaviors.get(resolveSubtype(resource, previous)).prepareUpdate?.(context, change, values as never)
+  }
+
+  /** Whether changes of some records of this resource are prepared. */
+  #preparesUpdates(resource: AnyResource): boolean {
+    const { subtypes } = getCompiledResource(resource.plural)
+    return [resource, ...subtypes].some((each) => this.#behaviors.get(each).prepareUpdate !== undefined)
   }
 
   /** Whether a record of this resource can be deleted without checking rules, sets or mentions. */

@@ -29,8 +29,7 @@ export class CertificateAuthorityBehavior implements Behavior<typeof cas, Prepar
   }
 
   /** Reads the certificate of a new authority. @throws COULD_NOT_VALIDATE, CERTIFICATE_IS_NOT_CA */
-  async prepare({ clock }: Context, { next, previous }: Draft<typeof cas>): Promise<PreparedAuthority | undefined> {
-    if (previous) return undefined
+  async prepareCreate({ clock }: Context, { next }: Draft<typeof cas>): Promise<PreparedAuthority> {
     const certificate = readAuthorityCertificate(next.certPem, clock.now())
     // Its session certificates would become credentials.
     if (this.#clientTrust.isOwnAuthority(certificate))

@@ -199,9 +199,12 @@ export class GroupCommit {
 
   async #runBodies(group: readonly Job[], outcomes: Outcome[], tables: Set<string>): Promise<void> {
     const started = performance.now()
+    const changes: Change[] = []
     for (const job of group.slice(0, MAX_TRANSACTIONS)) {
       if (outcomes.length > 0 && performance.now() - started > MAX_GROUP_MS) break
-      outcomes.push(await this.#runBody(job, tables, listEarlierChanges(outcomes)))
+      const outcome = await this.#runBody(job, tables, changes)
+      outcomes.push(outcome)
+      if (outcome.isOk) for (const change of outcome.changes) changes.push(change)
       // If the disk is full, for example, SQLite rolls back the whole transaction, not only this savepoint.
       if (!this.#connection.inTransaction) break
     }
