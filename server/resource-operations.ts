@@ -9,7 +9,7 @@ import { listReferenceFields } from '../src/model/columns.ts'
 import type { FilterSource } from '../src/model/filter-symbols.ts'
 import { inputSchema, readInput } from '../src/model/input.ts'
 import { toLinkedPlural } from '../src/model/links.ts'
-import { type Presentation, renderRecordBytes, renderRecords, renderRows } from '../src/records/presentation.ts'
+import { type Presentation, renderList, renderRecords, renderRows } from '../src/records/presentation.ts'
 import { RawJson, toJsonText } from '../src/records/raw-json.ts'
 import type { CachedRecord } from '../src/records/render-records.ts'
 import type { AlternateName, AnyResource, AnyRow, Relation, ResourceOperation } from '../src/resources/define.ts'
@@ -308,8 +308,8 @@ function respondWithPage(
   const source = getListSource(operation, resource)
   const matching = fetchPage(controller, context, resource, plan, restrictions, source)
   return whenReady(matching, ({ page, records }) =>
-    whenReady(renderRecordBytes(controller.records, context, resource, records, how), (bytes) =>
-      listAnswer(bytes, page, source.filterableFields),
+    whenReady(renderList(controller.records, context, resource, records, how), (rendered) =>
+      listAnswer(rendered, page, source.filterableFields),
     ),
   )
 }

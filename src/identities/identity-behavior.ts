@@ -12,7 +12,7 @@ import { RawJson } from '../records/raw-json.ts'
 import type { ReferenceCache } from '../records/reference-cache.ts'
 import type { AnyRow, ComputedInput, Entity, Inputs } from '../resources/define.ts'
 import type { identities } from '../resources/identities.ts'
-import type { LiveNetwork } from '../routers/live-network.ts'
+import type { ConnectionStatus, LiveNetwork } from '../routers/live-network.ts'
 import type { RouterProvisioner } from '../routers/router-provisioner.ts'
 import { toSortedSet } from '../schema/fields.ts'
 import type { Database } from '../store/database.ts'
@@ -21,6 +21,21 @@ import { isElementOf } from '../store/untyped.ts'
 
 type Identity = Entity<typeof identities>
 type ByIdentity<V> = ReadonlyMap<string, V>
+
+/** What an identity shows of this moment. */
+type PresentState = Readonly<Record<'disabled' | 'hasEdgeRouterConnection' | 'edgeRouterConnectionStatus', unknown>>
+
+/** All present states: a list renders each object once, however many records it describes. */
+const presentStates = {
+  online: describePresence('online'),
+  offline: describePresence('offline'),
+  unknown: describePresence('unknown'),
+}
+
+function describePresence(status: ConnectionStatus): Readonly<Record<'enabled' | 'disabled', PresentState>> {
+  const presence = { hasEdgeRouterConnection: status === 'online', edgeRouterConnectionStatus: status }
+  return { enabled: { disabled: false, ...presence }, disabled: { disabled: true, ...presence } }
+}
 
 const authenticatorRows = prepareTypedQuery((db, ids: string) =>
   db
@@ -135,15 +150,11 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     }))
   }
 
-  computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
+  computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): readonly PresentState[] {
     const now = clock.now()
     return records.map((record) => {
-      const status = this.#network.getConnectionStatus(record.id)
-      return {
-        disabled: isDisabled(record as unknown as DisabledState, now),
-        hasEdgeRouterConnection: status === 'online',
-        edgeRouterConnectionStatus: status,
-      }
+      const states = presentStates[this.#network.getConnectionStatus(record.id)]
+      return isDisabled(record as unknown as DisabledState, now) ? states.disabled : states.enabled
     })
   }
 

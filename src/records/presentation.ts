@@ -33,18 +33,22 @@ export function renderRecords(
   )
 }
 
-/** The same as the elements of a JSON array, in pieces of UTF-8: a long list is copied together instead of built as text. */
-export function renderRecordBytes(
+/** From this size on, to copy bytes costs less than to build text. */
+const MIN_LONG_BYTES = 64 * 1024
+
+/**
+ * The same for a response, or the elements of a JSON array in pieces of UTF-8 if the list is long. Node.js writes a body that is
+ * text together with the head, and one of bytes after it.
+ */
+export function renderList(
   parts: RenderParts,
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
   how: Presentation = {},
-): Awaitable<readonly Buffer[]> {
-  if (how.only) {
-    const texts = renderRecords(parts, context, resource, records, how)
-    return whenReady(texts, (rendered) => [Buffer.from(rendered.join(','))])
-  }
+): Awaitable<readonly string[] | readonly Buffer[]> {
+  const isLong = records.reduce((sum, { bytes }) => sum + bytes.length, 0) >= MIN_LONG_BYTES
+  if (!isLong || how.only) return renderRecords(parts, context, resource, records, how)
   const tails = renderComputedTails(parts, context, resource, records, how)
   return whenReady(tails, (rendered) => encodeRecords(records, rendered, how))
 }

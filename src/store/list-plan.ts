@@ -19,6 +19,8 @@ export interface ListParameters {
 
 /** The parsed parameters of a list. */
 export interface ListPlan {
+  /** What predicate and order were parsed from. */
+  readonly texts: Pick<ListParameters, 'filter' | 'sort'>
   readonly predicate: Predicate | undefined
   readonly order: RequestedOrder
   /** The number of rows; `none` means all. */
@@ -41,7 +43,9 @@ interface RequestedOrder {
  */
 export function planList(parameters: ListParameters, defaultLimit: number | 'none' = DEFAULT_LIMIT): ListPlan {
   const query: Query = parameters.filter ? parseQuery(parameters.filter) : { sort: [] }
+  const { filter, sort } = parameters
   return {
+    texts: { filter, sort },
     predicate: query.predicate,
     order: readRequestedOrder(query, parameters.sort),
     limit: clampLimit(query.limit ?? parameters.limit ?? defaultLimit),

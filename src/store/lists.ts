@@ -36,6 +36,8 @@ export interface Window {
 export interface Page extends Window {
   /** Keys (`n`) of the records, in order. */
   readonly keys: readonly number[]
+  /** The tables that it was read from. */
+  readonly tables: readonly string[]
 }
 
 /** All rows of a list, and whether finding them may take so long that a thread should do it. */
@@ -57,9 +59,49 @@ export function list(
   restrictions: readonly Restriction[] = [],
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Awaitable<Page> {
-  const tables = new Set<string>()
-  const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
-  return queryPage(store, context, source, plan, conditions, tables)
+  const query = () => {
+    const tables = new Set<string>()
+    const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
+    return queryPage(store, context, source, plan, conditions, tables)
+  }
+  const key = restrictions.length === 0 ? toPageKey(resource, plan, source) : undefined
+  if (key === undefined) return query()
+  return store.results.find(key, () =>
+    whenReady(query(), (page) => ({
+      value: page,
+      tables: page.tables,
+      bytes: PAGE_BYTES + KEY_BYTES * page.keys.length,
+    })),
+  )
+}
+
+// The page with its arrays, and one of its keys.
+const PAGE_BYTES = 200
+const KEY_BYTES = 8
+
+/** Numbers the sources whose symbols depend on nothing but rows. */
+const sourceNumbers = new WeakMap<FilterSource, number | 'none'>()
+let lastSourceNumber = 0
+
+/** The key under which a page is cached; undefined if it depends on more than rows. */
+function toPageKey(resource: AnyResource, plan: ListPlan, source: FilterSource): string | undefined {
+  let number = sourceNumbers.get(source)
+  if (number === undefined) {
+    const dependsOnMoment = [...source.symbols.values()].some(({ trueIds }) => trueIds !== undefined)
+    number = dependsOnMoment ? 'none' : ++lastSourceNumber
+    sourceNumbers.set(source, number)
+  }
+  if (number === 'none') return undefined
+  const { texts, limit, offset, roleFilter, roleSemantic } = plan
+  return JSON.stringify([
+    resource.plural,
+    number,
+    texts.filter,
+    texts.sort,
+    limit,
+    offset,
+    ...(roleFilter.length === 0 ? [] : [roleSemantic, ...roleFilter]),
+  ])
 }
 
 /** The ids of a list, in order, if it is restricted by ids alone and its first page holds all of it. */
@@ -121,7 +163,8 @@ export function queryPage(
     const page = { compile: () => compileSql(context.db, sql<{ n: number }>`select n ${matching} ${window}`) }
     return whenReady(store.scan(page, reader), (rows) => {
       const keys = rows.map(({ n }) => n)
-      if (offset === 0 && (limit === 'none' || rows.length < limit)) return { keys, total: rows.length, limit, offset }
+      if (offset === 0 && (limit === 'none' || rows.length < limit))
+        return { keys, total: rows.length, limit, offset, tables: read }
       // If only the table itself is read, all of its records are found in the same way as the first ones.
       const total = whenReady(read.length === 1 ? first : build('all'), (all) => {
         const count = {
@@ -129,7 +172,7 @@ export function queryPage(
         }
         return store.count(count, read, reader)
       })
-      return whenReady(total, (count) => ({ keys, total: count, limit, offset }))
+      return whenReady(total, (count) => ({ keys, total: count, limit, offset, tables: read }))
     })
   })
 }

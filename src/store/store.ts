@@ -5,6 +5,7 @@ import type { AuditSealer } from './audit-seal.ts'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 import type { Projections } from './projection.ts'
+import type { ResultCache } from './result-cache.ts'
 
 /** A transaction body's view of the store. */
 export interface TransactionScope {
@@ -39,6 +40,8 @@ export interface Store {
   scan<Row>(query: Compilable<Row>, reader: Reader): Awaitable<readonly Row[]>
   /** Returns a count, cached until a commit changes one of its tables. With a reader it runs like `scan`. */
   count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Awaitable<number>
+  /** Results of queries, until a commit changes one of the tables that they were read from. */
+  readonly results: ResultCache
   /** State in memory, which follows each commit before the callers of its transactions resume. */
   readonly projections: Projections
   /** Refreshes the statistics of the query planner; worthwhile every few hours. */

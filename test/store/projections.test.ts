@@ -80,7 +80,7 @@ const added = ({ names }: TypeNames) => names.filter((name) => name.startsWith('
 
 describe('a projection', () => {
   it('follows commits in the order in which it was started, before those of the store', () => {
-    expect(store.projections.names).toEqual(['first', 'second', 'third', 'row counts'])
+    expect(store.projections.names).toEqual(['first', 'second', 'third', 'result cache'])
   })
 
   it('that throws once is rebuilt from rows before the callers of the commit resume, and the others miss nothing', async () => {

@@ -1,7 +1,7 @@
 // The store on one SQLite file: a connection for writes and plain reads, others for streams.
 import { type Compilable, type CompiledQuery, Kysely } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import type { Awaitable } from '../../../awaitable.ts'
+import { type Awaitable, whenReady } from '../../../awaitable.ts'
 import type { Clock, Instant } from '../../../clock.ts'
 import { errors } from '../../../errors.ts'
 import { Audit, type ChainHead } from '../../audit.ts'
@@ -9,7 +9,7 @@ import { type AuditSealer, CHAIN_START, type SealedRecord } from '../../audit-se
 import type { Database } from '../../database.ts'
 import { MIGRATIONS, type Migration, migrate, needsMigration } from '../../migrate.ts'
 import { type ProjectionError, Projections } from '../../projection.ts'
-import { RowCounts } from '../../row-counts.ts'
+import { ResultCache } from '../../result-cache.ts'
 import {
   type AuditOrigin,
   type Reader,
@@ -73,6 +73,7 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
 class SqliteStore implements Store {
   readonly db: Kysely<Database>
   readonly projections: Projections
+  readonly results = new ResultCache()
   readonly auditSealer: AuditSealer
   readonly #connection: SqliteDatabase
   readonly #executor: SqliteExecutor
@@ -87,7 +88,6 @@ class SqliteStore implements Store {
   readonly #queue: GroupCommit
   readonly #audit: Audit
   readonly #files: DatabaseFiles
-  readonly #rowCounts = new RowCounts()
   readonly #reportError: SqliteStoreOptions['reportError']
   #commits = 0
   /** The approximate number of records that were ever created, and that number at the last analysis of the tables. */
@@ -113,7 +113,7 @@ class SqliteStore implements Store {
     this.#queue = new GroupCommit(connection, statements, audit, files, maxQueueLength, {
       committed: (what) => this.#announce(what),
       foreignWrite: () => {
-        this.#rowCounts.clear()
+        this.results.clear()
         reportError(new Error('another process wrote to the database: cached data may be outdated'))
       },
     })
@@ -130,7 +130,7 @@ class SqliteStore implements Store {
       driver: unsupportedDriver,
       executor: this.#executor,
     })
-    this.projections = new Projections({ db: this.db, own: [this.#rowCounts], reportError: reportError, fail })
+    this.projections = new Projections({ db: this.db, own: [this.results], reportError: reportError, fail })
   }
 
   write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
@@ -149,9 +149,12 @@ class SqliteStore implements Store {
   }
 
   count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Awaitable<number> {
-    return this.#rowCounts.count(query.compile(), tables, (compiled) =>
-      reader ? this.#scan(compiled, reader) : this.#executor.read(compiled),
-    )
+    const compiled = query.compile()
+    const key = `${compiled.sql}\0${JSON.stringify(compiled.parameters)}`
+    return this.results.find(key, () => {
+      const rows = reader ? this.#scan(compiled, reader) : this.#executor.read(compiled)
+      return whenReady(rows, ([row]) => ({ value: row?.n ?? 0, tables, bytes: 0 }))
+    })
   }
 
   async analyze(): Promise<void> {
