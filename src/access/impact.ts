@@ -1,5 +1,6 @@
 // What a deletion or a change takes away and gives, before it is made: by the evaluator that will decide afterwards.
 import { setImmediate } from 'node:timers/promises'
+import type { Clock } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { Bitset } from '../policy/bitset.ts'
 import type { PolicyReader, PolicyType } from '../policy/policy-index.ts'
@@ -80,8 +81,11 @@ export interface Impact {
 
 const MAX_IDENTITIES = 5_000
 const MAX_EXAMPLES = 10
-// How many identities are looked at before other requests get a turn.
-const BATCH = 250
+/** How many identities are compared at first, and at most, before other requests get a turn. */
+const MIN_BATCH = 4
+const MAX_BATCH = 250
+/** How long a comparison may delay other requests, unless to try the changes takes longer. */
+const MAX_TURN_MS = 20
 
 /** What an impact is computed with. */
 export interface ImpactParts {
@@ -106,9 +110,15 @@ export async function computeImpact(
   const blockedGains = new Tally(maxExamples)
   const concerned = await findAffectedIdentities(parts, context, changes)
   const looked = concerned.slice(0, MAX_IDENTITIES)
-  for (let at = 0; at < looked.length; at += BATCH) {
-    const some = looked.slice(at, at + BATCH)
-    compare(parts.access, changes, some, { loses, gains, blockedLosses, blockedGains, unreachable })
+  const tallies = { loses, gains, blockedLosses, blockedGains, unreachable }
+  const paths = groupServicesByRouters(parts.access, changes)
+  for (let at = 0, batch = MIN_BATCH; at < looked.length; ) {
+    const some = looked.slice(at, at + batch)
+    const startedAt = context.clock.monotonic()
+    const comparingMs = compare(parts.access, changes, some, paths, tallies, context.clock)
+    const tryingMs = context.clock.monotonic() - startedAt - comparingMs
+    at += batch
+    batch = adjustBatch(batch, comparingMs, tryingMs)
     await setImmediate()
   }
   return {
@@ -121,6 +131,15 @@ export async function computeImpact(
     gates: findOpenedGates(parts.access, changes, looked),
     isComplete: looked.length === concerned.length,
   }
+}
+
+/**
+ * The size of the next batch by how long the last one took. The changes are tried for each batch anew, so a batch compares for as
+ * long as that takes: with shorter ones most of the time would go into trying.
+ */
+function adjustBatch(batch: number, comparingMs: number, tryingMs: number): number {
+  const fitting = Math.floor((batch * Math.max(MAX_TURN_MS, tryingMs)) / Math.max(comparingMs, 1))
+  return Math.min(Math.max(fitting, 1), 2 * batch, MAX_BATCH)
 }
 
 // ---- who is concerned -------------------------------------------------------------------------------------------------
@@ -238,16 +257,22 @@ interface Tallies {
   readonly unreachable: Tally
 }
 
+/** Compares the reach of some identities. Returns the time that this took beside trying the changes, in milliseconds. */
 function compare(
   access: Access,
   changes: readonly RecordChange[],
   subjects: readonly Subject[],
+  paths: readonly ServicePaths[],
   tallies: Tallies,
-): void {
+  clock: Clock,
+): number {
+  let startedAt = clock.monotonic()
   const before = subjects.map((subject) => (subject.before ? computeReach(access, subject.before) : NO_REACH))
+  let comparingMs = clock.monotonic() - startedAt
   // What is gained is read now, because a new service is not in the index when this returns.
-  const after = access.withHypothetical(changes, (index) =>
-    subjects.map((subject, at) => {
+  const after = access.withHypothetical(changes, (index) => {
+    startedAt = clock.monotonic()
+    const reaches = subjects.map((subject, at) => {
       if (!subject.after) return undefined
       const reach = computeReach(access, subject.after)
       const had = (before[at] as Reach).rights
@@ -257,16 +282,11 @@ function compare(
         return [type, index.listServicesInSlots(slots)] as const
       })
       return { ...reach, gains: new Map(gains) }
-    }),
-  )
-  const carried = mapServiceRouters(access.index)
-  const carriedAfter = access.withHypothetical(changes, (index) => {
-    const carriersAfter = mapServiceRouters(index)
-    // Asked for now, because the index is as it was before when this returns.
-    for (const serviceId of new Set(before.flatMap((reach) => listReachedServices(access.index, reach))))
-      carriersAfter(serviceId)
-    return carriersAfter
+    })
+    comparingMs += clock.monotonic() - startedAt
+    return reaches
   })
+  startedAt = clock.monotonic()
   for (const [at, subject] of subjects.entries()) {
     const was = before[at] as Reach
     const is = after[at]
@@ -278,13 +298,56 @@ function compare(
       tallies.loses.add(subject, type, access.index.listServicesInSlots(lostServices))
       if (!is || !has) continue
       tallies.gains.add(subject, type, is.gains.get(type) ?? [])
-      const keptServices = access.index.listServicesInSlots(had.without(lostServices))
-      const cutOff = keptServices.filter(
-        (id) => was.routers.intersects(carried(id)) && !is.routers.intersects(carriedAfter(id)),
-      )
-      tallies.unreachable.add(subject, type, cutOff)
+      const cutOff = findCutOff(had.without(lostServices), was.routers, is.routers, paths)
+      tallies.unreachable.add(subject, type, access.index.listServicesInSlots(cutOff))
     }
   }
+  return comparingMs + clock.monotonic() - startedAt
+}
+
+/** Services with the edge routers over which they are reached before and after the changes. */
+interface ServicePaths {
+  readonly services: Bitset
+  readonly routersBefore: Bitset
+  readonly routersAfter: Bitset
+}
+
+/** The services in groups that are reached over the same edge routers: there are far fewer groups than services. */
+function groupServicesByRouters(access: Access, changes: readonly RecordChange[]): ServicePaths[] {
+  const serviceIds = [...access.index.listServiceIds()]
+  const collect = (index: PolicyReader) => serviceIds.map((id) => index.collectRouterSlotsOfService(id))
+  const before = collect(access.index)
+  const after = access.withHypothetical(changes, collect)
+  const groups = new Map<string, ServicePaths & { readonly ids: string[] }>()
+  for (const [at, id] of serviceIds.entries()) {
+    const [routersBefore, routersAfter] = [before[at] as Bitset, after[at] as Bitset]
+    const key = `${[...routersBefore].join()} ${[...routersAfter].join()}`
+    const group = groups.get(key)
+    if (group) group.ids.push(id)
+    else groups.set(key, { ids: [id], services: new Bitset(), routersBefore, routersAfter })
+  }
+  return [...groups.values()].map(({ ids, ...group }) => ({
+    ...group,
+    services: access.index.collectSlotsOfServices(ids),
+  }))
+}
+
+/** Those of the services that an identity reached over an edge router before the changes, and over none after them. */
+function findCutOff(
+  services: Bitset,
+  identityRoutersBefore: Bitset,
+  identityRoutersAfter: Bitset,
+  paths: readonly ServicePaths[],
+): Bitset {
+  const cutOff = new Bitset()
+  for (const { services: ofGroup, routersBefore, routersAfter } of paths) {
+    if (!identityRoutersBefore.intersects(routersBefore) || identityRoutersAfter.intersects(routersAfter)) continue
+    const slots = new Bitset()
+    slots.addAll(services)
+    slots.intersect(ofGroup)
+    cutOff.addAll(slots)
+  }
+  return cutOff
 }
 
 function computeReach(access: Access, identity: RoleBearer): Reach {
@@ -339,23 +402,6 @@ function findBlockingChecks(
     .filter(({ policy }) => granting.includes(policy))
     .map(({ findings }) => findings.filter(({ evidence }) => evidence !== 'passing').map(({ check }) => check.id))
   return failing.sort((a, b) => a.length - b.length)[0] ?? []
-}
-
-function listReachedServices(index: PolicyReader, { rights }: Reach): string[] {
-  return TYPES.flatMap((type) => index.listServicesInSlots(rights.get(type) as Bitset))
-}
-
-/** The routers that carry each service, worked out once. */
-function mapServiceRouters(index: PolicyReader): (serviceId: string) => Bitset {
-  const carriersByService = new Map<string, Bitset>()
-  return (serviceId) => {
-    let carriers = carriersByService.get(serviceId)
-    if (!carriers) {
-      carriers = index.collectRouterSlotsOfService(serviceId)
-      carriersByService.set(serviceId, carriers)
-    }
-    return carriers
-  }
 }
 
 class Tally {

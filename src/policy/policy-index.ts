@@ -1,6 +1,6 @@
 // The policy index: policies and role bearers in memory, loaded at start and updated by the change feed. No I/O.
 import type { PostureCheck } from '../posture/posture-checks.ts'
-import type { Bitset } from './bitset.ts'
+import { Bitset } from './bitset.ts'
 import { RoleBearerDirectory } from './directory.ts'
 import { type IndexedPolicy, PolicyTable } from './policy-table.ts'
 import {
@@ -191,6 +191,16 @@ export class PolicyIndex {
   /** Ids of the services in those slots. */
   listServicesInSlots(slots: Bitset): string[] {
     return this.#services.listIds(slots)
+  }
+
+  /** The slots of services. */
+  collectSlotsOfServices(ids: Iterable<string>): Bitset {
+    const slots = new Bitset()
+    for (const id of ids) {
+      const slot = this.#services.getSlot(id)
+      if (slot !== undefined) slots.add(slot)
+    }
+    return slots
   }
 
   /** Ids of all services. */
