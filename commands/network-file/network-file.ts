@@ -13,6 +13,8 @@ const VERSION = 1
 const MAX_MISTAKES = 20
 const TAG_REASON = 'tags (!) are not supported: write the value without one'
 
+const DUPLICATE_REASON = 'this member stands twice: names must be unique'
+
 type Yaml = typeof import('yaml')
 
 /** What the controller says of a member of the request. */
@@ -49,10 +51,17 @@ export class NetworkFile {
     const yaml = await import('yaml')
     const lines = new yaml.LineCounter()
     try {
-      const options = { lineCounter: lines, schema: 'core', merge: false, prettyErrors: false } as const
+      // The parser compares each name with all before it: the names of a large map are compared here.
+      const options = {
+        ...{ lineCounter: lines, schema: 'core', merge: false },
+        uniqueKeys: false,
+        prettyErrors: false,
+      } as const
       const document = yaml.parseDocument(text, options)
       const [problem] = [...document.errors, ...document.warnings]
       if (problem) throw makeFileError(file, lines, problem.pos[0], describeSyntax(problem))
+      const duplicateAt = findDuplicateName(yaml, document)
+      if (duplicateAt !== undefined) throw makeFileError(file, lines, duplicateAt, DUPLICATE_REASON)
       return new NetworkFile(yaml, file, document, lines)
     } catch (error) {
       // The parser and what follows its tree are recursive.
@@ -209,8 +218,6 @@ function describeSyntax({ code, message }: YAMLError): string {
       return 'a second document begins here (---): the file must be one document'
     case 'TAB_AS_INDENT':
       return 'indent with spaces, not with tabs'
-    case 'DUPLICATE_KEY':
-      return 'this member stands twice: names must be unique'
     case 'BAD_SCALAR_START':
       return 'a value that begins with a special character, such as @, must be in quotes'
     case 'BLOCK_AS_IMPLICIT_KEY':
@@ -227,6 +234,23 @@ function describeSyntax({ code, message }: YAMLError): string {
     default:
       return `this is not YAML: ${message}`
   }
+}
+
+/** The offset of the first member, in the order of the text, whose map has another one of its name before it. */
+function findDuplicateName({ visit, isScalar }: Yaml, document: Document): number | undefined {
+  let offset: number | undefined
+  visit(document, {
+    Map: (_key, { items }) => {
+      const names = new Set<unknown>()
+      for (const { key } of items) {
+        if (!isScalar(key)) continue
+        const start = key.range?.[0] ?? 0
+        if (names.has(key.value) && (offset === undefined || start < offset)) offset = start
+        names.add(key.value)
+      }
+    },
+  })
+  return offset
 }
 
 function isExact(value: number): boolean {

@@ -144,6 +144,12 @@ describe('plan', () => {
       '4:5',
       /services web: colour is not known/,
     ],
+    [
+      'a member that stands twice, below one that does',
+      'version: 1\nservices:\n  - name: a\n    tags: {x: 1, y: 2, x: 3}\n    name: b\n',
+      '4:24',
+      /this member stands twice: names must be unique\n/,
+    ],
     ['a second record of a name', 'version: 1\nservices:\n  - name: a\n  - name: a\n', '4:5', /twice/],
     [
       'a name that nothing has',
