@@ -33,7 +33,8 @@ interface Entry {
 
 export class InheritedCircuits {
   readonly #byId = new Map<string, Entry>()
-  readonly #endedIds = new LRUCache<string, true>({ max: MAX_ENDED })
+  // By size, because with a number of entries the cache would reserve the memory of all of them.
+  readonly #endedIds = new LRUCache<string, true>({ maxSize: MAX_ENDED, sizeCalculation: () => 1 })
 
   list(): InheritedCircuit[] {
     return Array.from(this.#byId, ([id, { routerIds, ...times }]) => ({ id, routerIds: [...routerIds], ...times }))

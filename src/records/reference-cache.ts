@@ -89,7 +89,9 @@ export class ReferenceCache implements Projection {
   #reference(resource: AnyResource, row: AnyRow): Reference {
     const { links } = getCompiledResource(resource.plural).recordPlan
     const name = (row.name as string | undefined) ?? ''
-    const text = `{"_links":${links(row)},"entity":"${toLinkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
+    const rest = `,"entity":"${toLinkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
+    // Joined, it is one string. Concatenated, the engine would keep its pieces, which take three times as much.
+    const text = ['{"_links":', links(row), rest].join('')
     return { name, text }
   }
 }
