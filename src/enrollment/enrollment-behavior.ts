@@ -6,7 +6,7 @@ import type { Context, ReadContext, WriteContext } from '../context.ts'
 import { errors } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import type { AnyRow } from '../resources/define.ts'
-import type { enrollments } from '../resources/enrollments.ts'
+import type { EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
 import { prepareTypedQuery } from '../store/prepared-queries.ts'
 import type { Enrollment, EnrollmentIssuer } from './enrollments.ts'
 
@@ -37,12 +37,7 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
     if (next.method !== 'ottca') next.caId = null
     if (next.token === '') next.token = newToken()
     if (next.identityId === null) return
-    const outstanding = await tx.db
-      .selectFrom('enrollments')
-      .select('id')
-      .where('identityId', '=', next.identityId)
-      .where('method', '=', next.method)
-      .executeTakeFirst()
+    const [outstanding] = await findOfMethod(tx.db, next.identityId, next.method)
     if (outstanding) {
       const reason = `is outstanding already: refresh or delete the enrollment ${outstanding.id}`
       throw errors.ENROLLMENT_EXISTS({ field: 'method', reason, value: next.method })
@@ -59,6 +54,10 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
     )
   }
 }
+
+const findOfMethod = prepareTypedQuery((db, identityId: string, method: EnrollmentMethod) =>
+  db.selectFrom('enrollments').select('id').where('identityId', '=', identityId).where('method', '=', method),
+)
 
 const findAuthority = prepareTypedQuery((db, id: string) =>
   db.selectFrom('cas').select(['name', 'isVerified']).where('id', '=', id),
