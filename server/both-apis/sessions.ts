@@ -1,6 +1,7 @@
 // Service sessions: clients create them to dial or bind; administrators see all of them, other identities their own.
 import { createSession } from '../../src/access/create-session.ts'
 import { getViewer } from '../../src/access/viewers.ts'
+import { whenReady } from '../../src/awaitable.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
 import { sessions, sessionTypes } from '../../src/resources/sessions.ts'
 import { f, type Tags } from '../../src/schema/fields.ts'
@@ -49,20 +50,16 @@ export const sessionOperations: readonly AnyOperation[] = [
     }),
     returns: { kind: 'record', resource: 'sessions', isNew: true },
     errorStatuses: [404],
-    async run({ controller, context, body }) {
-      const viewer = await getViewer(controller.auth.apiSessions, context)
-      const id = await createSession(
-        controller,
-        context,
-        { ...viewer, apiSessionId: requireApiSessionId(context) },
-        {
-          serviceId: body.serviceId ?? '',
-          type: body.type ?? 'Dial',
-          tags: body.tags ?? {},
-        },
-      )
-      const view: NewSessionView = { maker: viewer.identity }
-      return dataResponse(await renderRecord(controller, context, sessions, id, { view }), { status: 201 })
+    // Without a promise for a session that exists and is cached: clients ask for theirs again with every connection.
+    run({ controller, context, body }) {
+      const apiSessionId = requireApiSessionId(context)
+      const request = { serviceId: body.serviceId ?? '', type: body.type ?? 'Dial', tags: body.tags ?? {} }
+      return whenReady(getViewer(controller.auth.apiSessions, context), ({ identity, isAdmin }) => {
+        const view: NewSessionView = { maker: identity }
+        const id = createSession(controller, context, { identity, isAdmin, apiSessionId }, request)
+        const record = whenReady(id, (sessionId) => renderRecord(controller, context, sessions, sessionId, { view }))
+        return whenReady(record, (json) => dataResponse(json, { status: 201 }))
+      })
     },
   }),
   defineOperation({

@@ -230,13 +230,14 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
-    async run(call) {
-      const { identity, isAdmin } = await getViewer(call.controller.auth.apiSessions, call.context)
-      const { access } = call.controller
+    run(call) {
+      const { access, auth } = call.controller
       const { enrolledIds } = access.routers
-      // By ids alone, because such a list needs no query: every client asks for it every few seconds.
-      const ids = isAdmin ? [...enrolledIds] : access.listRouters(identity).filter((id) => enrolledIds.has(id))
-      return respondWithList(call, edgeRouters, [{ ids }])
+      return whenReady(getViewer(auth.apiSessions, call.context), ({ identity, isAdmin }) => {
+        // By ids alone, because such a list needs no query: every client asks for it every few seconds.
+        const ids = isAdmin ? [...enrolledIds] : access.listRouters(identity).filter((id) => enrolledIds.has(id))
+        return respondWithList(call, edgeRouters, [{ ids }])
+      })
     },
   }),
 ]

@@ -1,5 +1,6 @@
 // Dialing and hosting: whether a sign-in may, in the order in which clients know the refusals, and the session it gets.
 import type { ApiSessions } from '../auth/api-sessions.ts'
+import { type Awaitable, whenReady } from '../awaitable.ts'
 import type { Context } from '../context.ts'
 import { errors, invalidError, notFoundError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -12,7 +13,7 @@ import { services } from '../resources/services.ts'
 import { sessions } from '../resources/sessions.ts'
 import type { Tags } from '../schema/fields.ts'
 import { type EntityStore, newEntity } from '../store/entities.ts'
-import { prepareQuery } from '../store/prepared-queries.ts'
+import { prepareRead } from '../store/prepared-queries.ts'
 import { getRecordTable } from '../store/record-tables.ts'
 import type { Access } from './access.ts'
 import { loadNames } from './advice/subject.ts'
@@ -39,14 +40,13 @@ export interface SessionRequest {
   readonly tags: Tags
 }
 
-const existingSession = prepareQuery<[apiSessionId: string, serviceId: string, type: string], { id: string }>(
-  (db, apiSessionId, serviceId, type) =>
-    db
-      .selectFrom('sessions')
-      .select('id')
-      .where('apiSessionId', '=', apiSessionId)
-      .where('serviceId', '=', serviceId)
-      .where('type', '=', type) as never,
+const existingSession = prepareRead((db, apiSessionId: string, serviceId: string, type: SessionRequest['type']) =>
+  db
+    .selectFrom('sessions')
+    .select('id')
+    .where('apiSessionId', '=', apiSessionId)
+    .where('serviceId', '=', serviceId)
+    .where('type', '=', type as PolicyType),
 )
 
 /**
@@ -54,7 +54,17 @@ const existingSession = prepareQuery<[apiSessionId: string, serviceId: string, t
  * @throws NOT_FOUND for a service that it does not see, COULD_NOT_VALIDATE where no policy of the type grants it,
  *   INVALID_POSTURE, NO_EDGE_ROUTERS_AVAILABLE
  */
-export async function createSession(
+export function createSession(
+  parts: SessionParts,
+  context: Context,
+  dialer: SessionOwner,
+  request: SessionRequest,
+): Awaitable<string> {
+  const existing = existingSession(context.db, dialer.apiSessionId, request.serviceId, request.type)
+  return whenReady(existing, ([present]) => present?.id ?? insertSession(parts, context, dialer, request))
+}
+
+async function insertSession(
   parts: SessionParts,
   context: Context,
   dialer: SessionOwner,
@@ -62,8 +72,6 @@ export async function createSession(
 ): Promise<string> {
   const { apiSessionId, identity } = dialer
   const { serviceId, type, tags } = request
-  const [present] = await existingSession(context.db, apiSessionId, serviceId, type)
-  if (present) return present.id
   const grantedType = await requireReachable(parts, context, dialer, request)
   return context.write(async (tx) => {
     // Another request of the same client may have come first.

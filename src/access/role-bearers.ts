@@ -1,20 +1,21 @@
 // What policies know an identity by.
 import type { ApiSessions } from '../auth/api-sessions.ts'
-import type { Awaitable } from '../awaitable.ts'
+import { type Awaitable, whenReady } from '../awaitable.ts'
 import type { Context } from '../context.ts'
 import { notFoundError } from '../errors.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import { prepareQuery } from '../store/prepared-queries.ts'
+import { prepareRead } from '../store/prepared-queries.ts'
 
-const roleAttributes = prepareQuery<[id: string], { roleAttributes: string }>(
-  (db, id) => db.selectFrom('identities').select('roleAttributes').where('id', '=', id) as never,
+const roleAttributes = prepareRead((db, id: string) =>
+  db.selectFrom('identities').select('roleAttributes').where('id', '=', id),
 )
 
 /** The id and role attributes of an identity. @throws NOT_FOUND */
-export async function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: string): Promise<RoleBearer> {
-  const [row] = await roleAttributes(db, identityId)
-  if (!row) throw notFoundError('identity', identityId)
-  return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
+export function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: string): Awaitable<RoleBearer> {
+  return whenReady(roleAttributes(db, identityId), ([row]) => {
+    if (!row) throw notFoundError('identity', identityId)
+    return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
+  })
 }
 
 /** The same of an identity that has signed in, from memory while its session lives. @throws NOT_FOUND */

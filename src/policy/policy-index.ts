@@ -39,6 +39,14 @@ export interface ServiceEdgeRouterPolicyRecord extends PolicyRecord {
 
 export type PolicyType = 'Dial' | 'Bind'
 
+/** The edge routers that an identity and a service may use. */
+interface RouterComparison {
+  readonly identityCount: number
+  readonly serviceCount: number
+  /** Ids of those that both may use. */
+  readonly commonIds: readonly string[]
+}
+
 /** The index for those who only ask. */
 export type PolicyReader = Omit<PolicyIndex, `set${string}` | `delete${string}`>
 
@@ -319,6 +327,15 @@ export class PolicyIndex {
     const common = this.collectRouterSlots(identity)
     common.intersect(this.collectRouterSlotsOfService(serviceId))
     return this.#edgeRouters.listIds(common)
+  }
+
+  /** How many edge routers the identity and the service may use, and the ids of those that both may. */
+  compareRouters(identity: RoleBearer, serviceId: string): RouterComparison {
+    const slots = this.collectRouterSlots(identity)
+    const slotsOfService = this.collectRouterSlotsOfService(serviceId)
+    const identityCount = slots.size
+    slots.intersect(slotsOfService)
+    return { identityCount, serviceCount: slotsOfService.size, commonIds: this.#edgeRouters.listIds(slots) }
   }
 
   /** Whether both the identity and the service may use an edge router. */

@@ -27,8 +27,8 @@ export function renderRecords(
 ): Awaitable<string[]> {
   return whenReady(renderComputedTails(parts, context, resource, records, how), (tails) =>
     records.map((record, at) => {
-      const text = renderHead(record, how) + tails[at]
-      return how.only ? pickMembers(text, how.only) : text
+      const head = how.only ? limitHead(record, how.only, how) : renderHead(record, how)
+      return head + tails[at]
     }),
   )
 }
@@ -76,9 +76,29 @@ function encodeRecords(
 
 const COMMON_MEMBERS = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']
 
-function pickMembers(text: string, only: readonly string[]): string {
-  const record = JSON.parse(text) as Record<string, unknown>
-  return JSON.stringify(Object.fromEntries([...COMMON_MEMBERS, ...only].map((name) => [name, record[name]])))
+// By the list of members and the record, neither of which changes: to parse a record costs more than the rest of a short list.
+const limitedHeads = new WeakMap<readonly string[], WeakMap<CachedRecord, string>>()
+
+/** The head of a record with the common members and those of `only`. */
+function limitHead(record: CachedRecord, only: readonly string[], how: Presentation): string {
+  if (how.links) return pickMembers(renderHead(record, how), only)
+  let heads = limitedHeads.get(only)
+  if (!heads) {
+    heads = new WeakMap()
+    limitedHeads.set(only, heads)
+  }
+  let head = heads.get(record)
+  if (head === undefined) {
+    head = pickMembers(renderHead(record, how), only)
+    heads.set(record, head)
+  }
+  return head
+}
+
+function pickMembers(head: string, only: readonly string[]): string {
+  const record = JSON.parse(`${head}}`) as Record<string, unknown>
+  const members = [...COMMON_MEMBERS, ...only].map((name) => [name, record[name]])
+  return JSON.stringify(Object.fromEntries(members)).slice(0, -1)
 }
 
 /** Renders rows without caching them, for lists that read whole tables. */
@@ -118,17 +138,23 @@ function renderComputedTails(
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
-  { view }: Presentation,
+  { view, only }: Presentation,
 ): Awaitable<string[]> {
   const behavior = parts.behaviors.get(resource)
   if (!behavior.computeFields) return records.map(() => '}')
   const facts = records.map((record) => record.facts)
   const live = behavior.computeFields(context, facts, view)
-  return whenReady(live, (members) => renderTails(context, resource, members))
+  return whenReady(live, (members) => renderTails(context, resource, members, only))
 }
 
-function renderTails(context: Context, resource: AnyResource, live: readonly Record<string, unknown>[]): string[] {
-  const { computed } = getCompiledResource(resource.plural).recordPlan
+function renderTails(
+  context: Context,
+  resource: AnyResource,
+  live: readonly Record<string, unknown>[],
+  only: readonly string[] | undefined,
+): string[] {
+  const { computed: all } = getCompiledResource(resource.plural).recordPlan
+  const computed = only ? all.filter((name) => only.includes(name)) : all
   const offlineMembers = hideOfflineFields(context, resource)
   // Records that are described by the same object end in the same way.
   const tailsByMembers = new Map<object | undefined, string>()

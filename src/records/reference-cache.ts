@@ -1,10 +1,11 @@
 // How one record shows another: {_links, entity, id, name}, cached until the other record changes.
 import type { Kysely } from 'kysely'
 import { LRUCache } from 'lru-cache'
+import type { Awaitable } from '../awaitable.ts'
 import { getCompiledResource } from '../model/index.ts'
 import { listLinkColumns, toLinkedPlural } from '../model/links.ts'
 import type { Reference } from '../model/record-plan.ts'
-import type { AnyResource, AnyRow } from '../resources/define.ts'
+import type { AnyResource, AnyRow, ComputedInput } from '../resources/define.ts'
 import { getResource } from '../resources/index.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
@@ -25,7 +26,7 @@ export class ReferenceCache implements Projection {
   readonly #statements = new Map<string, PreparedQuery<[ids: string], AnyRow>>()
 
   /** References to the records of `plural` with these ids; ids without a record are absent in the result. */
-  async find(db: Kysely<Database>, plural: string, ids: Iterable<string>): Promise<ReadonlyMap<string, Reference>> {
+  find(db: Kysely<Database>, plural: string, ids: Iterable<string>): Awaitable<ReadonlyMap<string, Reference>> {
     const cached = this.#cacheOf(plural)
     const references = new Map<string, Reference>()
     const missingIds: string[] = []
@@ -34,13 +35,14 @@ export class ReferenceCache implements Projection {
       if (reference) references.set(id, reference)
       else missingIds.push(id)
     }
-    if (missingIds.length > 0) {
-      for (const [id, reference] of await this.#load(db, getResource(plural), missingIds)) {
+    if (missingIds.length === 0) return references
+    return this.#load(db, getResource(plural), missingIds).then((loaded) => {
+      for (const [id, reference] of loaded) {
         references.set(id, reference)
         cached.set(id, reference)
       }
-    }
-    return references
+      return references
+    })
   }
 
   /** Empties the cache: references are read from rows when they are needed. */
@@ -66,7 +68,7 @@ export class ReferenceCache implements Projection {
 
   async #load(db: Kysely<Database>, resource: AnyResource, ids: readonly string[]): Promise<[string, Reference][]> {
     const rows = await this.#getRowQuery(resource)(db, JSON.stringify(ids))
-    return rows.map((row) => [row.id as string, this.#reference(resource, row as AnyRow)])
+    return rows.map((row) => [row.id as string, renderReference(resource, row as AnyRow)])
   }
 
   /** The statement that finds rows of a resource by a JSON array of ids, with the columns that references show. */
@@ -85,15 +87,16 @@ export class ReferenceCache implements Projection {
     }
     return query
   }
+}
 
-  #reference(resource: AnyResource, row: AnyRow): Reference {
-    const { links } = getCompiledResource(resource.plural).recordPlan
-    const name = (row.name as string | undefined) ?? ''
-    const rest = `,"entity":"${toLinkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
-    // Joined, it is one string. Concatenated, the engine would keep its pieces, which take three times as much.
-    const text = ['{"_links":', links(row), rest].join('')
-    return { name, text }
-  }
+/** The reference to a record, from the columns that references show: those of its links, and its name. */
+export function renderReference(resource: AnyResource, row: ComputedInput): Reference {
+  const { links } = getCompiledResource(resource.plural).recordPlan
+  const name = (row.name as string | undefined) ?? ''
+  const rest = `,"entity":"${toLinkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
+  // Joined, it is one string. Concatenated, the engine would keep its pieces, which take three times as much.
+  const text = ['{"_links":', links(row as AnyRow), rest].join('')
+  return { name, text }
 }
 
 function estimateReferenceBytes({ name, text }: Reference, id: string): number {

@@ -95,10 +95,7 @@ export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
   }
 
   computeFields(_context: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
-    return records.map(({ id }) => {
-      const live = this.#network.findRouter(id)
-      return { ...toClientRouterFields(live), versionInfo: live?.versionInfo ?? NO_VERSION }
-    })
+    return records.map(({ id }) => toClientRouterFields(this.#network.findRouter(id)))
   }
 }
 
@@ -132,12 +129,17 @@ async function deriveEnrollmentFields(
   )
 }
 
-/** What clients are told of a router's connection. */
+/** What clients are told of a router's connection; one object for all routers that are not connected. */
 export function toClientRouterFields(live: LiveRouter | undefined) {
-  return {
-    isOnline: live !== undefined,
-    hostname: live?.hostname ?? '',
-    supportedProtocols: live?.supportedProtocols ?? {},
-    syncStatus: live?.syncStatus ?? 'SYNC_UNKNOWN',
-  }
+  if (!live) return OFFLINE_FIELDS
+  const { hostname, supportedProtocols, syncStatus, versionInfo } = live
+  return { isOnline: true, hostname, supportedProtocols, syncStatus, versionInfo }
 }
+
+const OFFLINE_FIELDS = {
+  isOnline: false,
+  hostname: '',
+  supportedProtocols: {},
+  syncStatus: 'SYNC_UNKNOWN',
+  versionInfo: NO_VERSION,
+} as const

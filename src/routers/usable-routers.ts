@@ -19,10 +19,11 @@ export class UsableRouters {
 
   /** Their ids; those that are online come first. Offline ones are included, because they may come back. */
   listIds(identity: RoleBearer, serviceId: string): string[] {
-    const offlineRank = (id: string) => (this.#network.findRouter(id) ? 0 : 1)
-    return this.#access
-      .listCommonRouters(identity, serviceId)
-      .sort((a, b) => offlineRank(a) - offlineRank(b) || (a < b ? -1 : 1))
+    const online: string[] = []
+    const offline: string[] = []
+    for (const id of this.#access.listCommonRouters(identity, serviceId).sort())
+      (this.#network.findRouter(id) ? online : offline).push(id)
+    return online.concat(offline)
   }
 
   /** The first of them as JSON text for sessions, in which clients know the addresses of a router by two names. */
@@ -39,8 +40,21 @@ export class UsableRouters {
 }
 
 function renderRouter(router: RouterEntry, live: LiveRouter | undefined): string {
-  const facts = toClientRouterFields(live)
-  return JSON.stringify({ ...router, ...facts, urls: facts.supportedProtocols })
+  const { id, name, cost, noTraversal, disabled } = router
+  const { isOnline, hostname, supportedProtocols, syncStatus } = toClientRouterFields(live)
+  const urls = supportedProtocols
+  return JSON.stringify({
+    id,
+    name,
+    cost,
+    noTraversal,
+    disabled,
+    isOnline,
+    hostname,
+    supportedProtocols,
+    syncStatus,
+    urls,
+  })
 }
 
 // A router that changes is another object, and so is its text.

@@ -2,6 +2,7 @@
 import type { Access } from '../access/access.ts'
 import { findRoleBearerOfSession } from '../access/role-bearers.ts'
 import type { ApiSessions } from '../auth/api-sessions.ts'
+import type { Awaitable } from '../awaitable.ts'
 import type { Behavior } from '../behavior.ts'
 import type { ReadContext } from '../context.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
@@ -38,11 +39,11 @@ export class SessionBehavior implements Behavior<typeof sessions> {
     this.#usableRouters = usableRouters
   }
 
-  async computeFields(
+  computeFields(
     context: ReadContext,
     rows: readonly ComputedInput[],
     view: unknown,
-  ): Promise<Record<string, unknown>[]> {
+  ): Awaitable<Record<string, unknown>[]> {
     const maker = (view as NewSessionView | undefined)?.maker
     if (maker) return rows.map(({ serviceId }) => ({ edgeRouters: this.#renderRouters(maker, serviceId as string) }))
     return Promise.all(rows.map((row) => this.#describe(context, row)))

@@ -1,6 +1,8 @@
 // Statements whose text is built once: on hot paths, building and compiling costs more than running them.
 import type { Compilable, CompiledQuery, Kysely } from 'kysely'
+import type { Awaitable } from '../awaitable.ts'
 import type { Database } from './database.ts'
+import { findImmediateExecutor } from './dialects/sql-dialect.ts'
 import { StoreMisuseError } from './store.ts'
 import { type UntypedDatabase, untyped } from './untyped.ts'
 
@@ -19,12 +21,34 @@ export type PreparedQuery<P extends readonly Parameter[], Row> = (
 export function prepareQuery<const P extends readonly Parameter[], Row>(
   build: (db: Kysely<UntypedDatabase>, ...parameters: P) => Compilable<Row>,
 ): PreparedQuery<P, Row> {
-  let compiled: CompiledQuery<Row> | undefined
+  const compile = prepareCompilation(build)
   return async (db, ...parameters) => {
+    const { rows } = await db.executeQuery<Row>(compile(db, parameters))
+    return rows
+  }
+}
+
+/** The same for a statement that only reads: the rows are at hand if the database runs statements at once. */
+export function prepareRead<const P extends readonly Parameter[], Row>(
+  build: (db: Kysely<Database>, ...parameters: P) => Compilable<Row>,
+): (db: Kysely<Database>, ...parameters: P) => Awaitable<readonly Row[]> {
+  const compile = prepareCompilation<P, Row>((db, ...parameters) =>
+    build(db as unknown as Kysely<Database>, ...parameters),
+  )
+  return (db, ...parameters) => {
+    const query = compile(db, parameters)
+    return findImmediateExecutor(db)?.read(query) ?? db.executeQuery<Row>(query).then(({ rows }) => rows)
+  }
+}
+
+function prepareCompilation<P extends readonly Parameter[], Row>(
+  build: (db: Kysely<UntypedDatabase>, ...parameters: P) => Compilable<Row>,
+): (db: Kysely<Database>, parameters: P) => CompiledQuery<Row> {
+  let compiled: CompiledQuery<Row> | undefined
+  return (db, parameters) => {
     compiled ??= assertParametersMatch(build(untyped(db), ...parameters).compile(), parameters)
     const { query, queryId, sql } = compiled
-    const { rows } = await db.executeQuery<Row>({ query, queryId, sql, parameters })
-    return rows
+    return { query, queryId, sql, parameters }
   }
 }
 

@@ -12,7 +12,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { StoreMisuseError } from '../../store.ts'
-import type { SqlDialectAdapter } from '../sql-dialect.ts'
+import type { ImmediateExecutor, SqlDialectAdapter } from '../sql-dialect.ts'
 import { sqliteDialect } from './sql-dialect.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
 import type { PreparedStatements } from './statements.ts'
@@ -33,7 +33,7 @@ class SqliteDialectAdapter extends SqliteAdapter implements SqlDialectAdapter {
 const adapter = new SqliteDialectAdapter()
 const compiler = new SqliteQueryCompiler()
 
-export class SqliteExecutor implements QueryExecutor {
+export class SqliteExecutor implements QueryExecutor, ImmediateExecutor {
   readonly #statements: PreparedStatements
   readonly #permit: WritePermit
 
