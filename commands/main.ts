@@ -111,13 +111,26 @@ function unknownCommandError(names: readonly string[], ids: ReadonlyMap<string, 
   const [noun = '', verb = ''] = names
   const commandIds = [...ids.keys()]
   const verbs = commandIds.flatMap((id) => (id.startsWith(`${noun}:`) ? id.slice(noun.length + 1) : []))
-  const nouns = commandIds.map((id) => id.split(':')[0] ?? '')
   const near =
     verbs.length > 0 && verb !== ''
       ? findNearest(verb, verbs).map((word) => `controller ${noun} ${word}`)
-      : findNearest(noun, nouns).map((word) => ['controller', word, ...names.slice(1)].join(' '))
+      : findNearestNouns(noun, verb, commandIds)
   const fallback = verbs.length > 0 ? `controller ${noun} --help` : 'controller --help'
   return makeUsageError(`unknown command: ${names.join(' ')}`, {
     hint: near.length > 0 ? near.join(', ') : fallback,
   })
+}
+
+/** Commands with a noun that is similar, and the verb that is typed, or the most similar one; else the nouns alone. */
+function findNearestNouns(noun: string, verb: string, commandIds: readonly string[]): string[] {
+  const nouns = findNearest(
+    noun,
+    commandIds.map((id) => id.split(':')[0] ?? ''),
+  )
+  const commands = nouns.flatMap((word) => {
+    const verbs = commandIds.flatMap((id) => (id.startsWith(`${word}:`) ? id.slice(word.length + 1) : []))
+    const [nearestVerb] = verbs.includes(verb) ? [verb] : findNearest(verb, verbs)
+    return nearestVerb === undefined ? [] : `controller ${word} ${nearestVerb}`
+  })
+  return commands.length > 0 ? commands : nouns.map((word) => `controller ${word}`)
 }

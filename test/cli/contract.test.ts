@@ -50,7 +50,7 @@ describe('exit codes, with one sentence and what helps', () => {
       ['idntity', 'list'],
       2,
       /unknown command: idntity list/,
-      /controller identity list/,
+      /^controller identity list$/,
     ],
     ['a flag without a command', ['--offline'], 2, /missing command before --offline/, /^controller --help$/],
     [
