@@ -115,10 +115,13 @@ function changePairs(
 }
 
 function missingEntryError({ flag }: BodyFlag, text: string, entries: readonly string[]): CommandError {
-  return new CommandError(EXIT.notFound, 'NOT_FOUND', `--remove-${flag}: there is no ${flag} "${text}"`, {
-    field: `remove-${flag}`,
-    hint: entries.length > 0 ? `one of ${entries.join(', ')}` : 'the set is empty',
-  })
+  const message = `--remove-${flag}: the record does not have the ${flag} "${text}"`
+  return new CommandError(
+    EXIT.notFound,
+    'NOT_FOUND',
+    entries.length > 0 ? message : `${message}, and no other one either`,
+    { field: `remove-${flag}`, hint: entries.length > 0 ? `one of ${entries.join(', ')}` : `omit --remove-${flag}` },
+  )
 }
 
 /** The sets that a body replaces. */
