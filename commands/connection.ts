@@ -7,8 +7,9 @@ import { type BasePath, Client } from './client/client.ts'
 import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
 import { createProfileTransport } from './client/pinned-roots.ts'
 import { findSecondFactorFile, type Profile, Profiles } from './client/profiles.ts'
-import { dataDirectoryFlag, openOffline, resolveDataDirectory } from './data-directory.ts'
+import { openOffline } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
+import { databaseDirectoryFlag, findDataDirectory } from './local-directory.ts'
 import { toCommandLine } from './shell-words.ts'
 import { withRequestOutput } from './show-request.ts'
 
@@ -39,7 +40,7 @@ export const connectionFlags: Interfaces.FlagInput = {
     description: 'Work on the data directory, while no controller runs on it.',
     helpGroup: 'GLOBAL',
   }),
-  'data-dir': { ...dataDirectoryFlag, helpGroup: 'GLOBAL' },
+  'data-dir': { ...databaseDirectoryFlag, helpGroup: 'GLOBAL' },
   'show-request': Flags.boolean({
     description: 'Print each request to stderr, with secrets masked.',
     helpGroup: 'GLOBAL',
@@ -66,7 +67,7 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
   const wrap = (transport: Transport) =>
     flags['show-request'] ? withRequestOutput(transport, options.notice) : transport
   if (flags.offline) {
-    return new Client(wrap(await openOffline(resolveDataDirectory(flags['data-dir']), getUserName())), { base })
+    return new Client(wrap(await openOffline(await findDataDirectory(flags['data-dir']), getUserName())), { base })
   }
   for (const { name, meant } of findMisspeltVariables(process.env, ['CONTROLLER_PROFILE', 'CONTROLLER_DATA_DIR']))
     options.notice(`${name} has no effect: did you mean ${meant}?`)

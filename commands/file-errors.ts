@@ -1,5 +1,5 @@
 // Says why a file cannot be read or written: the path, the reason, and whose file it is.
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 
@@ -36,8 +36,10 @@ export function describeFileError(error: unknown, path: string): string {
 
 /** Why a file cannot be written, as the end of a sentence. It depends on the directory of the file. */
 export function describeWriteError(error: unknown, path: string): string {
-  const isDirectoryMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-  return isDirectoryMissing ? 'its directory does not exist' : describeFileError(error, dirname(path))
+  const directory = dirname(path)
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return describeFileError(error, directory)
+  // Such as /proc, whose files the kernel makes.
+  return existsSync(directory) ? 'no file can be created in its directory' : 'its directory does not exist'
 }
 
 /** Whose the path is, or the nearest directory above it that this account can see. */

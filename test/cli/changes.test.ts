@@ -1,4 +1,5 @@
 // Changes from the command line: single entries of sets, what a replacement removes, values of tags, and several records at once.
+import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
@@ -87,7 +88,25 @@ describe('a change of single entries', () => {
     const { code, stderr } = await cli('identity', 'update', name, '--remove-role', 'stuff')
 
     expect(code).toBe(5)
-    expect(stderr).toMatch(/there is no role "stuff"\nTry: one of staff/)
+    expect(stderr).toMatch(/the record does not have the role "stuff"\nTry: one of staff/)
+  })
+
+  it.runIf(existsSync('/proc'))('says that a directory takes no new files, not that it does not exist', async () => {
+    const { code, stderr } = await cli('identity', 'create', 'unwritten', '--jwt-file', '/proc/unwritten.jwt')
+
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/no file can be created in its directory/)
+  })
+
+  it('says that a set is empty if an entry of it is to be removed', async () => {
+    const name = await create('identity')
+
+    const { code, stderr } = await cli('identity', 'update', name, '--remove-role', 'staff')
+
+    expect(code).toBe(5)
+    expect(stderr).toBe(
+      '--remove-role: the record does not have the role "staff", and no other one either\nTry: omit --remove-role\n',
+    )
   })
 
   it('cannot be combined with a replacement of the same set', async () => {

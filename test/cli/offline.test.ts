@@ -144,6 +144,13 @@ describe('a controller that cannot be reached', () => {
     expect(byVariable.stderr).toContain('Try: controller identity list --offline')
     expect(nowhere.stderr).not.toContain('--offline')
   })
+
+  it('has its directory found by the profile, as the commands on a database find it', async () => {
+    const { code, stdout } = await controller(['identity', 'list', '--offline', '-o', 'name'], home)
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^Default Admin$/m)
+  })
 })
 
 describe('db', () => {
