@@ -1,5 +1,5 @@
 // Pages of records: filter, order, window and total, by statements whose cost is proportional to what they return.
-import type { Compilable, SqlBool } from 'kysely'
+import type { Compilable, CompiledQuery, SqlBool } from 'kysely'
 import { type Awaitable, whenAllReady, whenReady } from '../awaitable.ts'
 import type { Scope } from '../behavior.ts'
 import { type Context, toReader } from '../context.ts'
@@ -15,6 +15,7 @@ import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } f
 import { type SqlText, sql } from './sql-text.ts'
 import type { Store } from './store.ts'
 import { subtypeConditions } from './subtypes.ts'
+import { compileUniqueLookup, findUniqueEquality } from './unique-lookups.ts'
 import { isOneOf } from './untyped.ts'
 
 type Reading = Pick<Context, 'db' | 'caller'>
@@ -60,6 +61,8 @@ export function list(
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Awaitable<Page> {
   const query = () => {
+    const lookup = restrictions.length === 0 ? compileUniqueLookup(context, resource, plan, source) : undefined
+    if (lookup) return lookUp(store, context, resource, plan, lookup)
     const tables = new Set<string>()
     const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
     return queryPage(store, context, source, plan, conditions, tables)
@@ -73,6 +76,18 @@ export function list(
       bytes: PAGE_BYTES + KEY_BYTES * page.keys.length,
     })),
   )
+}
+
+function lookUp(
+  store: Store,
+  { caller }: Reading,
+  { table }: AnyResource,
+  { limit, offset }: ListPlan,
+  lookup: CompiledQuery<{ n: number }>,
+): Awaitable<Page> {
+  return whenReady(store.scan({ compile: () => lookup }, toReader(caller)), (rows) => {
+    return { keys: rows.map(({ n }) => n), total: rows.length, limit, offset, tables: [table] }
+  })
 }
 
 // The page with its arrays, and one of its keys.
@@ -245,7 +260,7 @@ function mayBeCostly(
   { predicate, order }: ListPlan,
   filter: CompiledFilter | undefined,
 ): Awaitable<boolean> {
-  if (predicate && findsOneRecord(source, predicate)) return false
+  if (findUniqueEquality(source, predicate)) return false
   const cost = (filter?.cost ?? 0) + COST_OF_ORDER * order.keys.length
   if (cost === 0) return false
   const tables = [source.table, ...(filter?.tables ?? [])].filter((table) => recordTables.has(table))
@@ -254,13 +269,6 @@ function mayBeCostly(
     return store.count({ compile: () => compileSql(context.db, query) }, [table])
   })
   return whenReady(whenAllReady(newest), (keys) => cost * keys.reduce((sum, n) => sum + n, 0) > MAX_UNGUARDED_COST)
-}
-
-/** Whether an index finds the only record that can match: the whole predicate is an equality with a unique value. */
-function findsOneRecord({ symbols }: FilterSource, predicate: Predicate): boolean {
-  if (predicate.kind !== 'compare' || predicate.operator !== '=') return false
-  const { left, right } = predicate
-  return left.kind === 'symbol' && right.kind === 'string' && symbols.get(left.name)?.isUnique === true
 }
 
 /** Tables with a record in each row, whose keys (`n`) grow with their number. */

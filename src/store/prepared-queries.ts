@@ -14,6 +14,12 @@ export type PreparedQuery<P extends readonly Parameter[], Row> = (
   ...parameters: P
 ) => Promise<Row[]>
 
+/** The statement with other parameters, to run later. */
+export type PreparedStatement<P extends readonly Parameter[], Row> = (
+  db: Kysely<Database>,
+  ...parameters: P
+) => CompiledQuery<Row>
+
 /**
  * Prepares the statement that `build` returns at the first call. It must use each parameter once, as a value, in the given
  * order, because later calls only replace the values.
@@ -21,9 +27,9 @@ export type PreparedQuery<P extends readonly Parameter[], Row> = (
 export function prepareQuery<const P extends readonly Parameter[], Row>(
   build: (db: Kysely<UntypedDatabase>, ...parameters: P) => Compilable<Row>,
 ): PreparedQuery<P, Row> {
-  const compile = prepareCompilation(build)
+  const compile = prepareStatement(build)
   return async (db, ...parameters) => {
-    const { rows } = await db.executeQuery<Row>(compile(db, parameters))
+    const { rows } = await db.executeQuery<Row>(compile(db, ...parameters))
     return rows
   }
 }
@@ -32,20 +38,21 @@ export function prepareQuery<const P extends readonly Parameter[], Row>(
 export function prepareRead<const P extends readonly Parameter[], Row>(
   build: (db: Kysely<Database>, ...parameters: P) => Compilable<Row>,
 ): (db: Kysely<Database>, ...parameters: P) => Awaitable<readonly Row[]> {
-  const compile = prepareCompilation<P, Row>((db, ...parameters) =>
+  const compile = prepareStatement<P, Row>((db, ...parameters) =>
     build(db as unknown as Kysely<Database>, ...parameters),
   )
   return (db, ...parameters) => {
-    const query = compile(db, parameters)
+    const query = compile(db, ...parameters)
     return findImmediateExecutor(db)?.read(query) ?? db.executeQuery<Row>(query).then(({ rows }) => rows)
   }
 }
 
-function prepareCompilation<P extends readonly Parameter[], Row>(
+/** The same for a statement that is run by other means, such as `Store.scan`. */
+export function prepareStatement<const P extends readonly Parameter[], Row>(
   build: (db: Kysely<UntypedDatabase>, ...parameters: P) => Compilable<Row>,
-): (db: Kysely<Database>, parameters: P) => CompiledQuery<Row> {
+): PreparedStatement<P, Row> {
   let compiled: CompiledQuery<Row> | undefined
-  return (db, parameters) => {
+  return (db, ...parameters) => {
     compiled ??= assertParametersMatch(build(untyped(db), ...parameters).compile(), parameters)
     const { query, queryId, sql } = compiled
     return { query, queryId, sql, parameters }
