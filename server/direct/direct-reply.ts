@@ -61,7 +61,9 @@ export class DirectReply implements ServedReply {
     return this
   }
 
+  /** Does nothing if a response has begun, as with Fastify: what fails after it must not end the process. */
   send(payload?: unknown): this {
+    if (this.raw.headersSent) return this
     const { fail, onSend } = this.#endings
     if (payload instanceof Error) fail(payload, this.#request, this)
     else if (onSend) onSend(this.#request, this, payload).then((body) => this.#write(body))

@@ -7,6 +7,7 @@ import { type Check, findRefusal } from '../hooks/check.ts'
 import type { Identify } from '../hooks/identify.ts'
 import { rewriteUrl } from '../mount-points.ts'
 import { PathTree } from '../path-tree.ts'
+import type { RequestState } from '../requests.ts'
 import { DirectReply, type Endings } from './direct-reply.ts'
 import { DirectRequest } from './direct-request.ts'
 
@@ -56,13 +57,21 @@ export class DirectRoute {
     if (end >= 0 && url[end] === '#') return false
     const match = this.#routes.findExact(end < 0 ? url : url.slice(0, end))
     if (!match) return false
-    const { createRequestId, identify } = this.#steps
     const { config, parameters, handle } = match.value
-    const state = identify.fromMemory(message, config)
+    const state = this.#identify(message, config)
     if (!state) return false
     const params = nameSegments(parameters, match.segments)
-    this.#handle(new DirectRequest(createRequestId(), message, url, params, state), response, handle)
+    this.#handle(new DirectRequest(this.#steps.createRequestId(), message, url, params, state), response, handle)
     return true
+  }
+
+  #identify(message: IncomingMessage, config: FastifyContextConfig): RequestState | undefined {
+    try {
+      return this.#steps.identify.fromMemory(message, config)
+    } catch {
+      // Fastify's route fails in the same way, and responds with it: here, nothing would catch it, and the process would end.
+      return undefined
+    }
   }
 
   #handle(request: DirectRequest, response: ServerResponse, handle: Handler): void {

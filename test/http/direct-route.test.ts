@@ -1,11 +1,15 @@
 // Requests without a body do not pass through Fastify: whatever they ask for, they get the response that Fastify's route sends.
-import type { IncomingHttpHeaders } from 'node:http'
+import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
+import { Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
+import type { Endings } from '../../server/direct/direct-reply.ts'
 import { DirectRoute } from '../../server/direct/direct-route.ts'
 import { operations } from '../../server/operations.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import type { RequestState } from '../../server/requests.ts'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { expectFaults } from '../world/faults.ts'
 
 const serve = vi.spyOn(DirectRoute.prototype, 'serve')
 
@@ -137,4 +141,42 @@ describe('an administrator reads', () => {
     const { text } = await expectSameOnBoth(`${MANAGEMENT}/identities?limit=500`, headers())
     expect(text.length).toBeGreaterThan(64 * 1024)
   })
+})
+
+it('fails alike if the caller cannot be determined', async () => {
+  expectFaults(/a request failed.*there is no such policy/s, /GET .* returned 500/)
+  const fault = vi.spyOn(world.controller.auth.policies, 'get').mockImplementation(() => {
+    throw new Error('there is no such policy')
+  })
+  const { status } = await expectSameOnBoth(`${CLIENT}/current-identity`, { 'net-session': client.token })
+  fault.mockRestore()
+
+  expect(status).toBe(500)
+})
+
+it('a fault after the response has begun is logged, and ends nothing', () => {
+  const response = new ServerResponse(new IncomingMessage(new Socket()))
+  const faults: Error[] = []
+  const fail: Endings['fail'] = (thrown, _request, reply) => {
+    faults.push(thrown)
+    reply.code(500).send('an error')
+  }
+  const fault = new Error('a response cannot be counted')
+  const route = new DirectRoute({
+    createRequestId: () => 'id',
+    identify: { fromMemory: () => ({}) as RequestState, hook() {} },
+    checks: [],
+    fail,
+    onSend: undefined,
+    afterwards: [
+      () => {
+        throw fault
+      },
+    ],
+  })
+  route.add(`${CLIENT}/version`, {}, (_request, reply) => void reply.send('a version'))
+
+  expect(route.serve(Object.assign(response.req, { method: 'GET', url: `${CLIENT}/version` }), response)).toBe(true)
+  expect(faults).toEqual([fault])
+  expect(response.statusCode).toBe(200)
 })
