@@ -58,12 +58,11 @@ export class DirectReply implements ServedReply {
   }
 
   hijack(): this {
+    this.#complete()
     return this
   }
 
-  /** Does nothing if a response has begun, as with Fastify: what fails after it must not end the process. */
   send(payload?: unknown): this {
-    if (this.raw.headersSent) return this
     const { fail, onSend } = this.#endings
     if (payload instanceof Error) fail(payload, this.#request, this)
     else if (onSend) onSend(this.#request, this, payload).then((body) => this.#write(body))
@@ -73,6 +72,8 @@ export class DirectReply implements ServedReply {
 
   #write(body: unknown): void {
     const { raw } = this
+    // What fails after a response has begun is logged, and must not end the process by a second one.
+    if (raw.headersSent) return
     if (body instanceof Readable) {
       raw.writeHead(this.statusCode, this.#headers)
       // Closes the connection if the body fails half-way: the client must not take a part of it for all.
