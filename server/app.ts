@@ -1,6 +1,5 @@
 // The application: routes, hooks and the error handler over a controller. It never listens.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { parse as parseQueryString } from 'node:querystring'
 import { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -39,6 +38,8 @@ import { BASE_PATHS, rewriteUrl } from './mount-points.ts'
 import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
 import { PathTable } from './path-table.ts'
+import { MAX_PARAMETER_LENGTH } from './path-tree.ts'
+import { parseQueryString } from './query.ts'
 import { RequestTimeouts } from './request-timeout.ts'
 import { readBearerTokens, SocketCertificates } from './requests.ts'
 import type { Response } from './responses.ts'
@@ -88,7 +89,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     routerOptions: {
       ignoreTrailingSlash: true,
       ignoreDuplicateSlashes: true,
-      maxParamLength: 256,
+      maxParamLength: MAX_PARAMETER_LENGTH,
       querystringParser: parseQueryString,
     },
     bodyLimit: config['limits.body'],
@@ -106,10 +107,12 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     ...(metrics ? [countResponse(metrics)] : []),
     ...(config['log.requests'] ? [logRequest(log)] : []),
   ]
-  app.addHook('onResponse', (request, reply, done) => {
-    for (const step of afterwards) step(request, reply)
-    done()
-  })
+  for (const step of afterwards) {
+    app.addHook('onResponse', (request, reply, done) => {
+      step(request, reply)
+      done()
+    })
+  }
   const identification = identify(controller, options.trustedCaller)
   app.addHook('onRequest', identification.hook)
   const origins = config['cors.origins']

@@ -13,8 +13,11 @@ export interface PathMatch<V> {
   readonly segments: readonly string[]
 }
 
-// What means the same encoded and decoded, and is no longer than the router takes.
-const PLAIN_SEGMENT = /^[\w.~-]{1,256}$/
+/** The longest parameter of a path that is accepted, in characters. */
+export const MAX_PARAMETER_LENGTH = 256
+
+// Needs no decoding.
+const PLAIN_SEGMENT = /^[\w.~-]+$/
 const NO_SEGMENTS: readonly string[] = []
 
 export class PathTree<V> {
@@ -45,7 +48,7 @@ export class PathTree<V> {
       const segment = end < 0 ? path.slice(from) : path.slice(from, end)
       const named = node.byName.get(segment)
       if (named) node = named
-      else if (node.parameter && PLAIN_SEGMENT.test(segment)) {
+      else if (node.parameter && segment.length <= MAX_PARAMETER_LENGTH && PLAIN_SEGMENT.test(segment)) {
         node = node.parameter
         segments ??= []
         segments.push(segment)

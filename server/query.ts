@@ -1,9 +1,13 @@
 // Query strings: declared parameters, checked and turned into values; all others are passed over.
+import { parse } from 'node:querystring'
 import { errors, invalidError } from '../src/errors.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import { findFirstProblem } from '../src/schema/validate.ts'
 import type { ListParameters } from '../src/store/list-plan.ts'
 import type { QueryParameter } from './operation.ts'
+
+/** Reads a query string, for both routes of requests: a name that is repeated has all its values. */
+export const parseQueryString = (text: string) => parse(text)
 
 const integer: JsonSchema = { type: 'integer' }
 const text: JsonSchema = { type: 'string' }

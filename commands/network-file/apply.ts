@@ -55,7 +55,7 @@ export const applyNetwork = defineConnectedCommand({
 
 /**
  * Shows the plan, and asks unless --yes is set. Returns its digest, or null if it changes nothing.
- * @throws CommandError if the user declines, or there is no terminal to ask on
+ * @throws CommandError if the user declines, or the command cannot ask because it has no terminal
  */
 async function confirmPlan(
   { client, flags, notice, confirm }: CommandRun,

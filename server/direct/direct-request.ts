@@ -1,7 +1,7 @@
 // A request on the direct route.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { parse } from 'node:querystring'
 import type { ServedRequest } from '../exchange.ts'
+import { parseQueryString } from '../query.ts'
 import type { RequestState } from '../requests.ts'
 
 export class DirectRequest implements ServedRequest {
@@ -34,7 +34,7 @@ export class DirectRequest implements ServedRequest {
 
   get query(): unknown {
     const begin = this.url.indexOf('?')
-    return begin < 0 ? {} : parse(this.url.slice(begin + 1))
+    return begin < 0 ? {} : parseQueryString(this.url.slice(begin + 1))
   }
 
   get ip(): string {
