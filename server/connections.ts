@@ -1,4 +1,4 @@
-// Limits connections, in total and from one address, before anything is read from them.
+// Limits connections, in total and from one address, before anything is read from them; and cuts them at the end.
 import type { Socket } from 'node:net'
 import { sourceFromAddress } from '../src/sources.ts'
 
@@ -10,7 +10,7 @@ export interface ConnectionLimits {
 export class Connections {
   readonly #limits: ConnectionLimits
   readonly #byAddress = new Map<string, number>()
-  #open = 0
+  readonly #open = new Set<Socket>()
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits
@@ -20,17 +20,26 @@ export class Connections {
   admit(socket: Socket): void {
     const source = sourceFromAddress(socket.remoteAddress ?? '')
     const ofSource = this.#byAddress.get(source) ?? 0
-    if (this.#open >= this.#limits.inAll || ofSource >= this.#limits.ofOneAddress) {
+    if (this.#open.size >= this.#limits.inAll || ofSource >= this.#limits.ofOneAddress) {
       socket.destroy()
       return
     }
-    this.#open += 1
+    this.#open.add(socket)
     this.#byAddress.set(source, ofSource + 1)
-    socket.once('close', () => this.#release(source))
+    socket.once('close', () => this.#release(socket, source))
   }
 
-  #release(source: string): void {
-    this.#open -= 1
+  /** Cuts the connections from which nothing has arrived: they have not begun a handshake. */
+  cutSilent(): void {
+    for (const socket of this.#open) if (socket.bytesRead === 0) socket.destroy()
+  }
+
+  cutAll(): void {
+    for (const socket of this.#open) socket.destroy()
+  }
+
+  #release(socket: Socket, source: string): void {
+    this.#open.delete(socket)
     const left = (this.#byAddress.get(source) ?? 1) - 1
     if (left > 0) this.#byAddress.set(source, left)
     else this.#byAddress.delete(source)

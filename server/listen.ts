@@ -11,6 +11,7 @@ import type { Authority } from '../src/pki/authority.ts'
 import { handleClientError, noteResponse, refuseTunnel } from './client-errors.ts'
 import { Connections } from './connections.ts'
 import { CONTROL_PROTOCOL, ControlListener } from './control-channel/control-listener.ts'
+import { OpenConnections } from './open-connections.ts'
 import { serveInOrder } from './request-order.ts'
 import { setListener } from './requests.ts'
 import { SlowReaders } from './slow-readers.ts'
@@ -30,6 +31,12 @@ const CHECK_INTERVAL_MS = 1_000
 
 type Server = http.Server | https.Server
 
+/** What follows the connections of HTTP clients. */
+interface Clients {
+  readonly slowReaders: SlowReaders
+  readonly openConnections: OpenConnections
+}
+
 // All suites of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption.
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
@@ -48,37 +55,48 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     inAll: config['limits.connections'],
     ofOneAddress: config['limits.connectionsPerAddress'],
   })
-  const slowReaders = new SlowReaders(
-    {
-      stallMs: config['limits.writeTime'],
-      maxBytesPerConnection: config['limits.unsentPerConnection'],
-      maxBytes: config['limits.unsent'],
-    },
-    controller.log,
-  )
+  const clients: Clients = {
+    slowReaders: new SlowReaders(
+      {
+        stallMs: config['limits.writeTime'],
+        maxBytesPerConnection: config['limits.unsentPerConnection'],
+        maxBytes: config['limits.unsent'],
+      },
+      controller.log,
+    ),
+    openConnections: new OpenConnections(),
+  }
+  const closeServers = async () => {
+    const closed = servers.filter(({ listening }) => listening).map(closeServer)
+    clients.openConnections.close()
+    connections.cutSilent()
+    const cut = setTimeout(() => connections.cutAll(), GRACE_MS)
+    await Promise.all(closed)
+    clearTimeout(cut)
+  }
   const controlListener = new ControlListener(controller)
   try {
     for (const listener of config.listeners) {
       const server = listener.tls
-        ? createTlsServer(app, controller, listener, slowReaders, controlListener)
-        : createPlainServer(app, controller, listener, slowReaders)
+        ? createTlsServer(app, controller, listener, clients, controlListener)
+        : createPlainServer(app, controller, listener, clients)
       server.on('connection', (socket: Socket) => connections.admit(socket))
       servers.push(server)
       await bindListener(server, listener)
     }
   } catch (error) {
-    await Promise.all(servers.filter(({ listening }) => listening).map(closeServer))
+    await closeServers()
     await app.close()
     throw error
   }
-  slowReaders.start()
+  clients.slowReaders.start()
   if (config.listeners.some(({ apis }) => apis.includes('control'))) controlListener.start()
   return {
     addresses: servers.map(getBoundAddress),
     async close() {
-      slowReaders.stop()
+      clients.slowReaders.stop()
       // All at once: routers whose connections end would connect again to a server that still listens.
-      await Promise.all([...servers.map(closeServer), controlListener.stop()])
+      await Promise.all([closeServers(), controlListener.stop()])
       await app.close()
     },
   }
@@ -88,7 +106,7 @@ function createTlsServer(
   app: FastifyInstance,
   controller: Controller,
   listener: ListenerConfig,
-  slowReaders: SlowReaders,
+  clients: Clients,
   controlListener: ControlListener,
 ): https.Server {
   const { authority, config } = controller
@@ -104,12 +122,12 @@ function createTlsServer(
       ALPNProtocols: listener.apis.includes('control') ? ['http/1.1', CONTROL_PROTOCOL] : ['http/1.1'],
       handshakeTimeout: config['limits.headerTime'],
     },
-    serveRequests(app, listener, slowReaders),
+    serveRequests(app, listener, clients),
   )
   handleInvalidInput(server)
-  if (listener.apis.includes('control')) divideByProtocol(server, controlListener, slowReaders)
+  if (listener.apis.includes('control')) divideByProtocol(server, controlListener, clients)
   // Before the server's own listener, which begins to read requests.
-  else server.prependListener('secureConnection', (socket: Socket) => slowReaders.watch(socket))
+  else server.prependListener('secureConnection', (socket: Socket) => watch(socket, clients))
   // Connections that are open keep the certificate that they began with.
   authority.onChange(() => server.setSecureContext(toSecureContext(authority)))
   return server
@@ -120,27 +138,32 @@ function createPlainServer(
   app: FastifyInstance,
   { config }: Controller,
   listener: ListenerConfig,
-  slowReaders: SlowReaders,
+  clients: Clients,
 ): http.Server {
-  const server = http.createServer(toHttpOptions(config), serveRequests(app, listener, slowReaders))
+  const server = http.createServer(toHttpOptions(config), serveRequests(app, listener, clients))
   handleInvalidInput(server)
-  server.prependListener('connection', (socket: Socket) => slowReaders.watch(socket))
+  server.prependListener('connection', (socket: Socket) => watch(socket, clients))
   return server
 }
 
 function toHttpOptions(config: Config): http.ServerOptions {
   return {
     maxHeaderSize: config['limits.header'],
-    headersTimeout: config['limits.headerTime'],
+    headersTimeout: Math.min(config['limits.headerTime'], config['limits.requestTime']),
     requestTimeout: config['limits.requestTime'],
     keepAliveTimeout: config['limits.idleTime'],
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
   }
 }
 
-function serveRequests(app: FastifyInstance, listener: ListenerConfig, slowReaders: SlowReaders): http.RequestListener {
+function serveRequests(
+  app: FastifyInstance,
+  listener: ListenerConfig,
+  { slowReaders, openConnections }: Clients,
+): http.RequestListener {
   const serve: http.RequestListener = (request, response) => {
     noteResponse(response)
+    openConnections.beginResponse(response)
     app.serve(request, response)
   }
   return (request, response) => {
@@ -156,12 +179,12 @@ function handleInvalidInput(server: Server): void {
 }
 
 /** Gives the connections of routers to the control channel, and all others to HTTP, by the protocol of the handshake. */
-function divideByProtocol(server: https.Server, controlListener: ControlListener, slowReaders: SlowReaders): void {
+function divideByProtocol(server: https.Server, controlListener: ControlListener, clients: Clients): void {
   const serveHttp = server.listeners('secureConnection') as ((this: https.Server, socket: TLSSocket) => void)[]
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', (socket) => {
     if (socket.alpnProtocol === CONTROL_PROTOCOL) return controlListener.accept(socket)
-    slowReaders.watch(socket)
+    watch(socket, clients)
     for (const serve of serveHttp) serve.call(server, socket)
   })
 }
@@ -195,13 +218,14 @@ function getBoundAddress(server: Server): string {
   return address.family === 'IPv6' ? `[${address.address}]:${address.port}` : `${address.address}:${address.port}`
 }
 
+/** Stops accepting connections. Settles once those that are open are closed, which is left to others. */
 function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), GRACE_MS)
-    server.close(() => {
-      clearTimeout(cut)
-      resolve()
-    })
-    server.closeIdleConnections()
-  })
+  // `close` calls it, and Node's own destroys connections whose last response still waits to be sent.
+  server.closeIdleConnections = () => {}
+  return new Promise((resolve) => server.close(() => resolve()))
+}
+
+function watch(socket: Socket, { slowReaders, openConnections }: Clients): void {
+  slowReaders.watch(socket)
+  openConnections.watch(socket)
 }

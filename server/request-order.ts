@@ -10,7 +10,7 @@ interface Connection extends Socket {
   [LATEST]?: ServerResponse
 }
 
-/** Calls `serve` once earlier requests of the same connection have their responses. Never calls it if the connection is closed. */
+/** Calls `serve` once earlier requests of the same connection have their responses. Never calls it if the connection is closed, or ends. */
 export function serveInOrder(request: IncomingMessage, response: ServerResponse, serve: RequestListener): void {
   const socket: Connection = request.socket
   const previous = socket[LATEST]
@@ -22,7 +22,7 @@ export function serveInOrder(request: IncomingMessage, response: ServerResponse,
   previous.once('close', () => {
     // In another turn of the event loop, so that other connections are served in between.
     setImmediate(() => {
-      if (!socket.destroyed) serve(request, response)
+      if (socket.writable) serve(request, response)
     })
   })
 }
