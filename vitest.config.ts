@@ -8,6 +8,8 @@ export default defineConfig({
     globalSetup: ['test/world/template.ts'],
     setupFiles: ['test/world/setup.ts'],
     testTimeout: 30_000,
+    // What a test polls for may take seconds on a machine that does other work.
+    expect: { poll: { timeout: 20_000 } },
     hookTimeout: 60_000,
     pool: 'forks',
     // Also the threads that a test file starts get these.

@@ -43,6 +43,9 @@ const HEARTBEAT_INTERVAL_MS = 10_000
 const HEARTBEAT_TIMEOUT_MS = 30_000
 const HEARTBEAT_GRACE_MS = 60_000
 
+// The owner of the channels calls `tick` once a second. If it comes later than this, the process stalled.
+const MAX_TICK_PAUSE_MS = 5_000
+
 // A router that does not read loses its channel before it costs more memory than this.
 const MAX_UNSENT_BYTES = 32 * 1024 * 1024
 
@@ -84,6 +87,7 @@ export class Channel {
   #heartbeatSentAt = Number.NEGATIVE_INFINITY
   #heartbeatResponseAt: number
   #lastHeardAt: number
+  #tickedAt: number
   #closeReason: CloseReason | undefined
   /** When the messages of this turn of the event loop have taken their time; undefined until the first one arrives in it. */
   #turnEndsAt: number | undefined
@@ -101,6 +105,7 @@ export class Channel {
     this.#openedAt = clock.monotonic()
     this.#heartbeatResponseAt = this.#openedAt
     this.#lastHeardAt = this.#openedAt
+    this.#tickedAt = this.#openedAt
     reader.setLimits(MESSAGE_LIMITS)
     socket.on('data', (chunk: Buffer) => {
       this.#lastHeardAt = clock.monotonic()
@@ -151,8 +156,10 @@ export class Channel {
   tick(): void {
     if (!this.isOpen) return
     const now = this.#clock.monotonic()
-    // The response may be among what has not been read yet.
-    if (this.#isReadingPaused) this.#heartbeatResponseAt = now
+    const hasStalled = now - this.#tickedAt > MAX_TICK_PAUSE_MS
+    this.#tickedAt = now
+    // The response may be among what has not been read yet: timers run before the sockets are read.
+    if (this.#isReadingPaused || hasStalled) this.#heartbeatResponseAt = now
     // Only while it owes a response: after a stall of this process the last one is old, and the next one was not asked for.
     const isJudged = now - this.#openedAt >= HEARTBEAT_GRACE_MS && this.#heartbeatResponseAt < this.#heartbeatSentAt
     if (isJudged && now - this.#heartbeatResponseAt > HEARTBEAT_TIMEOUT_MS) this.close('no heartbeat response')

@@ -42,7 +42,14 @@ function openChannel(onMessage: (message: Message) => Promise<void> | undefined)
     handlers: { onMessage, onClose: (reason) => reasons.push(reason) },
   })
   channel.start()
-  return { channel, socket, clock, writes, reasons }
+  /** Lets time pass as in a controller that does not stall. */
+  const passSeconds = (count: number) => {
+    for (const _ of range(count)) {
+      clock.advance(1_000)
+      channel.tick()
+    }
+  }
+  return { channel, socket, clock, passSeconds, writes, reasons }
 }
 
 /** Has every look at the time take a millisecond, so that a turn is over after a few messages. */
@@ -141,13 +148,37 @@ describe('a router whose messages take long', () => {
   })
 
   it('does not lose its channel for a heartbeat response that has not been read', async () => {
-    const { channel, clock, socket } = openChannel(() => new Promise(() => {}))
-    clock.advance(61_000)
-    channel.tick()
+    const { channel, socket, passSeconds } = openChannel(() => new Promise(() => {}))
+    passSeconds(29)
     socket.push(Buffer.concat(range(64).map((sequence) => encode(sequence))))
     for (const _ of range(5)) await setImmediate()
-    clock.advance(61_000)
+    passSeconds(61)
+    expect(channel.isOpen).toBe(true)
+  })
+})
+
+describe('a router that does not respond to heartbeats', () => {
+  it('loses its channel after thirty seconds, and not in its first minute', () => {
+    const { channel, passSeconds, reasons } = openChannel(() => undefined)
+    passSeconds(59)
+    expect(channel.isOpen).toBe(true)
+    passSeconds(1)
+    expect(reasons).toEqual(['no heartbeat response'])
+  })
+
+  it('keeps its channel for as long as the controller itself stalls, because the response may have arrived', async () => {
+    const { channel, clock, socket, passSeconds, reasons } = openChannel(() => undefined)
+    passSeconds(15)
+    clock.advance(300_000)
     channel.tick()
     expect(channel.isOpen).toBe(true)
+    socket.push(
+      encodeMessage({ type: 5, sequence: 1, headers: new Map([[6, Buffer.alloc(8)]]), body: Buffer.alloc(0) }),
+    )
+    await setImmediate()
+    passSeconds(30)
+    expect(channel.isOpen).toBe(true)
+    passSeconds(15)
+    expect(reasons).toEqual(['no heartbeat response'])
   })
 })

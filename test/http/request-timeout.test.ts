@@ -12,6 +12,10 @@ import { expectFaults } from '../world/faults.ts'
 
 let world: TestController
 let stream: Readable | undefined
+let streamRequested: () => void
+const streamRequest = new Promise<void>((resolve) => {
+  streamRequested = resolve
+})
 
 beforeAll(async () => {
   const responses = (path: string, milliseconds: number, isUnhurried = false) =>
@@ -36,6 +40,7 @@ beforeAll(async () => {
     method: 'POST',
     body: { isRequired: true, schema: {}, contentTypes: ['application/json'], read: () => undefined },
     async run() {
+      streamRequested()
       await wait(300, undefined, { ref: false })
       stream = Readable.from(['{"data":{}}'])
       return { status: 200, contentType: 'application/json', body: stream }
@@ -80,10 +85,10 @@ describe('a stream whose client hangs up before it begins', () => {
     socket.write(
       `POST ${CLIENT}/stream HTTP/1.1\r\nHost: localhost\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
     )
-    await wait(100)
+    await streamRequest
     socket.destroy()
 
-    await vi.waitFor(() => expect(stream?.destroyed).toBe(true), 5_000)
+    await expect.poll(() => stream?.destroyed).toBe(true)
     // The fault would be logged just after.
     await wait(50)
   })

@@ -199,7 +199,7 @@ describe('a connected router', () => {
         if (countsOfTurns.length < 100) setImmediate(countNextTurn)
       }
       simulated.send(type, body)
-      await expect.poll(() => countsOfTurns.length, { timeout: 5_000 }).toBe(100)
+      await expect.poll(() => countsOfTurns.length).toBe(100)
       expect(countsOfTurns.reduce((sum, count) => sum + count)).toBe(1_000)
       expect(Math.max(...countsOfTurns)).toBeLessThan(1_000)
       await simulated.takeReply(simulated.send(1))

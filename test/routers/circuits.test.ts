@@ -64,7 +64,7 @@ describe('a dial over one router', () => {
     const { client } = await hosted(router)
     router.reply = () => 'silence'
     const dials = Array.from({ length: 100 }, () => router.dial(client))
-    await expect.poll(() => router.routes.length, { timeout: 5_000 }).toBe(100)
+    await expect.poll(() => router.routes.length).toBe(100)
     await router.settle()
     for (const message of router.withheld) router.sendResult(message)
     expect((await Promise.all(dials)).map(({ type }) => type)).toEqual(dials.map(() => 20219))

@@ -32,11 +32,10 @@ async function openTriangle() {
 
 const pathOf = (circuitId: string) => network.fabric.circuits.get(circuitId)?.path.routerIds
 
-const isGone = (circuitId: string) =>
-  expect.poll(() => network.fabric.circuits.get(circuitId), { timeout: 5_000 }).toBeUndefined()
+const isGone = (circuitId: string) => expect.poll(() => network.fabric.circuits.get(circuitId)).toBeUndefined()
 
 const isOver = (circuitId: string, routers: readonly ForwardingRouter[]) =>
-  expect.poll(() => pathOf(circuitId), { timeout: 5_000 }).toEqual(routers.map(({ id }) => id))
+  expect.poll(() => pathOf(circuitId)).toEqual(routers.map(({ id }) => id))
 
 describe('a link that fails', () => {
   it('moves its circuits to another path, and neither end notices', async () => {
