@@ -52,7 +52,7 @@ import type { AnyOperation } from './operation.ts'
 import { makeResourceOperations, type OperationOverrides } from './resource-operations.ts'
 
 /** Where the operations of a resource are not just what follows from it. */
-const differences: Readonly<Record<string, OperationOverrides>> = {
+const overrides: Readonly<Record<string, OperationOverrides>> = {
   [services.plural]: serviceOverrides,
   // The authority of an enrollment that is unknown.
   [identities.plural]: { errorStatuses: { create: [404] } },
@@ -109,5 +109,5 @@ export const operations: readonly AnyOperation[] = [
   ...doctorOperations,
   ...enrollmentOperations,
   ...fabricOperations,
-  ...resources.flatMap((resource) => makeResourceOperations(resource, differences[resource.plural])),
+  ...resources.flatMap((resource) => makeResourceOperations(resource, overrides[resource.plural])),
 ]

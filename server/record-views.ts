@@ -19,7 +19,7 @@ import type { Restriction } from '../src/store/lists.ts'
 import { listFromMemory, type MemoryRow } from '../src/store/memory-lists.ts'
 import type { Call } from './operation.ts'
 import { listParameters } from './query.ts'
-import { requireRow } from './resource-operations.ts'
+import { requireRow } from './record-responses.ts'
 import { dataResponse, listResponse, type Response } from './responses.ts'
 import { respondWithRowList } from './row-lists.ts'
 

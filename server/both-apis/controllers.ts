@@ -2,7 +2,7 @@
 import { controllers } from '../../src/resources/controllers.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { respondWithList } from '../resource-operations.ts'
+import { respondWithList } from '../record-responses.ts'
 
 export const controllerOperations: readonly AnyOperation[] = [
   defineOperation({

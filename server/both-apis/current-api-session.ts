@@ -11,7 +11,7 @@ import type { Entity } from '../../src/resources/define.ts'
 import type { VerifiedToken } from '../../src/signers/external-tokens.ts'
 import { TOTP_QUERY_WORDS } from '../dialects.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
-import { renderRecord } from '../resource-operations.ts'
+import { renderRecord } from '../record-responses.ts'
 import { dataResponse, emptyResponse } from '../responses.ts'
 
 /** The id of the caller's session. */

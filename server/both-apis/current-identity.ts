@@ -4,7 +4,7 @@ import { errors } from '../../src/errors.ts'
 import type { Presentation } from '../../src/records/presentation.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
-import { respondWithRecord } from '../resource-operations.ts'
+import { respondWithRecord } from '../record-responses.ts'
 
 const OWN_LINKS = '{"self":{"href":"./current-identity"},"mfa":{"href":"./current-identity/mfa"}}'
 const OWN_PRESENTATION: Presentation = { links: () => OWN_LINKS }

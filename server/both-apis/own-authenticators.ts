@@ -10,7 +10,7 @@ import { authenticators, newUsername, passwordLength } from '../../src/resources
 import { f } from '../../src/schema/fields.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { respondWithList, respondWithRecord } from '../resource-operations.ts'
+import { respondWithList, respondWithRecord } from '../record-responses.ts'
 import { emptyResponse } from '../responses.ts'
 import { requireIdentityId } from './current-identity.ts'
 

@@ -4,7 +4,7 @@ import type { AnyResource, AnyRow } from '../../src/resources/define.ts'
 import { toResourceNoun } from '../../src/store/entities.ts'
 import type { Restriction } from '../../src/store/lists.ts'
 import type { Call } from '../operation.ts'
-import { requireRow } from '../resource-operations.ts'
+import { requireRow } from '../record-responses.ts'
 
 /** Returns the id of the identity whose records the caller may see; undefined if it may see all. */
 function findRestrictedIdentityId({ context: { caller } }: Call): string | undefined {

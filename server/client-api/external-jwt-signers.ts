@@ -2,7 +2,7 @@
 import { externalJwtSigners } from '../../src/resources/external-jwt-signers.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { respondWithList } from '../resource-operations.ts'
+import { respondWithList } from '../record-responses.ts'
 
 const CLIENT_MEMBERS = ['name', 'externalAuthUrl', 'clientId', 'scopes', 'audience', 'targetToken']
 

@@ -25,13 +25,8 @@ import {
 import { getListSource } from '../list-source.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { listParameters, listQuery, roleQuery } from '../query.ts'
-import {
-  fetchPageOfIds,
-  makeResourceOperations,
-  requireRow,
-  respondWithList,
-  respondWithRecord,
-} from '../resource-operations.ts'
+import { fetchPageOfIds, requireRow, respondWithList, respondWithRecord } from '../record-responses.ts'
+import { makeResourceOperations } from '../resource-operations.ts'
 import { dataResponse, listUnder, type Response, rawResponse } from '../responses.ts'
 
 const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const
@@ -67,7 +62,7 @@ async function listServiceRouters(call: Call): Promise<Response> {
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
   const source = getListSource(call.operation, edgeRouters)
   const ids = controller.routers.usable.listIds(viewer.identity, id)
-  const { page, records } = await fetchPageOfIds(controller, context, edgeRouters, plan, ids, source)
+  const { page, records } = await fetchPageOfIds(controller, context, { resource: edgeRouters, plan, source }, ids)
   const texts = await renderRecords(controller.records, context, edgeRouters, records, { only: ROUTER_MEMBERS })
   return listUnder('edgeRouters', texts, page, source.filterableFields)
 }

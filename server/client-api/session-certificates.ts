@@ -12,7 +12,7 @@ import { requireApiSessionId } from '../both-apis/current-api-session.ts'
 import { requireIdentityId } from '../both-apis/current-identity.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { respondWithList, respondWithRecord } from '../resource-operations.ts'
+import { respondWithList, respondWithRecord } from '../record-responses.ts'
 import { dataResponse, emptyResponse } from '../responses.ts'
 
 const COMMON = { apis: ['client'] as const, topic: 'current-api-session' }

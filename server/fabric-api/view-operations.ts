@@ -6,6 +6,7 @@ import { listOf } from '../../src/schema/json-schema.ts'
 import { toResourceNoun } from '../../src/store/entities.ts'
 import { type AnyOperation, type BodyReader, type Call, defineOperation } from '../operation.ts'
 import { listQuery } from '../query.ts'
+import { requireRow } from '../record-responses.ts'
 import {
   CompiledView,
   type RecordView,
@@ -16,7 +17,7 @@ import {
   respondWithView,
   type StoredView,
 } from '../record-views.ts'
-import { requireRow, toPascalCase } from '../resource-operations.ts'
+import { toPascalCase } from '../resource-operations.ts'
 import type { Response } from '../responses.ts'
 import { fabricReferenceShapes } from './shapes.ts'
 

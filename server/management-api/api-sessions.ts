@@ -2,7 +2,7 @@
 import { apiSessions } from '../../src/resources/api-sessions.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { respondWithList, respondWithRecord } from '../resource-operations.ts'
+import { respondWithList, respondWithRecord } from '../record-responses.ts'
 import { emptyResponse } from '../responses.ts'
 
 const COMMON = { apis: ['management'] as const, topic: 'api-sessions' }

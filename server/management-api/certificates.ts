@@ -9,7 +9,7 @@ import { f } from '../../src/schema/fields.ts'
 import { objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { respondWithList } from '../resource-operations.ts'
+import { respondWithList } from '../record-responses.ts'
 import { dataResponse, emptyResponse } from '../responses.ts'
 
 const COMMON = { apis: ['management'], isOwn: true } as const

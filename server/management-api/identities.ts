@@ -11,7 +11,7 @@ import { f } from '../../src/schema/fields.ts'
 import { flag, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { DURATION_MINUTES } from '../../src/schema/ranges.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
-import { requireRow } from '../resource-operations.ts'
+import { requireRow } from '../record-responses.ts'
 import { dataResponse, emptyResponse } from '../responses.ts'
 
 const common = { apis: ['management'], topic: 'identities' } as const

@@ -5,7 +5,7 @@ import { RawJson } from '../../src/records/raw-json.ts'
 import { identities, sdkInfoSchema } from '../../src/resources/identities.ts'
 import { flag, type JsonSchema, listOf, objectOf, text, time } from '../../src/schema/json-schema.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
-import { requireRow } from '../resource-operations.ts'
+import { requireRow } from '../record-responses.ts'
 import { dataResponse } from '../responses.ts'
 
 const common = {

@@ -20,7 +20,7 @@ import { omitInputs } from '../../src/store/declared-fields.ts'
 import { get, newEntity } from '../../src/store/entities.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { listQuery } from '../query.ts'
-import { requireRow, respondWithRows } from '../resource-operations.ts'
+import { requireRow, respondWithRows } from '../record-responses.ts'
 import { dataResponse } from '../responses.ts'
 
 const OWN = { apis: ['management'], topic: 'policies', isOwn: true } as const

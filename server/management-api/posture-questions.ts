@@ -4,7 +4,7 @@ import { notFoundError } from '../../src/errors.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { postureChecks } from '../../src/resources/posture-checks.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
-import { requireRow } from '../resource-operations.ts'
+import { requireRow } from '../record-responses.ts'
 import { dataResponse } from '../responses.ts'
 import { toRoleBearer } from './policy-questions.ts'
 

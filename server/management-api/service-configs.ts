@@ -5,7 +5,7 @@ import { identities } from '../../src/resources/identities.ts'
 import { f } from '../../src/schema/fields.ts'
 import { entityReference, listOf, objectOf, text } from '../../src/schema/json-schema.ts'
 import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
-import { requireRow } from '../resource-operations.ts'
+import { requireRow } from '../record-responses.ts'
 import { emptyResponse, listResponse } from '../responses.ts'
 
 // Enough for the overrides of one identity for half of the services of a large network.
