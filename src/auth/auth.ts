@@ -49,7 +49,7 @@ interface Collaborators {
 }
 
 /**
- * Its projections (`sessions`, `policies`, `clientTrust`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty
+ * Its projections (`apiSessions`, `policies`, `clientTrust`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty
  * until the store starts them. @throws ConfigError
  */
 export function createAuth({ config, clock, log, authority, tokens, entities, secretCipher }: Collaborators): Auth {

@@ -27,25 +27,26 @@ import { verifySecondFactorTokens } from './steps/verify-second-factor-tokens.ts
 // biome-ignore format: it is a table
 const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] = [
   // Identification.
-  [requireCredentials,       'password'],
-  [requireCertificate,                   'cert'],
-  [findUsername,         'password'],
+  [requireCredentials,          'password'],
+  [requireCertificate,                      'cert'],
+  [findUsername,                'password'],
   // Before the chain is built: the fingerprint selects the authority, and chains of unknown clients are costly to check.
-  [findCertificate,                  'cert'],
-  [verifyChain,                      'cert'],
-  [resolveExternalId,                'cert'],
+  [findCertificate,                         'cert'],
+  [verifyChain,                             'cert'],
+  [resolveExternalId,                       'cert'],
   [verifyExternalToken,                             'ext-jwt'],
   // For every username, existing or not, before any other check, so that all refusals take the same time.
-  [comparePassword,      'password'],
+  [comparePassword,             'password'],
   // Authorization.
-  [requireEnabledIdentity,       'password', 'cert', 'ext-jwt'],
-  [requireAllowedMethod,         'password', 'cert', 'ext-jwt'],
-  [requireUnexpiredCertificate,                     'cert'],
-  [verifyPassword,         'password'],
+  [requireEnabledIdentity,      'password', 'cert', 'ext-jwt'],
+  [requireAllowedMethod,        'password', 'cert', 'ext-jwt'],
+  [requireUnexpiredCertificate,             'cert'],
+  [verifyPassword,              'password'],
   // Second factors. Every request checks what is still owed: second-factors.ts.
-  [verifySecondFactorTokens, 'password', 'cert'],
-  [limitSignInRate,           'password', 'cert', 'ext-jwt'],
-  [rehashPassword,      'password'],
+  [verifySecondFactorTokens,    'password', 'cert'],
+  // The credential is proven.
+  [limitSignInRate,             'password', 'cert', 'ext-jwt'],
+  [rehashPassword,              'password'],
 ]
 
 /** The steps of each method. */

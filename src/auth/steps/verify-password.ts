@@ -2,6 +2,6 @@
 import { AuthenticationError } from '../authentication-methods.ts'
 import type { Step } from '../sign-in-attempt.ts'
 
-export const verifyPassword: Step = ({ isPasswordCorrect: isPasswordRight }) => {
-  if (!isPasswordRight) throw new AuthenticationError('WRONG_PASSWORD', 'the password is wrong')
+export const verifyPassword: Step = ({ isPasswordCorrect }) => {
+  if (!isPasswordCorrect) throw new AuthenticationError('WRONG_PASSWORD', 'the password is wrong')
 }
