@@ -7,9 +7,9 @@ import { toRow } from '../store/rows.ts'
 import { RawJson } from './raw-json.ts'
 import { type CachedRecord, type RenderParts, renderCachedRecords, renderComputedFields } from './render-records.ts'
 
-/** How an operation wants records shown, where it differs from the resource's own way. */
+/** How an operation shows records, where that differs from what the resource says. */
 export interface Presentation {
-  /** What the resource's live members are told. */
+  /** What the behavior of the resource computes fields for, such as a viewer. */
   readonly view?: unknown
   /** JSON text of `_links` in place of the resource's. */
   links?(record: CachedRecord): string
@@ -23,11 +23,13 @@ export function renderRecords(
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
-  how: Presentation = {},
+  presentation: Presentation = {},
 ): Awaitable<string[]> {
-  return whenReady(renderComputedTails(parts, context, resource, records, how), (tails) =>
+  return whenReady(renderComputedTails(parts, context, resource, records, presentation), (tails) =>
     records.map((record, at) => {
-      const head = how.only ? limitHead(record, how.only, how) : renderHead(record, how)
+      const head = presentation.only
+        ? limitHead(record, presentation.only, presentation)
+        : renderHead(record, presentation)
       return head + tails[at]
     }),
   )
@@ -45,18 +47,18 @@ export function renderList(
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
-  how: Presentation = {},
+  presentation: Presentation = {},
 ): Awaitable<readonly string[] | readonly Buffer[]> {
   const isLong = records.reduce((sum, { bytes }) => sum + bytes.length, 0) >= MIN_LONG_BYTES
-  if (!isLong || how.only) return renderRecords(parts, context, resource, records, how)
-  const tails = renderComputedTails(parts, context, resource, records, how)
-  return whenReady(tails, (rendered) => encodeRecords(records, rendered, how))
+  if (!isLong || presentation.only) return renderRecords(parts, context, resource, records, presentation)
+  const tails = renderComputedTails(parts, context, resource, records, presentation)
+  return whenReady(tails, (rendered) => encodeRecords(records, rendered, presentation))
 }
 
 function encodeRecords(
   records: readonly CachedRecord[],
   tails: readonly string[],
-  how: Presentation,
+  presentation: Presentation,
 ): readonly Buffer[] {
   // Most records of a list end in the same way.
   const encoded = new Map<string, Buffer>()
@@ -68,7 +70,7 @@ function encodeRecords(
       bytes = Buffer.from(`${tail},`)
       encoded.set(tail, bytes)
     }
-    pieces.push(how.links ? Buffer.from(renderHead(record, how)) : record.bytes, bytes)
+    pieces.push(presentation.links ? Buffer.from(renderHead(record, presentation)) : record.bytes, bytes)
   }
   const last = pieces.pop()
   return last ? [...pieces, last.subarray(0, -1)] : []
@@ -80,8 +82,8 @@ const COMMON_MEMBERS = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']
 const limitedHeads = new WeakMap<readonly string[], WeakMap<CachedRecord, string>>()
 
 /** The head of a record with the common members and those of `only`. */
-function limitHead(record: CachedRecord, only: readonly string[], how: Presentation): string {
-  if (how.links) return pickMembers(renderHead(record, how), only)
+function limitHead(record: CachedRecord, only: readonly string[], presentation: Presentation): string {
+  if (presentation.links) return pickMembers(renderHead(record, presentation), only)
   let heads = limitedHeads.get(only)
   if (!heads) {
     heads = new WeakMap()
@@ -89,7 +91,7 @@ function limitHead(record: CachedRecord, only: readonly string[], how: Presentat
   }
   let head = heads.get(record)
   if (head === undefined) {
-    head = pickMembers(renderHead(record, how), only)
+    head = pickMembers(renderHead(record, presentation), only)
     heads.set(record, head)
   }
   return head
@@ -107,9 +109,15 @@ export async function renderRows(
   context: Context,
   resource: AnyResource,
   rows: readonly AnyRow[],
-  how: Presentation = {},
+  presentation: Presentation = {},
 ): Promise<string[]> {
-  return renderRecords(parts, context, resource, await renderCachedRecords(parts, context, resource, rows), how)
+  return renderRecords(
+    parts,
+    context,
+    resource,
+    await renderCachedRecords(parts, context, resource, rows),
+    presentation,
+  )
 }
 
 /** Renders a record from its values as a transaction has just stored them, without reading it back. */
@@ -118,21 +126,21 @@ export async function renderEntity<R extends AnyResource>(
   context: Context,
   resource: R,
   entity: Entity<R>,
-  how: Presentation = {},
+  presentation: Presentation = {},
 ): Promise<RawJson> {
   // The key of the row is not part of the record.
   const row = { ...toRow(resource, entity), n: 0 } as AnyRow
-  const [text = 'null'] = await renderRows(parts, context, resource, [row], how)
+  const [text = 'null'] = await renderRows(parts, context, resource, [row], presentation)
   return new RawJson(text)
 }
 
-/** A record up to its live members. */
+/** A record up to its computed fields. */
 function renderHead(record: CachedRecord, { links }: Presentation): string {
   const { bytes, membersAt } = record
   return links ? `{"_links":${links(record)}${bytes.toString('utf8', membersAt)}` : bytes.toString('utf8')
 }
 
-/** What ends each record: its live members, and the closing brace. */
+/** What ends each record: its computed fields, and the closing brace. */
 function renderComputedTails(
   parts: RenderParts,
   context: Context,
@@ -142,15 +150,15 @@ function renderComputedTails(
 ): Awaitable<string[]> {
   const behavior = parts.behaviors.get(resource)
   if (!behavior.computeFields) return records.map(() => '}')
-  const facts = records.map((record) => record.facts)
-  const live = behavior.computeFields(context, facts, view)
-  return whenReady(live, (members) => renderTails(context, resource, members, only))
+  const inputs = records.map((record) => record.computedInput)
+  const computed = behavior.computeFields(context, inputs, view)
+  return whenReady(computed, (members) => renderTails(context, resource, members, only))
 }
 
 function renderTails(
   context: Context,
   resource: AnyResource,
-  live: readonly Record<string, unknown>[],
+  computedMembers: readonly Record<string, unknown>[],
   only: readonly string[] | undefined,
 ): string[] {
   const { computed: all } = getCompiledResource(resource.plural).recordPlan
@@ -158,7 +166,7 @@ function renderTails(
   const offlineMembers = hideOfflineFields(context, resource)
   // Records that are described by the same object end in the same way.
   const tailsByMembers = new Map<object | undefined, string>()
-  return live.map((members) => {
+  return computedMembers.map((members) => {
     const cachedTail = tailsByMembers.get(members)
     if (cachedTail !== undefined) return cachedTail
     const tail = `${renderComputedFields(computed, offlineMembers ? { ...members, ...offlineMembers } : members)}}`
@@ -167,7 +175,7 @@ function renderTails(
   })
 }
 
-/** What only a running controller could know, as those see it who look at the data of one that does not run. */
+/** What only a running controller could know, as offline commands show it. */
 function hideOfflineFields({ caller }: Context, { computed }: AnyResource): Record<string, unknown> | undefined {
   if (caller.kind !== 'local-operator') return undefined
   const offlineMembers = Object.entries(computed).filter(([, schema]) => 'x-offline' in schema)

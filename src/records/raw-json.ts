@@ -1,4 +1,4 @@
-// JSON that is already text, so that it is pasted instead of parsed and printed again.
+// JSON that is already text, so that it is copied instead of parsed and written again.
 
 export class RawJson {
   readonly text: string
@@ -8,7 +8,7 @@ export class RawJson {
   }
 }
 
-/** JSON text of any value, pasting what is text already. Members that are undefined are left out. */
+/** JSON text of any value; a `RawJson` inside of it is copied. Members that are undefined are left out. */
 export function toJsonText(value: unknown): string {
   if (value instanceof RawJson) return value.text
   if (Array.isArray(value)) return `[${value.map(toJsonText).join(',')}]`

@@ -1,4 +1,4 @@
-// From rows to the JSON that leaves: declared fields only, JSON columns pasted as they are stored.
+// Renders rows as the JSON of responses: declared fields only, JSON columns copied as they are stored.
 import type { Behaviors } from '../behavior.ts'
 import type { ReadContext } from '../context.ts'
 import { getCompiledResource } from '../model/index.ts'
@@ -7,10 +7,7 @@ import type { AnyResource, AnyRow, ComputedInput } from '../resources/define.ts'
 import { toJsonText } from './raw-json.ts'
 import type { ReferenceCache } from './reference-cache.ts'
 
-/**
- * A record as far as it looks the same to everyone and at any time: what is left are its live members, and the closing
- * brace.
- */
+/** The part of a record that does not depend on the caller or the moment: its computed fields and the closing brace follow it. */
 export interface CachedRecord {
   readonly n: number
   readonly id: string
@@ -18,8 +15,8 @@ export interface CachedRecord {
   readonly bytes: Buffer
   /** Where, in `bytes`, the members after `_links` begin; each has a comma before it. */
   readonly membersAt: number
-  /** The columns that live members are computed from. */
-  readonly facts: ComputedInput
+  /** The columns that its computed fields depend on. */
+  readonly computedInput: ComputedInput
 }
 
 /** What records are rendered with. */
@@ -28,7 +25,7 @@ export interface RenderParts {
   readonly references: ReferenceCache
 }
 
-/** Makes records ready, in the order of their rows. */
+/** Renders rows for the cache, in their order. */
 export async function renderCachedRecords(
   parts: RenderParts,
   context: ReadContext,
@@ -42,14 +39,15 @@ export async function renderCachedRecords(
   return rows.map((row, at) => {
     const links = `{"_links":${plan.links(row)}`
     const bytes = Buffer.from(links + renderMembers(plan, row, references, derived?.[at]))
-    return { n: row.n, id: row.id, bytes, membersAt: Buffer.byteLength(links), facts: toComputedInput(resource, row) }
+    const computedInput = toComputedInput(resource, row)
+    return { n: row.n, id: row.id, bytes, membersAt: Buffer.byteLength(links), computedInput }
   })
 }
 
 function toComputedInput(resource: AnyResource, row: AnyRow): ComputedInput {
-  const facts: Record<string, string | number | null> = {}
-  for (const name of resource.computedFrom) facts[name] = row[name] ?? null
-  return { id: row.id, ...facts }
+  const columns: Record<string, string | number | null> = {}
+  for (const name of resource.computedFrom) columns[name] = row[name] ?? null
+  return { id: row.id, ...columns }
 }
 
 async function loadReferences(

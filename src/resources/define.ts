@@ -28,7 +28,7 @@ export type AnyRow = { n: number; id: string; createdAt: number; updatedAt: numb
   string | number | null
 >
 
-/** The columns of a record that its live members are computed from. */
+/** The columns of a record that its computed fields depend on. */
 export type ComputedInput = { readonly id: string } & Readonly<Record<string, string | number | null>>
 
 /** The operations that a resource can have besides its relations; all of them unless said otherwise. */
@@ -124,7 +124,7 @@ export interface Definition<
    * would know.
    */
   readonly computed?: Readonly<Record<string, JsonSchema>>
-  /** The columns that live members are computed from, beside the id. */
+  /** The columns that computed fields depend on, beside the id. */
   readonly computedFrom?: readonly string[]
   readonly links?: readonly Link[]
   readonly relations?: Readonly<Record<string, Relation>>

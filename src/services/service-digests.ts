@@ -165,7 +165,7 @@ export class ServiceDigests implements Projection {
   #digestService(record: CachedRecord): ServiceContent {
     let content = this.#services.get(record)
     if (!content) {
-      const configIds = JSON.parse(record.facts.configs as string) as string[]
+      const configIds = JSON.parse(record.computedInput.configs as string) as string[]
       content = { digest: toDigest(record.bytes), configIds }
       this.#services.set(record, content)
     }
