@@ -44,15 +44,16 @@ export class ChainVerifier {
   #anchor: Anchor | undefined
   #hasExpectedHash = false
 
-  constructor(sealer: AuditSealer, known?: string) {
+  /** @param expectedHash a hash that was stored earlier, which must still be part of the chain */
+  constructor(sealer: AuditSealer, expectedHash?: string) {
     this.#sealer = sealer
-    this.#expectedHash = known
+    this.#expectedHash = expectedHash
   }
 
   add(record: ChainedRecord): void {
     this.#records++
     if (this.#last && record.previousHash !== this.#last.hash)
-      this.#note(`the audit is broken before record ${record.n}: something was taken out, or put in`)
+      this.#note(`the audit is broken before record ${record.n}: records were removed or inserted`)
     if (!isWellFormed(record)) this.#note(`the audit record ${record.n} is malformed`)
     else if (!this.#sealer.isIntact(record)) this.#note(`the audit record ${record.n} was changed after it was written`)
     // Only a record that the controller itself sealed proves that older records were pruned.
@@ -69,9 +70,9 @@ export class ChainVerifier {
 
   report(): ChainReport {
     const start = this.#anchor?.hash ?? CHAIN_START
-    if (!this.#first) this.#note('the audit is empty: the record of how the controller was made is missing')
+    if (!this.#first) this.#note('the audit is empty: the record of the creation of the controller is missing')
     if (this.#first && this.#first.previousHash !== start)
-      this.#note(`nothing says what became of the records before record ${this.#first.n}`)
+      this.#note(`the records before record ${this.#first.n} are missing, and no record states that they were pruned`)
     if (this.#expectedHash !== undefined && this.#expectedHash !== this.#anchor?.hash && !this.#hasExpectedHash)
       this.#note(`no record has the hash ${this.#expectedHash}`)
     return { findings: this.#findings, records: this.#records, first: this.#first, last: this.#last }
@@ -81,9 +82,9 @@ export class ChainVerifier {
     if (after === null) return
     const anchor = JSON.parse(after) as Anchor
     if (this.#anchor && anchor.since !== this.#anchor.hash)
-      this.#note(`records were taken out before the cut that record ${n} names`)
+      this.#note(`records were removed before those that record ${n} states as pruned`)
     for (const finding of anchor.findings ?? [])
-      this.#note(`before records up to ${anchor.through} were cut off: ${finding}`)
+      this.#note(`before the records up to ${anchor.through} were pruned: ${finding}`)
     this.#anchor = anchor
   }
 

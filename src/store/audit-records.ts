@@ -126,19 +126,22 @@ export function findAuditRecord({ db }: Pick<Context, 'db'>, n: number): Promise
 const VERIFY_BATCH = 200
 const VERIFY_TIMEOUT_MS = 15 * 60_000
 
-/** Verifies that the audit is one unbroken chain, on one snapshot of the database. @param known see `ChainCheck` */
-export async function verifyAudit(store: Store, { db, caller }: Reading, known?: string): Promise<ChainReport> {
-  const check = new ChainVerifier(store.auditSealer, known)
+/**
+ * Verifies that the audit is one unbroken chain, on one snapshot of the database.
+ * @param expectedHash a hash that was stored earlier, which must still be part of the chain
+ */
+export async function verifyAudit(store: Store, { db, caller }: Reading, expectedHash?: string): Promise<ChainReport> {
+  const verifier = new ChainVerifier(store.auditSealer, expectedHash)
   const rows = store.stream(db.selectFrom('audit_records').selectAll().orderBy('n'), {
     reader: toReader(caller),
     timeoutMs: VERIFY_TIMEOUT_MS,
   })
-  let checked = 0
+  let count = 0
   for await (const row of rows) {
-    check.add(row)
-    if (++checked % VERIFY_BATCH === 0) await setImmediate()
+    verifier.add(row)
+    if (++count % VERIFY_BATCH === 0) await setImmediate()
   }
-  return check.report()
+  return verifier.report()
 }
 
 // The number of records that one transaction prunes. It is small, because other writers wait for the transaction.
@@ -180,10 +183,10 @@ async function pruneOldest(store: Store, { db, clock, record }: WriteContext, ma
   const old = candidates.slice(0, end + 1)
   const [first, last] = [old[0], old.at(-1)]
   if (!first || !last) return 0
-  const check = new ChainVerifier(store.auditSealer)
-  for (const record of old) check.add(record)
+  const verifier = new ChainVerifier(store.auditSealer)
+  for (const record of old) verifier.add(record)
   await sql`delete from audit_records where n <= ${last.n}`.execute(db)
-  const { findings } = check
+  const { findings } = verifier
   const anchor: Anchor = { through: last.n, hash: last.hash, since: first.previousHash }
   const after = findings.length > 0 ? { ...anchor, findings } : { ...anchor }
   record({ ...PRUNE, audit: 'values', isAuditOnly: true, id: String(last.n), at: clock.now(), after })

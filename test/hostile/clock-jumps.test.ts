@@ -296,7 +296,7 @@ describe('the audit is cut by age', () => {
     expect(await pruneAudit(world.controller.store, world.system, RETENTION)).toBeGreaterThan(1)
 
     const { findings } = await admin.get('/controller/audit/verify')
-    expect(findings).toEqual([expect.stringMatching(/were cut off: the audit record 2 was changed/)])
+    expect(findings).toEqual([expect.stringMatching(/were pruned: the audit record 2 was changed/)])
   })
 
   it('with proof that nothing was taken out between two cuts', async () => {
@@ -316,6 +316,6 @@ describe('the audit is cut by age', () => {
 
     const { findings } = await admin.get('/controller/audit/verify')
 
-    expect(findings).toEqual([expect.stringMatching(/taken out before the cut/)])
+    expect(findings).toEqual([expect.stringMatching(/removed before those that record \d+ states as pruned/)])
   })
 })
