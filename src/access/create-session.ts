@@ -40,7 +40,7 @@ export interface SessionRequest {
   readonly tags: Tags
 }
 
-const existingSession = prepareRead((db, apiSessionId: string, serviceId: string, type: SessionRequest['type']) =>
+const findExistingSession = prepareRead((db, apiSessionId: string, serviceId: string, type: SessionRequest['type']) =>
   db
     .selectFrom('sessions')
     .select('id')
@@ -51,7 +51,7 @@ const existingSession = prepareRead((db, apiSessionId: string, serviceId: string
 
 /**
  * The id of the session by which a sign-in reaches a service: the one that it has already, else a new one.
- * @throws NOT_FOUND for a service that it does not see, COULD_NOT_VALIDATE where no policy of the type grants it,
+ * @throws NOT_FOUND for a service that it does not see, COULD_NOT_VALIDATE if no policy of the type grants it,
  *   INVALID_POSTURE, NO_EDGE_ROUTERS_AVAILABLE
  */
 export function createSession(
@@ -60,8 +60,8 @@ export function createSession(
   dialer: SessionOwner,
   request: SessionRequest,
 ): Awaitable<string> {
-  const existing = existingSession(context.db, dialer.apiSessionId, request.serviceId, request.type)
-  return whenReady(existing, ([present]) => present?.id ?? insertSession(parts, context, dialer, request))
+  const rows = findExistingSession(context.db, dialer.apiSessionId, request.serviceId, request.type)
+  return whenReady(rows, ([existing]) => existing?.id ?? insertSession(parts, context, dialer, request))
 }
 
 async function insertSession(
@@ -75,8 +75,8 @@ async function insertSession(
   const grantedType = await requireReachable(parts, context, dialer, request)
   return context.write(async (tx) => {
     // Another request of the same client may have come first.
-    const [made] = await existingSession(tx.db, apiSessionId, serviceId, type)
-    if (made) return made.id
+    const [existing] = await findExistingSession(tx.db, apiSessionId, serviceId, type)
+    if (existing) return existing.id
     // The token follows from the id, so that routers can be told of its end when only the id is left.
     const id = newId()
     const token = parts.auth.apiSessions.deriveToken(id)

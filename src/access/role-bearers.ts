@@ -6,13 +6,13 @@ import { notFoundError } from '../errors.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import { prepareRead } from '../store/prepared-queries.ts'
 
-const roleAttributes = prepareRead((db, id: string) =>
+const readRoleAttributes = prepareRead((db, id: string) =>
   db.selectFrom('identities').select('roleAttributes').where('id', '=', id),
 )
 
 /** The id and role attributes of an identity. @throws NOT_FOUND */
 export function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: string): Awaitable<RoleBearer> {
-  return whenReady(roleAttributes(db, identityId), ([row]) => {
+  return whenReady(readRoleAttributes(db, identityId), ([row]) => {
     if (!row) throw notFoundError('identity', identityId)
     return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
   })

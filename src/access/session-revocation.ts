@@ -13,7 +13,7 @@ import {
 import type { PostureCheck } from '../posture/posture-checks.ts'
 import { sessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
-import { type PreparedQuery, prepareQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import { isOneOf } from '../store/untyped.ts'
 import type { Access } from './access.ts'
 import type { Decision } from './decision.ts'
@@ -111,9 +111,9 @@ async function judgeSessions(
   )
 }
 
-const sessionIdsOfIdentity: PreparedQuery<[string], { id: string }> = prepareQuery((db, identityId) =>
+const findSessionIds = prepareQuery((db, identityId: string) =>
   db.selectFrom('sessions').select('id').where('identityId', '=', identityId),
-) as never
+)
 
 /** The sessions that a change may de-authorize. */
 async function findCandidates(
@@ -127,7 +127,7 @@ async function findCandidates(
     case 'identities':
       if (!after || !losesEntries(before, after, 'roleAttributes')) return []
       // Most identities hold no session, and are changed often: this is a look into one index.
-      return (await sessionIdsOfIdentity(tx.db, id)).length > 0 ? querySessions(tx, { identityIds: [id] }) : []
+      return (await findSessionIds(tx.db, id)).length > 0 ? querySessions(tx, { identityIds: [id] }) : []
     case 'services':
       return after && losesEntries(before, after, 'roleAttributes') ? querySessions(tx, { serviceIds: [id] }) : []
     case 'service-policies':

@@ -10,7 +10,7 @@ import { sessions as serviceSessions } from '../resources/sessions.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
 import { type EntityStore, get, newEntity, toResourceNoun } from '../store/entities.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import type { Projection } from '../store/projection.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { type ApiSessionTokens, hashToken } from './api-session-tokens.ts'
@@ -52,7 +52,7 @@ export interface ApiSessionStart {
   readonly method?: Method
 }
 
-const countSessions = prepareTypedQuery<[identityId: string], { n: number }>((db, identityId) =>
+const countSessions = prepareQuery<[identityId: string], { n: number }>((db, identityId) =>
   db
     .selectFrom('api_sessions')
     .select((eb) => eb.fn.countAll<number>().as('n'))

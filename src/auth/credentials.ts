@@ -1,12 +1,12 @@
 // Prepared queries by which sign-ins look up stored credentials.
 import { type Kysely, sql } from 'kysely'
 import type { Database } from '../store/database.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import type { DisabledState } from './disabling.ts'
 import type { ApiSessionIdentity } from './live-api-sessions.ts'
 
 /** Finds the authenticator of a folded username. */
-export const findByUsername = prepareTypedQuery((db, foldedUsername: string) =>
+export const findByUsername = prepareQuery((db, foldedUsername: string) =>
   db
     .selectFrom('authenticators')
     .select(['id', 'identityId', 'passwordHash', 'fingerprint256'])
@@ -14,7 +14,7 @@ export const findByUsername = prepareTypedQuery((db, foldedUsername: string) =>
 )
 
 /** Finds the authenticator of a certificate, by the SHA-256 of its DER. */
-export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) =>
+export const findByCertificate = prepareQuery((db, fingerprint256: string) =>
   db
     .selectFrom('authenticators')
     .select(['id', 'identityId', 'caId', 'isIssuedByNetwork', 'isExtendRequested', 'lastAuthResolvedToRoot'])
@@ -22,14 +22,14 @@ export const findByCertificate = prepareTypedQuery((db, fingerprint256: string) 
 )
 
 /** Lists the ids of the authenticators that an identity has by one method. */
-export const listAuthenticatorIds = prepareTypedQuery((db, identityId: string, method: 'cert' | 'updb') =>
+export const listAuthenticatorIds = prepareQuery((db, identityId: string, method: 'cert' | 'updb') =>
   db.selectFrom('authenticators').select('id').where('identityId', '=', identityId).where('method', '=', method),
 )
 
 /** As much of an identity as a sign-in needs. */
 export interface SignInIdentity extends ApiSessionIdentity, DisabledState {}
 
-const selectIdentity = prepareTypedQuery((db, id: string) =>
+const selectIdentity = prepareQuery((db, id: string) =>
   db
     .selectFrom('identities')
     .select(['id', 'name', 'isAdmin', 'authPolicyId', 'roleAttributes', 'externalId', 'disabledAt', 'disabledUntil'])
@@ -49,12 +49,12 @@ export async function findSignInIdentity(
 }
 
 /** Reads the password hash and the fingerprint of an authenticator: what a sign-in compares with what the client presents. */
-export const readCredential = prepareTypedQuery((db, id: string) =>
+export const readCredential = prepareQuery((db, id: string) =>
   db.selectFrom('authenticators').select(['passwordHash', 'fingerprint256']).where('id', '=', id),
 )
 
 /** Finds the MFA enrollment of an identity, if it is verified. */
-export const findVerifiedMfa = prepareTypedQuery((db, identityId: string) =>
+export const findVerifiedMfa = prepareQuery((db, identityId: string) =>
   db
     .selectFrom('mfa_enrollments')
     .select('id')
@@ -63,16 +63,16 @@ export const findVerifiedMfa = prepareTypedQuery((db, identityId: string) =>
 )
 
 /** Finds the identity of an external id. */
-export const findByExternalId = prepareTypedQuery((db, externalId: string) =>
+export const findByExternalId = prepareQuery((db, externalId: string) =>
   db.selectFrom('identities').select(['id', 'authPolicyId']).where('externalId', '=', externalId),
 )
 
 /** Reads the auth policy of an identity. */
-export const readAuthPolicyId = prepareTypedQuery((db, id: string) =>
+export const readAuthPolicyId = prepareQuery((db, id: string) =>
   db.selectFrom('identities').select(['id', 'authPolicyId']).where('id', '=', id),
 )
 
 /** Reads whether identities may sign in by certificates of an authority that an operator brought. */
-export const readIsAuthEnabled = prepareTypedQuery((db, caId: string) =>
+export const readIsAuthEnabled = prepareQuery((db, caId: string) =>
   db.selectFrom('cas').select('isAuthEnabled').where('id', '=', caId),
 )

@@ -9,7 +9,7 @@ import { identities } from '../resources/identities.ts'
 import { routers } from '../resources/routers.ts'
 import type { Change } from '../store/changes.ts'
 import type { Database } from '../store/database.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 
 /** An identity or a router that is enrolled, and may know only the root that is being replaced. */
 export interface MissingHolder {
@@ -18,7 +18,7 @@ export interface MissingHolder {
   readonly name: string
 }
 
-const findReceipt = prepareTypedQuery((db, holderId: string, fingerprint: string) =>
+const findReceipt = prepareQuery((db, holderId: string, fingerprint: string) =>
   db
     .selectFrom('root_receipts')
     .select('holderId')

@@ -7,7 +7,7 @@ import { errors } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import type { AnyRow } from '../resources/define.ts'
 import type { EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import type { Enrollment, EnrollmentIssuer } from './enrollments.ts'
 
 export class EnrollmentBehavior implements Behavior<typeof enrollments> {
@@ -55,11 +55,11 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
   }
 }
 
-const findOfMethod = prepareTypedQuery((db, identityId: string, method: EnrollmentMethod) =>
+const findOfMethod = prepareQuery((db, identityId: string, method: EnrollmentMethod) =>
   db.selectFrom('enrollments').select('id').where('identityId', '=', identityId).where('method', '=', method),
 )
 
-const findAuthority = prepareTypedQuery((db, id: string) =>
+const findAuthority = prepareQuery((db, id: string) =>
   db.selectFrom('cas').select(['name', 'isVerified']).where('id', '=', id),
 )
 

@@ -1,7 +1,7 @@
 // The names of identities that enroll by themselves.
 import type { WriteContext } from '../context.ts'
 import { hasVisibleCharacter } from '../schema/fields.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 
 /** What the symbols of a name format stand for. */
 export interface NameParts {
@@ -28,9 +28,7 @@ export function formatIdentityName(format: string, parts: NameParts): string {
   return hasVisibleCharacter(name) ? name : identityId
 }
 
-const findName = prepareTypedQuery((db, name: string) =>
-  db.selectFrom('identities').select('n').where('name', '=', name),
-)
+const findName = prepareQuery((db, name: string) => db.selectFrom('identities').select('n').where('name', '=', name))
 
 /**
  * Returns a name that no identity has: `name`, `name000001`, `name000001000002` …, as clients know it. After some rounds the

@@ -3,7 +3,7 @@ import type { WriteContext } from '../context.ts'
 import { errors } from '../errors.ts'
 import { type EnrollmentMethod, enrollments } from '../resources/enrollments.ts'
 import type { EntityStore } from '../store/entities.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 
 /** An enrollment of an identity or of a router. */
 export interface OutstandingEnrollment {
@@ -19,7 +19,7 @@ export interface OutstandingEnrollment {
   readonly isBootstrap: number
 }
 
-export const findOutstanding = prepareTypedQuery((db, token: string) =>
+export const findOutstanding = prepareQuery((db, token: string) =>
   db
     .selectFrom('enrollments')
     .select(['id', 'token', 'identityId', 'edgeRouterId', 'transitRouterId'])
@@ -27,9 +27,7 @@ export const findOutstanding = prepareTypedQuery((db, token: string) =>
     .where('token', '=', token),
 )
 
-const readToken = prepareTypedQuery((db, id: string) =>
-  db.selectFrom('enrollments').select('token').where('id', '=', id),
-)
+const readToken = prepareQuery((db, id: string) => db.selectFrom('enrollments').select('token').where('id', '=', id))
 
 /** Returns the identity that enrolls. @throws INVALID_ENROLLMENT_TOKEN if the enrollment is that of a router */
 export function requireIdentity({ identityId }: OutstandingEnrollment): string {

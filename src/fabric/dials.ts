@@ -5,7 +5,7 @@ import type { ApiSessions } from '../auth/api-sessions.ts'
 import type { TerminatorStrategy } from '../resources/services.ts'
 import type { PeerData } from '../routers/router-connection.ts'
 import type { Database } from '../store/database.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
 import type { Circuits } from './circuits.ts'
 import { RequestRefusedError } from './request-refused.ts'
@@ -33,7 +33,7 @@ interface ServiceRow extends DialedService {
   readonly terminatorStrategy: TerminatorStrategy
 }
 
-const serviceById = prepareTypedQuery<[id: string], ServiceRow>((db, id) =>
+const findServiceById = prepareQuery<[id: string], ServiceRow>((db, id) =>
   db
     .selectFrom('services')
     .select(['id', 'encryptionRequired', 'maxIdleTimeMillis', 'terminatorStrategy'])
@@ -63,7 +63,7 @@ export class Dials {
     const { sessionId, apiSessionId, identity, serviceId } = await this.#requireRight(request)
     if (!this.#hasToken(apiSessionId, request.apiSessionToken))
       throw new RequestRefusedError('unknown-api-session', 'the session belongs to another API session')
-    const [service] = await serviceById(db, serviceId)
+    const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
     const isEncrypted = service.encryptionRequired === 1
     if (isEncrypted) requireKey(peerData, 'client')

@@ -6,7 +6,7 @@ import { terminators } from '../resources/terminators.ts'
 import type { PeerData } from '../routers/router-connection.ts'
 import type { Database } from '../store/database.ts'
 import { type EntityStore, find, newEntity } from '../store/entities.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { RequestRefusedError } from './request-refused.ts'
 import { type RightParts, requireSessionRight, type SessionRight } from './session-right.ts'
@@ -59,7 +59,7 @@ const MAX_TERMINATORS_OF_SESSION = 1_000
 // Routers choose UUIDs in base 62.
 const ID = /^[\w-]{1,64}$/
 
-const otherHost = prepareTypedQuery<[serviceId: string, instanceId: string, hostId: string], { id: string }>(
+const findOtherHost = prepareQuery<[serviceId: string, instanceId: string, hostId: string], { id: string }>(
   (db, serviceId, instanceId, hostId) =>
     db
       .selectFrom('terminators')
@@ -127,7 +127,7 @@ export class HostedTerminators {
       await entities.update(tx, terminators, existing, { cost, precedence, sessionId }, undefined, 'none')
       return
     }
-    if (instanceId !== '' && (await otherHost(tx.db, serviceId, instanceId, identity.id)).length > 0)
+    if (instanceId !== '' && (await findOtherHost(tx.db, serviceId, instanceId, identity.id)).length > 0)
       throw new RequestRefusedError('other', 'another identity hosts the service under this instance id')
     const record = newEntity(tx, terminators, {
       id,

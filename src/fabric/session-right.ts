@@ -9,7 +9,7 @@ import type { Instant } from '../clock.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import type { Database } from '../store/database.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import { RequestRefusedError } from './request-refused.ts'
 
 /** A session that may do what it is used for. */
@@ -46,7 +46,7 @@ interface SessionRow {
   readonly roleAttributes: string
 }
 
-const sessionByToken = prepareTypedQuery<[token: string], SessionRow>((db, token) =>
+const findSessionByToken = prepareQuery<[token: string], SessionRow>((db, token) =>
   db
     .selectFrom('sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
@@ -65,7 +65,7 @@ export async function requireSessionRight(
   db: Kysely<Database>,
   { token, type, routerId }: SessionUse,
 ): Promise<SessionRight> {
-  const [session] = await sessionByToken(db, token)
+  const [session] = await findSessionByToken(db, token)
   if (!session) throw new RequestRefusedError('unknown-session', 'the session does not exist')
   const { id: sessionId, apiSessionId, serviceId } = session
   const apiSession = apiSessions.get(apiSessionId)

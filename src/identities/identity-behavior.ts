@@ -16,7 +16,7 @@ import type { ConnectionStatus, LiveNetwork } from '../routers/live-network.ts'
 import type { RouterProvisioner } from '../routers/router-provisioner.ts'
 import { toSortedSet } from '../schema/fields.ts'
 import type { Database } from '../store/database.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import { isElementOf } from '../store/untyped.ts'
 
 type Identity = Entity<typeof identities>
@@ -37,20 +37,20 @@ function describePresence(status: ConnectionStatus): Readonly<Record<'enabled' |
   return { enabled: { disabled: false, ...presence }, disabled: { disabled: true, ...presence } }
 }
 
-const authenticatorRows = prepareTypedQuery((db, ids: string) =>
+const findAuthenticators = prepareQuery((db, ids: string) =>
   db
     .selectFrom('authenticators')
     .select(['id', 'identityId', 'method', 'username', 'fingerprint'])
     .where(isElementOf(db, 'identityId', ids))
     .orderBy('id'),
 )
-const enrollmentRows = prepareTypedQuery((db, ids: string) =>
+const findEnrollments = prepareQuery((db, ids: string) =>
   db
     .selectFrom('enrollments')
     .select(['id', 'identityId', 'method', 'token', 'expiresAt', 'caId'])
     .where(isElementOf(db, 'identityId', ids)),
 )
-const signedInRows = prepareTypedQuery((db, ids: string) =>
+const findSignedInIdentities = prepareQuery((db, ids: string) =>
   db
     .selectFrom('api_sessions')
     .select('identityId')
@@ -58,7 +58,7 @@ const signedInRows = prepareTypedQuery((db, ids: string) =>
     .where(isElementOf(db, 'identityId', ids)),
 )
 
-const verifiedMfaRows = prepareTypedQuery((db, ids: string) =>
+const findIdentitiesWithMfa = prepareQuery((db, ids: string) =>
   db
     .selectFrom('mfa_enrollments')
     .select('identityId')
@@ -139,8 +139,8 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     const idList = JSON.stringify(ids)
     const authenticators = await loadAuthenticators(db, idList)
     const enrollments = await this.#loadEnrollments(db, idList)
-    const withMfa = new Set((await verifiedMfaRows(db, idList)).map(({ identityId }) => identityId))
-    const signedIn = new Set((await signedInRows(db, idList)).map(({ identityId }) => identityId))
+    const withMfa = new Set((await findIdentitiesWithMfa(db, idList)).map(({ identityId }) => identityId))
+    const signedIn = new Set((await findSignedInIdentities(db, idList)).map(({ identityId }) => identityId))
     return ids.map((id) => ({
       hasApiSession: signedIn.has(id),
       isMfaEnabled: withMfa.has(id),
@@ -168,7 +168,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   }
 
   async #loadEnrollments(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
-    const rows = await enrollmentRows(db, ids)
+    const rows = await findEnrollments(db, ids)
     const jwts = await Promise.all(rows.map((row) => this.#enrollments.signJwt(row)))
     const caIds = rows.flatMap(({ caId }) => caId ?? [])
     const authorities = caIds.length === 0 ? undefined : await this.#references.find(db, 'cas', caIds)
@@ -198,7 +198,7 @@ function completeHosting(next: Identity, previous: Identity | undefined): void {
 }
 
 async function loadAuthenticators(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
-  const rows = await authenticatorRows(db, ids)
+  const rows = await findAuthenticators(db, ids)
   const authenticators = new Map<string, Record<string, unknown>>()
   for (const { id, identityId, method, username, fingerprint } of rows) {
     const authenticator = method === 'cert' ? { fingerprint, id } : { id, username }

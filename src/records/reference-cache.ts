@@ -12,7 +12,7 @@ import type { Database } from '../store/database.ts'
 import { type PreparedQuery, prepareQuery } from '../store/prepared-queries.ts'
 import type { Projection } from '../store/projection.ts'
 import { withParent } from '../store/subtypes.ts'
-import { isElementOf } from '../store/untyped.ts'
+import { isElementOf, untyped } from '../store/untyped.ts'
 
 // About 5,000 references: the targets of a page, and all records of the small resources.
 const MAX_BYTES_PER_RESOURCE = 5 * 1024 * 1024
@@ -78,7 +78,7 @@ export class ReferenceCache implements Projection {
       const columns = new Set([...listLinkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
       query = prepareQuery(
         (db, ids) =>
-          db
+          untyped(db)
             .selectFrom(resource.table)
             .select([...columns])
             .where(isElementOf(db, 'id', ids)) as never,

@@ -9,6 +9,7 @@ import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 import { type Parameter, prepareQuery } from './prepared-queries.ts'
 import type { AuditOrigin } from './store.ts'
+import { untyped } from './untyped.ts'
 
 /** The subject of records about pruning. */
 export const PRUNE = { operation: 'cut', resource: 'audit' } as const
@@ -25,7 +26,9 @@ export const KEY_ROTATION = { operation: 'update', resource: 'keys' } as const
 const columns = [...SEALED_COLUMNS, 'previousHash', 'hash'] as const
 
 const insertRecord = prepareQuery((db, ...values: Parameter[]) =>
-  db.insertInto('audit_records').values(Object.fromEntries(columns.map((name, at) => [name, values[at] as Parameter]))),
+  untyped(db)
+    .insertInto('audit_records')
+    .values(Object.fromEntries(columns.map((name, at) => [name, values[at] as Parameter]))),
 )
 
 /** The state from which the chain continues after a start. */

@@ -4,15 +4,14 @@ import type { Awaitable } from '../awaitable.ts'
 import type { Database } from './database.ts'
 import { findImmediateExecutor } from './dialects/sql-dialect.ts'
 import { StoreMisuseError } from './store.ts'
-import { type UntypedDatabase, untyped } from './untyped.ts'
 
 export type Parameter = string | number | null
 
-/** Runs the statement with other parameters. */
-export type PreparedQuery<P extends readonly Parameter[], Row> = (
-  db: Kysely<Database>,
-  ...parameters: P
-) => Promise<Row[]>
+/**
+ * Builds the statement, at the first call. It must use each parameter once, as a value, in the given order, because later calls
+ * only replace the values.
+ */
+type Build<P extends readonly Parameter[], Row> = (db: Kysely<Database>, ...parameters: P) => Compilable<Row>
 
 /** The statement with other parameters, to run later. */
 export type PreparedStatement<P extends readonly Parameter[], Row> = (
@@ -20,13 +19,32 @@ export type PreparedStatement<P extends readonly Parameter[], Row> = (
   ...parameters: P
 ) => CompiledQuery<Row>
 
-/**
- * Prepares the statement that `build` returns at the first call. It must use each parameter once, as a value, in the given
- * order, because later calls only replace the values.
- */
-export function prepareQuery<const P extends readonly Parameter[], Row>(
-  build: (db: Kysely<UntypedDatabase>, ...parameters: P) => Compilable<Row>,
-): PreparedQuery<P, Row> {
+/** Runs the statement with other parameters. */
+export type PreparedQuery<P extends readonly Parameter[], Row> = (
+  db: Kysely<Database>,
+  ...parameters: P
+) => Promise<Row[]>
+
+/** Runs a statement that only reads: the rows are at hand if the database runs statements at once. */
+type PreparedRead<P extends readonly Parameter[], Row> = (
+  db: Kysely<Database>,
+  ...parameters: P
+) => Awaitable<readonly Row[]>
+
+/** Prepares a statement that is run by other means, such as `Store.scan`. */
+export function prepareStatement<const P extends readonly Parameter[], Row>(
+  build: Build<P, Row>,
+): PreparedStatement<P, Row> {
+  let compiled: CompiledQuery<Row> | undefined
+  return (db, ...parameters) => {
+    compiled ??= assertParametersMatch(build(db, ...parameters).compile(), parameters)
+    const { query, queryId, sql } = compiled
+    return { query, queryId, sql, parameters }
+  }
+}
+
+/** Prepares a query. */
+export function prepareQuery<const P extends readonly Parameter[], Row>(build: Build<P, Row>): PreparedQuery<P, Row> {
   const compile = prepareStatement(build)
   return async (db, ...parameters) => {
     const { rows } = await db.executeQuery<Row>(compile(db, ...parameters))
@@ -34,36 +52,13 @@ export function prepareQuery<const P extends readonly Parameter[], Row>(
   }
 }
 
-/** The same for a statement that only reads: the rows are at hand if the database runs statements at once. */
-export function prepareRead<const P extends readonly Parameter[], Row>(
-  build: (db: Kysely<Database>, ...parameters: P) => Compilable<Row>,
-): (db: Kysely<Database>, ...parameters: P) => Awaitable<readonly Row[]> {
-  const compile = prepareStatement<P, Row>((db, ...parameters) =>
-    build(db as unknown as Kysely<Database>, ...parameters),
-  )
+/** Prepares a query for requests that should not await what is at hand. */
+export function prepareRead<const P extends readonly Parameter[], Row>(build: Build<P, Row>): PreparedRead<P, Row> {
+  const compile = prepareStatement(build)
   return (db, ...parameters) => {
     const query = compile(db, ...parameters)
     return findImmediateExecutor(db)?.read(query) ?? db.executeQuery<Row>(query).then(({ rows }) => rows)
   }
-}
-
-/** The same for a statement that is run by other means, such as `Store.scan`. */
-export function prepareStatement<const P extends readonly Parameter[], Row>(
-  build: (db: Kysely<UntypedDatabase>, ...parameters: P) => Compilable<Row>,
-): PreparedStatement<P, Row> {
-  let compiled: CompiledQuery<Row> | undefined
-  return (db, ...parameters) => {
-    compiled ??= assertParametersMatch(build(untyped(db), ...parameters).compile(), parameters)
-    const { query, queryId, sql } = compiled
-    return { query, queryId, sql, parameters }
-  }
-}
-
-/** The same, with the types of the tables. */
-export function prepareTypedQuery<const P extends readonly Parameter[], Row>(
-  build: (db: Kysely<Database>, ...parameters: P) => Compilable<Row>,
-): PreparedQuery<P, Row> {
-  return prepareQuery((db, ...parameters) => build(db as unknown as Kysely<Database>, ...parameters))
 }
 
 function assertParametersMatch<Row>(
@@ -74,6 +69,6 @@ function assertParametersMatch<Row>(
     compiled.parameters.length === parameters.length &&
     parameters.every((parameter, at) => Object.is(parameter, compiled.parameters[at]))
   if (!isSame)
-    throw new StoreMisuseError(`a kept statement does not take its parameters as they are given: ${compiled.sql}`)
+    throw new StoreMisuseError(`a prepared statement does not take its parameters as they are given: ${compiled.sql}`)
   return compiled
 }

@@ -10,7 +10,7 @@ import { getSqlDialect } from './dialects/sql-dialect.ts'
 import { type Parameter, type PreparedQuery, prepareQuery } from './prepared-queries.ts'
 import { sql } from './sql-text.ts'
 import { subtypeConditions } from './subtypes.ts'
-import { isElementOf, type UntypedRow } from './untyped.ts'
+import { isElementOf, type UntypedRow, untyped } from './untyped.ts'
 
 // Clients change the same few groups of columns; the bound prevents a client that tries all groups from filling the memory.
 const MAX_UPDATE_STATEMENTS = 64
@@ -35,12 +35,12 @@ class RecordTable {
     this.sets = sets
     const conditions = subtypeConditions(definition)
     this.#byId = prepareQuery((db, id) => {
-      const query = db.selectFrom(table).selectAll().where('id', '=', id)
+      const query = untyped(db).selectFrom(table).selectAll().where('id', '=', id)
       return conditions.reduce((restricted, condition) => restricted.where(condition), query) as never
     })
     const among = (column: string): PreparedQuery<[json: string], AnyRow> =>
       prepareQuery((db, json) => {
-        const query = db
+        const query = untyped(db)
           .selectFrom(table)
           .selectAll()
           .where(isElementOf(db, column, json))
@@ -49,13 +49,13 @@ class RecordTable {
     this.#byIds = among('id')
     this.#byKeys = among('n')
     this.#idExists = prepareQuery((db, id) => {
-      const query = db.selectFrom(table).select('id').where('id', '=', id)
+      const query = untyped(db).selectFrom(table).select('id').where('id', '=', id)
       return conditions.reduce((restricted, condition) => restricted.where(condition), query) as never
     })
-    this.#remove = prepareQuery((db, n) => db.deleteFrom(table).where('n', '=', n))
+    this.#remove = prepareQuery((db, n) => untyped(db).deleteFrom(table).where('n', '=', n))
     this.#insert = prepareQuery((db, ...values) => {
       const row = Object.fromEntries(this.#columns.map((column, at) => [column, values[at] as Parameter]))
-      return db.insertInto(table).values(row).returning('n') as never
+      return untyped(db).insertInto(table).values(row).returning('n') as never
     })
     for (const { table: members } of this.sets) this.#members.set(members, prepareMemberStatements(members))
   }
@@ -93,7 +93,7 @@ class RecordTable {
     if (!update) {
       update = prepareQuery((handle, ...values) => {
         const set = Object.fromEntries(columns.map((column, at) => [column, values[at] as Parameter]))
-        return handle
+        return untyped(handle)
           .updateTable(this.#table)
           .set(set)
           .where('id', '=', values[columns.length] as string)
@@ -135,16 +135,16 @@ interface MemberStatements {
 
 /** One parameter for any number of members: the same statement for all, and no limit on how many. */
 function prepareMemberStatements(table: string): MemberStatements {
-  const elements = (db: Kysely<never>, json: string) => getSqlDialect(db).elements(sql`${json}`)
+  const elements = (db: Kysely<Database>, json: string) => getSqlDialect(db).elements(sql`${json}`)
   return {
     add: prepareQuery((db, n, json) =>
-      db
+      untyped(db)
         .insertInto(table)
         .columns(['n', 'value'])
-        .expression(sql`select ${n}, value from ${elements(db as never, json)}`),
+        .expression(sql`select ${n}, value from ${elements(db, json)}`),
     ),
     remove: prepareQuery((db, n, json) =>
-      db
+      untyped(db)
         .deleteFrom(table)
         .where('n', '=', n)
         .where(isElementOf(db, 'value', json)),

@@ -43,7 +43,7 @@ export function compileUniqueLookup(
   let statement = statements.get(key)
   if (!statement) {
     statement = prepareStatement(
-      (_db, value) => selectRows(db, resource).select('n').where(column, '=', value) as never,
+      (handle, value) => selectRows(handle, resource).select('n').where(column, '=', value) as never,
     )
     statements.set(key, statement)
   }

@@ -20,7 +20,7 @@ import type { SessionSync } from '../routers/session-sync.ts'
 import type { ServiceView } from '../services/service-behavior.ts'
 import type { ServiceChanges } from '../services/service-changes.ts'
 import { type EntityStore, find } from '../store/entities.ts'
-import { prepareTypedQuery } from '../store/prepared-queries.ts'
+import { prepareQuery } from '../store/prepared-queries.ts'
 import { isOneOf } from '../store/untyped.ts'
 
 type Identity = Entity<typeof identities>
@@ -61,11 +61,11 @@ export interface TunneledServices {
   readonly services: readonly TunneledService[]
 }
 
-const serviceByName = prepareTypedQuery<[name: string], { id: string }>((db, name) =>
+const findServiceByName = prepareQuery<[name: string], { id: string }>((db, name) =>
   db.selectFrom('services').select('id').where('name', '=', name),
 )
 
-const lastApiSession = prepareTypedQuery<[identityId: string], { id: string; lastActivityAt: number }>(
+const findLastApiSession = prepareQuery<[identityId: string], { id: string; lastActivityAt: number }>(
   (db, identityId) =>
     db
       .selectFrom('api_sessions')
@@ -113,7 +113,7 @@ export class Tunneling {
     const { apiSessions, entities } = this.#parts
     return context.write(async (tx) => {
       // Another request of the router may have come first.
-      const [existing] = await lastApiSession(tx.db, identity.id)
+      const [existing] = await findLastApiSession(tx.db, identity.id)
       if (existing && existing.lastActivityAt + apiSessions.timeout > tx.clock.now()) return existing.id
       const session = { identity, authenticatorId: '', ipAddress: '', configTypes: ['all'] }
       const created = await apiSessions.insert(tx, session)
@@ -154,7 +154,7 @@ export class Tunneling {
   ): Promise<TunnelerSession> {
     const { access, apiSessions, entities, posture } = this.#parts
     const apiSession = await this.openApiSession(context, routerId)
-    const [service] = await serviceByName(context.db, serviceName)
+    const [service] = await findServiceByName(context.db, serviceName)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
     const owner = { identity: toRoleBearer(apiSession.identity), isAdmin: false, apiSessionId: apiSession.id }
     const request = { serviceId: service.id, type, tags: {} }

@@ -3,7 +3,7 @@ import type { Context, WriteContext } from '../../context.ts'
 import { type ControllerError, errors } from '../../errors.ts'
 import { mfaEnrollments } from '../../resources/mfa-enrollments.ts'
 import { find } from '../../store/entities.ts'
-import { prepareTypedQuery } from '../../store/prepared-queries.ts'
+import { prepareQuery } from '../../store/prepared-queries.ts'
 import type { ApiSessions } from '../api-sessions.ts'
 import { endBootstrapTokens } from '../bootstrap-tokens.ts'
 import { type FailedSignInParts, recordWrongCode } from '../failed-sign-ins.ts'
@@ -26,7 +26,7 @@ export interface MfaOwner {
   readonly apiSessionId: string
 }
 
-const findId = prepareTypedQuery((db, identityId: string) =>
+const findId = prepareQuery((db, identityId: string) =>
   db.selectFrom('mfa_enrollments').select('id').where('identityId', '=', identityId),
 )
 
