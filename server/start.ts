@@ -44,7 +44,7 @@ export interface Running {
   readonly fingerprint: string
   /** The files that a first start made. */
   readonly written: readonly string[]
-  /** Present where no administrator can sign in. */
+  /** Present if no administrator can sign in. */
   readonly bootstrapToken: string | undefined
   close(): Promise<void>
 }
@@ -130,7 +130,7 @@ async function formatLog(
 // How often the wall clock is compared with the monotonic one, beside every request that reads it.
 const CLOCK_INTERVAL_MS = 5_000
 
-// How often sessions that were idle for too long are taken away.
+// How often sessions that were idle for too long are deleted.
 const SWEEP_INTERVAL_MS = 5_000
 
 // How often sessions are revoked whose posture checks time alone makes fail.
@@ -149,9 +149,8 @@ const KEY_REFRESH_INTERVAL_MS = 5_000
 // How often it is checked whether the scheduled backup is due.
 const BACKUP_INTERVAL_MS = 60_000
 
-// How often audit records that are kept for long enough are cut off.
+// How often audit records beyond the retention are pruned.
 const PRUNE_INTERVAL_MS = 60 * 60_000
-const CUTTING = 'cutting off old audit records'
 
 /** Work that no request asks for. Returns what ends it. */
 function startBackground(controller: Controller): () => void {
@@ -176,7 +175,7 @@ function startBackground(controller: Controller): () => void {
       controller.posture.deadlines.revokeExpired(controller),
     ),
     every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
-    every(SWEEP_INTERVAL_MS, 'taking away idle sessions', () => apiSessions.sweep(context)),
+    every(SWEEP_INTERVAL_MS, 'deleting idle sessions', () => apiSessions.sweep(context)),
     every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),
     every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(controller.contexts)),
     every(UPKEEP_INTERVAL_MS, 'checking certificates', () => controller.certificates.upkeep.runIfDue(context)),
@@ -190,9 +189,9 @@ function startBackground(controller: Controller): () => void {
   }
   const retention = config['audit.retention']
   if (retention !== undefined) {
-    const cut = () => pruneAudit(store, context, retention)
-    void attempt(CUTTING, cut)
-    timers.push(every(PRUNE_INTERVAL_MS, CUTTING, cut))
+    const prune = ['pruning the audit', () => pruneAudit(store, context, retention)] as const
+    void attempt(...prune)
+    timers.push(every(PRUNE_INTERVAL_MS, ...prune))
   }
   return () => timers.forEach(clearInterval)
 }

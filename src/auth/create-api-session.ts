@@ -40,7 +40,7 @@ export async function createApiSession(
   if (!authenticator) throw new Error('no step has found the authenticator')
   const configTypes = await resolveConfigTypes(context, clientInfo.configTypes ?? [])
   const id = newId()
-  const ownContext = asIdentity(attempt, id)
+  const ownContext = createIdentityContext(attempt, id)
   const { caller, clock, origin } = ownContext
   const signIn = { caller, origin, identityId: identity.id, method: attempt.method, apiSessionId: id }
   const admission = parts.auth.signIns.admit(signIn, clock.now())
@@ -75,15 +75,15 @@ export async function createApiSession(
     parts.auth.signIns.undo(signIn, admission)
     throw error
   }
+}
 
-  /** Returns the context of the identity, so that the audit names it as the actor. */
-  function asIdentity({ context: { origin } }: SignInAttempt, apiSessionId: string): Context {
-    const { id: identityId, name: identityName, isAdmin } = identity
-    return parts.contexts.create(
-      { kind: 'identity', identityId, identityName, isAdmin, apiSessionId, isPartial: false, isActorOnly: true },
-      origin,
-    )
-  }
+/** Creates the context of the identity that signs in, so that the audit names it as the actor. */
+function createIdentityContext({ parts, identity, context: { origin } }: SignInAttempt, apiSessionId: string): Context {
+  const { id: identityId, name: identityName, isAdmin } = identity
+  return parts.contexts.create(
+    { kind: 'identity', identityId, identityName, isAdmin, apiSessionId, isPartial: false, isActorOnly: true },
+    origin,
+  )
 }
 
 /**

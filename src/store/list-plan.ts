@@ -60,7 +60,7 @@ function readRequestedOrder({ sort }: Query, parameter: string | undefined): Req
   return { keys: withSortParameterErrors(() => parseSort(parameter)), isParameter: true }
 }
 
-/** Runs the parser of a `sort` parameter, and converts its filter errors to sort errors. */
+/** Parses or compiles a `sort` parameter, and converts its filter errors to sort errors. */
 export function withSortParameterErrors<T>(read: () => T): T {
   try {
     return read()

@@ -113,7 +113,7 @@ export class GroupCommit {
       return Promise.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: 1 }))
     }
     return new Promise<T>((resolve, reject) => {
-      this.#jobs.push({ body, origin: origin, resolve: resolve as (value: unknown) => void, reject })
+      this.#jobs.push({ body, origin, resolve: resolve as (value: unknown) => void, reject })
       this.#schedule()
     })
   }

@@ -111,7 +111,7 @@ class SqliteStore implements Store {
     this.#streams = new Streams(file, files, this.#scans)
     this.#reportError = reportError
     this.#queue = new GroupCommit(connection, statements, audit, files, maxQueueLength, {
-      committed: (what) => this.#announce(what),
+      committed: (group) => this.#announce(group),
       foreignWrite: () => {
         this.results.clear()
         reportError(new Error('another process wrote to the database: cached data may be outdated'))
@@ -130,7 +130,7 @@ class SqliteStore implements Store {
       driver: unsupportedDriver,
       executor: this.#executor,
     })
-    this.projections = new Projections({ db: this.db, own: [this.results], reportError: reportError, fail })
+    this.projections = new Projections({ db: this.db, own: [this.results], reportError, fail })
   }
 
   write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {

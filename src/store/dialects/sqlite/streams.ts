@@ -75,12 +75,7 @@ export class Streams {
    * this one was cut, STORAGE_UNAVAILABLE if the database cannot be read, and as `Scans.rows` does
    */
   async *rows<Row>(query: CompiledQuery<Row>, options: StreamOptions): AsyncGenerator<Row> {
-    const {
-      reader,
-      isCostly,
-      timeoutMs: milliseconds = MAX_STREAM_MS,
-      idleTimeoutMs: idleMilliseconds = MAX_IDLE_MS,
-    } = options
+    const { reader, isCostly, timeoutMs = MAX_STREAM_MS, idleTimeoutMs = MAX_IDLE_MS } = options
     this.#makeRoom(reader)
     const cursor = isCostly ? this.#scans.cursor(query, reader) : this.#openCursor(query)
     let cutReason: string | undefined
@@ -100,11 +95,11 @@ export class Streams {
     }
     const check = () => {
       const now = performance.now()
-      const left = startedAt + milliseconds - now
-      const idleLeft = (stream.idleSince ?? now) + idleMilliseconds - now
-      if (left <= 0) stream.cut(`it was open for more than ${milliseconds} ms`)
-      else if (idleLeft <= 0) stream.cut(`nothing was read from it for ${idleMilliseconds} ms`)
-      else timer = setTimeout(check, Math.ceil(Math.min(left, idleLeft))).unref()
+      const leftMs = startedAt + timeoutMs - now
+      const idleLeftMs = (stream.idleSince ?? now) + idleTimeoutMs - now
+      if (leftMs <= 0) stream.cut(`it was open for more than ${timeoutMs} ms`)
+      else if (idleLeftMs <= 0) stream.cut(`nothing was read from it for ${idleTimeoutMs} ms`)
+      else timer = setTimeout(check, Math.ceil(Math.min(leftMs, idleLeftMs))).unref()
     }
     let timer: NodeJS.Timeout | undefined
     this.#open.add(stream)
