@@ -5,6 +5,7 @@ import { toIsoTime } from '../clock.ts'
 import type { ReadContext, WriteContext } from '../context.ts'
 import { errors, invalidError } from '../errors.ts'
 import type { OutboundClient } from '../outbound/outbound-client.ts'
+import { readCertificateNames } from '../pki/certificate-names.ts'
 import { computeFingerprint, readNotAfter, readNotBefore, toCertificatePem } from '../pki/certificates.ts'
 import { parseSinglePemBlock } from '../pki/pem.ts'
 import type { ComputedInput } from '../resources/define.ts'
@@ -17,9 +18,9 @@ import type { ApiSessions } from './api-sessions.ts'
 import { toSignerAuthenticatorId } from './authentication-methods.ts'
 
 /** The fields of a signer that follow from its certificate. */
-type CertificateFields = Pick<SignerRecord, 'certPem' | 'commonName' | 'fingerprint' | 'notBefore' | 'notAfter'>
+type SignerCertificateFields = Pick<SignerRecord, 'certPem' | 'commonName' | 'fingerprint' | 'notBefore' | 'notAfter'>
 
-const NO_CERTIFICATE: CertificateFields = {
+const NO_CERTIFICATE_FIELDS: SignerCertificateFields = {
   certPem: null,
   commonName: '',
   fingerprint: null,
@@ -63,7 +64,7 @@ export class SignerBehavior implements Behavior<typeof externalJwtSigners> {
       next.fetchedKeys = null
     }
     if (certPem !== (previous?.certPem ?? null)) {
-      Object.assign(next, certPem === null ? NO_CERTIFICATE : parseCertificate(certPem))
+      Object.assign(next, certPem === null ? NO_CERTIFICATE_FIELDS : readCertificateFields(certPem))
     }
   }
 
@@ -96,21 +97,21 @@ export class SignerBehavior implements Behavior<typeof externalJwtSigners> {
   }
 }
 
-function parseCertificate(pem: string): CertificateFields {
-  const certificate = readCertificate(pem)
+function readCertificateFields(pem: string): SignerCertificateFields {
+  const certificate = parseSignerCertificate(pem)
   if (listAlgorithms(certificate.publicKey).length === 0) {
     throw invalidError('certPem', 'must have an RSA key of 2048 to 8192 bits, or one on P-256, P-384, P-521 or Ed25519')
   }
   return {
     certPem: toCertificatePem(certificate),
-    commonName: /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '',
+    commonName: readCertificateNames(certificate).commonName ?? '',
     fingerprint: computeFingerprint(certificate),
     notBefore: readNotBefore(certificate),
     notAfter: readNotAfter(certificate),
   }
 }
 
-function readCertificate(pem: string): X509Certificate {
+function parseSignerCertificate(pem: string): X509Certificate {
   const block = parseSinglePemBlock(pem.trim())
   if (block?.label !== 'CERTIFICATE') throw errors.INVALID_CERT_PEM()
   try {

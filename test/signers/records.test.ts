@@ -45,6 +45,15 @@ describe('a signer with a certificate', () => {
     })
   })
 
+  it('shows the common name of the certificate as it is, not escaped', async () => {
+    const certPem = createCertificate('Example, Inc. "Müller"', createIssuerKey().publicKey)
+
+    const response = await create({ certPem })
+
+    const { commonName } = await people.manage('GET', `/external-jwt-signers/${response.body.data.id}`)
+    expect(commonName).toBe('Example, Inc. "Müller"')
+  })
+
   it('verifies by the key of a new certificate, and by the old one no more', async () => {
     const issuer = new Issuer()
     const id = await issuer.trustedBy(people)
