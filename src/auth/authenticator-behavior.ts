@@ -23,7 +23,7 @@ import { assertUsernameFree, foldUsername } from './usernames.ts'
 
 export type Authenticator = Entity<typeof authenticators>
 
-/** What was worked out before the transaction, of a record that an administrator or its owner sends. */
+/** What is computed before the transaction, for a record that an administrator or its owner sends. */
 export interface PreparedAuthenticator {
   readonly isNew: boolean
   readonly passwordHash?: string
@@ -38,7 +38,7 @@ interface AuthenticatorInputs {
   readonly provenHash?: string
 }
 
-/** What an authenticator knows of its certificate. */
+/** The fields of an authenticator that follow from its certificate. */
 export type CertificateFields = Pick<Authenticator, 'certPem' | 'fingerprint' | 'fingerprint256' | 'publicKeyPrint'>
 
 export function toCertificateFields(certificate: EncodedCertificate): CertificateFields {
@@ -143,7 +143,7 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
 
   /** The certificate must have been valid when it was issued; its auth policy decides whether it still may be used. */
   #readCertificate(pem: string): CertificateFields & Pick<Authenticator, 'caId'> {
-    const certificate = parseCertificate(pem)
+    const certificate = parseCertificatePem(pem)
     if (isSessionCertificate(certificate)) {
       throw errors.CERTIFICATE_FAILED_VALIDATION({ field: 'certPem', reason: 'is valid for one API session only' })
     }
@@ -201,14 +201,14 @@ async function assertCertificateFree(tx: WriteContext, { fingerprint256, fingerp
   if (other) throw errors.CERT_IN_USE({ message: 'an authenticator has it already', data: { fingerprint } })
 }
 
-function parseCertificate(pem: string): X509Certificate {
+function parseCertificatePem(pem: string): X509Certificate {
   const block = parseSinglePemBlock(pem.trim())
-  const refused = (cause?: unknown) =>
+  const malformedError = (cause?: unknown) =>
     errors.COULD_NOT_PARSE_PEM_BLOCK({ field: 'certPem', reason: 'must be exactly one certificate' }, { cause })
-  if (block?.label !== 'CERTIFICATE') throw refused()
+  if (block?.label !== 'CERTIFICATE') throw malformedError()
   try {
     return new X509Certificate(block.bytes)
   } catch (error) {
-    throw refused(error)
+    throw malformedError(error)
   }
 }

@@ -35,14 +35,14 @@ const DECODERS: Readonly<Record<number, (content: Buffer) => string | undefined>
 export function readCertificateNames(certificate: EncodedCertificate): CertificateNames {
   try {
     const { subject } = readFacts(certificate)
-    return { commonName: readCommonName(subject), ...readAlternativeNames(certificate) }
+    return { commonName: readSubjectCommonName(subject), ...readAlternativeNames(certificate) }
   } catch (error) {
     if (error instanceof DerError) return { commonName: undefined, emails: [], uris: [] }
     throw error
   }
 }
 
-function readCommonName(subject: Buffer): string | undefined {
+function readSubjectCommonName(subject: Buffer): string | undefined {
   let commonName: string | undefined
   const sets = new DerReader(subject).sequence()
   while (!sets.isAtEnd) {

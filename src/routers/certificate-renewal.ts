@@ -78,7 +78,7 @@ export class CertificateRenewal {
    */
   async confirm(context: Context, router: ConnectedRouter, pem: string): Promise<void> {
     if (pem === '') throw new RenewalError('MISSING_CLIENT_PEM', 'the certificate is missing')
-    const confirmed = parseCertificate(pem)
+    const confirmed = parseConfirmedCertificate(pem)
     await context.write(async (tx) => {
       const record = await find(tx, routers, router.id)
       if (!record || record.unverifiedCertPem === null)
@@ -108,7 +108,7 @@ export class CertificateRenewal {
 }
 
 /** @throws RenewalError */
-function parseCertificate(pem: string): X509Certificate {
+function parseConfirmedCertificate(pem: string): X509Certificate {
   try {
     return new X509Certificate(pem)
   } catch {

@@ -24,7 +24,7 @@ export async function verifyAuthority(
 ): Promise<void> {
   const authority = await get(context, cas, id)
   requireUnverified(authority)
-  const certificate = parseCertificate(pem)
+  const certificate = parseVerificationCertificate(pem)
   if (readCertificateNames(certificate).commonName !== authority.verificationToken) {
     throw errors.INVALID_COMMON_NAME({ message: `the common name must be ${authority.verificationToken}` })
   }
@@ -46,7 +46,7 @@ function requireUnverified({ isVerified }: CertificateAuthority): void {
   if (isVerified) throw errors.CA_ALREADY_VERIFIED()
 }
 
-function parseCertificate(pem: string): X509Certificate {
+function parseVerificationCertificate(pem: string): X509Certificate {
   const [block] = parsePemBlocks(pem)
   if (!block) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a PEM certificate' })
   if (block.label !== 'CERTIFICATE') throw errors.EXPECTED_PEM_CERTIFICATE()
