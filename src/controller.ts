@@ -19,7 +19,7 @@ import { CertificateUpkeep } from './certificates/upkeep.ts'
 import type { Clock, Instant } from './clock.ts'
 import { reportStartInPast } from './clock-jumps.ts'
 import type { Config } from './config.ts'
-import { Contexts } from './contexts.ts'
+import { Contexts, type TransactionGuard } from './contexts.ts'
 import { ControllerMembership } from './controllers/membership.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './data-directory.ts'
 import { Doctor } from './doctor/doctor.ts'
@@ -224,9 +224,6 @@ async function assemble(
   const own = new OwnCertificates({ authority, config, entities, membership, receipts })
   const certificateBehavior = new CertificateBehavior(references, membership)
   const provisioner = new RouterProvisioner(entities, config)
-  const tunneling = new Tunneling({
-    ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionSync },
-  })
   const routers: Routers = {
     provisioner,
     renewal: new CertificateRenewal(entities, authority),
@@ -238,20 +235,13 @@ async function assemble(
     },
     connected,
     sessionSync,
-    tunneling,
+    tunneling: new Tunneling({
+      ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionSync },
+    }),
   }
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
-  // In this order: the rights of the caller come first, and sessions are revoked only for changes that no guard refuses.
-  const contexts = new Contexts(store, clock, [
-    { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges, clock.now()) },
-    { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },
-    {
-      after: (tx, earlierChanges, ownChanges) =>
-        revokeSessions({ access, deadlines: posture.deadlines }, tx, earlierChanges, ownChanges),
-    },
-    { after: (tx, _earlierChanges, ownChanges) => updateInventory(entities, tx, ownChanges) },
-    { after: (tx, _earlierChanges, ownChanges) => receipts.follow(tx, ownChanges) },
-  ])
+  const guards = createGuards({ access, auth, clock, deadlines: posture.deadlines, entities, receipts })
+  const contexts = new Contexts(store, clock, guards)
   const warnBeforeMs = config['certificates.warnBefore']
   const integrity = new DataIntegrity({
     files: getDataPaths(directory),
@@ -287,22 +277,66 @@ async function assemble(
     backups,
     integrity,
     doctor: new Doctor({ directory, config, store, authority, access, signers, backups }),
-    async close() {
-      const system = contexts.create({ kind: 'system' })
-      const resources = new OpenResources()
-      resources.add(() => store.close())
-      for (const recorder of [auth.signIns, auth.failedSignIns]) {
-        resources.add(() => recorder.flush(contexts, { isFinal: true }))
-      }
-      resources.add(() => apiSessions.flush(system))
-      resources.add(() => sessionSync.close())
-      resources.add(() => signers.outbound.close())
-      resources.add(() => backups.close())
-      resources.add(() => integrity.close())
-      const [failure] = await resources.close()
-      if (failure !== undefined) throw failure
-    },
+    close: () => closeParts({ store, contexts, auth, sessionSync, backups, integrity }),
   }
+}
+
+/** What the guards of transactions work with. */
+interface GuardCollaborators {
+  readonly access: Access
+  readonly auth: Auth
+  readonly clock: Clock
+  readonly deadlines: PostureDeadlines
+  readonly entities: EntityStore
+  readonly receipts: RootReceipts
+}
+
+/**
+ * The guards of every transaction, in their order: the rights of the caller come first, and sessions are revoked only for changes
+ * that no guard refuses.
+ */
+function createGuards({
+  access,
+  auth,
+  clock,
+  deadlines,
+  entities,
+  receipts,
+}: GuardCollaborators): readonly TransactionGuard[] {
+  return [
+    { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges, clock.now()) },
+    { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },
+    {
+      after: (tx, earlierChanges, ownChanges) => revokeSessions({ access, deadlines }, tx, earlierChanges, ownChanges),
+    },
+    { after: (tx, _earlierChanges, ownChanges) => updateInventory(entities, tx, ownChanges) },
+    { after: (tx, _earlierChanges, ownChanges) => receipts.follow(tx, ownChanges) },
+  ]
+}
+
+/** The parts of a controller that hold state which is not written yet, or work in the background. */
+interface ClosableParts {
+  readonly store: Store
+  readonly contexts: Contexts
+  readonly auth: Auth
+  readonly sessionSync: SessionSync
+  readonly backups: Backups
+  readonly integrity: DataIntegrity
+}
+
+/** Ends background work, writes what only memory holds, and closes the store last. @throws the first error of a part */
+async function closeParts({ store, contexts, auth, sessionSync, backups, integrity }: ClosableParts): Promise<void> {
+  const { apiSessions, failedSignIns, signers, signIns } = auth
+  const resources = new OpenResources()
+  resources.add(() => store.close())
+  for (const recorder of [signIns, failedSignIns]) resources.add(() => recorder.flush(contexts, { isFinal: true }))
+  resources.add(() => apiSessions.flush(contexts.create({ kind: 'system' })))
+  resources.add(() => sessionSync.close())
+  resources.add(() => signers.outbound.close())
+  resources.add(() => backups.close())
+  resources.add(() => integrity.close())
+  const [failure] = await resources.close()
+  if (failure !== undefined) throw failure
 }
 
 /** A migration cannot be undone, but the data before it can be restored. */
