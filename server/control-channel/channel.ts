@@ -22,7 +22,7 @@ export type CloseReason =
 
 export interface ChannelHandlers {
   /**
-   * Takes a message. It must not block: it returns at once. Messages whose promises are pending are in work, and reading pauses
+   * Takes a message. It must not block: it returns at once. Messages whose promises are pending are in progress, and reading pauses
    * while they are too many; the promises never reject. It returns nothing for a message that waits for later messages of the same router.
    */
   onMessage(message: Message): Promise<void> | undefined
@@ -52,9 +52,9 @@ const MAX_UNSENT_BYTES = 32 * 1024 * 1024
 // How long the messages of one router are handled before everything else gets its turn.
 const MAX_TURN_MS = 5
 
-// Beyond one of these limits no message is read until one in work is finished. One long message fills the second by itself.
-const MAX_MESSAGES_IN_WORK = 64
-const MAX_BYTES_IN_WORK = 1024 * 1024
+// Beyond one of these limits no message is read until one in progress is finished. One long message fills the second by itself.
+const MAX_MESSAGES_IN_PROGRESS = 64
+const MAX_BYTES_IN_PROGRESS = 1024 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
@@ -93,8 +93,8 @@ export class Channel {
   #turnEndsAt: number | undefined
   /** Whether the next turn goes on with messages that have arrived. */
   #isTurnScheduled = false
-  #messagesInWork = 0
-  #bytesInWork = 0
+  #messagesInProgress = 0
+  #bytesInProgress = 0
 
   constructor({ socket, clock, reader, handlers, firstSequence }: ChannelOptions) {
     this.#socket = socket
@@ -177,18 +177,18 @@ export class Channel {
   }
 
   get #isReadingPaused(): boolean {
-    return this.#isTurnScheduled || this.#hasTooMuchInWork
+    return this.#isTurnScheduled || this.#hasTooMuchInProgress
   }
 
-  get #hasTooMuchInWork(): boolean {
-    return this.#messagesInWork >= MAX_MESSAGES_IN_WORK || this.#bytesInWork >= MAX_BYTES_IN_WORK
+  get #hasTooMuchInProgress(): boolean {
+    return this.#messagesInProgress >= MAX_MESSAGES_IN_PROGRESS || this.#bytesInProgress >= MAX_BYTES_IN_PROGRESS
   }
 
   /** Handles the messages that have arrived, as far as the time of this turn suffices. The socket pauses until the rest is handled. */
   #readMessages(): void {
     const endsAt = this.#beginTurn()
     try {
-      while (this.isOpen && !this.#hasTooMuchInWork) {
+      while (this.isOpen && !this.#hasTooMuchInProgress) {
         if (performance.now() >= endsAt) {
           this.#scheduleTurn()
           return
@@ -243,12 +243,12 @@ export class Channel {
     const work = this.#handlers.onMessage(message)
     if (!work) return
     const bytes = message.body.length
-    this.#messagesInWork += 1
-    this.#bytesInWork += bytes
+    this.#messagesInProgress += 1
+    this.#bytesInProgress += bytes
     void work.finally(() => {
       const wasPaused = this.#isReadingPaused
-      this.#messagesInWork -= 1
-      this.#bytesInWork -= bytes
+      this.#messagesInProgress -= 1
+      this.#bytesInProgress -= bytes
       if (wasPaused && !this.#isReadingPaused && this.isOpen) this.#scheduleTurn()
     })
   }

@@ -22,13 +22,13 @@ import { WorkInProgress } from './work-in-progress.ts'
 /** The protocol of TLS (RFC 7301) by which routers ask for the control channel. */
 export const CONTROL_PROTOCOL = 'ziti-ctrl'
 
-// A router that does not introduce itself in this time is cut off.
+// The connection of a router that does not introduce itself in this time is closed.
 const HELLO_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 15_000
 const TICK_MS = 1_000
 
 // Dials of one router that are being handled. A router sends as many only if it does not wait for any reply.
-const MAX_DIALS_IN_WORK = 5_000
+const MAX_DIALS_IN_PROGRESS = 5_000
 
 // They wait for results of routes, which the same router may have to send: reading must not pause for them.
 const DIAL_TYPES: ReadonlySet<number> = new Set([
@@ -147,7 +147,7 @@ export class ControlListener {
     const { clock, fabric, log, routers } = controller
     const routerId = hello.routerId
     let router: ConnectedRouter | undefined
-    let dialsInWork = 0
+    let dialsInProgress = 0
     let isFirst = true
     const channel = new Channel({
       socket,
@@ -159,11 +159,11 @@ export class ControlListener {
           if (isFirst) this.#noteProcess(router, message)
           isFirst = false
           if (!DIAL_TYPES.has(message.type)) return handle(message)
-          dialsInWork += 1
-          if (dialsInWork > MAX_DIALS_IN_WORK) channel.close('the router dials more than can be handled')
+          dialsInProgress += 1
+          if (dialsInProgress > MAX_DIALS_IN_PROGRESS) channel.close('the router dials more than can be handled')
           else
             void handle(message).finally(() => {
-              dialsInWork -= 1
+              dialsInProgress -= 1
             })
           return undefined
         },
@@ -177,34 +177,18 @@ export class ControlListener {
     const handle = (message: Message): Promise<void> => {
       if (!router) return Promise.resolve()
       const session = { controller, router, channel, warnings: this.#warnings }
-      return watch(message.type, this.#inProgress.track(handleRouterMessage(session, message)))
+      return reportFailure(message.type, this.#inProgress.track(handleRouterMessage(session, message)))
     }
-    const watch = async (type: number, handled: Promise<void>) => {
+    const reportFailure = async (type: number, work: Promise<void>) => {
       try {
-        await handled
+        await work
       } catch (error) {
         if (error instanceof MalformedBodyError || error instanceof HeaderValueError) channel.close(error.message)
         else log.error({ err: error, routerId, type }, 'a message of a router could not be handled')
       }
     }
-    const connection: RouterConnection = {
-      get lastHeardAt() {
-        return channel.lastHeardAt
-      },
-      announce: (announcement) => {
-        const { type, body, headers } = encodeAnnouncement(announcement)
-        channel.send(type, body, { headers })
-      },
-      validateTerminators: (terminators) => {
-        channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
-      },
-      sendRoute: (route) => channel.send(ContentType.ROUTE, encodeRoute(route)),
-      sendUnroute: (circuitId, isImmediate) => channel.send(ContentType.UNROUTE, encodeUnroute(circuitId, isImmediate)),
-      sendFault: (fault) => channel.send(ContentType.FAULT, encodeLinkFault(fault)),
-      close: (reason) => channel.close(reason),
-    }
     try {
-      router = routers.connected.connect(hello, isEdge, connection)
+      router = routers.connected.connect(hello, isEdge, createConnection(channel))
     } catch (error) {
       channel.close('rejected')
       throw error
@@ -222,6 +206,26 @@ export class ControlListener {
   /** The numbers of a router's messages continue when it reconnects: one that begins again is another process. */
   #noteProcess(router: ConnectedRouter | undefined, { sequence }: Message): void {
     if (router && sequence === FIRST_SEQUENCE) this.#controller.routers.connected.noteRestart(router)
+  }
+}
+
+/** Sends what the controller has for a router as messages of its channel. */
+function createConnection(channel: Channel): RouterConnection {
+  return {
+    get lastHeardAt() {
+      return channel.lastHeardAt
+    },
+    announce: (announcement) => {
+      const { type, body, headers } = encodeAnnouncement(announcement)
+      channel.send(type, body, { headers })
+    },
+    validateTerminators: (terminators) => {
+      channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
+    },
+    sendRoute: (route) => channel.send(ContentType.ROUTE, encodeRoute(route)),
+    sendUnroute: (circuitId, isImmediate) => channel.send(ContentType.UNROUTE, encodeUnroute(circuitId, isImmediate)),
+    sendFault: (fault) => channel.send(ContentType.FAULT, encodeLinkFault(fault)),
+    close: (reason) => channel.close(reason),
   }
 }
 

@@ -119,7 +119,7 @@ describe('a router that sends many messages at once', () => {
 })
 
 describe('a router whose messages take long', () => {
-  it('is not read while 64 of them are in work, and is read on when one is finished', async () => {
+  it('is not read while 64 of them are in progress, and is read on when one is finished', async () => {
     const finish: (() => void)[] = []
     const { socket } = openChannel(() => new Promise((resolve) => finish.push(resolve)))
     socket.push(Buffer.concat(range(100).map((sequence) => encode(sequence))))
@@ -136,7 +136,7 @@ describe('a router whose messages take long', () => {
     while (socket.isPaused()) await setImmediate()
   })
 
-  it('has one message of a megabyte in work at a time', async () => {
+  it('has one message of a megabyte in progress at a time', async () => {
     const finish: (() => void)[] = []
     const { socket } = openChannel(() => new Promise((resolve) => finish.push(resolve)))
     socket.push(Buffer.concat(range(3).map((sequence) => encode(sequence, OTHER, Buffer.alloc(1024 * 1024)))))
