@@ -45,21 +45,21 @@ afterAll(() => world.close())
 const manage = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
   world.send({ method, path: MANAGEMENT + path, token: admin.token, headers, ...(body === undefined ? {} : { body }) })
 
-async function listKnown(kind: Kind): Promise<string[]> {
+async function listIds(kind: Kind): Promise<string[]> {
   const { body } = await manage('GET', `/${kind}?limit=500&filter=true`)
   return (body.data as { id: string }[]).map(({ id }) => id).filter((id) => id !== 'default' && id !== admin.id)
 }
 /** The id of a record; seldom, or if there is none, one that names no record. */
-async function pickKnown(kind: Kind): Promise<string> {
-  const known = await listKnown(kind)
-  return known.length === 0 || dice.oneIn(20) ? 'unknown' : dice.pick(known)
+async function pickId(kind: Kind): Promise<string> {
+  const ids = await listIds(kind)
+  return ids.length === 0 || dice.oneIn(20) ? 'unknown' : dice.pick(ids)
 }
 
 const attributes = () => dice.some(ATTRIBUTES)
 const tags = () => (dice.oneIn(2) ? { tags: { site: dice.pick(NAMES) } } : {})
 async function selectors(kind: Kind) {
   const roles = attributes().map((attribute) => `#${attribute}`)
-  return dice.oneIn(2) ? [...roles, `@${await pickKnown(kind)}`] : dice.oneIn(4) ? ['#all'] : roles
+  return dice.oneIn(2) ? [...roles, `@${await pickId(kind)}`] : dice.oneIn(4) ? ['#all'] : roles
 }
 
 /** Members of a record, most of which are valid. */
@@ -69,14 +69,14 @@ const makeBodies: Readonly<Record<Kind, () => Promise<Body>>> = {
     isAdmin: dice.oneIn(8),
     roleAttributes: attributes(),
     externalId: dice.pick([...NAMES, null]),
-    ...(dice.oneIn(3) ? { authPolicyId: await pickKnown('auth-policies') } : {}),
-    ...(dice.oneIn(3) ? { serviceHostingCosts: { [await pickKnown('services')]: 1 } } : {}),
+    ...(dice.oneIn(3) ? { authPolicyId: await pickId('auth-policies') } : {}),
+    ...(dice.oneIn(3) ? { serviceHostingCosts: { [await pickId('services')]: 1 } } : {}),
     ...(dice.oneIn(3) ? { enrollment: dice.pick([{ ott: true }, { updb: dice.pick(NAMES) }]) } : {}),
   }),
   services: async () => ({
     encryptionRequired: true,
     roleAttributes: attributes(),
-    ...(dice.oneIn(2) ? { configs: [await pickKnown('configs')] } : {}),
+    ...(dice.oneIn(2) ? { configs: [await pickId('configs')] } : {}),
   }),
   'service-policies': async () => ({
     type: dice.pick(['Dial', 'Bind']),
@@ -86,7 +86,7 @@ const makeBodies: Readonly<Record<Kind, () => Promise<Body>>> = {
     ...(dice.oneIn(4) ? { postureCheckRoles: await selectors('posture-checks') } : {}),
   }),
   'config-types': async () => ({ schema: {} }),
-  configs: async () => ({ configTypeId: await pickKnown('config-types'), data: { port: dice.below(9) } }),
+  configs: async () => ({ configTypeId: await pickId('config-types'), data: { port: dice.below(9) } }),
   'edge-routers': async () => ({
     roleAttributes: attributes(),
     isTunnelerEnabled: dice.oneIn(2),
@@ -120,21 +120,21 @@ const makeBodies: Readonly<Record<Kind, () => Promise<Body>>> = {
     secondary: { requireTotp: dice.oneIn(3) },
   }),
   terminators: async () => ({
-    service: await pickKnown('services'),
-    router: await pickKnown('edge-routers'),
+    service: await pickId('services'),
+    router: await pickId('edge-routers'),
     binding: 'transport',
     address: `tcp:localhost:${dice.below(3)}`,
     cost: dice.below(9),
   }),
   authenticators: async () => ({
     method: 'updb',
-    identityId: await pickKnown('identities'),
+    identityId: await pickId('identities'),
     username: dice.pick(NAMES),
     password: 'a password',
   }),
   enrollments: async () => ({
     method: 'ott',
-    identityId: await pickKnown('identities'),
+    identityId: await pickId('identities'),
     expiresAt: new Date(world.clock.now() + 3_600_000).toISOString(),
   }),
 }
@@ -153,20 +153,20 @@ const changes: readonly (() => Promise<{ status: number }>)[] = [
 ]
 
 const dryRun = () => (dice.oneIn(4) ? { 'controller-dry-run': 'true' } : undefined)
-const named = (kind: Kind) => (isNamed(kind) ? { name: dice.pick(NAMES), ...tags() } : tags())
+const makeName = (kind: Kind) => (isNamed(kind) ? { name: dice.pick(NAMES), ...tags() } : tags())
 
 async function create() {
   const kind = dice.pick(KINDS)
-  return manage('POST', `/${kind}`, { ...named(kind), ...(await makeBodies[kind]()) }, dryRun())
+  return manage('POST', `/${kind}`, { ...makeName(kind), ...(await makeBodies[kind]()) }, dryRun())
 }
 async function patch() {
   const kind = dice.pick(KINDS)
-  const members = Object.entries({ ...named(kind), ...(await makeBodies[kind]()) })
-  return manage('PATCH', `/${kind}/${await pickKnown(kind)}`, Object.fromEntries(dice.some(members)), dryRun())
+  const members = Object.entries({ ...makeName(kind), ...(await makeBodies[kind]()) })
+  return manage('PATCH', `/${kind}/${await pickId(kind)}`, Object.fromEntries(dice.some(members)), dryRun())
 }
 async function remove() {
   const kind = dice.pick(KINDS)
-  return manage('DELETE', `/${kind}/${await pickKnown(kind)}`, undefined, dryRun())
+  return manage('DELETE', `/${kind}/${await pickId(kind)}`, undefined, dryRun())
 }
 /** Several records in one transaction, the last of which may be refused. */
 async function applyFile() {
@@ -183,7 +183,7 @@ async function applyFile() {
   return manage('POST', `/controller/network/${dice.pick(['plan', 'apply', 'apply'])}`, dice.some(sections))
 }
 async function override() {
-  const pairs = [{ serviceId: await pickKnown('services'), configId: await pickKnown('configs') }]
+  const pairs = [{ serviceId: await pickId('services'), configId: await pickId('configs') }]
   const path = `/identities/${dice.pick(clients).id}/service-configs`
   return manage(dice.pick(['POST', 'POST', 'DELETE']), path, pairs)
 }
@@ -196,7 +196,7 @@ async function act() {
     case 0:
       return ask('POST', '/posture-response', { id: 'any', typeId: 'DOMAIN', domain: dice.pick(NAMES) })
     case 1:
-      return ask('POST', '/sessions', { serviceId: await pickKnown('services'), type: dice.pick(['Dial', 'Bind']) })
+      return ask('POST', '/sessions', { serviceId: await pickId('services'), type: dice.pick(['Dial', 'Bind']) })
     case 2:
       return ask('POST', '/current-identity/mfa')
     case 3:
@@ -210,7 +210,7 @@ async function act() {
     case 5:
       return manage(
         'POST',
-        `/identities/${dice.pick([id, await pickKnown('identities')])}/${dice.pick(['disable', 'enable'])}`,
+        `/identities/${dice.pick([id, await pickId('identities')])}/${dice.pick(['disable', 'enable'])}`,
         { durationMinutes: 5 },
       )
     default:
@@ -241,13 +241,13 @@ interface Reader {
 /** Each list and each record, as an administrator and as the clients read them. */
 async function listReaders(): Promise<Reader[]> {
   const paths = (base: string) => lists.map(({ path }) => path).filter((path) => path.startsWith(base))
-  const known = new Map(await Promise.all(KINDS.map(async (kind) => [kind, await listKnown(kind)] as const)))
+  const idsByKind = new Map(await Promise.all(KINDS.map(async (kind) => [kind, await listIds(kind)] as const)))
   const byAdministrator = [
     ...paths(MANAGEMENT).flatMap((path) => QUERIES.map((query) => path + query)),
     ...KINDS.filter(isNamed).flatMap((kind) => QUERIES_BY_NAME.map((query) => `${MANAGEMENT}/${kind}${query}`)),
-    ...[...known].flatMap(([kind, ids]) => ids.map((id) => `${MANAGEMENT}/${kind}/${id}`)),
+    ...[...idsByKind].flatMap(([kind, ids]) => ids.map((id) => `${MANAGEMENT}/${kind}/${id}`)),
     ...sublists.flatMap(({ kind, path }) =>
-      dice.some(known.get(kind) ?? [], 2).map((id) => MANAGEMENT + path.replace(':id', id)),
+      dice.some(idsByKind.get(kind) ?? [], 2).map((id) => MANAGEMENT + path.replace(':id', id)),
     ),
   ]
   const services = ['?limit=1&configTypes=all', '?configTypes=all&filter=true'].map(
@@ -258,15 +258,15 @@ async function listReaders(): Promise<Reader[]> {
 }
 
 async function read(from: TestController, readers: readonly Reader[]): Promise<Map<string, string>> {
-  const seen = new Map<string, string>()
+  const texts = new Map<string, string>()
   for (const [at, { token, paths }] of readers.entries()) {
     for (const path of paths) {
       const { status, text } = await from.send({ method: 'GET', path: encodeURI(path).replaceAll('#', '%23'), token })
       const comparable = text.replace(/"(?:jwt|requestId|lastActivityAt|cachedLastActivityAt)":"[^"]*"/g, '')
-      seen.set(`${at} ${path}`, `${status} ${comparable}`)
+      texts.set(`${at} ${path}`, `${status} ${comparable}`)
     }
   }
-  return seen
+  return texts
 }
 
 /** Tells a controller of the machines of all clients, because it holds that in memory only. */
