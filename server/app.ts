@@ -39,7 +39,6 @@ import type { AnyOperation } from './operation.ts'
 import { operations } from './operations.ts'
 import { PathTable } from './path-table.ts'
 import { MAX_PARAMETER_LENGTH } from './path-tree.ts'
-import { parseQueryString } from './query.ts'
 import { RequestTimeouts } from './request-timeout.ts'
 import { readBearerTokens, SocketCertificates } from './requests.ts'
 import type { Response } from './responses.ts'
@@ -90,7 +89,8 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
       ignoreTrailingSlash: true,
       ignoreDuplicateSlashes: true,
       maxParamLength: MAX_PARAMETER_LENGTH,
-      querystringParser: parseQueryString,
+      // `negotiate` reads the query of either route from the URL.
+      querystringParser: () => ({}),
     },
     bodyLimit: config['limits.body'],
     return503OnClosing: true,

@@ -11,7 +11,6 @@ export interface ServedRequest {
   /** The path that is routed, with the query. */
   readonly url: string
   readonly headers: IncomingHttpHeaders
-  readonly query: unknown
   readonly params: unknown
   readonly body: unknown
   /** The peer's address without port. */

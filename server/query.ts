@@ -1,13 +1,42 @@
 // Query strings: declared parameters, checked and turned into values; all others are passed over.
-import { parse } from 'node:querystring'
+import { unescape as decodePercents } from 'node:querystring'
 import { errors, invalidError } from '../src/errors.ts'
 import type { JsonSchema } from '../src/schema/json-schema.ts'
 import { findFirstProblem } from '../src/schema/validate.ts'
 import type { ListParameters } from '../src/store/list-plan.ts'
 import type { QueryParameter } from './operation.ts'
 
-/** Reads a query string, for both routes of requests: a name that is repeated has all its values. */
-export const parseQueryString = (text: string) => parse(text)
+/** The parameters of a request by name; a name that is repeated has all its values. */
+type SentParameters = ReadonlyMap<string, string | readonly string[]>
+
+const NO_PARAMETERS: SentParameters = new Map()
+
+/**
+ * Returns the parameters in the query of a URL. Of `node:querystring`, only the decoding is used: its objects have members that
+ * clients name, and the engine takes four times as long to build one as a map.
+ */
+export function parseQueryOf(url: string): SentParameters {
+  const begin = url.indexOf('?')
+  if (begin < 0) return NO_PARAMETERS
+  const parameters = new Map<string, string | string[]>()
+  for (const part of url.slice(begin + 1).split('&')) {
+    if (part === '') continue
+    const end = part.indexOf('=')
+    const name = decode(end < 0 ? part : part.slice(0, end))
+    const value = end < 0 ? '' : decode(part.slice(end + 1))
+    const earlier = parameters.get(name)
+    if (earlier === undefined) parameters.set(name, value)
+    else if (typeof earlier === 'string') parameters.set(name, [earlier, value])
+    else earlier.push(value)
+  }
+  return parameters
+}
+
+const ENCODED = /[%+]/
+
+function decode(text: string): string {
+  return ENCODED.test(text) ? decodePercents(text.replaceAll('+', ' ')) : text
+}
 
 const integer: JsonSchema = { type: 'integer' }
 const text: JsonSchema = { type: 'string' }
@@ -29,16 +58,17 @@ export const roleQuery = {
 /** The values of the declared parameters; of a repeated single one the last counts. @throws COULD_NOT_VALIDATE */
 export function readQuery(
   declared: Readonly<Record<string, QueryParameter>>,
-  sent: Readonly<Record<string, string | string[] | undefined>>,
+  sent: SentParameters,
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {}
-  for (const [name, parameter] of Object.entries(declared)) {
-    const value = sent[name]
+  for (const name in declared) {
+    const parameter = declared[name] as QueryParameter
+    const value = sent.get(name)
     if (value === undefined || (value === '' && !parameter.isRequired)) {
       if (parameter.isRequired) throw invalidError(name, 'is required')
       continue
     }
-    const all = Array.isArray(value) ? value : [value]
+    const all = typeof value === 'string' ? [value] : value
     const parsed = all.map((one) => readValue(name, parameter, one))
     values[name] = parameter.isMultiple ? parsed : parsed.at(-1)
   }

@@ -1,7 +1,6 @@
 // A request on the direct route.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { ServedRequest } from '../exchange.ts'
-import { parseQueryString } from '../query.ts'
 import type { RequestState } from '../requests.ts'
 
 export class DirectRequest implements ServedRequest {
@@ -30,11 +29,6 @@ export class DirectRequest implements ServedRequest {
 
   get headers(): IncomingHttpHeaders {
     return this.raw.headers
-  }
-
-  get query(): unknown {
-    const begin = this.url.indexOf('?')
-    return begin < 0 ? {} : parseQueryString(this.url.slice(begin + 1))
   }
 
   get ip(): string {

@@ -1,7 +1,7 @@
 // Negotiates the content type and reads the query parameters, before the body is read.
 import { errors } from '../../src/errors.ts'
 import type { ServedRequest } from '../exchange.ts'
-import { readQuery } from '../query.ts'
+import { parseQueryOf, readQuery } from '../query.ts'
 
 /** @throws NOT_ACCEPTABLE if the caller accepts no possible content type, COULD_NOT_VALIDATE if a parameter is invalid */
 export function negotiate(request: ServedRequest): undefined {
@@ -12,8 +12,7 @@ export function negotiate(request: ServedRequest): undefined {
   // OpenZiti clients that send a body get a response of the same type, whatever `Accept` says.
   if (!operation.hasOneForm && !hasBody && !accepts(request.headers.accept, produced))
     throw notAcceptableError(request.headers.accept ?? '', produced)
-  if (operation.query)
-    request.state.query = readQuery(operation.query, request.query as Record<string, string | string[]>)
+  if (operation.query) request.state.query = readQuery(operation.query, parseQueryOf(request.url))
 }
 
 /** @throws UNSUPPORTED_MEDIA if the caller does not accept JSON */
