@@ -63,12 +63,7 @@ class Parser {
     const sort = this.#isKeyword('sort') ? this.#parseSort() : []
     const skip = this.#isKeyword('skip') ? this.#parseSkip() : undefined
     const limit = this.#isKeyword('limit') ? this.#parseLimit() : undefined
-    return {
-      ...(predicate ? { predicate } : {}),
-      sort,
-      ...(skip === undefined ? {} : { skip }),
-      ...(limit === undefined ? {} : { limit }),
-    }
+    return { predicate, sort, skip, limit }
   }
 
   #parseSort(): readonly SortKey[] {

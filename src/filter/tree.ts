@@ -49,8 +49,8 @@ export interface SortKey {
 }
 
 export interface Query {
-  readonly predicate?: Predicate
+  readonly predicate: Predicate | undefined
   readonly sort: readonly SortKey[]
-  readonly skip?: number
-  readonly limit?: number | 'none'
+  readonly skip: number | undefined
+  readonly limit: number | 'none' | undefined
 }

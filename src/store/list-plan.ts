@@ -7,6 +7,8 @@ const DEFAULT_LIMIT = 10
 const MAX_LIMIT = 500
 const MAX_OFFSET = 100_000
 
+const NO_QUERY: Query = { predicate: undefined, sort: [], skip: undefined, limit: undefined }
+
 /** The parameters of a list, as a caller sends them. */
 export interface ListParameters {
   readonly filter?: string | undefined
@@ -42,7 +44,7 @@ interface RequestedOrder {
  * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
  */
 export function planList(parameters: ListParameters, defaultLimit: number | 'none' = DEFAULT_LIMIT): ListPlan {
-  const query: Query = parameters.filter ? parseQuery(parameters.filter) : { sort: [] }
+  const query = parameters.filter ? parseQuery(parameters.filter) : NO_QUERY
   const { filter, sort } = parameters
   return {
     texts: { filter, sort },
