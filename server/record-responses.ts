@@ -11,6 +11,7 @@ import type { AnyResource, AnyRow } from '../src/resources/define.ts'
 import { findRow, toResourceNoun } from '../src/store/entities.ts'
 import { type ListPlan, planList } from '../src/store/list-plan.ts'
 import { list, listIds, queryRows, type Restriction, type Window } from '../src/store/lists.ts'
+import { findUniqueLookup } from '../src/store/unique-lookups.ts'
 import { getListSource } from './list-source.ts'
 import { streamList } from './list-stream.ts'
 import type { Call } from './operation.ts'
@@ -115,7 +116,7 @@ interface RecordPage {
   readonly records: readonly CachedRecord[]
 }
 
-/** Returns the records of a page, without a query if their ids are known. */
+/** Returns the records of a page, without a query if their ids are known, or the only one is cached by its name. */
 function fetchPage(
   controller: Controller,
   context: Context,
@@ -129,6 +130,9 @@ function fetchPage(
       return { page: { limit, offset, total: records.length }, records }
     })
   }
+  const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
+  const record = lookup?.symbol.column === 'name' ? cache.getByName(resource, lookup.value) : undefined
+  if (record) return { page: { limit: plan.limit, offset: plan.offset, total: 1 }, records: [record] }
   return whenReady(list(controller.store, context, resource, plan, restrictions, source), (page) =>
     whenReady(cache.findByKeys(context, resource, page.keys), (records) => ({ page, records })),
   )

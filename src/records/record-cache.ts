@@ -18,6 +18,7 @@ const MAX_BYTES = 32 * 1024 * 1024
 interface Partition {
   readonly byId: LRUCache<string, CachedRecord>
   readonly byKey: Map<number, CachedRecord>
+  readonly byName: Map<string, CachedRecord>
 }
 
 export class RecordCache implements Projection {
@@ -38,6 +39,11 @@ export class RecordCache implements Projection {
   /** The record of that id if it is cached. */
   get({ plural }: AnyResource, id: string): CachedRecord | undefined {
     return this.#partitions.get(plural)?.byId.get(id)
+  }
+
+  /** The record of that name if it is cached, and no other record can have it. */
+  getByName({ plural }: AnyResource, name: string): CachedRecord | undefined {
+    return this.#partitions.get(plural)?.byName.get(name)
   }
 
   /** The record of that id, or undefined. */
@@ -111,11 +117,14 @@ export class RecordCache implements Projection {
   }
 
   #add(resource: AnyResource, record: CachedRecord): void {
-    const { byId, byKey } = this.#partition(resource)
+    const { byId, byKey, byName } = this.#partition(resource)
     if (byKey.has(record.n)) return
     byId.set(record.id, record)
     // The cache rejects a record that is larger than the whole cache.
-    if (byId.has(record.id)) byKey.set(record.n, record)
+    if (byId.has(record.id)) {
+      byKey.set(record.n, record)
+      if (record.name !== undefined) byName.set(record.name, record)
+    }
     this.#evict()
   }
 
@@ -148,12 +157,16 @@ export class RecordCache implements Projection {
     let partition = this.#partitions.get(plural)
     if (!partition) {
       const byKey = new Map<number, CachedRecord>()
+      const byName = new Map<string, CachedRecord>()
       const byId = new LRUCache<string, CachedRecord>({
         maxSize: this.#maxBytes,
         sizeCalculation: estimateRecordBytes,
-        dispose: ({ n }) => byKey.delete(n),
+        dispose: ({ n, name }) => {
+          byKey.delete(n)
+          if (name !== undefined) byName.delete(name)
+        },
       })
-      partition = { byId, byKey }
+      partition = { byId, byKey, byName }
       this.#partitions.set(plural, partition)
     }
     return partition
@@ -162,7 +175,7 @@ export class RecordCache implements Projection {
 
 /** What a record takes, with what it takes to find it. */
 function estimateRecordBytes({ bytes }: CachedRecord): number {
-  return bytes.length + 500
+  return bytes.length + 600
 }
 
 /** By resource: the resources whose records change their look with it, and the field that says which record. */

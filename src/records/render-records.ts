@@ -11,6 +11,8 @@ import type { ReferenceCache } from './reference-cache.ts'
 export interface CachedRecord {
   readonly n: number
   readonly id: string
+  /** The name, if no two records of the resource have the same one. */
+  readonly name: string | undefined
   /** JSON in UTF-8 from the opening brace on: as bytes, because lists then copy it instead of building and encoding text. */
   readonly bytes: Buffer
   /** Where, in `bytes`, the members after `_links` begin; each has a comma before it. */
@@ -36,11 +38,17 @@ export async function renderCachedRecords(
   const plan = getCompiledResource(resource.plural).recordPlan
   const references = await loadReferences(parts, context, plan, rows)
   const derived = await parts.behaviors.get(resource).deriveFields?.(context, rows)
+  const hasUniqueName = resource.fields.name?.options.unique === true
   return rows.map((row, at) => {
     const links = `{"_links":${plan.links(row)}`
-    const bytes = Buffer.from(links + renderMembers(plan, row, references, derived?.[at]))
-    const computedInput = toComputedInput(resource, row)
-    return { n: row.n, id: row.id, bytes, membersAt: Buffer.byteLength(links), computedInput }
+    return {
+      n: row.n,
+      id: row.id,
+      name: hasUniqueName ? (row.name as string) : undefined,
+      bytes: Buffer.from(links + renderMembers(plan, row, references, derived?.[at])),
+      membersAt: Buffer.byteLength(links),
+      computedInput: toComputedInput(resource, row),
+    }
   })
 }
 

@@ -15,7 +15,7 @@ import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } f
 import { type SqlText, sql } from './sql-text.ts'
 import type { Store } from './store.ts'
 import { subtypeConditions } from './subtypes.ts'
-import { compileUniqueLookup, findUniqueEquality } from './unique-lookups.ts'
+import { compileUniqueLookup, findUniqueEquality, findUniqueLookup } from './unique-lookups.ts'
 import { isOneOf } from './untyped.ts'
 
 type Reading = Pick<Context, 'db' | 'caller'>
@@ -60,9 +60,9 @@ export function list(
   restrictions: readonly Restriction[] = [],
   source: FilterSource = getCompiledResource(resource.plural).filterSource,
 ): Awaitable<Page> {
+  const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
+  if (lookup) return lookUp(store, context, resource, plan, compileUniqueLookup(context, resource, lookup))
   const query = () => {
-    const lookup = restrictions.length === 0 ? compileUniqueLookup(context, resource, plan, source) : undefined
-    if (lookup) return lookUp(store, context, resource, plan, lookup)
     const tables = new Set<string>()
     const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
     return queryPage(store, context, source, plan, conditions, tables)

@@ -1,4 +1,6 @@
-// Lists by an equality with a unique value, such as a name: most clients find records in this way, so it costs one prepared statement.
+// Lists by an equality with a unique value, such as a name: most clients find records in this way, so it costs one prepared
+// statement, or none if the record is cached. Their results are not: a script that looks up thousands of names would replace the
+// pages that other clients poll.
 import type { CompiledQuery } from 'kysely'
 import type { Context } from '../context.ts'
 import type { FilterSource, FilterSymbol } from '../model/filter-symbols.ts'
@@ -25,29 +27,34 @@ export function findUniqueEquality(
   return symbol?.isUnique ? { symbol, value: right.value } : undefined
 }
 
+/** The same if it is all that the plan asks for: a list of at most one record. */
+export function findUniqueLookup(
+  { predicate, order, offset, roleFilter }: ListPlan,
+  source: FilterSource,
+): UniqueEquality | undefined {
+  if (order.keys.length > 0 || offset > 0 || roleFilter.length > 0) return undefined
+  const equality = findUniqueEquality(source, predicate)
+  return equality && isPlainText(equality.symbol) ? equality : undefined
+}
+
 /** By resource and column. */
 const statements = new Map<string, PreparedStatement<[string], { n: number }>>()
 
-/** The statement for the only record that can match, or undefined if the plan is not an equality with a unique value alone. */
+/** The statement for the only record that can match. */
 export function compileUniqueLookup(
   { db }: Pick<Context, 'db'>,
   resource: AnyResource,
-  { predicate, order, offset, roleFilter }: ListPlan,
-  source: FilterSource,
-): CompiledQuery<{ n: number }> | undefined {
-  if (order.keys.length > 0 || offset > 0 || roleFilter.length > 0) return undefined
-  const equality = findUniqueEquality(source, predicate)
-  if (!equality || !isPlainText(equality.symbol)) return undefined
-  const { column } = equality.symbol
+  { symbol: { column }, value }: UniqueEquality,
+): CompiledQuery<{ n: number }> {
   const key = `${resource.plural} ${column}`
   let statement = statements.get(key)
   if (!statement) {
     statement = prepareStatement(
-      (handle, value) => selectRows(handle, resource).select('n').where(column, '=', value) as never,
+      (handle, parameter) => selectRows(handle, resource).select('n').where(column, '=', parameter) as never,
     )
     statements.set(key, statement)
   }
-  return statement(db, equality.value)
+  return statement(db, value)
 }
 
 /** Whether literals are compared with the column as they are. */

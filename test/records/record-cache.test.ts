@@ -72,3 +72,47 @@ describe('cached records', () => {
     expect((await byKeys.findByKeys(context, identities, keys)).map(({ n }) => n)).toEqual(keys)
   })
 })
+
+describe('a list by name', () => {
+  const findNamed = async (name: string): Promise<string[]> => {
+    const records = await manage.get(`/services?${new URLSearchParams({ filter: `name = "${name}"` })}`)
+    return records.map(({ id }: { id: string }) => id)
+  }
+  const rename = (id: string, name: string) => manage.change('PATCH', `/services/${id}`, { name })
+
+  it('finds the record that has the name now, whatever was cached under it', async () => {
+    const [first, second] = [
+      await manage.make('services', { name: 'first', encryptionRequired: true }),
+      await manage.make('services', { name: 'second', encryptionRequired: true }),
+    ]
+    // Twice: a record is cached once it was read.
+    for (let time = 0; time < 2; time++) {
+      expect(await findNamed('first')).toEqual([first])
+      expect(await findNamed('second')).toEqual([second])
+    }
+
+    await rename(first, 'third')
+    expect(await findNamed('first')).toEqual([])
+    await rename(second, 'first')
+    for (let time = 0; time < 2; time++) {
+      expect(await findNamed('first')).toEqual([second])
+      expect(await findNamed('second')).toEqual([])
+      expect(await findNamed('third')).toEqual([first])
+    }
+    await manage.change('DELETE', `/services/${second}`)
+
+    expect(await findNamed('first')).toEqual([])
+  })
+
+  it('does not find evicted records in the cache', async () => {
+    const ids: string[] = []
+    for (let at = 0; at < MANY; at++) {
+      ids.push(await manage.make('identities', { name: `named ${at}`, type: 'User', isAdmin: false }))
+    }
+    const records = new RecordCache(world.controller.records, 60_000)
+    for (const id of ids) await records.findById(world.system, identities, id)
+
+    expect(records.getByName(identities, `named ${MANY - 1}`)?.id).toBe(ids.at(-1))
+    expect(records.getByName(identities, 'named 0')).toBeUndefined()
+  })
+})
