@@ -3,8 +3,11 @@ import { type Awaitable, whenReady } from '../../src/awaitable.ts'
 import type { Context } from '../../src/context.ts'
 import type { Controller } from '../../src/controller.ts'
 import { notFoundError } from '../../src/errors.ts'
+import type { Reference } from '../../src/model/record-plan.ts'
+import type { RoleBearer } from '../../src/policy/role-selector.ts'
 import { RawJson } from '../../src/records/raw-json.ts'
 import { renderReference } from '../../src/records/reference-cache.ts'
+import { renderReferenceTo } from '../../src/records/render-records.ts'
 import { identities } from '../../src/resources/identities.ts'
 import { entityReference, flag, listOf, objectOf, text, whole } from '../../src/schema/json-schema.ts'
 import { prepareRead } from '../../src/store/prepared-queries.ts'
@@ -33,47 +36,58 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
     summary: 'Shows whether an identity may dial or host a service, and over which edge routers.',
     access: { permission: 'identity.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: advice },
-    // Without a promise if the references are cached; the identity is read once for its roles and its name.
+    // Without a promise if the references are cached.
     run: ({ controller, context, params: { id = '', serviceId = '' } }) =>
-      whenReady(findIdentity(context.db, id), ([row]) => {
-        if (!row) throw notFoundError('identity', id)
+      whenReady(findIdentity(controller, context, id), (identity) => {
+        if (!identity) throw notFoundError('identity', id)
         return whenReady(findReference(controller, context, 'services', serviceId), (service) => {
           if (!service) throw notFoundError('service', serviceId)
-          return respondWithAdvice(controller, context, row, { serviceId, service })
+          return respondWithAdvice(controller, context, identity, { serviceId, service })
         })
       }),
   }),
 ]
 
-const findIdentity = prepareRead((db, id: string) =>
+/** What policies know of the identity, and how it is shown. */
+interface AdvisedIdentity extends RoleBearer {
+  readonly reference: RawJson
+}
+
+/** Reads the identity from its cached record, or by one statement: to render the record would cost more than the advice. */
+function findIdentity({ records }: Controller, { db }: Context, id: string): Awaitable<AdvisedIdentity | undefined> {
+  const record = records.cache.get(identities, id)
+  if (record) return toAdvisedIdentity(id, record.computedInput.roleAttributes, renderReferenceTo(identities, record))
+  return whenReady(
+    findIdentityRow(db, id),
+    ([row]) => row && toAdvisedIdentity(id, row.roleAttributes, renderReference(identities, row).text),
+  )
+}
+
+const findIdentityRow = prepareRead((db, id: string) =>
   db.selectFrom('identities').select(['id', 'name', 'authPolicyId', 'roleAttributes']).where('id', '=', id),
 )
 
-/** What policies know of the identity, and what references show. */
-type IdentityRow = {
-  readonly id: string
-  readonly name: string
-  readonly authPolicyId: string
-  readonly roleAttributes: string
+function toAdvisedIdentity(id: string, roleAttributes: unknown, reference: string): AdvisedIdentity {
+  return { id, attributes: JSON.parse(roleAttributes as string) as string[], reference: new RawJson(reference) }
 }
 
 function respondWithAdvice(
   controller: Controller,
   context: Context,
-  row: IdentityRow,
+  identity: AdvisedIdentity,
   { serviceId, service }: { readonly serviceId: string; readonly service: RawJson },
 ): Awaitable<Response> {
   const { index } = controller.access
-  const identity = { id: row.id, attributes: JSON.parse(row.roleAttributes) as string[] }
+  const granting = index.filterGrantingService(index.findServicePolicies(identity), serviceId)
   const { identityCount, serviceCount, commonIds } = index.compareRouters(identity, serviceId)
   return whenReady(listRouterReferences(controller, context, commonIds), (commonRouters) =>
     dataResponse({
-      identityId: row.id,
-      identity: new RawJson(renderReference(identities, row).text),
+      identityId: identity.id,
+      identity: identity.reference,
       serviceId,
       service,
-      isDialAllowed: index.grants(identity, serviceId, 'Dial'),
-      isBindAllowed: index.grants(identity, serviceId, 'Bind'),
+      isDialAllowed: granting.some(({ type }) => type === 'Dial'),
+      isBindAllowed: granting.some(({ type }) => type === 'Bind'),
       identityRouterCount: identityCount,
       serviceRouterCount: serviceCount,
       commonRouters,
@@ -96,11 +110,26 @@ function findReference(
 /** References to edge routers, as one JSON array, with the state of each. */
 function listRouterReferences(controller: Controller, { db }: Context, ids: readonly string[]): Awaitable<RawJson> {
   return whenReady(controller.records.references.find(db, 'edge-routers', ids), (references) => {
-    const texts = ids.flatMap((id) => {
-      const text = references.get(id)?.text
+    const texts: string[] = []
+    for (const id of ids) {
+      const reference = references.get(id)
       const isOnline = controller.routers.network.findRouter(id) !== undefined
-      return text ? [`${text.slice(0, -1)},"isOnline":${isOnline}}`] : []
-    })
+      if (reference) texts.push(renderState(reference, isOnline))
+    }
     return new RawJson(`[${texts.join(',')}]`)
   })
+}
+
+// By the reference, which is replaced if its record changes: all advice shows the same few routers.
+const renderedStates = new WeakMap<Reference, { readonly online: string; readonly offline: string }>()
+
+function renderState(reference: Reference, isOnline: boolean): string {
+  let texts = renderedStates.get(reference)
+  if (!texts) {
+    const head = reference.text.slice(0, -1)
+    // Joined, each is one string, which is copied faster than its pieces.
+    texts = { online: [head, ',"isOnline":true}'].join(''), offline: [head, ',"isOnline":false}'].join('') }
+    renderedStates.set(reference, texts)
+  }
+  return isOnline ? texts.online : texts.offline
 }

@@ -93,10 +93,14 @@ export class ReferenceCache implements Projection {
 export function renderReference(resource: AnyResource, row: ComputedInput): Reference {
   const { links } = getCompiledResource(resource.plural).recordPlan
   const name = (row.name as string | undefined) ?? ''
-  const rest = `,"entity":"${toLinkedPlural(resource)}","id":"${row.id}","name":${JSON.stringify(name)}}`
   // Joined, it is one string. Concatenated, the engine would keep its pieces, which take three times as much.
-  const text = ['{"_links":', links(row as AnyRow), rest].join('')
+  const text = ['{"_links":', links(row as AnyRow), renderReferenceMembers(resource, row.id, name)].join('')
   return { name, text }
+}
+
+/** What follows the links in a reference. */
+export function renderReferenceMembers(resource: AnyResource, id: string, name: string): string {
+  return `,"entity":"${toLinkedPlural(resource)}","id":"${id}","name":${JSON.stringify(name)}}`
 }
 
 function estimateReferenceBytes({ name, text }: Reference, id: string): number {

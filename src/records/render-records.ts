@@ -5,7 +5,7 @@ import { getCompiledResource } from '../model/index.ts'
 import type { RecordPlan, Reference, ReferencesById } from '../model/record-plan.ts'
 import type { AnyResource, AnyRow, ComputedInput } from '../resources/define.ts'
 import { toJsonText } from './raw-json.ts'
-import type { ReferenceCache } from './reference-cache.ts'
+import { type ReferenceCache, renderReferenceMembers } from './reference-cache.ts'
 
 /** The part of a record that does not depend on the caller or the moment: its computed fields and the closing brace follow it. */
 export interface CachedRecord {
@@ -56,6 +56,11 @@ function toComputedInput(resource: AnyResource, row: AnyRow): ComputedInput {
   const columns: Record<string, string | number | null> = {}
   for (const name of resource.computedFrom) columns[name] = row[name] ?? null
   return { id: row.id, ...columns }
+}
+
+/** JSON text of the reference to a cached record with a unique name. */
+export function renderReferenceTo(resource: AnyResource, { id, name = '', bytes, membersAt }: CachedRecord): string {
+  return bytes.toString('utf8', 0, membersAt) + renderReferenceMembers(resource, id, name)
 }
 
 async function loadReferences(

@@ -136,7 +136,8 @@ export const identities = defineResource({
     hasEdgeRouterConnection: { ...flag, 'x-offline': null },
     edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'], 'x-offline': 'unknown' },
   },
-  computedFrom: ['disabledAt', 'disabledUntil'],
+  // Policy advice reads the role attributes, so that it needs no row of a record that is cached.
+  computedFrom: ['disabledAt', 'disabledUntil', 'roleAttributes'],
   links: [
     { key: 'auth-policies', to: { resource: 'auth-policies', field: 'authPolicyId' } },
     'authenticators',

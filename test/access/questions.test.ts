@@ -234,6 +234,33 @@ describe('the advice record', () => {
     })
   })
 
+  it('is the same if the record of the identity is cached, and follows its changes', async () => {
+    const { id } = await network.person('tablet', ['staff'])
+    const path = `/identities/${id}/policy-advice/${web}`
+    const read = () => network.get(`/identities/${id}`)
+    await network.change('PATCH', `/identities/${id}`, { name: 'tablet "Ä"' })
+
+    const advice = await network.get(path)
+    await read()
+    expect(await network.get(path)).toEqual(advice)
+    expect(advice).toMatchObject({ isDialAllowed: true, isBindAllowed: false, identityRouterCount: 1 })
+    const { _links, name } = await read()
+    expect(advice.identity).toEqual({ _links, entity: 'identities', id, name })
+
+    await network.change('PATCH', `/identities/${id}`, { name: 'slate', roleAttributes: ['visitor'] })
+    for (let time = 0; time < 2; time++) {
+      expect(await network.get(path)).toMatchObject({
+        identity: { name: 'slate' },
+        isDialAllowed: false,
+        identityRouterCount: 0,
+        commonRouters: [],
+      })
+      await read()
+    }
+    await network.change('DELETE', `/identities/${id}`)
+    expect((await network.call('GET', path)).status).toBe(404)
+  })
+
   it.each([
     ['identity', () => `/identities/nope/policy-advice/${web}`],
     ['service', () => `/identities/${laptop.id}/policy-advice/nope`],
