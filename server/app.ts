@@ -30,7 +30,7 @@ import { negotiate } from './hooks/negotiate.ts'
 import { reauthorize } from './hooks/reauthorize.ts'
 import { requireRoute } from './hooks/require-route.ts'
 import { shedLoad } from './hooks/shed-load.ts'
-import { isLarge, toPieces } from './large-bodies.ts'
+import { BodyParts, isLarge, PieceStream } from './large-bodies.ts'
 import type { Load } from './load.ts'
 import type { Metrics } from './monitoring/metrics.ts'
 import { createMetricsOperation } from './monitoring/metrics-operation.ts'
@@ -268,17 +268,25 @@ function send(request: ServedRequest, reply: ServedReply, response: Response): S
     body.destroy()
     return reply.hijack()
   }
-  if (!(body instanceof Readable) && isLarge(body)) return sendLarge(request, reply, body, response.isShared)
+  if (body instanceof BodyParts) return sendLarge(request, reply, body)
+  if (!(body instanceof Readable) && isLarge(body)) {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    return sendLarge(request, reply, new BodyParts([bytes], bytes.length), response.isShared)
+  }
   // The serializer keeps Fastify from adding a charset, which clients that compare the type literally do not expect.
   return reply.serializer(String).send(body)
 }
 
-function sendLarge(request: ServedRequest, reply: ServedReply, body: string | Buffer, isShared = false): ServedReply {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const hold = holdBody(request.raw.socket, isShared ? 0 : bytes.length)
+function sendLarge(
+  request: ServedRequest,
+  reply: ServedReply,
+  { parts, byteLength }: BodyParts,
+  isShared = false,
+): ServedReply {
+  const hold = holdBody(request.raw.socket, isShared ? 0 : byteLength)
   if (!hold) return reply.hijack()
   reply.raw.once('close', hold.release)
-  return reply.header('content-length', bytes.length).send(toPieces(bytes))
+  return reply.header('content-length', byteLength).send(new PieceStream(parts))
 }
 
 /** The handler behind hooks that always refuse. */

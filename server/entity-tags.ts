@@ -1,6 +1,8 @@
 // Entity tags (RFC 9110, section 8.8.3): a client that has a response already is told so, instead of receiving it again.
 import { hash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import type { ServedReply, ServedRequest } from './exchange.ts'
+import { BodyParts } from './large-bodies.ts'
 import type { Response } from './responses.ts'
 
 /** The tags of bodies that stay in memory. */
@@ -19,9 +21,8 @@ export function respondIfCurrent(
 ): ServedReply | undefined {
   const namedTags = request.headers['if-none-match']
   if (status !== 200 || request.method !== 'GET' || (namedTags === undefined && !isShared)) return undefined
-  if (!(typeof body === 'string' || body instanceof Buffer) || headers?.['cache-control'] === 'no-store')
-    return undefined
-  const tag = body instanceof Buffer ? findTag(body) : toTag(body)
+  if (body instanceof Readable || headers?.['cache-control'] === 'no-store') return undefined
+  const tag = body instanceof Buffer ? findTag(body) : toTag(body instanceof BodyParts ? body.join() : body)
   reply.header('etag', tag).header('cache-control', isShared ? 'no-cache' : 'private, no-cache')
   if (namedTags === undefined || !includesTag(namedTags, tag)) return undefined
   if (headers?.vary) reply.header('vary', headers.vary)

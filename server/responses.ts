@@ -2,12 +2,13 @@
 import type { Readable } from 'node:stream'
 import { toJsonText } from '../src/records/raw-json.ts'
 import type { Window } from '../src/store/lists.ts'
+import { type BodyParts, toBody } from './large-bodies.ts'
 
-/** A response: a body as text or stream, with a status and a content type. */
+/** A response: a body as text, bytes or stream, with a status and a content type. */
 export interface Response {
   readonly status: number
   readonly contentType: string
-  readonly body: string | Buffer | Readable
+  readonly body: string | Buffer | BodyParts | Readable
   readonly headers?: Readonly<Record<string, string>>
   /** Every caller is sent the same bytes, which stay in memory anyway. */
   readonly isShared?: boolean
@@ -74,7 +75,7 @@ export function listResponse(
 ): Response {
   const tail = `],${renderListMeta(page, filterableFields)}}\n`
   const body = isBytes(records)
-    ? Buffer.concat([LIST_HEAD, ...records, Buffer.from(tail)])
+    ? toBody([LIST_HEAD, ...records, Buffer.from(tail)])
     : `{"data":[${records.join(',')}${tail}`
   return { status: 200, contentType: JSON_TYPE, body }
 }

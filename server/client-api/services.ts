@@ -22,6 +22,7 @@ import {
   readConfigTypes,
   restrictToVisible,
 } from '../both-apis/service-presentation.ts'
+import { BodyParts } from '../large-bodies.ts'
 import { getListSource } from '../list-source.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { listParameters, listQuery, roleQuery } from '../query.ts'
@@ -90,6 +91,7 @@ function listServices(call: Call, viewer: Viewer): Awaitable<Response> {
   return whenReady(readConfigTypes(call), (configTypes) => {
     const render = async () => {
       const { body } = await renderServices(call, viewer, presentWithConfigs(viewer, configTypes))
+      if (body instanceof BodyParts) return body.join()
       // A list with a limit is not a stream.
       return body instanceof Buffer ? body : Buffer.from(body as string)
     }

@@ -2,6 +2,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import type { ServedReply, ServedRequest } from '../exchange.ts'
+import { PieceStream } from '../large-bodies.ts'
 
 /** Returns what to send: the payload, or another one. */
 export type OnSend = (request: ServedRequest, reply: ServedReply, payload: unknown) => Promise<unknown>
@@ -74,6 +75,11 @@ export class DirectReply implements ServedReply {
     const { raw } = this
     // What fails after a response has begun is logged, and must not end the process by a second one.
     if (raw.headersSent) return
+    if (body instanceof PieceStream) {
+      raw.writeHead(this.statusCode, this.#headers)
+      body.writeTo(raw, () => this.#complete())
+      return
+    }
     if (body instanceof Readable) {
       raw.writeHead(this.statusCode, this.#headers)
       // Closes the connection if the body fails half-way: the client must not take a part of it for all.
