@@ -9,8 +9,8 @@ import type { Target } from '../generator/connection.ts'
 import { requestBytes } from '../generator/requests.ts'
 import { exchange } from './exchange.ts'
 import type { CommitFigures, MemoryFigures, Question } from './inside.ts'
+import { readLauncherSettings } from './launcher-settings.ts'
 import { cpuMicroseconds, residentBytes } from './process-figures.ts'
-import { readUnitEnvironment } from './unit-environment.ts'
 
 export const ADMINISTRATOR = { username: 'admin', password: 'correct horse battery' } as const
 
@@ -175,9 +175,11 @@ export class ControllerProcess {
     { settings = {}, isObserved = false }: SpawnOptions = {},
   ): ChildProcess {
     const log = openSync(this.#log, 'a')
-    const args = [...nodeOptions, BINARY, command, '--data-dir', this.data, ...flags]
+    const launcher = readLauncherSettings()
+    const args = [...launcher.nodeOptions, ...nodeOptions, BINARY, command, '--data-dir', this.data, ...flags]
     const env = {
       ...plainEnvironment(),
+      ...launcher.environment,
       CONTROLLER_LISTENERS: JSON.stringify([{ address: this.#address }]),
       ...settings,
     }
@@ -206,9 +208,9 @@ const LIMITS = {
 
 /** Settings from the environment must not change what is measured. */
 function plainEnvironment(): NodeJS.ProcessEnv {
-  const foreign = /^(CONTROLLER_|NODE_OPTIONS$|NODE_EXTRA_CA_CERTS$|NODE_V8_COVERAGE$)/
+  const foreign = /^(CONTROLLER_|NODE_OPTIONS$|GLIBC_TUNABLES$|NODE_EXTRA_CA_CERTS$|NODE_V8_COVERAGE$)/
   const own = Object.entries(process.env).filter(([name]) => !foreign.test(name))
-  return { ...Object.fromEntries(own), ...readUnitEnvironment(), ...LIMITS }
+  return { ...Object.fromEntries(own), ...LIMITS }
 }
 
 function ended(child: ChildProcess): Promise<[number | null, NodeJS.Signals | null]> {

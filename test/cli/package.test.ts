@@ -58,7 +58,7 @@ describe('the package', () => {
   it('has the built program, its manifest and its texts, and nothing else', () => {
     const others = listFiles().filter(
       (path) =>
-        !/^(bin\/run\.js|dist\/(cli|server|src)\/.+\.js|dist\/(api|build)\.json)$/.test(path) &&
+        !/^(bin\/(controller|run\.js)|dist\/(cli|server|src)\/.+\.js|dist\/(api|build)\.json)$/.test(path) &&
         !['oclif.manifest.json', 'package.json', 'README.md', 'LICENSE'].includes(path),
     )
 
@@ -121,6 +121,53 @@ describe('the package', () => {
   })
 })
 
+describe('the launcher', () => {
+  const probe = join(home, 'probe.cjs')
+  const link = join(home, 'controller')
+
+  beforeAll(() => {
+    const { bin } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
+    symlinkSync(join(installed, bin.controller), link)
+    writeFileSync(
+      probe,
+      'const { execArgv, ppid, env } = process; console.log(JSON.stringify({ execArgv, ppid, tunables: env.GLIBC_TUNABLES }))',
+    )
+  })
+
+  const launch = (args: string[], more: NodeJS.ProcessEnv = {}) => run(link, args, { ...env, ...more })
+  const observe = async (more: NodeJS.ProcessEnv = {}) =>
+    JSON.parse(
+      (await launch(['--version'], { NODE_OPTIONS: `--require=${probe}`, ...more })).stdout.split('\n')[0] ?? '',
+    )
+
+  it('passes arguments and exit codes on, also through the link that npm makes', async () => {
+    expect((await launch(['--version'])).stdout).toMatch(/^controller\//)
+    expect((await launch(['identity', 'no such command'])).code).toBe(2)
+  })
+
+  it('is replaced by Node.js, with settings that return memory', async () => {
+    const { ppid, execArgv, tunables } = await observe()
+
+    expect(ppid).toBe(process.pid)
+    expect(execArgv).toEqual(['--max-semi-space-size=8'])
+    expect(tunables).toContain('glibc.malloc.mmap_threshold=')
+  })
+
+  it('leaves settings of the memory allocator that it finds', async () => {
+    expect((await observe({ GLIBC_TUNABLES: 'glibc.malloc.arena_max=1' })).tunables).toBe('glibc.malloc.arena_max=1')
+    expect((await observe({ GLIBC_TUNABLES: '' })).tunables).toBe('')
+  })
+
+  it('is what `npm start`, the unit and the image run', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const read = (name: string) => readFileSync(join(root, 'docs', 'operations', name), 'utf8')
+
+    expect(scripts.start).toMatch(/^bin\/controller serve /)
+    expect(read('edge-controller.service')).toMatch(/^ExecStart=\S+\/controller serve /m)
+    expect(read('Dockerfile')).toContain('/bin/controller /usr/local/bin/controller')
+  })
+})
+
 describe('an installation whose install scripts did not run', () => {
   it('names the command that builds the native module', async () => {
     const module = join(installed, 'node_modules', 'better-sqlite3')
@@ -153,13 +200,6 @@ describe('the files for operators', () => {
     expect(read('edge-controller.service')).toMatch(/^NoNewPrivileges=yes$/m)
     expect(read('edge-controller.service')).toMatch(/^ProtectSystem=strict$/m)
     expect(read('edge-controller.service')).not.toMatch(/^MemoryDenyWriteExecute=yes$/m)
-  })
-
-  it('tell the memory allocator the same in the unit and in the image', () => {
-    const [tunables] = /GLIBC_TUNABLES=\S+/.exec(read('edge-controller.service')) ?? []
-
-    expect(tunables).toContain('glibc.malloc.mmap_threshold=')
-    expect(read('Dockerfile')).toContain(`ENV ${tunables}\n`)
   })
 
   it('describe a health check that the configured listener serves', async () => {
