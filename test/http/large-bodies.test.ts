@@ -1,4 +1,4 @@
-// Large response bodies: whole, whoever reads them and how, in the memory of one piece.
+// Large response bodies: whole for each client, however slowly it reads, in the memory of one piece.
 import type { ServerResponse } from 'node:http'
 import { Writable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
