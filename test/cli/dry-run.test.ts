@@ -89,6 +89,14 @@ describe('a request with the header of a dry run', () => {
 
     expect(response.status).toBe(400)
   })
+
+  it.each(['true', 'maybe'])('is ignored by a request that reads (%s)', async (value) => {
+    const other = { 'controller-dry-run': value }
+
+    const response = await world.send({ method: 'GET', path: `${MANAGEMENT}/services`, token, headers: other })
+
+    expect(response.status).toBe(200)
+  })
 })
 
 describe('--dry-run', () => {
