@@ -25,19 +25,11 @@ export const passwd = defineConnectedCommand({
       throw makeUsageError('the current and the new password cannot both come from stdin')
     }
     const { id, username } = await findOwnPassword(client)
-    let currentPassword = await promptPassword('Current password', currentFile, CURRENT)
-    await promptNewPassword(newFile, async (password) => {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await changePassword(client, id, { currentPassword, password })
-        } catch (error) {
-          const isWrong = error instanceof CommandError && error.code === WRONG_PASSWORD
-          if (!isWrong || currentFile !== undefined || attempt === MAX_ATTEMPTS) throw error
-          process.stderr.write('the current password is wrong: try again\n')
-          currentPassword = await promptPassword('Current password', undefined, CURRENT)
-        }
-      }
-    })
+    // Before the new one is typed: it is checked with a change of nothing.
+    const currentPassword = await promptCurrentPassword(currentFile, (typed) =>
+      changePassword(client, id, { currentPassword: typed }),
+    )
+    await promptNewPassword(newFile, (password) => changePassword(client, id, { currentPassword, password }))
     const sentence = `Changed the password of ${username} at ${client.target}. Your other sessions have ended.`
     await print({ kind: 'done', sentence, facts: { url: client.target, username, authenticatorId: id } })
   },
@@ -58,10 +50,28 @@ async function findOwnPassword(client: Client): Promise<PasswordAuthenticator> {
   })
 }
 
+/** The current password, which `check` has accepted. At a prompt, a wrong one can be typed again. */
+async function promptCurrentPassword(
+  file: string | undefined,
+  check: (password: string) => Promise<void>,
+): Promise<string> {
+  for (let attempt = 1; ; attempt++) {
+    const password = await promptPassword('Current password', file, CURRENT)
+    try {
+      await check(password)
+      return password
+    } catch (error) {
+      const isWrong = error instanceof CommandError && error.code === WRONG_PASSWORD
+      if (!isWrong || file !== undefined || attempt === MAX_ATTEMPTS) throw error
+      process.stderr.write('the current password is wrong: try again\n')
+    }
+  }
+}
+
 async function changePassword(
   client: Client,
   id: string,
-  body: { readonly currentPassword: string; readonly password: string },
+  body: { readonly currentPassword: string; readonly password?: string },
 ): Promise<void> {
   try {
     await client.call('PATCH', `/current-identity/authenticators/${id}`, body)

@@ -27,7 +27,8 @@ export async function getOwnAuthenticator(context: Context, identityId: string, 
 }
 
 /**
- * Changes a password authenticator on behalf of its owner. A new password ends the other sessions of the owner.
+ * Changes a password authenticator on behalf of its owner. A new password ends the other sessions of the owner. A change of
+ * nothing only checks the current password, and is not recorded.
  * @throws NOT_FOUND, CAN_NOT_UPDATE_AUTHENTICATOR, UNAUTHORIZED if the current password is wrong, and what the rules of
  * usernames and passwords throw
  */
@@ -48,5 +49,6 @@ export async function changeOwnAuthenticator(
     await recordWrongPassword(parts, context, id)
     throw wrongPasswordError()
   }
+  if (Object.keys(values).length === 0) return
   await parts.entities[how](context, authenticators, id, { ...values, provenHash: passwordHash })
 }

@@ -82,20 +82,32 @@ describe('on a terminal', () => {
 })
 
 describe('a wrong current password on a terminal', () => {
-  it('can be corrected, without the new one being typed again', async () => {
+  it('can be corrected, before the new one is typed', async () => {
     const { person, env } = await signedIn()
 
     const { screen, code } = await onTerminal(['passwd'], env, {
       inputs: [
         ['Current password', `mistyped${ENTER}`],
+        ['is wrong: try again[\\s\\S]*Current password', `${PASSWORD}${ENTER}`],
         ['New password', `${NEW_PASSWORD}${ENTER}`],
         ['Repeat', `${NEW_PASSWORD}${ENTER}`],
-        ['is wrong: try again[\\s\\S]*Current password', `${PASSWORD}${ENTER}`],
       ],
     })
 
     expect(plainText(screen)).toMatch(/Changed the password/)
     expect([code, await statusOf(person, NEW_PASSWORD)]).toEqual([0, 200])
+  })
+
+  it('can be typed three times', async () => {
+    const { person, env } = await signedIn()
+    const wrong = ['is wrong: try again[\\s\\S]*Current password', `mistyped${ENTER}`] as const
+
+    const { screen, code } = await onTerminal(['passwd'], env, {
+      inputs: [['Current password', `mistyped${ENTER}`], wrong, wrong],
+    })
+
+    expect(plainText(screen)).toMatch(/the current password is wrong\nTry: run the command again/)
+    expect([code, await statusOf(person, PASSWORD)]).toEqual([4, 200])
   })
 })
 
