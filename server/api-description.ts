@@ -32,7 +32,8 @@ function describeOperation(operation: AnyOperation): OperationDescription {
 const JWT_MEMBERS = ['jwt', 'enrollmentJwt', 'enrollment']
 
 function describeResource(resource: AnyResource): ResourceDescription {
-  const { name, plural, alternateName, summary, fields, columns, example, derived, computed, builtIn } = resource
+  const { name, plural, alternateName, summary, fields, columns, credentials, example, derived, computed, builtIn } =
+    resource
   const ownerSymbol = fields.identityId?.options.filter
   const members = new Set([...Object.keys(fields), ...Object.keys(derived), ...Object.keys(computed)])
   return {
@@ -43,6 +44,7 @@ function describeResource(resource: AnyResource): ResourceDescription {
     isNamed: 'name' in fields,
     ...(!('name' in fields) && typeof ownerSymbol === 'string' ? { ownerSymbol } : {}),
     columns: columns.map((column) => fields[column]?.kind.reference?.as ?? column),
+    credentials,
     carriesJwt: JWT_MEMBERS.some((member) => members.has(member)),
     exampleName: String(example.create.name ?? builtIn[0]?.name ?? 'NAME'),
     example,

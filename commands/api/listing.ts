@@ -8,6 +8,7 @@ import { CommandError, EXIT } from '../exit-codes.ts'
 import { splitPath } from '../naming.ts'
 import type { Entity } from '../output/cells.ts'
 import { withProgress } from '../progress.ts'
+import { getCredentials, omitCredentials } from './credentials.ts'
 import { addReferenceNames, isForPeople, toReferenceColumn } from './reference-names.ts'
 import type { CommandTask } from './task.ts'
 
@@ -27,12 +28,14 @@ export async function printList({ operation, api }: CommandTask, path: string, r
     isPaged ? withQuery(path, `limit=${count}${from > 0 ? `&offset=${from}` : ''}`) : path
   const progress = { count: 0, total: 0 }
   const items = limit === undefined ? client.items(toWindowPath(-1, offset)) : fetchPages(limit)
+  const credentials = getCredentials(operation, api)
+  const printable = credentials.length > 0 ? omitEach(items, credentials) : items
   const namedColumns = isForPeople(run) ? columns.map((column) => toReferenceColumn(column, api)) : columns
   const hasIds = namedColumns.some((column, at) => column !== columns[at])
   await print({
     kind: 'list',
     name,
-    items: withProgress(hasIds ? nameItems(items) : items, name, flags.output, fetchTotal),
+    items: withProgress(hasIds ? nameItems(printable) : printable, name, flags.output, fetchTotal),
     columns: namedColumns,
   }).catch((error: unknown) => explainUnknownField(error, client, path))
   if (limit !== undefined && progress.total > offset + progress.count)
@@ -70,6 +73,10 @@ export async function printList({ operation, api }: CommandTask, path: string, r
     const { meta } = await client.call('GET', toWindowPath(1, 0))
     return limit === undefined ? meta.pagination?.totalCount : Math.min(limit, meta.pagination?.totalCount ?? limit)
   }
+}
+
+async function* omitEach(items: AsyncIterable<unknown>, credentials: readonly string[]): AsyncIterable<unknown> {
+  for await (const item of items) yield omitCredentials(item as Entity, credentials)
 }
 
 /**

@@ -12,6 +12,7 @@ import { findJwt, noJwtError } from '../output/formats.ts'
 import { OUTPUT_LOST } from '../output/stdout.ts'
 import { confirmReplacement } from '../replacement.ts'
 import { toCommandLine } from '../shell-words.ts'
+import { getCredentials, omitCredentials } from './credentials.ts'
 import { fetchRequestImpact, renderImpact } from './impact.ts'
 import { getColumns } from './listing.ts'
 import { addReferenceNames, isForPeople } from './reference-names.ts'
@@ -44,7 +45,7 @@ export async function buildOutcome(
   if (returns.kind === 'raw') return { record: {}, text: response.reply.text }
   if (returns.kind === 'created') return buildCreated(task, returns.resource, response, request, run)
   if (returns.kind === 'empty' || returnsReference(operation)) return buildDone(task, request, run)
-  const record = (response.data ?? {}) as Entity
+  const record = omitCredentials((response.data ?? {}) as Entity, getCredentials(operation, task.api))
   if (operation.method !== 'GET' || !isForPeople(run)) return { record }
   const [head = ''] = splitPath(operation.path)
   const [namedRecord = record] = await addReferenceNames([record], head, task.api, run.client)

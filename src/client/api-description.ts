@@ -50,6 +50,8 @@ export interface ResourceDescription {
   readonly ownerSymbol?: string
   /** The columns of a list; for references the member with the name. */
   readonly columns: readonly string[]
+  /** Members that are credentials, and are not printed. */
+  readonly credentials: readonly string[]
   /** Whether a record may contain an enrollment JWT. */
   readonly carriesJwt: boolean
   /** The name in examples: of the record that they create, else of one that always exists. */

@@ -61,6 +61,7 @@ export const apiSessions = defineResource({
   computedFrom: ['identityId', 'authenticatorId', 'owesTotp', 'isMfaComplete', 'isCertExtendable', 'lastActivityAt'],
   verbs: ['list', 'detail', 'delete'],
   links: ['sessions'],
+  credentials: ['token'],
   columns: ['id', 'identityId', 'ipAddress', 'lastActivityAt'],
   example: { create: {}, filter: 'createdAt > datetime(2026-01-31T12:00:00Z) sort by createdAt desc' },
 })

@@ -138,6 +138,8 @@ export interface Definition<
    * each resource that can be created and patched; `false` leaves them out.
    */
   readonly networkFile?: readonly string[] | false
+  /** Members by which programs act in place of an identity: the command line prints them in no format. */
+  readonly credentials?: readonly string[]
   /** The fields that `list` shows in a terminal. */
   readonly columns: readonly string[]
   /** For help: values for the fields, and a filter that makes sense. */
@@ -182,6 +184,7 @@ export interface Resource<
   readonly symbols: Readonly<Record<string, SymbolAlias>>
   readonly builtIn: readonly ({ readonly id: string } & Readonly<Record<string, unknown>>)[]
   readonly networkFile: readonly string[] | false
+  readonly credentials: readonly string[]
   readonly columns: readonly string[]
   readonly example: { readonly create: Readonly<Record<string, unknown>>; readonly filter: string }
 }
@@ -231,6 +234,7 @@ export function defineResource<
     symbols: definition.symbols ?? {},
     builtIn: (definition.builtIn ?? []) as Resource['builtIn'],
     networkFile: definition.networkFile ?? (isConfigured(definition.verbs) ? ['name'] : false),
+    credentials: definition.credentials ?? [],
     columns,
     example,
   }

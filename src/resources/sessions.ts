@@ -47,6 +47,7 @@ export const sessions = defineResource({
   computedFrom: ['identityId', 'apiSessionId', 'serviceId', 'type'],
   verbs: ['list', 'detail', 'delete'],
   links: ['route-path'],
+  credentials: ['token'],
   columns: ['id', 'type', 'identityId', 'service', 'createdAt'],
   example: { create: {}, filter: 'type = "Dial"' },
 })

@@ -10,12 +10,13 @@ import { CLIENT, type TestController, testController } from '../world/controller
 import { writeProfiles } from '../world/profiles.ts'
 
 let world: TestController
+let at: { url: string; rootPem: string }
 const env = cleanEnvironment()
 
 beforeAll(async () => {
   world = await testController()
-  const { url, rootPem } = await world.listen()
-  writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
+  at = await world.listen()
+  writeProfiles(env, { test: { ...at, token: await world.admin() } })
   await cli('service', 'create', 'web', '--role', 'web', '--role', 'internal')
   await cli('service', 'create', 'mail, "old"', '--role', 'mail')
   await cli('identity', 'create', 'laptop', '--role', 'staff', '--ott')
@@ -54,9 +55,47 @@ async function openSession() {
   await readOut('edge-router-policy', 'create', 'report', ...identities, ...routers)
   await readOut('service-edge-router-policy', 'create', 'report', ...services, ...routers)
   const body = { serviceId: service.id, type: 'Dial' }
-  expect((await world.send({ method: 'POST', path: `${CLIENT}/sessions`, token, body })).status).toBe(201)
-  return { identityId }
+  const created = await world.send({ method: 'POST', path: `${CLIENT}/sessions`, token, body })
+  expect(created.status).toBe(201)
+  return { identityId, id: created.body.data.id, token: created.body.data.token }
 }
+
+describe('sessions', () => {
+  let session: Awaited<ReturnType<typeof openSession>>
+  beforeAll(async () => {
+    session = await openSession()
+  })
+  afterAll(() => readOut('service', 'delete', 'reports', '--yes'))
+
+  it('are listed with identities and services by name', async () => {
+    const table = await readOut('session', 'list')
+    const [item] = JSON.parse(await readOut('session', 'list', '-o', 'json')).items
+
+    expect(table).toMatch(/^TYPE +IDENTITY +SERVICE +CREATED-AT +ID\nDial +dialer +reports +\S+ +\S+\n$/)
+    expect(item).toMatchObject({ identityId: session.identityId, service: { name: 'reports' } })
+    expect(item.identity).toBeUndefined()
+  })
+
+  it('are shown without their tokens in every format', async () => {
+    const { id, token } = session
+    const own = await world.admin()
+    writeProfiles(env, { test: { ...at, token: own } })
+
+    for (const format of ['table', 'wide', 'csv', 'json', 'jsonl', 'yaml', 'name']) {
+      const printed = [
+        await readOut('session', 'list', '-o', format),
+        await readOut('session', 'get', id, '-o', format),
+        await readOut('api-session', 'list', '-o', format),
+        await readOut('current-api-session', 'get', '-o', format),
+      ]
+      expect(printed[1]).toContain(id)
+      for (const text of printed) {
+        expect(text).not.toContain(token)
+        expect(text).not.toContain(own)
+      }
+    }
+  })
+})
 
 describe('a table', () => {
   it('is one line per record below one line of titles, with the name first and no ids', async () => {
@@ -77,18 +116,6 @@ describe('a table', () => {
     expect(await readOut('enrollment', 'list', '--filter', 'identity.name = "laptop"')).toMatch(
       /^METHOD +IDENTITY +EXPIRES-AT +ID\nott +laptop +\S+ +[0-9A-Z]{26}\n$/,
     )
-  })
-
-  it('of sessions shows identities and services by name', async () => {
-    const { identityId } = await openSession()
-
-    const table = await readOut('session', 'list')
-    const [item] = JSON.parse(await readOut('session', 'list', '-o', 'json')).items
-
-    expect(table).toMatch(/^TYPE +IDENTITY +SERVICE +CREATED-AT +ID\nDial +dialer +reports +\S+ +\S+\n$/)
-    expect(item).toMatchObject({ identityId, service: { name: 'reports' } })
-    expect(item.identity).toBeUndefined()
-    await readOut('service', 'delete', 'reports', '--yes')
   })
 
   it('shows roles by the names of the records', async () => {
