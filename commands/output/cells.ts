@@ -21,10 +21,17 @@ const GOOD_VALUES: Readonly<Record<string, boolean>> = {
   disabled: false,
 }
 
+// The member with what is allowed now: nothing, which is not the same as a value that is missing.
+const RIGHTS_MEMBER = 'allowed'
+
+/** Whether a member without a value says something: that a state is unknown, or that nothing is allowed. */
+export function hasEmptyState(name: string): boolean {
+  return name === RIGHTS_MEMBER || GOOD_VALUES[name] !== undefined
+}
+
 /** One value as a single line. */
 export function renderCell(name: string, value: unknown, screen: Screen): string {
-  // Nothing is allowed now, which is not the same as a value that is missing.
-  if (name === 'allowed' && Array.isArray(value) && value.length === 0) return 'none'
+  if (name === RIGHTS_MEMBER && Array.isArray(value) && value.length === 0) return 'none'
   const goodValue = GOOD_VALUES[name]
   // Without a running controller, states are null.
   const isUnknown = value === null && goodValue !== undefined

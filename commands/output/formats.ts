@@ -239,7 +239,7 @@ async function printTable(
   if (result.kind === 'done') return output.write(`${result.sentence}\n`)
   if (result.kind === 'list') return output.write(await renderListTable(result, output, isWide, names))
   const { record, columns } = result
-  if (!columns && !names) return output.write(renderRecordLines(record, output))
+  if (!columns && !names) return output.write(renderRecordLines(record, output, isWide))
   const visibleColumns = names ? findColumns(names, columns ?? [], [record]) : orderColumns(columns ?? [], isWide)
   return output.write(await renderTable([record], visibleColumns, output, isWide))
 }

@@ -1,5 +1,5 @@
 // Renders one record for people: a line per member, with texts of several lines and nested values below their labels.
-import { type Entity, getColumnValue, renderCell, type Screen, splitWords, toName } from './cells.ts'
+import { type Entity, getColumnValue, hasEmptyState, renderCell, type Screen, splitWords, toName } from './cells.ts'
 import { escapeControls } from './text.ts'
 
 interface Line {
@@ -10,10 +10,18 @@ interface Line {
 
 const INDENT = '  '
 
-/** A record with one line per member, the name first; what does not fit in a line is indented below its label. */
-export function renderRecordLines(record: Entity, screen: Screen): string {
+const PEM = /^-----BEGIN [A-Z ]+-----\n/
+// The header is a JSON object in base64url.
+const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/
+
+/**
+ * A record with one line per member, the name first; what does not fit in a line is indented below its label. Unless it is wide,
+ * members without a value are only named, in the last line, and certificates and tokens are left to the format that prints them.
+ */
+export function renderRecordLines(record: Entity, screen: Screen, isWide: boolean): string {
   const { name, ...others } = record
-  const lines = listMemberLines(name === undefined ? record : { name, ...others }, '', screen)
+  const ordered = name === undefined ? record : { name, ...others }
+  const lines = isWide ? listMemberLines(ordered, '', screen) : listShortLines(ordered, screen)
   const width = Math.max(0, ...lines.map(({ label, value }) => (value === '' ? 0 : label.length)))
   return lines
     .map(({ label, value }) => (value === '' ? label : `${label.padEnd(width)}  ${value}`).trimEnd())
@@ -21,10 +29,38 @@ export function renderRecordLines(record: Entity, screen: Screen): string {
     .concat('\n')
 }
 
+function listShortLines(record: Entity, screen: Screen): Line[] {
+  const members = Object.entries(record)
+  const isUnset = ([name, value]: readonly [string, unknown]) => isEmpty(value) && !hasEmptyState(name)
+  const present = members
+    .filter((member) => !isUnset(member))
+    .map(([name, value]) => [name, toShortValue(value)] as const)
+  const unset = members.filter((member) => isUnset(member)).map(([name]) => name)
+  const lines = listMemberLines(Object.fromEntries(present), '', screen)
+  const labels = unset.filter((name) => !isHidden(record, name)).map((name) => splitWords(name, ' '))
+  return labels.length === 0 ? lines : [...lines, { label: 'not set', value: labels.join(', ') }]
+}
+
+/** Whether there is nothing to show: no value, or an object of such values. */
+function isEmpty(value: unknown): boolean {
+  if (value === null || value === undefined || value === '') return true
+  if (Array.isArray(value)) return value.length === 0
+  return isObject(value) && Object.values(value).every(isEmpty)
+}
+
+/** A value with its certificates and tokens replaced by where to see them. */
+function toShortValue(value: unknown): unknown {
+  if (typeof value === 'string') {
+    if (PEM.test(value)) return '(-o wide shows it)'
+    return JWT.test(value) ? '(-o jwt prints it)' : value
+  }
+  if (!isNested(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toShortValue(member)]))
+}
+
 function listMemberLines(record: Entity, indent: string, screen: Screen): Line[] {
   return Object.keys(record).flatMap((name) => {
-    // Links are for programs. Display lists are shown as the values of their roles, ids of references beside their names.
-    if (name === '_links' || name.endsWith('Display') || isIdOfReference(record, name)) return []
+    if (isHidden(record, name)) return []
     const value = getColumnValue(record, name)
     const label = indent + splitWords(name, ' ')
     const lines = listInnerLines(value, indent + INDENT, screen)
@@ -61,6 +97,11 @@ function isObject(value: unknown): value is Entity {
 /** Whether the value is an object with members that is not a reference to a record. */
 function isNested(value: unknown): value is Entity {
   return isObject(value) && toName(value) === undefined && Object.keys(value).length > 0
+}
+
+/** Links are for programs. Display lists are shown as the values of their roles, ids of references beside their names. */
+function isHidden(record: Entity, name: string): boolean {
+  return name === '_links' || name.endsWith('Display') || isIdOfReference(record, name)
 }
 
 /** Whether the member only repeats the id of a reference that another member shows: `authPolicyId` beside `authPolicy`. */

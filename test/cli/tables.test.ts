@@ -145,12 +145,29 @@ describe('a table', () => {
 })
 
 describe('one record', () => {
-  it('is shown in full, the name first, and each reference once', async () => {
+  it('is shown with its name first, and each reference once', async () => {
     const lines = (await readOut('identity', 'get', 'laptop')).split('\n')
 
     expect(lines[0]).toMatch(/^name +laptop$/)
     expect(lines.filter((line) => line.startsWith('auth policy'))).toHaveLength(1)
     expect(lines.find((line) => line.startsWith('auth policy'))).toMatch(/Default \(default\)/)
+  })
+
+  it('names what is not set in one line, and leaves tokens to the format that prints them', async () => {
+    const lines = (await readOut('identity', 'get', 'laptop')).trimEnd().split('\n')
+
+    expect(lines.at(-1)).toMatch(/^not set +tags, external id, app data, /)
+    expect(lines.find((line) => line.startsWith('    jwt'))).toMatch(/ {2}\(-o jwt prints it\)$/)
+    expect(lines.some((line) => /^is admin +no$/.test(line))).toBe(true)
+    expect(lines.some((line) => line.length > 200)).toBe(false)
+  })
+
+  it('is shown in full with -o wide', async () => {
+    const text = await readOut('identity', 'get', 'laptop', '-o', 'wide')
+
+    expect(text).toMatch(/^external id +-$/m)
+    expect(text).toMatch(/^ {4}jwt +eyJ\S+$/m)
+    expect(text).not.toMatch(/^not set/m)
   })
 
   it('has texts of several lines below their label', async () => {
@@ -159,8 +176,9 @@ describe('one record', () => {
     writeFileSync(file, pem)
     await readOut('ca', 'create', 'factory', '--cert', file)
 
-    const text = await readOut('ca', 'get', 'factory')
+    const text = await readOut('ca', 'get', 'factory', '-o', 'wide')
 
+    expect(await readOut('ca', 'get', 'factory')).toMatch(/^cert pem +\(-o wide shows it\)$/m)
     const indented = pem.trimEnd().split('\n').join('\n  ')
     expect(text).toContain(`\ncert pem\n  ${indented}\n`)
     expect(text).toMatch(/^name {5,}factory$/m)
