@@ -76,26 +76,36 @@ const variants = {
           systems.map(({ type, versions }) => ({ type, versions: toSortedSet(versions ?? []) })),
           ({ type }) => type,
         ),
-      summary: 'The operating systems that pass, each with ranges of versions such as ">=10.0.0 <11.0.0".',
+      summary:
+        'The operating systems that pass, such as [{"type":"Windows","versions":[">=10.0.0 <11.0.0"]}]; without versions, any version passes.',
     }),
   },
   PROCESS: {
     process: f.object(
       {
-        osType: f.choice(operatingSystemTypes, { required: true, summary: 'The operating system that it runs on.' }),
-        path: f.text({ required: true, summary: 'The path of its file.' }),
-        hashes: f.hexStrings({ summary: 'SHA-512 of its file, in hexadecimal; any one of them.' }),
+        osType: f.choice(operatingSystemTypes, {
+          required: true,
+          summary: 'The operating system of the machine on which the program must run.',
+        }),
+        path: f.text({ required: true, summary: 'The path of the program on that machine.' }),
+        hashes: f.hexStrings({
+          summary:
+            'SHA-512 of the program, in hexadecimal: one of them must match. Without any, every program at the path passes.',
+        }),
         signerFingerprint: f.hex({
           nullable: true,
           omitNull: true,
-          summary: 'SHA-1 of the certificate that signed it.',
+          summary: 'SHA-1 of the certificate that must have signed the program, in hexadecimal.',
         }),
       },
       { required: true, summary: 'The program that must run.' },
     ),
   },
   PROCESS_MULTI: {
-    semantic: f.choice(semantics, { required: true, summary: 'Whether all programs must run, or any one.' }),
+    semantic: f.choice(semantics, {
+      required: true,
+      summary: 'AllOf: all programs must run; AnyOf: one of them must.',
+    }),
     processes: f.json(wantedProcesses, {
       required: true,
       objection: badHex,
@@ -109,14 +119,23 @@ const variants = {
           })),
           ({ osType, path }) => `${osType}-${path}`,
         ),
-      summary: 'The programs.',
+      summary:
+        'The programs, such as [{"osType":"Linux","path":"/usr/sbin/agent"}]; hashes (SHA-512) and signerFingerprints (SHA-1) can be added.',
     }),
   },
   DOMAIN: {
-    domains: f.strings({ required: true, minItems: 1, summary: 'The domains a machine may be joined to.' }),
+    domains: f.strings({
+      required: true,
+      minItems: 1,
+      summary: 'The domains that pass: the machine must be joined to one of them.',
+    }),
   },
   MAC: {
-    macAddresses: f.hexStrings({ required: true, minItems: 1, summary: 'The network addresses that pass.' }),
+    macAddresses: f.hexStrings({
+      required: true,
+      minItems: 1,
+      summary: 'The MAC addresses that pass: the machine must have one of them.',
+    }),
   },
   MFA: {
     timeoutSeconds: f.int({
@@ -124,21 +143,22 @@ const variants = {
       default: -1,
       acceptsNull: 'patch',
       normalize: (seconds) => (seconds <= 0 ? -1 : seconds),
-      summary: 'How long a proof stays good; -1 is as long as the session.',
+      summary: 'For how many seconds a one-time code counts; -1: until the session ends.',
     }),
     promptOnWake: f.bool({
       acceptsNull: 'patch',
       filter: true,
-      summary: 'Whether a proof is owed again after the machine woke.',
+      summary: 'Whether another one-time code is required within five minutes after the machine woke.',
     }),
     promptOnUnlock: f.bool({
       acceptsNull: 'patch',
       filter: true,
-      summary: 'Whether a proof is owed again after the machine was unlocked.',
+      summary: 'Whether another one-time code is required within five minutes after the machine was unlocked.',
     }),
     ignoreLegacyEndpoints: f.bool({
       acceptsNull: 'patch',
-      summary: 'Whether clients that cannot be asked for a proof are told of no time-out.',
+      summary:
+        'Whether clients that are too old to prompt for another one-time code are shown no timeout; it applies to them all the same.',
     }),
   },
 } satisfies Record<string, Fields>
