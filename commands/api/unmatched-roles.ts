@@ -52,7 +52,12 @@ async function findNote(
   if ((await searchAttributes(client, list, `id = ${quoteText(attribute)}`)).length > 0) return undefined
   const similar = await searchAttributes(client, list, toSimilarityFilter('id', attribute))
   const near = findNearest(attribute, similar).map((one) => `#${one}`)
-  const note = `No ${toNoun(resource.name)} has the role #${attribute} yet`
+  return describeUnmatchedRole(toNoun(resource.name), `#${attribute}`, near)
+}
+
+/** @param near roles that are similar and select records */
+export function describeUnmatchedRole(noun: string, role: string, near: readonly string[]): string {
+  const note = `No ${noun} has the role ${role} yet`
   return near.length > 0 ? `${note}: did you mean ${near.join(' or ')}?` : `${note}.`
 }
 

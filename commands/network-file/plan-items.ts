@@ -1,6 +1,7 @@
 // The items of a plan, as the controller sends them, and as people read them.
 import { loadApiDescription } from '../api/description.ts'
 import { type Impact, renderImpact } from '../api/impact.ts'
+import { describeUnmatchedRole } from '../api/unmatched-roles.ts'
 import { toNoun } from '../names.ts'
 import { escapeControls } from '../output/text.ts'
 
@@ -49,6 +50,7 @@ type PlanItem =
       readonly blockedBy?: readonly string[]
     }
   | { readonly kind: 'gate'; readonly name: string; readonly identities: number; readonly remainingChecks: number }
+  | { readonly kind: 'unmatched'; readonly resource: string; readonly role: string; readonly near: readonly string[] }
   | PlanSummary
 
 const MARKS = { create: '+', change: '~', delete: '-', clear: '~' } as const
@@ -124,6 +126,10 @@ export class PlanText {
         this.#gates.push({ policy: { name }, identities, remainingChecks })
         return ''
       }
+      case 'unmatched': {
+        const { resource, role, near } = item
+        return toLines([`  ${describeUnmatchedRole(toResourceNoun(resource), role, near)}`])
+      }
       case 'summary':
         this.#summary = item
         return toLines([...this.#renderRest(item), '', ...this.#renderSummary(item)])
@@ -178,7 +184,11 @@ export function hasChanges({ creates, changes, deletes }: PlanSummary): boolean 
 
 /** `service web` */
 function toRecordText({ resource, name }: { readonly resource: string; readonly name: string }): string {
-  return `${toNoun(loadApiDescription().resources[resource]?.name ?? resource)} ${name}`
+  return `${toResourceNoun(resource)} ${name}`
+}
+
+function toResourceNoun(plural: string): string {
+  return toNoun(loadApiDescription().resources[plural]?.name ?? plural)
 }
 
 const MAX_SHOWN_LENGTH = 120

@@ -66,9 +66,21 @@ const effectSchema = requiredObject({ identities: whole, services: whole, pairs:
 const planItemSchema = objectOf({
   kind: {
     ...text,
-    enum: ['create', 'change', 'delete', 'clear', 'retain', 'gain', 'loss', 'unreachable', 'gate', 'summary'],
+    enum: [
+      'create',
+      'change',
+      'delete',
+      'clear',
+      'retain',
+      'gain',
+      'loss',
+      'unreachable',
+      'gate',
+      'unmatched',
+      'summary',
+    ],
     description:
-      'create, change, delete: of a record. clear: the record names one that is deleted, and loses that reference. retain: the file does not name the record, and it is not deleted. gain, loss: of a right. unreachable: a right without an edge router. gate: a policy that demands less of machines. summary: comes last.',
+      'create, change, delete: of a record. clear: the record names one that is deleted, and loses that reference. retain: the file does not name the record, and it is not deleted. gain, loss: of a right. unreachable: a right without an edge router. gate: a policy that demands less of machines. unmatched: a role that selects no record after the plan. summary: comes last.',
   },
   resource: text,
   name: text,
@@ -90,6 +102,8 @@ const planItemSchema = objectOf({
   },
   identities: whole,
   remainingChecks: whole,
+  role: text,
+  near: { ...listOf(text), description: 'Roles that select records, and are similar to one that does not.' },
   digest: {
     ...text,
     description: 'Two plans with the same digest make the same changes, and change access in the same way.',
@@ -185,12 +199,13 @@ async function* renderPlan(
   context: Context,
   plan: NetworkPlan,
 ): AsyncGenerator<readonly string[]> {
-  const { steps, retained, cleared } = plan
+  const { steps, retained, cleared, unmatchedRoles } = plan
   for (let at = 0; at < steps.length; at += BATCH) yield steps.slice(at, at + BATCH).map(renderStep)
   for (let at = 0; at < cleared.length; at += BATCH) yield cleared.slice(at, at + BATCH).map(renderCleared)
   yield retained.map(({ fileResource, label: name, reason }) =>
     JSON.stringify({ kind: 'retain', resource: fileResource.resource.plural, name, reason }),
   )
+  yield unmatchedRoles.map((unmatched) => JSON.stringify({ kind: 'unmatched', ...unmatched }))
   const impact = await computePlanImpact(controller, context, steps)
   yield renderAccess(impact)
   const { gains, loses, blockedGains, blockedLosses, unreachable, sessions, isComplete } = impact

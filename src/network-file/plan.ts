@@ -15,6 +15,7 @@ import type { PlanStep } from './plan-step.ts'
 import { requireUnusedRecords } from './records-in-use.ts'
 import { requireDistinctConfigTypes } from './service-config-types.ts'
 import { requireDistinctValues, requireFreeValues } from './unique-values.ts'
+import { listUnmatchedRoles, type UnmatchedRole } from './unmatched-roles.ts'
 
 export interface NetworkPlan {
   /** In the order in which they can be made. */
@@ -22,6 +23,7 @@ export interface NetworkPlan {
   readonly retained: readonly RetainedRecord[]
   /** What the deletions change besides. */
   readonly cleared: readonly ClearedRecord[]
+  readonly unmatchedRoles: readonly UnmatchedRole[]
 }
 
 /**
@@ -62,5 +64,6 @@ export async function planNetwork(
   const findSection = ({ resource: { plural } }: FileResource) =>
     `${sections.findIndex(({ resource }) => resource === plural)}.resource`
   await requireUnusedRecords(context, steps, findSection)
-  return { steps, retained, cleared: await listClearedRecords(context, steps, planning.names) }
+  const cleared = await listClearedRecords(context, steps, planning.names)
+  return { steps, retained, cleared, unmatchedRoles: await listUnmatchedRoles(context, steps) }
 }

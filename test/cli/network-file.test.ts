@@ -103,6 +103,14 @@ describe('plan', () => {
     expect(stdout).toContain('1 identity would gain the right to 1 service (printer), once it passes domain.\n')
   })
 
+  it('names a role that nothing has, with the one that is most likely meant', async () => {
+    const policy = '{name: dial, identityRoles: ["#staf"]}'
+
+    const { stdout } = await cli('plan', '-f', fileOf(`version: 1\nservice-policies:\n  - ${policy}\n`))
+
+    expect(stdout).toContain('  No identity has the role #staf yet: did you mean #staff?\n')
+  })
+
   it('says how many rights it does not name', async () => {
     const services = Array.from({ length: 1_010 }, (_, at) => `  - {name: many ${at}, roleAttributes: [many]}\n`).join(
       '',

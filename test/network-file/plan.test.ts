@@ -166,6 +166,40 @@ describe('a file with more than a network has', () => {
   })
 })
 
+describe('the roles of a plan that select nothing', () => {
+  const unmatchedOf = async (sections: readonly FileSection[], isPruning = false) =>
+    (await planOf(sections, isPruning)).of('unmatched').map(({ resource, role, near }) => [resource, role, near])
+
+  it('are named, with similar ones of the network and of the file', async () => {
+    const sections = [
+      { resource: 'identities', records: [{ name: 'new', type: 'Default', roleAttributes: ['engineers'] }] },
+      {
+        resource: 'service-policies',
+        records: [policy('roles', { identityRoles: ['#enginers', '@new'], serviceRoles: ['#weeb', '#nothing'] })],
+      },
+    ]
+
+    expect(await unmatchedOf(sections)).toEqual([
+      ['identities', '#enginers', ['#engineers']],
+      ['services', '#nothing', []],
+      ['services', '#weeb', ['#web']],
+    ])
+  })
+
+  it('are those of the network after the plan', async () => {
+    const selecting = { resource: 'service-policies', records: [policy('roles', { identityRoles: ['#brand-new'] })] }
+    const bearer = { name: 'new', type: 'Default', roleAttributes: ['brand-new'] }
+
+    expect(await unmatchedOf([selecting])).toEqual([['identities', '#brand-new', []]])
+    expect(await unmatchedOf([selecting, { resource: 'identities', records: [bearer] }])).toEqual([])
+    // The only service with the attribute loses it.
+    const stripped = { resource: 'services', records: [{ name: 'web', roleAttributes: [] }] }
+    const web = { resource: 'service-policies', records: [policy('roles', { identityRoles: ['#all'] })] }
+    expect(await unmatchedOf([web])).toEqual([])
+    expect(await unmatchedOf([web, stripped])).toEqual([['services', '#web', []]])
+  })
+})
+
 describe('the access of a plan', () => {
   it('names who would gain a right by a new policy', async () => {
     const { of, summary } = await planOf([{ resource: 'service-policies', records: [policy('more')] }])
