@@ -226,7 +226,12 @@ async function enrollByPassword() {
 }
 
 const QUERIES = ['', '?limit=2', '?limit=2&offset=1&sort=createdAt desc', '?filter=not (id = "a") limit 1']
-const QUERIES_BY_NAME = ['?filter=name="a"', '?filter=name contains "b" sort by name limit 1', '?roleFilter=#x&limit=2']
+const QUERIES_BY_NAME = [
+  '?filter=name="a"',
+  '?filter=name="b"',
+  '?filter=name contains "b" sort by name limit 1',
+  '?roleFilter=#x&limit=2',
+]
 const reads = operations.filter(({ method, returns }) => method === 'GET' && returns.kind === 'list')
 const lists = reads.filter(({ path }) => !path.includes(':')).flatMap(listRoutes)
 const sublists = reads.flatMap(({ path }) =>
@@ -250,11 +255,17 @@ async function listReaders(): Promise<Reader[]> {
       dice.some(idsByKind.get(kind) ?? [], 2).map((id) => MANAGEMENT + path.replace(':id', id)),
     ),
   ]
+  const advice = dice
+    .some(idsByKind.get('identities') ?? [], 3)
+    .flatMap((id) => dice.some(idsByKind.get('services') ?? [], 2).map((service) => `${id}/policy-advice/${service}`))
   const services = ['?limit=1&configTypes=all', '?configTypes=all&filter=true'].map(
     (query) => `${CLIENT}/services${query}`,
   )
   const byClients = clients.map(({ token }) => ({ token, paths: [...paths(CLIENT), ...services] }))
-  return [{ token: admin.token, paths: byAdministrator }, ...byClients]
+  return [
+    { token: admin.token, paths: [...byAdministrator, ...advice.map((path) => `${MANAGEMENT}/identities/${path}`)] },
+    ...byClients,
+  ]
 }
 
 async function read(from: TestController, readers: readonly Reader[]): Promise<Map<string, string>> {
