@@ -2,8 +2,8 @@
 import type { DestinationStream } from 'pino'
 import { prettyFactory } from 'pino-pretty'
 
-// A client's input must not move the cursor or color what follows. Stack traces have line breaks.
-const CONTROL_CHARACTER = /[^\P{Cc}\n\t]/gu
+// A client's input must not move the cursor, color what follows, or turn its direction. Stack traces have line breaks.
+const CONTROL_CHARACTER = /[^\P{Cc}\n\t]|[\u2028-\u202e\u2066-\u2069]/gu
 
 /** A destination for pino that passes its lines on as text. */
 export function createLogText(output: DestinationStream, hasColors: boolean): DestinationStream {

@@ -123,11 +123,14 @@ describe('the log as text', () => {
     expect(write({ level: 50, msg: 'a request failed', err })).toContain('at here (file.ts:1:1)')
   })
 
-  it.each(['\u001b[31m', '\u009b31m', '\u0007', '\r', '\u0000'])('escapes the control characters of %j', (text) => {
-    const line = write({ msg: `by ${text}`, path: text, err: { type: 'Error', message: text, stack: text } })
+  it.each(['\u001b[31m', '\u009b31m', '\u0007', '\r', '\u0000', '\u202e', '\u2066', '\u2028'])(
+    'escapes the control characters of %j',
+    (text) => {
+      const line = write({ msg: `by ${text}`, path: text, err: { type: 'Error', message: text, stack: text } })
 
-    expect(line).not.toContain(text)
-  })
+      expect(line).not.toContain(text)
+    },
+  )
 
   it('does not turn an escape that a client wrote into the character', () => {
     expect(write({ msg: 'by \\u001b[31m' })).toContain('by \\u001b[31m')
