@@ -3,7 +3,7 @@ import type { Kysely, SqlBool } from 'kysely'
 import type { FilterSource, FilterSymbol } from '../model/filter-symbols.ts'
 import type { Database } from '../store/database.ts'
 import { getSqlDialect, type SqlDialect } from '../store/dialects/sql-dialect.ts'
-import { sql } from '../store/sql-text.ts'
+import { ALWAYS, sql } from '../store/sql-text.ts'
 import {
   COUNT,
   type Column,
@@ -39,7 +39,6 @@ const COST = {
 // No client sends a thousand comparisons of ids or names, or a hundred searches in text.
 const MAX_COST = 4_000
 
-const TRUE = sql<SqlBool>`1 = 1`
 const FALSE = sql<SqlBool>`1 = 0`
 
 /** A compiled predicate. */
@@ -125,7 +124,7 @@ export class FilterCompiler {
       case 'not':
         return sql<SqlBool>`not (${this.#compilePredicate(node.term, true)})`
       case 'constant':
-        return node.value ? TRUE : FALSE
+        return node.value ? ALWAYS : FALSE
       case 'symbol':
         return this.#compileSymbol(node)
       case 'isEmpty':
@@ -212,7 +211,7 @@ export class FilterCompiler {
     const target = linkedSource(this.#source, symbol.set.linked)
     this.#tables.add(target.table)
     const inner = new FilterCompiler(this.#db, target, { isGuarded: this.#isGuarded })
-    const condition = predicate ? inner.compile(predicate).condition : TRUE
+    const condition = predicate ? inner.compile(predicate).condition : ALWAYS
     for (const table of inner.#tables) this.#tables.add(table)
     this.#addCost(inner.#cost, node.at)
     const own = sql.ref(`${target.table}.n`)

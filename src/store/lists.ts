@@ -12,7 +12,7 @@ import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { compileSql } from './dialects/sql-dialect.ts'
 import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
 import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } from './role-conditions.ts'
-import { type SqlText, sql } from './sql-text.ts'
+import { type SqlText, sql, toWhere } from './sql-text.ts'
 import type { Store } from './store.ts'
 import { subtypeConditions } from './subtypes.ts'
 import { compileUniqueLookup, findUniqueEquality, findUniqueLookup } from './unique-lookups.ts'
@@ -183,7 +183,7 @@ export function queryPage(
       // If only the table itself is read, all of its records are found in the same way as the first ones.
       const total = whenReady(read.length === 1 ? first : build('all'), (all) => {
         const count = {
-          compile: () => compileSql(context.db, sql<{ n: number }>`select count(*) as n ${all.matching}`),
+          compile: () => compileSql(context.db, sql<{ n: number }>`select count(*) as n ${all.matchingCount}`),
         }
         return store.count(count, read, reader)
       })
@@ -195,6 +195,8 @@ export function queryPage(
 /** What the statements of a list have in common: which rows, in which order and window, and the tables that they read. */
 interface Statements {
   readonly matching: SqlText
+  /** The same for a count: it sorts nothing, so it counts its cost only if the filter tests something. */
+  readonly matchingCount: SqlText
   readonly window: SqlText
   readonly read: readonly string[]
   readonly isCostly: boolean
@@ -216,9 +218,11 @@ function buildStatements(
       const compose = (usedCompiler: FilterCompiler, usedFilter: CompiledFilter | undefined, isCostly: boolean) =>
         composeStatements(source, plan, usedCompiler, usedFilter, restrictions, read, isCostly)
       return whenReady(mayBeCostly(store, context, source, plan, filter), (isCostly) => {
-        if (!isCostly) return compose(compiler, filter, false)
-        const guarded = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
-        return compose(guarded, guarded.compile(plan.predicate ?? EVERYTHING), true)
+        const plain = compose(compiler, filter, isCostly)
+        if (!isCostly) return plain
+        const guardedCompiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
+        const guarded = compose(guardedCompiler, guardedCompiler.compile(plan.predicate ?? EVERYTHING), isCostly)
+        return filter?.cost ? guarded : { ...guarded, matchingCount: plain.matchingCount }
       })
     }),
   )
@@ -233,13 +237,14 @@ function composeStatements(
   read: ReadonlySet<string>,
   isCostly: boolean,
 ): Statements {
-  const conditions = filter ? [filter.condition, ...restrictions] : restrictions
-  const where = conditions.length === 0 ? EMPTY_SQL : sql` where ${sql.join(conditions, AND)}`
+  const where = toWhere(filter ? [filter.condition, ...restrictions] : restrictions)
   const order = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
     isDescending ? sql`${expression} desc` : sql`${expression} asc`,
   )
+  const matching = sql`from ${sql.table(source.table)}${where}`
   return {
-    matching: sql`from ${sql.table(source.table)}${where}`,
+    matching,
+    matchingCount: matching,
     window: sql`order by ${sql.join(order)}${toWindow(plan)}`,
     read: [...new Set([source.table, ...read, ...(filter?.tables ?? [])])],
     isCostly,
@@ -278,7 +283,6 @@ const recordTables: ReadonlySet<string> = new Set([
 ])
 
 const EMPTY_SQL = sql``
-const AND = sql` and `
 
 function toWindow({ limit, offset }: ListPlan) {
   // A limit that is a parameter would have SQLite plan the statement again at each use.

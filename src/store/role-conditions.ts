@@ -7,7 +7,7 @@ import type { RoleSelector } from '../policy/role-selector.ts'
 import type { AnyResource } from '../resources/define.ts'
 import { compileSql, getSqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
-import { type SqlText, sql } from './sql-text.ts'
+import { ALWAYS, type SqlText, sql, toWhere } from './sql-text.ts'
 import type { Store } from './store.ts'
 import { isOneOf } from './untyped.ts'
 
@@ -28,7 +28,7 @@ export function selectorsCondition(
   tables: Set<string>,
   hint: RowCountHint,
 ): Awaitable<SqlText<SqlBool>> {
-  if (sides.some((side) => side.isAll)) return sql<SqlBool>`1 = 1`
+  if (sides.some((side) => side.isAll)) return ALWAYS
   tables.add(toSetTableName(resource, 'roleAttributes'))
   const byAttributes = sides
     .filter(({ attributes }) => attributes.size > 0)
@@ -102,7 +102,7 @@ export function isSelective(
 ): Awaitable<boolean> {
   const counts = whenAllReady([
     countMatches(store, context, setTable, condition),
-    countMatches(store, context, table, sql<SqlBool>`1 = 1`),
+    countMatches(store, context, table, ALWAYS),
   ])
   return whenReady(counts, ([members = 0, records = 0]) =>
     hint === 'all' ? members < records / 2 : members < 2.4 * Math.sqrt(records),
@@ -110,6 +110,6 @@ export function isSelective(
 }
 
 function countMatches(store: Store, { db }: Reading, table: string, condition: SqlText<SqlBool>): Awaitable<number> {
-  const query = sql<{ n: number }>`select count(*) as n from ${sql.table(table)} where ${condition}`
+  const query = sql<{ n: number }>`select count(*) as n from ${sql.table(table)}${toWhere([condition])}`
   return store.count({ compile: () => compileSql(db, query) }, [table])
 }

@@ -1,9 +1,9 @@
 // Which lists are expected to cost so much that their statements count what they read.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { identities } from '../../src/resources/identities.ts'
-import { planList } from '../../src/store/list-plan.ts'
-import { queryRows } from '../../src/store/lists.ts'
+import { type ListParameters, planList } from '../../src/store/list-plan.ts'
+import { list, queryRows } from '../../src/store/lists.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 // The keys of records grow with their number, so one record with such a key makes a table look large.
@@ -15,6 +15,7 @@ beforeAll(async () => {
   world = await testController()
   const { entities } = world.controller
   const { id } = await entities.create(world.system, identities, { name: 'laptop', typeId: 'Device' })
+  await entities.create(world.system, identities, { name: 'phone', typeId: 'Device' })
   await world.system.write((tx) => sql`update identities set n = ${MANY_RECORDS} where id = ${id}`.execute(tx.db))
 })
 afterAll(() => world.close())
@@ -32,5 +33,32 @@ describe('a list of a large table', () => {
   it('is not costly if an index finds the only record that can match', async () => {
     expect(await isCostly('name = "laptop"')).toBe(false)
     expect(await isCostly('name = "laptop" sort by createdAt')).toBe(false)
+  })
+})
+
+describe('the total of a large list', () => {
+  /** The statements that count while a page of one record is read. */
+  const listCounts = async (parameters: ListParameters): Promise<string[]> => {
+    const { store } = world.controller
+    const count = vi.spyOn(store, 'count')
+    store.results.clear()
+    await list(store, world.system, identities, planList({ ...parameters, limit: 1 }))
+    const texts = count.mock.calls.map(([query]) => query.compile().sql)
+    count.mockRestore()
+    return texts.filter((text) => text.includes('count(*)'))
+  }
+
+  it.each<[string, ListParameters]>([
+    ['of all records', {}],
+    ['of all records in an order', { sort: 'createdAt desc' }],
+    ['of a filter that all records pass, in an order', { filter: 'true sort by createdAt desc' }],
+  ])('%s is counted without a condition, which the database does without reading each', async (_what, parameters) => {
+    expect(await listCounts(parameters)).toEqual(['select count(*) as n from "identities"'])
+  })
+
+  it('counts its cost if each record may have to be tested', async () => {
+    expect(await listCounts({ filter: 'name contains "o" sort by createdAt' })).toEqual([
+      expect.stringMatching(/ where .*spend.*instr/),
+    ])
   })
 })

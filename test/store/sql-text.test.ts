@@ -1,7 +1,7 @@
 // SQL composed as text: whatever is inserted keeps its parameters, in the order of the text, and no value becomes text.
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { SqlText, sql } from '../../src/store/sql-text.ts'
+import { ALWAYS, SqlText, sql, toWhere } from '../../src/store/sql-text.ts'
 
 const render = ({ pieces, parameters }: SqlText) => ({ text: pieces.join('?'), parameters })
 
@@ -58,6 +58,15 @@ describe('composed SQL', () => {
     expect({ text, parameters }).toEqual({
       text: 'select "a" from "t" where "b" = ? and "a" = ? or "a" = ?',
       parameters: [0, 1, 2],
+    })
+  })
+
+  it('has no where clause for conditions that every row meets', () => {
+    expect(render(sql`select 1${toWhere([])}`).text).toBe('select 1')
+    expect(render(sql`select 1${toWhere([ALWAYS, ALWAYS])}`).text).toBe('select 1')
+    expect(render(sql`select 1${toWhere([ALWAYS, sql`a = ${1}`, sql`b = ${2}`])}`)).toEqual({
+      text: 'select 1 where a = ? and b = ?',
+      parameters: [1, 2],
     })
   })
 })
