@@ -8,7 +8,7 @@ import type { Caller } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { newId } from '../src/ids.ts'
 import { type BodyTolerance, bodyRequiredError } from '../src/schema/bodies.ts'
-import { addBodyParsers } from './body-parsers.ts'
+import { addBodyParsers, createBodyParsers } from './body-parsers.ts'
 import { bodyTolerance, setResponseHeaders } from './dialects.ts'
 import type { OnSend } from './direct/direct-reply.ts'
 import { DirectRoute, type Handler } from './direct/direct-route.ts'
@@ -133,7 +133,8 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.addHook('onRequest', runInOrder(checks))
   // The public contract has an operation that reads the body of a GET request.
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
-  addBodyParsers(app, reauthorize(controller))
+  const bodyParsers = createBodyParsers(app.getDefaultJsonParser('error', 'error'), reauthorize(controller))
+  addBodyParsers(app, bodyParsers)
   app.setErrorHandler(fail)
   app.setNotFoundHandler(assertUnreachable)
   const timeouts = new RequestTimeouts(config['limits.answerTime'])
@@ -141,6 +142,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     createRequestId,
     identify: identification,
     checks,
+    bodyParsers,
     fail,
     onSend: options.onSend,
     afterwards,
@@ -169,16 +171,13 @@ function register(
   operation: AnyOperation,
 ): void {
   assertAccess(operation)
+  const { method } = operation
+  const bodyLimit = controller.config[toBodyLimitKey(operation)]
   const handler = createHandler(controller, timeouts, operation)
   for (const { api, listenerApi, path } of listRoutes(operation)) {
-    app.route({
-      method: operation.method,
-      url: path,
-      config: { operation, api, listenerApi },
-      bodyLimit: controller.config[toBodyLimitKey(operation)],
-      handler,
-    })
-    if (operation.method === 'GET' && !operation.body) directRoute.add(path, { operation, api, listenerApi }, handler)
+    const config = { operation, api, listenerApi }
+    app.route({ method, url: path, config, bodyLimit, handler })
+    directRoute.add(method, path, { config, bodyLimit, handle: handler })
   }
 }
 

@@ -1,9 +1,10 @@
 // From the bytes of a body to JSON or text: whatever could not be stored as it was sent is refused here.
 import { isUtf8 } from 'node:buffer'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { errors } from '../src/errors.ts'
 import { assertBodySize } from '../src/schema/body-sizes.ts'
 import { assertExactNumbers } from '../src/schema/exact-numbers.ts'
+import type { ServedRequest } from './exchange.ts'
 import type { Reauthorize } from './hooks/reauthorize.ts'
 
 // Operations that take certificates and signing requests take them as text, too.
@@ -13,49 +14,68 @@ const TEXT_TYPES = ['text/plain', 'application/x-pem-file', 'application/pkcs7']
 export const BODY_TYPES: readonly string[] = ['application/json', ...TEXT_TYPES]
 
 /**
- * Replaces Fastify's parsers. JSON with keys that reach into prototypes is refused. A caller that lost its right while the
- * body arrived does not learn whether it can be parsed. Nothing is awaited between a parser and the operation, so that the
- * operation runs with these rights.
+ * Turns the bytes of a body into what the operation reads.
+ * @throws why the request is refused
  */
-export function addBodyParsers(app: FastifyInstance, reauthorize: Reauthorize): void {
-  const parseJson = app.getDefaultJsonParser('error', 'error')
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    const refusal = reauthorize(request)
-    if (refusal) return done(refusal)
-    if (body.length === 0) return done(null, undefined)
-    const text = decodeText(body)
-    if (text instanceof Error) return done(text)
-    const { sizeLimits } = request.state.route.operation ?? {}
-    try {
-      if (sizeLimits) assertBodySize(body, sizeLimits)
-    } catch (refusal) {
-      return done(refusal as Error)
+export type BodyParser = (request: ServedRequest, bytes: Buffer) => unknown
+
+type JsonParser = ReturnType<FastifyInstance['getDefaultJsonParser']>
+
+/**
+ * Returns the parsers of bodies, by content type. A caller that lost its right while the body arrived does not learn whether it
+ * can be parsed. Nothing may be awaited between a parser and the operation, so that the operation runs with these rights.
+ */
+export function createBodyParsers(parseJson: JsonParser, reauthorize: Reauthorize): ReadonlyMap<string, BodyParser> {
+  const afterReauthorization =
+    (parse: BodyParser): BodyParser =>
+    (request, bytes) => {
+      const refusal = reauthorize(request)
+      if (refusal) throw refusal
+      return parse(request, bytes)
     }
-    return parseJson(request, text, (error, parsed) => {
-      if (error) return done(error)
+  const parseJsonBody = afterReauthorization((request, bytes) => readJson(parseJson, request, bytes))
+  const parseText = afterReauthorization((_request, bytes) => decodeText(bytes))
+  return new Map([['application/json', parseJsonBody], ...TEXT_TYPES.map((type) => [type, parseText] as const)])
+}
+
+/** Replaces Fastify's parsers. */
+export function addBodyParsers(app: FastifyInstance, parsers: ReadonlyMap<string, BodyParser>): void {
+  app.removeAllContentTypeParsers()
+  for (const [type, parse] of parsers) {
+    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (request, bytes, done) => {
+      let body: unknown
       try {
-        // A bare text would pass for one that was sent as text.
-        if (typeof parsed === 'string')
-          throw errors.COULD_NOT_PARSE_BODY({ message: 'the body is neither an object nor a list' })
-        assertExactNumbers(text)
+        body = parse(request, bytes)
       } catch (refusal) {
         return done(refusal as Error)
       }
-      return done(null, parsed)
-    })
-  })
-  for (const type of TEXT_TYPES) {
-    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (request, body, done) => {
-      const text = reauthorize(request) ?? decodeText(body)
-      if (text instanceof Error) return done(text)
-      return done(null, text)
+      return done(null, body)
     })
   }
 }
 
-/** The text, or the error for bytes that a decoder would have to replace. */
-function decodeText(body: Buffer): string | Error {
-  if (isUtf8(body)) return body.toString('utf8')
-  return errors.COULD_NOT_PARSE_BODY({ message: 'the body is not valid UTF-8' })
+function readJson(parseJson: JsonParser, request: ServedRequest, bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined
+  const text = decodeText(bytes)
+  const { sizeLimits } = request.state.route.operation ?? {}
+  if (sizeLimits) assertBodySize(bytes, sizeLimits)
+  let refusal: Error | null = null
+  let parsed: unknown
+  // Calls back at once.
+  parseJson(request as FastifyRequest, text, (error, value) => {
+    refusal = error
+    parsed = value
+  })
+  if (refusal) throw refusal
+  // A bare text would pass for one that was sent as text.
+  if (typeof parsed === 'string')
+    throw errors.COULD_NOT_PARSE_BODY({ message: 'the body is neither an object nor a list' })
+  assertExactNumbers(text)
+  return parsed
+}
+
+/** @throws COULD_NOT_PARSE_BODY if a decoder would have to replace bytes */
+function decodeText(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body is not valid UTF-8' })
+  return bytes.toString('utf8')
 }

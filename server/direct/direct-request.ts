@@ -8,8 +8,8 @@ export class DirectRequest implements ServedRequest {
   readonly raw: IncomingMessage
   readonly url: string
   readonly params: Readonly<Record<string, string>>
-  readonly method = 'GET'
-  readonly body = undefined
+  /** Set once the body has arrived. */
+  body: unknown
   readonly is404 = false
   state: RequestState
 
@@ -25,6 +25,10 @@ export class DirectRequest implements ServedRequest {
     this.url = url
     this.params = params
     this.state = state
+  }
+
+  get method(): string {
+    return this.raw.method as string
   }
 
   get headers(): IncomingHttpHeaders {

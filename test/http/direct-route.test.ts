@@ -1,6 +1,5 @@
 // Requests without a body do not pass through Fastify: whatever they ask for, they get the response that Fastify's route sends.
-import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { Agent, request as httpsRequest } from 'node:https'
+import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
@@ -8,71 +7,28 @@ import type { Endings } from '../../server/direct/direct-reply.ts'
 import { DirectRoute } from '../../server/direct/direct-route.ts'
 import { operations } from '../../server/operations.ts'
 import type { RequestState } from '../../server/requests.ts'
+import { BothRoutes } from '../world/both-routes.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
 
-const serve = vi.spyOn(DirectRoute.prototype, 'serve')
-
 let world: TestController
-let url: string
-let rootPem: string
-let agent: Agent
+let routes: BothRoutes
 let admin: { id: string; token: string }
 let client: { id: string; token: string }
 
 beforeAll(async () => {
   world = await testController()
-  const listening = await world.listen()
-  url = listening.url
-  rootPem = listening.rootPem
-  agent = new Agent({ keepAlive: true, ca: rootPem, maxSockets: 1 })
+  routes = new BothRoutes(await world.listen())
   admin = await world.signIn({ name: 'operator', isAdmin: true })
   client = await world.signIn({ name: 'phone' })
 })
 afterAll(async () => {
-  agent.destroy()
+  routes.close()
   await world.close()
 })
 
-interface Seen {
-  readonly status: number | undefined
-  readonly headers: IncomingHttpHeaders
-  readonly text: string
-}
-
-function get(path: string, headers: Record<string, string>): Promise<Seen> {
-  return new Promise((resolve, reject) => {
-    const request = httpsRequest(new URL(path, url), { agent, headers }, (response) => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', (piece: string) => {
-        text += piece
-      })
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, text }))
-    })
-    request.on('error', reject)
-    request.end()
-  })
-}
-
-/** A slash at the end means nothing to Fastify, and is not for the direct route. */
-const toPathOfFastify = (path: string) => path.replace(/\/?(?=\?|$)/, '/')
-
-/** What a response says, without what differs between any two responses. */
-function comparable({ status, headers, text }: Seen, path: string) {
-  const { date, ...others } = headers
-  const comparableText = text.replace(/"requestId":"[^"]*"/, '"requestId":""').replaceAll(toPathOfFastify(path), path)
-  return { status, headers: { ...others, 'content-length': '' }, text: comparableText }
-}
-
-async function expectSameOnBoth(path: string, headers: Record<string, string>): Promise<Seen & { isDirect: boolean }> {
-  const direct = await get(path, headers)
-  const isDirect = serve.mock.results.at(-1)?.value
-  const byFastify = await get(toPathOfFastify(path), headers)
-  expect(serve.mock.results.at(-1)?.value).toBe(false)
-  expect(comparable(direct, path), path).toEqual(comparable(byFastify, path))
-  return { ...direct, isDirect }
-}
+const get = (path: string, headers: Readonly<Record<string, string>>) =>
+  routes.expectSame({ method: 'GET', path, headers })
 
 const reads = operations
   .filter(({ method, body, returns }) => method === 'GET' && !body && returns.kind !== 'raw')
@@ -90,7 +46,7 @@ describe.each([
 ] as [string, () => Record<string, string>][])('read %s', (_, makeHeaders) => {
   it('every path alike', async () => {
     for (const path of reads) {
-      const { isDirect } = await expectSameOnBoth(path.replace(/:\w+/g, client.id), makeHeaders())
+      const { isDirect } = await get(path.replace(/:\w+/g, client.id), makeHeaders())
       expect(isDirect, path).toBe(true)
     }
   })
@@ -121,7 +77,7 @@ describe('an administrator reads', () => {
     `/identities/${'a'.repeat(257)}`,
     '/nothing',
   ])('%s alike', async (path) => {
-    await expectSameOnBoth(MANAGEMENT + path, headers())
+    await get(MANAGEMENT + path, headers())
   })
 
   it.each([
@@ -132,13 +88,13 @@ describe('an administrator reads', () => {
     [{ 'content-type': 'text/plain' }, 200],
     [{ connection: 'close' }, 200],
   ] as [Record<string, string>, number][])('with %o alike', async (more, status) => {
-    const { status: seen } = await expectSameOnBoth(`${MANAGEMENT}/identities/${client.id}`, headers(more))
+    const { status: seen } = await get(`${MANAGEMENT}/identities/${client.id}`, headers(more))
     expect(seen).toBe(status)
   })
 
   it('a list that is sent piece by piece alike', async () => {
     for (let n = 0; n < 60; n++) await world.signIn({ name: `${'n'.repeat(90)}${n}`, roleAttributes: ['x'.repeat(90)] })
-    const { text } = await expectSameOnBoth(`${MANAGEMENT}/identities?limit=500`, headers())
+    const { text } = await get(`${MANAGEMENT}/identities?limit=500`, headers())
     expect(text.length).toBeGreaterThan(64 * 1024)
   })
 })
@@ -148,7 +104,7 @@ it('fails alike if the caller cannot be determined', async () => {
   const fault = vi.spyOn(world.controller.auth.policies, 'get').mockImplementation(() => {
     throw new Error('there is no such policy')
   })
-  const { status } = await expectSameOnBoth(`${CLIENT}/current-identity`, { 'net-session': client.token })
+  const { status } = await get(`${CLIENT}/current-identity`, { 'net-session': client.token })
   fault.mockRestore()
 
   expect(status).toBe(500)
@@ -166,6 +122,7 @@ it('a fault after the response has begun is logged, and ends nothing', () => {
     createRequestId: () => 'id',
     identify: { fromMemory: () => ({}) as RequestState, hook() {} },
     checks: [],
+    bodyParsers: new Map(),
     fail,
     onSend: undefined,
     afterwards: [
@@ -174,7 +131,11 @@ it('a fault after the response has begun is logged, and ends nothing', () => {
       },
     ],
   })
-  route.add(`${CLIENT}/version`, {}, (_request, reply) => void reply.send('a version'))
+  route.add('GET', `${CLIENT}/version`, {
+    config: {},
+    bodyLimit: 0,
+    handle: (_request, reply) => void reply.send('a version'),
+  })
 
   expect(route.serve(Object.assign(response.req, { method: 'GET', url: `${CLIENT}/version` }), response)).toBe(true)
   expect(faults).toEqual([fault])
