@@ -23,6 +23,11 @@ export class ApiSessionTokens {
     return new ApiSessionTokens(loadOrCreateKey(file, SESSION_TOKEN_KEY_BYTES))
   }
 
+  /** How many tokens are cached. */
+  get size(): number {
+    return this.#recent.size
+  }
+
   /** The token of a session: a version 4 UUID whose random bits come from HMAC-SHA-256 of the session's id. */
   derive(sessionId: string): string {
     const recent = this.#recent.get(sessionId)
@@ -30,6 +35,11 @@ export class ApiSessionTokens {
     const token = this.#compute(sessionId)
     this.#recent.set(sessionId, token)
     return token
+  }
+
+  /** Drops what is cached of a session that has ended. */
+  forget(sessionId: string): void {
+    this.#recent.delete(sessionId)
   }
 
   #compute(sessionId: string): string {

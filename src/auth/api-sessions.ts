@@ -425,6 +425,7 @@ export class ApiSessions implements Projection {
   }
 
   #remove(id: string): void {
+    this.#tokens.forget(id)
     const session = this.#live.get(id)
     if (!session) return
     this.#unflushed.delete(session)
