@@ -38,7 +38,7 @@ export class ApiSessionTokens {
   }
 
   /** Drops what is cached of a session that has ended. */
-  forget(sessionId: string): void {
+  evict(sessionId: string): void {
     this.#recent.delete(sessionId)
   }
 

@@ -425,7 +425,7 @@ export class ApiSessions implements Projection {
   }
 
   #remove(id: string): void {
-    this.#tokens.forget(id)
+    this.#tokens.evict(id)
     const session = this.#live.get(id)
     if (!session) return
     this.#unflushed.delete(session)

@@ -7,7 +7,7 @@ it('derives a token again after it was dropped', () => {
   const tokens = new ApiSessionTokens(Buffer.alloc(32, 1))
   const [first] = [tokens.derive('A'), tokens.derive('B')]
 
-  tokens.forget('A')
+  tokens.evict('A')
 
   expect(tokens.size).toBe(1)
   expect(tokens.derive('A')).toBe(first)
