@@ -10,6 +10,17 @@ interface Line {
 
 const INDENT = '  '
 
+/** The members whose own members are named by users or by other programs, so that their spelling counts. */
+const FREE_MEMBERS = new Set([
+  'appData',
+  'config',
+  'data',
+  'schema',
+  'serviceHostingCosts',
+  'serviceHostingPrecedences',
+  'tags',
+])
+
 const PEM = /^-----BEGIN [A-Z ]+-----\n/
 // The header is a JSON object in base64url.
 const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/
@@ -61,9 +72,10 @@ function toShortValue(value: unknown): unknown {
 function listMemberLines(record: Entity, indent: string, screen: Screen): Line[] {
   return Object.keys(record).flatMap((name) => {
     if (isHidden(record, name)) return []
-    const value = getColumnValue(record, name)
-    const label = indent + splitWords(name, ' ')
-    const lines = listInnerLines(value, indent + INDENT, screen)
+    const value = toInstant(name, getColumnValue(record, name))
+    const label = indent + escapeControls(splitWords(name, ' '))
+    const listLines = FREE_MEMBERS.has(name) ? listFreeLines : listInnerLines
+    const lines = listLines(value, indent + INDENT, screen)
     if (lines) return [{ label, value: '' }, ...lines]
     const id = isObject(value) ? value.id : undefined
     const text = renderCell(name, value, screen)
@@ -71,19 +83,44 @@ function listMemberLines(record: Entity, indent: string, screen: Screen): Line[]
   })
 }
 
+/** The lines of an object with names of its own: all of them, as they are spelled. Undefined if the value fits in one line. */
+function listFreeLines(value: unknown, indent: string, screen: Screen): Line[] | undefined {
+  if (!isObject(value) || Object.keys(value).length === 0) return listItemLines(value, indent, screen, listFreeLines)
+  return Object.entries(value).flatMap(([name, member]) => {
+    const label = indent + escapeControls(name)
+    const lines = listFreeLines(member, indent + INDENT, screen)
+    return lines ? [{ label, value: '' }, ...lines] : [{ label, value: renderCell('', member, screen) }]
+  })
+}
+
 /** The lines of a value that does not fit in one; undefined if it does. */
 function listInnerLines(value: unknown, indent: string, screen: Screen): Line[] | undefined {
+  return isNested(value) ? listMemberLines(value, indent, screen) : listItemLines(value, indent, screen, listInnerLines)
+}
+
+/** The lines of a long text, or of a list with items that do not fit in one; undefined for other values. */
+function listItemLines(
+  value: unknown,
+  indent: string,
+  screen: Screen,
+  listLines: (item: unknown, indent: string, screen: Screen) => Line[] | undefined,
+): Line[] | undefined {
   if (isLongText(value)) {
     const lines = value.trimEnd().split('\n')
     return lines.map((line) => ({ label: indent + escapeControls(line.trimEnd()), value: '' }))
   }
-  if (isNested(value)) return listMemberLines(value, indent, screen)
-  if (!Array.isArray(value) || !value.some((item) => isLongText(item) || isNested(item))) return undefined
-  return value.flatMap((item, at) => {
+  if (!Array.isArray(value)) return undefined
+  const items = value.map((item) => ({ item, lines: listLines(item, indent + INDENT, screen) }))
+  if (items.every(({ lines }) => lines === undefined)) return undefined
+  return items.flatMap(({ item, lines }, at) => {
     const label = `${indent}${at + 1}`
-    const lines = listInnerLines(item, indent + INDENT, screen)
     return lines ? [{ label, value: '' }, ...lines] : [{ label, value: renderCell('', item, screen) }]
   })
+}
+
+/** Records of the audit hold rows of the database, in which a time is a number of milliseconds. */
+function toInstant(name: string, value: unknown): unknown {
+  return typeof value === 'number' && /(?:At|Until)$/.test(name) ? new Date(value).toISOString() : value
 }
 
 function isLongText(value: unknown): value is string {

@@ -199,9 +199,9 @@ describe('one record', () => {
       .split('\n')
       .map((line) => line.trimEnd().replace(/(\S) +(?=\S)/g, '$1 '))
 
-    const at = lines.indexOf('  port ranges')
+    const at = lines.indexOf('  portRanges')
     expect(lines.slice(at, at + 7)).toEqual([
-      '  port ranges',
+      '  portRanges',
       '    1',
       '      low 80',
       '      high 81',
@@ -209,6 +209,32 @@ describe('one record', () => {
       '      low 443',
       '      high 443',
     ])
+  })
+
+  it('spells what users and other programs name as they do', async () => {
+    const data = { allowedProtocols: ['tcp'], forwardProtocol: true, address: 'a.example', port: 80 }
+    const config = ['--config-type', 'host.v1', '--data', JSON.stringify(data), '--tag', 'costCenter=7']
+    const labelsOf = (text: string) => text.split('\n').map((line) => line.trim().split(/ {2,}/)[0])
+
+    const tags = ['siteName=north', 'nameDisplay=x', 'evil\u001b[2J=1'].flatMap((tag) => ['--tag', tag])
+    await readOut('identity', 'create', 'tagged', ...tags, '--app-data', 'homeDir=/')
+    await readOut('config', 'create', 'spelled', ...config)
+
+    expect(labelsOf(await readOut('config', 'get', 'spelled'))).toEqual(
+      expect.arrayContaining(['costCenter', 'allowedProtocols', 'forwardProtocol', 'config type']),
+    )
+    expect(labelsOf(await readOut('config-type', 'get', 'host.v1'))).toContain('forwardProtocol')
+    expect(labelsOf(await readOut('identity', 'get', 'tagged'))).toEqual(
+      expect.arrayContaining(['siteName', 'nameDisplay', 'evil�[2J', 'homeDir', 'auth policy']),
+    )
+  })
+
+  it('of the audit has the times of a record as times', async () => {
+    const [{ id }] = JSON.parse(
+      await readOut('audit', 'list', '--filter', 'entityName = "laptop" and operation = "create"', '-o', 'json'),
+    ).items
+
+    expect(await readOut('audit', 'get', String(id))).toMatch(/^ {2}created at +\d{4}-\d\d-\d\dT\S+Z$/m)
   })
 
   it('names the records in its sets', async () => {
