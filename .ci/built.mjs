@@ -1,23 +1,37 @@
-// Knows whether dist/ is what the sources would build now: run as a program, it marks dist/ as just built.
+// Knows whether the libraries are those of the lock file, and whether dist/ is what the sources would build now: run as a program,
+// it marks dist/ as just built.
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isDeepStrictEqual } from 'node:util'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const MARKER = 'dist/.built'
 
 /** The digest of the names and contents of files. */
-export function digest(files) {
+function digest(files) {
   const hash = createHash('sha256')
   for (const file of files) hash.update(file).update(readFileSync(join(root, file)))
   return hash.digest('hex')
 }
 
-/** Whether a marker was written with this value. */
-export function isMarked(marker, value) {
-  const path = join(root, marker)
-  return existsSync(path) && readFileSync(path, 'utf8') === value
+/**
+ * Whether the libraries of package-lock.json are installed, whichever command of npm did it: npm lists in node_modules what it has
+ * installed. Optional libraries may be missing, because many are for other systems.
+ */
+export function isInstalled(folder = root) {
+  const wantedPackages = readPackages(join(folder, 'package-lock.json'))
+  const packages = readPackages(join(folder, 'node_modules/.package-lock.json'))
+  if (!wantedPackages || !packages) return false
+  return Object.entries(wantedPackages).every(
+    ([path, entry]) =>
+      path === '' || (path in packages ? isDeepStrictEqual(packages[path], entry) : entry.optional === true),
+  )
+}
+
+function readPackages(file) {
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).packages : undefined
 }
 
 function listSources(folder) {
@@ -38,7 +52,8 @@ function digestSources() {
 
 /** Whether dist/ was built from the sources as they are. */
 export function isBuilt() {
-  return isMarked(MARKER, digestSources())
+  const path = join(root, MARKER)
+  return existsSync(path) && readFileSync(path, 'utf8') === digestSources()
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(join(root, MARKER), digestSources())
