@@ -188,7 +188,7 @@ export const identities = defineResource({
       resource: 'edge-routers',
     },
   },
-  columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes'],
+  columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes', 'disabled'],
   example: {
     create: { name: 'laptop', type: 'Device', isAdmin: false, roleAttributes: ['staff'] },
     filter: 'anyOf(roleAttributes) = "staff" sort by name',

@@ -342,8 +342,10 @@ describe('an operation without a duration', () => {
     const name = await create('identity')
 
     const after = await readJson('identity', 'disable', name)
+    const table = (await cli('identity', 'list', '--filter', `name = "${name}"`)).stdout
 
     expect(after).toMatchObject({ disabled: true })
     expect(after.disabledUntil ?? null).toBeNull()
+    expect(table).toMatch(/ DISABLED\n.* yes\n$/)
   })
 })
