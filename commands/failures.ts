@@ -50,7 +50,7 @@ function describeRequestError(error: RequestError, attempt: Attempt): Failure {
   return {
     // The API reports a duplicate as an invalid value; its code must not contradict the exit code.
     code: toExitCode(error) === EXIT.conflict && code === 'COULD_NOT_VALIDATE' ? 'CONFLICT' : code,
-    message: `${target}: ${explanation}`,
+    message: `${target}: ${error.causeCode === 'PERMISSION_DENIED' && error.reason ? `not permitted: ${error.reason}` : explanation}`,
     ...(field ? { field } : {}),
     ...(hint ? { hint } : {}),
     ...(requestId ? { requestId } : {}),
@@ -159,10 +159,28 @@ function describeUsage(error: ParserError, attempt: Attempt): Failure {
     const names = error.args.map((arg) => (typeof arg === 'string' ? arg : (arg.name ?? '')).toUpperCase())
     return { code: 'USAGE', message: `missing argument: ${names.join(' and ')}`, hint: help }
   }
-  // Other sentences of the parser are clear as they are: expected values, bounds, flags that depend on each other.
   const lines = error.message.split('\n').map((line) => line.trim())
-  const sentence = lines.filter(
-    (line) => line !== '' && !line.startsWith('See more help') && line !== 'The following error occurred:',
-  )
-  return { code: 'USAGE', message: sentence.join(' '), hint: help }
+  const sentence = lines
+    .filter((line) => line !== '' && !line.startsWith('See more help') && line !== 'The following error occurred:')
+    .join(' ')
+  const [, missingFlag] = /^Missing required flag (\S+)/.exec(sentence) ?? []
+  if (missingFlag !== undefined) {
+    return { code: 'USAGE', message: `missing flag: --${missingFlag}`, field: missingFlag, hint: help }
+  }
+  // Other sentences of the parser are clear as they are: bounds, flags that depend on each other.
+  return describeForeignWord(sentence, help) ?? { code: 'USAGE', message: sentence, hint: help }
+}
+
+/** The failure if the parser says that a flag or an argument is none of its words; the hint is the word that it resembles. */
+function describeForeignWord(sentence: string, help: string): Failure | undefined {
+  const [subject = '', list] = sentence.split(' to be one of: ')
+  if (list === undefined || !subject.startsWith('Expected ')) return undefined
+  const [, flag, value = ''] = /^(?:(--[^=]+)=)?(.*)/s.exec(subject.slice('Expected '.length)) ?? []
+  const near = findNearest(value, list.split(', ')).map((word) => (flag === undefined ? word : `${flag} ${word}`))
+  return {
+    code: 'USAGE',
+    message: `${flag === undefined ? value : `${flag} ${value}`} is not one of ${list}`,
+    ...(flag === undefined ? {} : { field: flag.slice(2) }),
+    hint: near.length > 0 ? near.join(', ') : help,
+  }
 }

@@ -121,6 +121,9 @@ function unknownCommandError(names: readonly string[], ids: ReadonlyMap<string, 
   })
 }
 
+/** A verb of more nouns than these says too little. */
+const MAX_PROPOSED_VERBS = 3
+
 /** Commands with a noun that is similar, and the verb that is typed, or the most similar one; else the nouns alone. */
 function findNearestNouns(noun: string, verb: string, commandIds: readonly string[]): string[] {
   const nouns = findNearest(
@@ -132,5 +135,9 @@ function findNearestNouns(noun: string, verb: string, commandIds: readonly strin
     const [nearestVerb] = verbs.includes(verb) ? [verb] : findNearest(verb, verbs)
     return nearestVerb === undefined ? [] : `controller ${word} ${nearestVerb}`
   })
-  return commands.length > 0 ? commands : nouns.map((word) => `controller ${word}`)
+  if (commands.length > 0) return commands
+  // The word may be a verb without its noun: `backup` of `db backup`.
+  const verbs = verb === '' ? commandIds.filter((id) => id.split(':')[1] === noun) : []
+  const hasFew = verbs.length > 0 && verbs.length <= MAX_PROPOSED_VERBS
+  return hasFew ? verbs.map((id) => `controller ${id.replace(':', ' ')}`) : nouns.map((word) => `controller ${word}`)
 }

@@ -102,11 +102,15 @@ function canChangeAccess({ method, path }: OperationDescription): boolean {
 }
 
 /** @throws CommandError with exit code 2 if the command asks, and there is no terminal */
-export function assertConfirmable({ operation }: CommandTask, { flags, words }: CommandRun): void {
-  if (flags.yes || flags['dry-run'] || canPrompt()) return
-  const [question] = words.length > 0 ? words : ['it']
-  if (!alwaysAsks(operation)) return
-  throw makeUsageError(`cannot prompt for the confirmation of ${question} without a terminal`, { hint: '--yes' })
+export function assertConfirmable({ operation, isBulk }: CommandTask, { flags, words }: CommandRun): void {
+  if (flags.yes || flags['dry-run'] || canPrompt() || !alwaysAsks(operation)) return
+  const isSelection = flags.all === true || flags.filter !== undefined
+  // That no record is named is reported instead.
+  if (isBulk && words.length === 0 && !isSelection) return
+  const subject = words.length > 0 ? ` of ${words.join(', ')}` : ''
+  throw makeUsageError(`cannot prompt for the confirmation${subject} without a terminal`, {
+    hint: isSelection ? '--yes, or first --dry-run' : '--yes',
+  })
 }
 
 /** Shows the impact of the requests, and asks, if they need it. @throws CommandError if the user declines */

@@ -99,7 +99,9 @@ describe('failures', () => {
 
     const { screen, code } = await onTerminal(['identity', 'list'], limited)
 
-    expect(plainText(screen)).toMatch(/needs identity.read.*\nTry: controller login https:.* as an administrator/)
+    expect(plainText(screen)).toMatch(
+      /: not permitted: this needs identity.read\nTry: controller login https:.* as an administrator/,
+    )
     expect(code).toBe(7)
   })
 })
