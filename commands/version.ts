@@ -29,7 +29,11 @@ export class Version extends PrintingCommand {
     const notice = (text: string) => this.notice(text)
     const client = await connect(flags, { version: this.config.version, isPublic: true, base: undefined, notice })
     try {
-      const { data } = await client.call('GET', '/version')
+      const { data } = await client.call('GET', '/version').catch(async (error: unknown) => {
+        // The failure says why the other version is not known.
+        await this.print({ kind: 'done', sentence: ownLine, facts: { commandLineVersion } }, flags.output)
+        throw error
+      })
       const { version, revision, buildDate } = data as ControllerVersion
       const sentence = `${ownLine}\ncontroller    ${version} (revision ${revision}, built ${buildDate}) at ${client.target}`
       await this.print({ kind: 'done', sentence, facts: { ...(data as object), commandLineVersion } }, flags.output)

@@ -266,6 +266,19 @@ describe('the version', () => {
   })
 })
 
+describe('the version of a controller that does not run', () => {
+  it('is missing, and that of the command line is shown', async () => {
+    const stopped = cleanEnvironment()
+    writeProfiles(stopped, { gone: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
+
+    const { code, stdout, stderr } = await commandLine(['version'], stopped)
+
+    expect(code).toBe(8)
+    expect(stdout).toMatch(/^command line +v\d+\.\d+\.\d+ \(node v\S+\)\n$/)
+    expect(stderr).toMatch(/cannot be reached/)
+  })
+})
+
 describe.skipIf(!existsSync('/dev/full'))('a full disk behind stdout', () => {
   const onFullDisk = (words: string) =>
     run('bash', ['-c', `"$0" "$1" ${words} > /dev/full`, process.execPath, BINARY], env)
