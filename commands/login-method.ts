@@ -26,8 +26,8 @@ export interface LoginTarget {
 }
 
 /**
- * Without a URL that is the profile of the flag, else the current one. With a URL, the current profile is renewed if it is of
- * that controller and signs in in the same way.
+ * Without a URL that is the profile of the flag, else the current one; a new profile is one of the current controller. With a
+ * URL, the current profile is renewed if it is of that controller and signs in in the same way.
  */
 export function chooseTarget(profiles: Profiles, flags: LoginFlags, givenUrl: string | undefined): LoginTarget {
   const { currentName } = profiles
@@ -36,6 +36,7 @@ export function chooseTarget(profiles: Profiles, flags: LoginFlags, givenUrl: st
     const name = flags.profile ?? currentName
     const profile = name === undefined ? undefined : profiles.get(name)
     if (name !== undefined && profile) return { url: profile.url, name, profile }
+    if (name !== undefined && current) return { url: current.url, name, profile: undefined }
     throw makeUsageError('missing argument: URL', { hint: 'controller login https://HOST:PORT' })
   }
   assertNotFile(givenUrl)

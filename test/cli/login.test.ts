@@ -210,6 +210,20 @@ describe('an existing profile', () => {
     expectRefused(current, 4, /\nTry: controller login --profile work\n/)
   })
 
+  it('is the controller of a new one, if the login names no URL', async () => {
+    const user = new User()
+    const other = await network.people.person()
+    await user.login(network.url, '--profile', 'work', '-u', person.username, ...password(), '--yes')
+
+    const { code } = await user.login('--profile', 'mine', '-u', other.username, ...password())
+
+    expect(code).toBe(0)
+    expect(user.profiles).toMatchObject({
+      current: 'mine',
+      profiles: { work: { username: person.username }, mine: { username: other.username, url: network.url } },
+    })
+  })
+
   it('is kept for its username: another one gets the profile of host and port', async () => {
     const user = new User()
     const other = await network.people.person()
