@@ -132,7 +132,7 @@ export class PlanText {
       }
       case 'summary':
         this.#summary = item
-        return toLines([...this.#renderRest(item), '', ...this.#renderSummary(item)])
+        return toLines([...this.#renderRest(item), ...(hasChanges(item) ? [''] : []), ...this.#renderSummary(item)])
     }
   }
 

@@ -56,7 +56,7 @@ describe('plan', () => {
     const { code, stdout, stderr } = await cli('plan', '-f', file, '--prune')
 
     expect(stderr).toBe('')
-    expect(stdout).toContain('Nothing would change.')
+    expect(stdout).toBe('Nothing would change.\n')
     expect(code).toBe(0)
   })
 
