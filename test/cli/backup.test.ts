@@ -54,7 +54,11 @@ describe('controller db backup', () => {
     const backup = await cli('db', 'backup', sealed, '--data-dir', directory, '--passphrase-file', passphraseFile)
     const without = await cli('db', 'verify', sealed)
     const verification = await cli('db', 'verify', sealed, '--passphrase-file', passphraseFile)
+    const missing = await cli('db', 'verify', sealed, '--passphrase-file', '/nowhere/file')
 
+    expect(missing.stderr).toMatch(
+      /^the passphrase file \/nowhere\/file cannot be read: no such file or directory\nTry: /,
+    )
     expect([backup.code, verification.code]).toEqual([0, 0])
     expect(readFileSync(sealed, 'latin1')).toMatch(/^age-encryption\.org\/v1\n/)
     expect([without.code, without.stderr]).toEqual([2, expect.stringMatching(/is encrypted\nTry: --passphrase-file/)])
