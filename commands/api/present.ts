@@ -111,13 +111,37 @@ async function buildDone(
   return { sentence, record: facts, isSentence: true }
 }
 
-function describeChange({ commandId }: CommandTask, resource: ResourceDescription | undefined, label: string): string {
+/** What operations do that have no record, and go on or leave something behind; the full stop follows. */
+const SENTENCES: Readonly<Record<string, string>> = {
+  checkDataIntegrity: 'Started a check of the data; its results: controller database data-integrity-results',
+  fixDataIntegrity:
+    'Made a snapshot, and started a check of the data that repairs it; its results: controller database data-integrity-results',
+  createDatabaseSnapshot:
+    'Made a verified backup, on the machine of the controller in backup.directory, by default backups in its data directory',
+}
+
+function describeChange(
+  { commandId, operation }: CommandTask,
+  resource: ResourceDescription | undefined,
+  label: string,
+): string {
   const [noun = '', verb = ''] = commandId.split(':')
   const subject = `${toNoun(resource?.name ?? noun)}${label === '' ? '' : ` ${label}`}`
-  return isVerb(verb) ? `${toParticiple(verb)} ${subject}` : `Done: ${toNoun(verb)} of ${subject}`
+  const [word = '', ...object] = verb.split('-')
+  return (
+    SENTENCES[operation.id] ??
+    (isVerb(verb)
+      ? `${toParticiple(verb)} ${subject}`
+      : isVerb(word) && object.length > 0
+        ? `${toParticiple(word)} ${object.join(' ')} of ${subject}`
+        : `Done: ${toNoun(verb)} of ${subject}`)
+  )
 }
 
 const VERBS = new Set([
+  'add',
+  'remove',
+  'request',
   'create',
   'replace',
   'update',
