@@ -6,6 +6,9 @@ const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
+/** The age that a time may have when it is shown. */
+const LAG_MS = 5 * SECOND_MS
+
 const UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS }
 
 /**
@@ -35,7 +38,8 @@ export function isInstant(text: string): boolean {
 /** A time relative to now: `in 3 hours`, `5 minutes ago`; a date if it is 30 days away or more. */
 export function toTimeText(text: string, now = Date.now()): string {
   const offsetMs = Date.parse(text) - now
-  const distanceMs = Math.abs(offsetMs)
+  // A time in the future was computed a moment ago: what is half an hour from then is still "in 30 minutes".
+  const distanceMs = offsetMs > MINUTE_MS - LAG_MS ? offsetMs + LAG_MS : Math.abs(offsetMs)
   if (distanceMs < 10 * SECOND_MS) return 'now'
   if (distanceMs >= 30 * DAY_MS) return text.slice(0, 10)
   const [unit, unitMs] =
