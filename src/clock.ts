@@ -15,10 +15,29 @@ export const MAX_DURATION_MS = 100 * 366 * 24 * 60 * 60_000
 
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
+// Seconds in their ISO form up to the fraction, by their low bits, because V8 takes ten times as long to format a date as to look
+// one up: most times that are shown fall into a few seconds, such as this one, and the one in which a session of now expires.
+const RECENT_SECONDS = 256
+const recentSeconds: { readonly second: number; readonly text: string }[] = Array.from(
+  { length: RECENT_SECONDS },
+  () => ({ second: Number.NaN, text: '' }),
+)
+const FRACTIONS: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${String(ms).padStart(3, '0')}Z`)
+
 /** RFC 3339 in UTC with exactly three fraction digits, the form of every date-time on the wire. */
 export function toIsoTime(instant: Instant): string {
-  return new Date(instant).toISOString()
+  const ms = Math.trunc(instant)
+  const second = Math.floor(ms / 1_000)
+  const at = second & (RECENT_SECONDS - 1)
+  let recent = recentSeconds[at]
+  if (recent?.second !== second) {
+    recent = { second, text: new Date(second * 1_000).toISOString().slice(0, -FRACTION_LENGTH) }
+    recentSeconds[at] = recent
+  }
+  return recent.text + FRACTIONS[ms - second * 1_000]
 }
+
+const FRACTION_LENGTH = '000Z'.length
 
 // RFC 3339 §5.6; the fraction may have up to nine digits, the offset may be left out (read as UTC).
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?$/
