@@ -82,7 +82,7 @@ export class CompiledView<Item> {
       const row = rows[at] as AnyRow
       const members = this.#plan.members.map((write) => write(row, references)).join('')
       const computed = view.computeFields?.(item, controller, show) ?? {}
-      const tail = renderComputedFields(Object.keys(view.shape.computed), computed)
+      const tail = renderComputedFields(this.#plan.computed, computed)
       return `{"_links":${this.#plan.links(row)}${members}${tail}}`
     })
   }

@@ -24,7 +24,7 @@ const EMPTY_RESPONSE: Response = makeResponse(200, '{}')
 
 function makeResponse(status: number, data: string, headers?: Response['headers']): Response {
   const body = `{"data":${data},"meta":{${VERSIONS}}}\n`
-  return { status, contentType: JSON_TYPE, body, ...(headers ? { headers } : {}) }
+  return headers ? { status, contentType: JSON_TYPE, body, headers } : { status, contentType: JSON_TYPE, body }
 }
 
 /** The envelope without content, for changes. */

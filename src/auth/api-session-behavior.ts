@@ -2,6 +2,7 @@
 import type { Behavior } from '../behavior.ts'
 import { type Instant, toIsoTime } from '../clock.ts'
 import type { ReadContext } from '../context.ts'
+import { RawJson } from '../records/raw-json.ts'
 import type { apiSessions } from '../resources/api-sessions.ts'
 import type { ComputedInput } from '../resources/define.ts'
 import type { VerifiedToken } from '../signers/external-tokens.ts'
@@ -59,12 +60,12 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     return {
       token: own || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : null,
       isMfaRequired: row.owesTotp === 1 || policy?.secondary.requireTotp === true,
-      authQueries: own && session && policy ? this.#listAuthQueries(session, policy, own, now) : [],
-      cachedLastActivityAt: toIsoTime(lastActivityAt),
+      authQueries: own && session && policy ? this.#listAuthQueries(session, policy, own, now) : NO_QUERIES,
+      cachedLastActivityAt: renderTime(lastActivityAt),
       isCertExtendRequested: requests.isCertExtendRequested,
       isCertKeyRollRequested: requests.isCertKeyRollRequested,
       expirationSeconds: own && Math.floor(this.#apiSessions.timeout / 1000),
-      expiresAt: own && toIsoTime(lastActivityAt + this.#apiSessions.timeout),
+      expiresAt: own && renderTime(lastActivityAt + this.#apiSessions.timeout),
     }
   }
 
@@ -73,14 +74,22 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     policy: AuthPolicy,
     { totpWords, externalTokens }: OwnApiSessionView,
     now: Instant,
-  ): object[] {
+  ): object {
     const provenSigners = findProvenSigners(externalTokens, session.identity, this.#signers, now)
     const { totp, signer } = findOutstandingFactors(session, policy, provenSigners)
+    if (!totp && signer === undefined) return NO_QUERIES
     return [
       ...(totp ? [totpQuery(totpWords)] : []),
       ...(signer === undefined ? [] : [signerQuery(signer, this.#signers.get(signer))]),
     ]
   }
+}
+
+const NO_QUERIES = new RawJson('[]')
+
+/** A time as JSON text, which needs no escapes: each poll shows two new ones. */
+function renderTime(at: Instant): RawJson {
+  return new RawJson(`"${toIsoTime(at)}"`)
 }
 
 /** The one session of a list whose token the caller has already; the tokens of other sessions are not shown. */

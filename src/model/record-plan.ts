@@ -19,10 +19,26 @@ export interface RecordPlan {
   /** The members that follow from stored fields, each with a comma before it, or empty text if it is left out. */
   readonly members: readonly MemberWriter[]
   readonly targets: readonly ReferencedResource[]
-  /** The names of the members that are computed from other tables. */
-  readonly derived: readonly string[]
-  /** The names of the members that depend on the caller or the moment. */
-  readonly computed: readonly string[]
+  /** The members that are computed from other tables. */
+  readonly derived: readonly ComputedMember[]
+  /** The members that depend on the caller or the moment. */
+  readonly computed: readonly ComputedMember[]
+}
+
+/** A member whose value code computes. */
+export interface ComputedMember {
+  readonly name: string
+  /** What precedes its value: a comma, its name and a colon. In one piece, because text of many pieces is slow to send. */
+  readonly key: string
+}
+
+/** The members that a definition declares, by name. */
+function listComputedMembers(declared: Readonly<Record<string, unknown>>): readonly ComputedMember[] {
+  return Object.keys(declared).map((name) => ({ name, key: toKey(name) }))
+}
+
+function toKey(name: string): string {
+  return `,"${name}":`
 }
 
 type MemberWriter = (row: AnyRow, named: ReferencesById) => string
@@ -51,13 +67,13 @@ export function compileRecordPlan(resource: AnyResource): RecordPlan {
     }
   }
   if (resource.variants) members.push(variantMembers(resource.variants))
-  const [derived, computed] = [Object.keys(resource.derived), Object.keys(resource.computed)]
+  const [derived, computed] = [listComputedMembers(resource.derived), listComputedMembers(resource.computed)]
   return { links: buildLinkWriter(resource), members, targets, derived, computed }
 }
 
 function fieldMember(name: string, field: AnyField): MemberWriter {
   const { kind, options } = field
-  const key = `,"${name}":`
+  const key = toKey(name)
   const absent = options.omitNull ? '' : `${key}null`
   return (row) => {
     const value = row[name]

@@ -162,7 +162,7 @@ function renderTails(
   only: readonly string[] | undefined,
 ): string[] {
   const { computed: all } = getCompiledResource(resource.plural).recordPlan
-  const computed = only ? all.filter((name) => only.includes(name)) : all
+  const computed = only ? all.filter(({ name }) => only.includes(name)) : all
   const offlineMembers = hideOfflineFields(context, resource)
   // Records that are described by the same object end in the same way.
   const tailsByMembers = new Map<object | undefined, string>()

@@ -2,7 +2,7 @@
 import type { Behaviors } from '../behavior.ts'
 import type { ReadContext } from '../context.ts'
 import { getCompiledResource } from '../model/index.ts'
-import type { RecordPlan, Reference, ReferencesById } from '../model/record-plan.ts'
+import type { ComputedMember, RecordPlan, Reference, ReferencesById } from '../model/record-plan.ts'
 import type { AnyResource, AnyRow, ComputedInput } from '../resources/define.ts'
 import { toJsonText } from './raw-json.ts'
 import { type ReferenceCache, renderReferenceMembers } from './reference-cache.ts'
@@ -97,11 +97,14 @@ function renderMembers(
 }
 
 /** Computed members, each with a comma before it; only those that are declared, and not those that are undefined. */
-export function renderComputedFields(declared: readonly string[], values: Readonly<Record<string, unknown>>): string {
+export function renderComputedFields(
+  declared: readonly ComputedMember[],
+  values: Readonly<Record<string, unknown>>,
+): string {
   let text = ''
-  for (const name of declared) {
+  for (const { name, key } of declared) {
     const value = values[name]
-    if (value !== undefined) text += `,"${name}":${toJsonText(value)}`
+    if (value !== undefined) text += key + toJsonText(value)
   }
   return text
 }
