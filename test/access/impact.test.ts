@@ -1,5 +1,5 @@
 // The impact of a wide change is computed in turns, so that other requests are served meanwhile.
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { computeImpact } from '../../src/access/impact.ts'
 import { newId } from '../../src/ids.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -15,6 +15,9 @@ beforeAll(async () => {
   for (let at = 0; at < IDENTITIES; at++) await network.person(`person ${at}`, ['staff'])
   await network.service('web', ['inner'])
 })
+afterEach(() => {
+  vi.restoreAllMocks()
+})
 afterAll(() => world.close())
 
 it('lets other requests run after a comparison that takes long, and finds every right nevertheless', async () => {
@@ -25,10 +28,10 @@ it('lets other requests run after a comparison that takes long, and finds every 
   }
   // Each identity takes longer than a turn may.
   const { access } = world.controller
-  const evaluatePosture = access.evaluatePosture.bind(access)
-  vi.spyOn(access, 'evaluatePosture').mockImplementation((subject) => {
+  const findPolicies = access.findPolicies.bind(access)
+  vi.spyOn(access, 'findPolicies').mockImplementation((...question) => {
     world.clock.advance(20)
-    return evaluatePosture(subject)
+    return findPolicies(...question)
   })
   let turns = 0
   let isComputing = true
@@ -45,4 +48,45 @@ it('lets other requests run after a comparison that takes long, and finds every 
 
   expect(gains).toMatchObject({ identities: IDENTITIES, services: 1, pairs: IDENTITIES })
   expect(turns).toBeGreaterThan(IDENTITIES / 2)
+})
+
+it('finds what each identity gains, also if several have the same policies and posture blocks some of these', async () => {
+  const network = await smallNetwork(world)
+  await network.make('posture-checks', { name: 'agent', typeId: 'MFA', roleAttributes: ['guard'] })
+  for (const name of ['mail', 'files', 'wiki']) await network.service(name, [name])
+  for (const [name, role] of [
+    ['ann', 'one'],
+    ['bob', 'one'],
+    ['cid', 'two'],
+    ['dan', 'guarded'],
+    ['eve', 'guarded'],
+  ] as const)
+    await network.person(name, [role])
+  // As many policies with the same first and last one, so that only the middle one tells them apart.
+  const policy = (identityRoles: string[], service: string, postureCheckRoles: string[] = []) => {
+    const id = newId()
+    const after = { id, name: id, type: 'Dial', semantic: 'AnyOf', identityRoles, serviceRoles: [`#${service}`] }
+    return { resource: 'service-policies', id, after: { ...after, postureCheckRoles } }
+  }
+  const all = ['#one', '#two', '#guarded']
+  const changes = [
+    policy(all, 'mail'),
+    policy(['#one'], 'files'),
+    policy(['#two'], 'wiki'),
+    policy(['#guarded'], 'files', ['#guard']),
+    policy(all, 'mail'),
+  ]
+  const context = world.controller.contexts.create({ kind: 'system' })
+
+  const { gains, blockedGains } = await computeImpact(world.controller, context, changes, 100)
+
+  const services = (await network.get('/services?limit=500')) as { id: string; name: string }[]
+  const names = new Map(services.map(({ id, name }) => [id, name]))
+  const toTexts = ({ examples }: Pick<typeof gains, 'examples'>) =>
+    examples.map(({ identity, serviceId }) => `${identity.name} ${names.get(serviceId)}`).sort()
+  expect(toTexts(gains)).toEqual([
+    ...['ann files', 'ann mail', 'bob files', 'bob mail', 'cid mail', 'cid wiki'],
+    ...['dan mail', 'eve mail'],
+  ])
+  expect(toTexts(blockedGains)).toEqual(['dan files', 'eve files'])
 })
