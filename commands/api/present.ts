@@ -103,7 +103,9 @@ async function buildDone(
   const resource = api.resources[head]
   const id = parameter.startsWith(':') ? ids[parameter.slice(1)] : undefined
   const removals = removed.length === 0 ? '' : ` Removed: ${removed.join(', ')}.`
-  const sentence = `${describeChange(task, resource, label)}${toDefaultsText(defaults)}.${removals}`
+  // Defaults of an action, such as no end, are what its name says.
+  const defaultsText = operation.method === 'PUT' ? toDefaultsText(defaults) : ''
+  const sentence = `${describeChange(task, resource, label)}${defaultsText}.${removals}`
   const isDeleted = operation.method === 'DELETE' && splitPath(operation.path).length === 2
   const record = id !== undefined && !isDeleted ? await fetchRecord(task, head, id, run) : undefined
   if (record) return { sentence, record, columns: findColumns(head, api) }

@@ -337,13 +337,27 @@ describe('a change that ends access', () => {
   })
 })
 
+describe('an operation without a record', () => {
+  it('says what goes on after it, or where its result is', async () => {
+    const check = await cli('database', 'check-data-integrity')
+    const snapshot = await cli('database', 'snapshot')
+    const removal = await cli('identity', 'remove-mfa', await create('identity'), '--yes')
+
+    expect(check.stdout).toBe('Started a check of the data; its results: controller database data-integrity-results.\n')
+    expect(snapshot.stdout).toMatch(/^Made a verified backup, .* backups in its data directory\.\n$/)
+    expect(removal.stderr).toMatch(/^Removed mfa of identity \S+\.\n/)
+  })
+})
+
 describe('an operation without a duration', () => {
   it('disables an identity until it is enabled', async () => {
     const name = await create('identity')
 
-    const after = await readJson('identity', 'disable', name)
+    const { stderr } = await cli('identity', 'disable', name)
+    const after = await readJson('identity', 'get', name)
     const table = (await cli('identity', 'list', '--filter', `name = "${name}"`)).stdout
 
+    expect(stderr).toBe(`Disabled identity ${name}.\n`)
     expect(after).toMatchObject({ disabled: true })
     expect(after.disabledUntil ?? null).toBeNull()
     expect(table).toMatch(/ DISABLED\n.* yes\n$/)
