@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { isDeepStrictEqual } from 'node:util'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const MARKER = 'dist/.built'
@@ -26,8 +25,13 @@ export function isInstalled(folder = root) {
   if (!wantedPackages || !packages) return false
   return Object.entries(wantedPackages).every(
     ([path, entry]) =>
-      path === '' || (path in packages ? isDeepStrictEqual(packages[path], entry) : entry.optional === true),
+      path === '' || (path in packages ? isSamePackage(packages[path], entry) : entry.optional === true),
   )
+}
+
+/** Versions of npm differ in what else they note about a package. */
+function isSamePackage(installed, wanted) {
+  return installed.version === wanted.version && installed.integrity === wanted.integrity
 }
 
 function readPackages(file) {
