@@ -56,7 +56,6 @@ const CATALOGUE = {
   UNSUPPORTED_MEDIA_TYPE: [415, 'The body is of a type that this operation does not take.', 'COULD_NOT_VALIDATE'],
   INVALID_FILTER: [400, 'The filter could not be understood; the cause says where.'],
   INVALID_SORT_IDENTIFIER: [400, 'The requested order names something this list cannot be sorted by.'],
-  INVALID_PAGINATION: [400, 'Limit and offset must be whole numbers.'],
   UNSUPPORTED_MEDIA: [415, 'The response to this request can only be JSON.'],
   PRECONDITION_FAILED: [412, 'The file is not in the state that the request requires.', 'COULD_NOT_VALIDATE'],
   REQUEST_ENTITY_TOO_LARGE: [413, 'The request body is larger than this controller accepts.'],
@@ -86,7 +85,6 @@ const CATALOGUE = {
   USERNAME_TAKEN: [409, 'Another identity signs in by this username.', 'COULD_NOT_VALIDATE'],
   MAX_AUTHENTICATOR_METHODS_REACHED: [409, 'The identity already has an authenticator of this method.'],
   CAN_NOT_UPDATE_AUTHENTICATOR: [409, 'An authenticator of this method cannot be changed like that.'],
-  INVALID_AUTH_METHOD: [400, 'This way of signing in does not exist.'],
   // ---- enrollment and certificates ----
   INVALID_ENROLLMENT_TOKEN: [400, 'The enrollment token is not valid, or no longer.'],
   ENROLLMENT_EXPIRED: [400, 'The time to use this enrollment has passed.'],

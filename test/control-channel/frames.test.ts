@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type DescField, type DescMessage, fromBinary, type JsonValue, toBinary, toJson } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BODY_SCHEMAS, ContentType } from '../../server/control-channel/content-types.ts'
+import { ContentType } from '../../server/control-channel/content-types.ts'
 import {
   encodeMessage,
   HELLO_LIMITS,
@@ -13,6 +13,7 @@ import {
   type Message,
   MessageReader,
 } from '../../server/control-channel/message.ts'
+import { BODY_SCHEMAS } from '../world/router/body-schemas.ts'
 
 const FIXTURE = join(import.meta.dirname, '../fixtures/control-channel-frames.jsonl')
 

@@ -1,7 +1,7 @@
 // What no router should send: the connection ends or the message is passed over, and no other client notices.
 import { create, toBinary } from '@bufbuild/protobuf'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { BODY_SCHEMAS, ContentType } from '../../server/control-channel/content-types.ts'
+import { ContentType } from '../../server/control-channel/content-types.ts'
 import { encodeMessage } from '../../server/control-channel/message.ts'
 import {
   CircuitConfirmationSchema,
@@ -19,6 +19,7 @@ import { callOverTls } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { rawTarget, sendRaw } from '../world/raw-requests.ts'
 import { recordingLog } from '../world/recording-log.ts'
+import { BODY_SCHEMAS } from '../world/router/body-schemas.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
 

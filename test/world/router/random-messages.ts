@@ -8,8 +8,9 @@ import {
   toBinary,
 } from '@bufbuild/protobuf'
 import fc from 'fast-check'
-import { BODY_SCHEMAS, ChannelHeader, ContentType } from '../../../server/control-channel/content-types.ts'
+import { ChannelHeader, ContentType } from '../../../server/control-channel/content-types.ts'
 import type { Message } from '../../../server/control-channel/message.ts'
+import { BODY_SCHEMAS } from './body-schemas.ts'
 
 const MAX_DEPTH = 3
 
