@@ -1,5 +1,5 @@
 // Who would gain or lose which access by a plan: what the policy index would grant after all its changes.
-import { computeImpact, type Impact, type ImpactParts } from '../access/impact.ts'
+import { computeImpact, type Impact, type ImpactParts } from '../access/impact/compute-impact.ts'
 import type { RecordChange } from '../access/index-updates.ts'
 import type { Context, ReadContext } from '../context.ts'
 import type { PolicyType } from '../policy/policy-index.ts'

@@ -1,0 +1,103 @@
+// The identities that changes may give or take access, as they are before and after them.
+import type { Context } from '../../context.ts'
+import type { PolicyReader } from '../../policy/policy-index.ts'
+import {
+  mergeSelectors,
+  parseRoleSelector,
+  type RoleBearer,
+  type RoleSelector,
+  type Semantic,
+} from '../../policy/role-selector.ts'
+import { identities } from '../../resources/identities.ts'
+import type { Change } from '../../store/changes.ts'
+import { planList } from '../../store/list-plan.ts'
+import { queryRows } from '../../store/lists.ts'
+import type { Store } from '../../store/store.ts'
+import type { Access } from '../access.ts'
+import type { RecordChange } from '../index-updates.ts'
+
+/** An identity before and after the changes; absent before them if it is new, and after them if it would be gone. */
+export interface Subject {
+  readonly id: string
+  readonly name: string
+  readonly before: RoleBearer | undefined
+  readonly after: RoleBearer | undefined
+}
+
+type Values = NonNullable<Change['before']>
+
+/** The identities that the changes concern; of those that policies reach, at most `limit`. */
+export async function findAffectedIdentities(
+  { access, store }: { readonly access: Access; readonly store: Store },
+  context: Context,
+  changes: readonly RecordChange[],
+  limit: number,
+): Promise<Subject[]> {
+  const changedIdentities = changes.filter(({ resource }) => resource === identities.plural).map(toSubject)
+  const others = changes.filter(({ resource }) => resource !== identities.plural)
+  if (others.length === 0) return changedIdentities
+  const { index } = access
+  const sides = [
+    ...others.flatMap(({ resource, id, before }) => findSubjects(index, { resource, id, before })),
+    ...access.withHypothetical(others, () =>
+      others.flatMap(({ resource, id, after }) => findSubjects(index, { resource, id, before: after })),
+    ),
+  ]
+  const changedIds = new Set(changedIdentities.map(({ id }) => id))
+  const matching = await findMatchingIdentities(store, context, mergeSelectors(sides), limit)
+  return [...changedIdentities, ...matching.filter(({ id }) => !changedIds.has(id))]
+}
+
+function toSubject({ id, before, after }: RecordChange): Subject {
+  const toBearer = ({ roleAttributes }: Values): RoleBearer => ({ id, attributes: roleAttributes as string[] })
+  const { name } = (before ?? after) as Values
+  return { id, name: name as string, before: before && toBearer(before), after: after && toBearer(after) }
+}
+
+/** The identities' sides of the policies that a record is, or by which it is reached. */
+function findSubjects(index: PolicyReader, { resource, id, before }: RecordChange): RoleSelector[] {
+  if (!before) return []
+  const sides = (policies: Iterable<{ readonly subjects: RoleSelector }>) =>
+    [...policies].map(({ subjects }) => subjects)
+  const ofServices = (ids: Iterable<string>) =>
+    [...ids].flatMap((one) => sides(index.findServicePoliciesOfService(one)))
+  switch (resource) {
+    case 'services':
+      return ofServices([id])
+    case 'posture-checks':
+      return sides(index.findServicePoliciesOfPostureCheck(id))
+    case 'service-policies':
+    case 'edge-router-policies':
+      return [parseRoleSelector(before.semantic as Semantic, before.identityRoles as string[])]
+    case 'service-edge-router-policies':
+      return ofServices(
+        index.listMatchingServices(parseRoleSelector(before.semantic as Semantic, before.serviceRoles as string[])),
+      )
+    case 'edge-routers':
+      return [
+        ...sides(index.findEdgeRouterPoliciesOfRouter(id)),
+        ...ofServices(
+          index.findServiceEdgeRouterPoliciesOfRouter(id).flatMap((one) => index.listMatchingServices(one.subjects)),
+        ),
+      ]
+    default:
+      return []
+  }
+}
+
+/** The identities that any of the selectors matches, at most `limit` of them. */
+export async function findMatchingIdentities(
+  store: Store,
+  context: Context,
+  sides: readonly RoleSelector[],
+  limit: number,
+): Promise<Subject[]> {
+  if (sides.length === 0) return []
+  const plan = { ...planList({}), limit }
+  const query = (await queryRows(store, context, identities, plan, [{ sides }])).compile()
+  const { rows } = await context.db.executeQuery(query)
+  return rows.map((row) => {
+    const bearer = { id: row.id, attributes: JSON.parse(row.roleAttributes as string) as string[] }
+    return { id: row.id, name: row.name as string, before: bearer, after: bearer }
+  })
+}
