@@ -40,10 +40,10 @@ export async function streamItems(
   batches: AsyncIterable<readonly string[]>,
   { offset = 0, filterableFields = [] }: { offset?: number; filterableFields?: readonly string[] } = {},
 ): Promise<Response> {
-  const pieces = envelope()
-  return rawResponse('application/json', readableFrom(await pieces.next(), pieces))
+  const pieces = renderEnvelope()
+  return rawResponse('application/json', toReadable(await pieces.next(), pieces))
 
-  async function* envelope(): AsyncGenerator<string> {
+  async function* renderEnvelope(): AsyncGenerator<string> {
     let head = '{"data":['
     let total = 0
     for await (const texts of batches) {
@@ -57,7 +57,7 @@ export async function streamItems(
 }
 
 /** A stream of `first` and what follows it. Destroying it ends the generator, which has begun already. */
-function readableFrom(first: IteratorResult<string>, others: AsyncGenerator<string>): Readable {
+function toReadable(first: IteratorResult<string>, others: AsyncGenerator<string>): Readable {
   let ahead: IteratorResult<string> | undefined = first
   return new Readable({
     async read() {

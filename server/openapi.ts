@@ -69,7 +69,7 @@ function describe(operation: AnyOperation, components: SchemaComponents) {
     required: true,
     schema: components.convert(text),
   }))
-  const parameters = (place: 'query' | 'header', declared: Readonly<Record<string, QueryParameter>>) =>
+  const describeParameters = (place: 'query' | 'header', declared: Readonly<Record<string, QueryParameter>>) =>
     Object.entries(declared).map(([name, { schema, isRequired = false, isMultiple = false }]) => ({
       name,
       in: place,
@@ -83,7 +83,7 @@ function describe(operation: AnyOperation, components: SchemaComponents) {
     ...(isOwn ? { 'x-own': true } : {}),
     ...(incomplete ? { 'x-incomplete': incomplete } : {}),
     ...(isPublic ? { security: [] } : { security: SESSION, 'x-permission': access.permission }),
-    parameters: [...inPath, ...parameters('query', query), ...parameters('header', headers)],
+    parameters: [...inPath, ...describeParameters('query', query), ...describeParameters('header', headers)],
     ...(body
       ? {
           requestBody: {
@@ -103,18 +103,18 @@ function describe(operation: AnyOperation, components: SchemaComponents) {
 
 function describeResponses(operation: AnyOperation, components: SchemaComponents): Record<string, unknown> {
   const { returns, summary, responseHeaders } = operation
-  const content = (type: string, schema: JsonSchema) => ({ [type]: { schema: components.convert(schema) } })
-  const refusal = (description: string | undefined) => ({
+  const describeContent = (type: string, schema: JsonSchema) => ({ [type]: { schema: components.convert(schema) } })
+  const describeRefusal = (description: string | undefined) => ({
     description,
-    content: content('application/json', errorSchema),
+    content: describeContent('application/json', errorSchema),
   })
   const success = {
     description: summary,
     ...(responseHeaders ? { headers: describeHeaders(responseHeaders, components) } : {}),
     content:
       returns.kind === 'raw'
-        ? content(returns.contentType, returns.schema ?? text)
-        : content('application/json', toEnvelopeSchema(operation)),
+        ? describeContent(returns.contentType, returns.schema ?? text)
+        : describeContent('application/json', toEnvelopeSchema(operation)),
   }
   return {
     [getSuccessStatus(returns)]: success,
@@ -123,12 +123,12 @@ function describeResponses(operation: AnyOperation, components: SchemaComponents
       listErrorStatuses(operation).map((status) => [
         status,
         {
-          ...refusal(STATUS_CODES[status]),
+          ...describeRefusal(STATUS_CODES[status]),
           ...(canRetry(status) ? { headers: describeHeaders(RETRY, components) } : {}),
         },
       ]),
     ),
-    default: refusal('An error of the catalogue.'),
+    default: describeRefusal('An error of the catalogue.'),
   }
 }
 

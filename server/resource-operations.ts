@@ -4,7 +4,7 @@ import type { Scope } from '../src/behavior.ts'
 import type { Api } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { listReferenceFields } from '../src/model/columns.ts'
-import { inputSchema, readInput } from '../src/model/input.ts'
+import { buildInputSchema, readInput } from '../src/model/input.ts'
 import { toLinkedPlural } from '../src/model/links.ts'
 import type { AlternateName, AnyResource, AnyRow, Relation, ResourceOperation } from '../src/resources/define.ts'
 import { getResource } from '../src/resources/index.ts'
@@ -238,7 +238,7 @@ type Unread = (storedType: string | undefined) => Record<string, unknown>
 
 function readResourceBody(resource: AnyResource, purpose: Purpose): BodyReader<Unread> {
   return {
-    schema: inputSchema(resource, purpose),
+    schema: buildInputSchema(resource, purpose),
     isRequired: true,
     contentTypes: ['application/json'],
     read(sent: unknown, tolerance: BodyTolerance) {

@@ -35,7 +35,7 @@ const versionShape = objectOf({
   apiVersions: anyObject,
 })
 
-const versionOperation = (id: string, path: string) =>
+const makeVersionOperation = (id: string, path: string) =>
   defineOperation({
     id,
     apis: BOTH,
@@ -62,16 +62,16 @@ function describeVersion(controller: Controller): Response {
 
 function listApiVersions({ config }: Controller) {
   const base = `https://${getAdvertisedAddress(config)}`
-  const described = (path: string) => ({ v1: { apiBaseUrls: [base + path], path, version: 'v1' } })
+  const describeApi = (path: string) => ({ v1: { apiBaseUrls: [base + path], path, version: 'v1' } })
   return {
-    edge: described(BASE_PATHS.client),
-    'edge-client': described(BASE_PATHS.client),
-    'edge-management': described(BASE_PATHS.management),
-    'health-checks': described('/health-checks/v1'),
+    edge: describeApi(BASE_PATHS.client),
+    'edge-client': describeApi(BASE_PATHS.client),
+    'edge-management': describeApi(BASE_PATHS.management),
+    'health-checks': describeApi('/health-checks/v1'),
   }
 }
 
-function specRecord(id: string, { startedAt }: Controller) {
+function describeSpec(id: string, { startedAt }: Controller) {
   const at = toIsoTime(startedAt)
   const links = { self: { href: `./specs/${id}` }, spec: { href: `./specs/${id}/spec` } }
   return { _links: links, createdAt: at, id, tags: {}, updatedAt: at, name: id }
@@ -108,8 +108,8 @@ async function findBundleHolder(
 
 /** @param getDocument the OpenAPI document of an API, as JSON text */
 export const makeInformationalOperations = (getDocument: (api: Api) => Promise<Buffer>): readonly AnyOperation[] => [
-  versionOperation('listVersion', '/version'),
-  versionOperation('listRoot', '/'),
+  makeVersionOperation('listVersion', '/version'),
+  makeVersionOperation('listRoot', '/'),
   defineOperation({
     id: 'listEnumeratedCapabilities',
     apis: BOTH,
@@ -141,7 +141,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     summary: 'Lists the documents that describe the APIs.',
     access: INFORMATION,
     returns: { kind: 'data', schema: listOf(specShape) },
-    run: ({ controller }) => dataResponse(SPEC_IDS.map((id) => specRecord(id, controller))),
+    run: ({ controller }) => dataResponse(SPEC_IDS.map((id) => describeSpec(id, controller))),
   }),
   defineOperation({
     id: 'detailSpec',
@@ -152,7 +152,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     summary: 'Shows one document that describes an API.',
     access: INFORMATION,
     returns: { kind: 'data', schema: specShape },
-    run: ({ controller, params }) => dataResponse(specRecord(requireSpecId(params.id), controller)),
+    run: ({ controller, params }) => dataResponse(describeSpec(requireSpecId(params.id), controller)),
   }),
   defineOperation({
     id: 'detailSpecBody',

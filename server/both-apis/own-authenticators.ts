@@ -4,7 +4,7 @@ import {
   getOwnAuthenticator,
   type OwnAuthenticatorChange,
 } from '../../src/auth/own-authenticators.ts'
-import { recordMembers } from '../../src/model/body-shapes.ts'
+import { listRecordMembers } from '../../src/model/body-shapes.ts'
 import type { Presentation } from '../../src/records/presentation.ts'
 import { authenticators, newUsername, passwordLength } from '../../src/resources/authenticators.ts'
 import { f } from '../../src/schema/fields.ts'
@@ -44,7 +44,10 @@ function changeOperation(how: 'replace' | 'patch', words: Pick<AnyOperation, 'id
     path: ONE,
     isOwnChange: true,
     access: { permission: 'current-identity.update', grantedTo: 'authenticated' },
-    body: readFieldsBody<OwnAuthenticatorChange>(ownFields, { purpose: how, tolerated: recordMembers(authenticators) }),
+    body: readFieldsBody<OwnAuthenticatorChange>(ownFields, {
+      purpose: how,
+      tolerated: listRecordMembers(authenticators),
+    }),
     returns: { kind: 'empty' },
     async run({ controller, context, params, body }) {
       await changeOwnAuthenticator(controller, context, requireIdentityId(context), params.id ?? '', how, body)

@@ -44,5 +44,5 @@ export function restrictToVisible(
   { controller }: Pick<Call, 'controller'>,
   { identity, isAdmin }: Viewer,
 ): readonly Restriction[] {
-  return isAdmin ? [] : [controller.access.scopes.servicesOf(identity)]
+  return isAdmin ? [] : [controller.access.scopes.toServicesScope(identity)]
 }

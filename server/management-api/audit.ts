@@ -1,6 +1,6 @@
 // The audit, as administrators read it, and its verification.
 import { notFoundError } from '../../src/errors.ts'
-import { fieldsSchema } from '../../src/model/record-schema.ts'
+import { compileFieldsSchema } from '../../src/model/record-schema.ts'
 import { RawJson } from '../../src/records/raw-json.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
 import {
@@ -26,7 +26,7 @@ const COMMON = {
   isOwn: true,
 } as const
 
-const described = fieldsSchema(auditFields)
+const described = compileFieldsSchema(auditFields)
 const recordSchema: JsonSchema = {
   ...described,
   properties: {

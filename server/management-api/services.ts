@@ -32,9 +32,9 @@ async function findViewer({ controller, context, query }: Call): Promise<Viewer>
 
 /** Finds an identity by its id, or else by its name. @throws NOT_FOUND */
 async function findNamedViewer(context: Context, idOrName: string): Promise<Viewer> {
-  const identity = (column: 'id' | 'name') =>
+  const findBy = (column: 'id' | 'name') =>
     context.db.selectFrom('identities').select(['id', 'isAdmin']).where(column, '=', idOrName).executeTakeFirst()
-  const identityRow = (await identity('id')) ?? (await identity('name'))
+  const identityRow = (await findBy('id')) ?? (await findBy('name'))
   if (!identityRow) throw notFoundError('identity', idOrName)
   return { identity: await loadRoleBearer(context, identityRow.id), isAdmin: identityRow.isAdmin === 1 }
 }

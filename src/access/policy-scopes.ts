@@ -21,11 +21,11 @@ export class PolicyScopes {
 
   /** @param policyType `dial`, `bind` or undefined for both */
   async findServicesOfIdentity(context: ReadContext, id: string, policyType: unknown): Promise<Scope> {
-    return this.servicesOf(await loadRoleBearer(context, id), parsePolicyType(policyType))
+    return this.toServicesScope(await loadRoleBearer(context, id), parsePolicyType(policyType))
   }
 
   /** The services that an identity may dial or bind. */
-  servicesOf(identity: RoleBearer, type?: PolicyType): Scope {
+  toServicesScope(identity: RoleBearer, type?: PolicyType): Scope {
     const matching = this.#index.findServicePolicies(identity, type)
     return toObjectScope(matching, () => this.#index.listGrantedServices(matching))
   }
@@ -77,8 +77,8 @@ export class PolicyScopes {
   }
 }
 
-function toPolicyScope(found: readonly IndexedPolicy[]): Scope {
-  return { ids: found.map(({ id }) => id) }
+function toPolicyScope(policies: readonly IndexedPolicy[]): Scope {
+  return { ids: policies.map(({ id }) => id) }
 }
 
 // From more ids on, a page costs less by asking for what the policies ask for: measured at a page of ten.

@@ -11,8 +11,8 @@ const MASKED = '***'
 
 /** Compiles what masks the secrets of a record; it returns the same object if the resource has none. */
 export function compileAuditMask({ fields, variants }: AnyResource): AuditMask {
-  const own = fieldsMask(fields)
-  const byType = new Map(Object.entries(variants ?? {}).map(([type, details]) => [type, fieldsMask(details)]))
+  const own = compileFieldsMask(fields)
+  const byType = new Map(Object.entries(variants ?? {}).map(([type, details]) => [type, compileFieldsMask(details)]))
   const isPlain = !own && [...byType.values()].every((mask) => !mask)
   if (isPlain) return (values) => values
   return (values) => {
@@ -23,11 +23,11 @@ export function compileAuditMask({ fields, variants }: AnyResource): AuditMask {
 }
 
 /** Undefined where none of the fields is secret. */
-function fieldsMask(fields: Fields): AuditMask | undefined {
+function compileFieldsMask(fields: Fields): AuditMask | undefined {
   const secrets: string[] = []
   const inner = new Map<string, AuditMask>()
   for (const [name, field] of Object.entries(fields)) {
-    const mask = field.kind.members && fieldsMask(field.kind.members)
+    const mask = field.kind.members && compileFieldsMask(field.kind.members)
     if (isSecret(field)) secrets.push(name)
     else if (mask) inner.set(name, mask)
   }

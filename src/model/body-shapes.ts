@@ -9,16 +9,19 @@ export type BodyShapes = Readonly<Record<Purpose, ReadonlyMap<string | undefined
 /** Compiles the bodies of a resource. */
 export function compileBodyShapes(resource: AnyResource): BodyShapes {
   const variants = resource.variants ? Object.keys(resource.variants) : [undefined]
-  const members = recordMembers(resource)
+  const members = listRecordMembers(resource)
   const toShapes = (purpose: Purpose) =>
     new Map(
-      variants.map((typeId) => [typeId, buildBodyShape(purpose, inputFields(resource, purpose, typeId), members)]),
+      variants.map((typeId) => [
+        typeId,
+        buildBodyShape(purpose, collectInputFields(resource, purpose, typeId), members),
+      ]),
     )
   return { create: toShapes('create'), replace: toShapes('replace'), patch: toShapes('patch') }
 }
 
 /** The names of all members that a record of the resource shows. */
-export function recordMembers(resource: AnyResource): string[] {
+export function listRecordMembers(resource: AnyResource): string[] {
   const members = ['_links', ...Object.keys(resource.derived), ...Object.keys(resource.computed)]
   for (const [name, field] of Object.entries(resource.fields)) {
     if (field.options.access === 'internal' || field.options.secret) continue
@@ -29,7 +32,7 @@ export function recordMembers(resource: AnyResource): string[] {
   return members
 }
 
-function inputFields(resource: AnyResource, purpose: Purpose, typeId: string | undefined): Fields {
+function collectInputFields(resource: AnyResource, purpose: Purpose, typeId: string | undefined): Fields {
   const inputs = Object.fromEntries(
     Object.entries(resource.inputs).filter(([, { options }]) => purpose === 'create' || options.access !== 'create'),
   )

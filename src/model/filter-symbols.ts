@@ -71,7 +71,7 @@ export function toFilterSource(source: Omit<FilterSource, 'filterableFields'>): 
 
 /** The symbols of fields that no resource describes. */
 export function toFilterSymbols(fields: Fields): ReadonlyMap<string, FilterSymbol> {
-  return mapByName(plainSymbols(undefined, fields))
+  return mapByName(listPlainSymbols(undefined, fields))
 }
 
 function mapByName(symbols: readonly FilterSymbol[]): ReadonlyMap<string, FilterSymbol> {
@@ -84,9 +84,9 @@ function collectSymbols(resource: AnyResource): FilterSymbol[] {
     const common = { name: 'isSystem', type: 'boolean', isNullable: false } as const
     symbols.push({ ...common, column: 'id', member: 'isSystem', constant: false })
   }
-  symbols.push(...plainSymbols(resource, resource.fields))
+  symbols.push(...listPlainSymbols(resource, resource.fields))
   for (const fields of Object.values(resource.variants ?? {})) {
-    for (const symbol of memberSymbols('details', [], fields)) {
+    for (const symbol of listMemberSymbols('details', [], fields)) {
       const name = symbol.path?.[0] ?? ''
       symbols.push({ ...symbol, name, member: name })
     }
@@ -95,7 +95,7 @@ function collectSymbols(resource: AnyResource): FilterSymbol[] {
     const field = resource.fields[alias.field]
     if (field)
       symbols.push({
-        ...fieldSymbol(resource, alias.field, field),
+        ...toFieldSymbol(resource, alias.field, field),
         name,
         values: new Map(Object.entries(alias.values)),
       })
@@ -109,11 +109,11 @@ function collectSymbols(resource: AnyResource): FilterSymbol[] {
   return symbols
 }
 
-function plainSymbols(resource: AnyResource | undefined, fields: Fields): FilterSymbol[] {
+function listPlainSymbols(resource: AnyResource | undefined, fields: Fields): FilterSymbol[] {
   return Object.entries(fields).flatMap(([name, field]) => {
-    if (field.kind.members) return memberSymbols(name, [], field.kind.members)
+    if (field.kind.members) return listMemberSymbols(name, [], field.kind.members)
     if (!field.options.filter || !isPublic(field)) return []
-    return [fieldSymbol(resource, name, field), ...nameSymbols(name, field)]
+    return [toFieldSymbol(resource, name, field), ...nameSymbols(name, field)]
   })
 }
 
@@ -131,7 +131,7 @@ function isPublic(field: AnyField): boolean {
   return field.options.access !== 'internal' || field.kind.name !== 'set'
 }
 
-function fieldSymbol(resource: AnyResource | undefined, name: string, { kind, options }: AnyField): FilterSymbol {
+function toFieldSymbol(resource: AnyResource | undefined, name: string, { kind, options }: AnyField): FilterSymbol {
   const linked = kind.target && !kind.roles ? { linked: kind.target } : {}
   return {
     name: typeof options.filter === 'string' ? options.filter : name,
@@ -146,12 +146,12 @@ function fieldSymbol(resource: AnyResource | undefined, name: string, { kind, op
   }
 }
 
-function memberSymbols(column: string, path: readonly string[], members: Fields): FilterSymbol[] {
+function listMemberSymbols(column: string, path: readonly string[], members: Fields): FilterSymbol[] {
   return Object.entries(members).flatMap(([name, field]) => {
     const inner = [...path, name]
-    if (field.kind.members) return memberSymbols(column, inner, field.kind.members)
+    if (field.kind.members) return listMemberSymbols(column, inner, field.kind.members)
     if (!field.options.filter) return []
-    const symbol = fieldSymbol(undefined, name, field)
+    const symbol = toFieldSymbol(undefined, name, field)
     return [{ ...symbol, name: [column, ...inner].join('.'), column, member: column, path: inner, isNullable: true }]
   })
 }

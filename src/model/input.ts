@@ -27,7 +27,7 @@ export function readInput(
 ): Record<string, unknown> {
   if (!resource.variants) return readBody(getShape(resource, purpose), body, tolerance)
   const named = tolerance.memberCase === 'any' ? withSchemaNames(discriminated, body) : body
-  const typeId = variantOf(resource, purpose, named, storedType)
+  const typeId = readVariant(resource, purpose, named, storedType)
   const values = readBody(getShape(resource, purpose, typeId), body, tolerance)
   return foldVariant(resource, purpose, typeId, values)
 }
@@ -36,7 +36,7 @@ export function readInput(
  * The schema of such a body, for documents: with variants, one alternative each. A new record names its variant, and so
  * fits one alternative; a change may leave it out, and then fits any.
  */
-export function inputSchema(resource: AnyResource, purpose: Purpose): JsonSchema {
+export function buildInputSchema(resource: AnyResource, purpose: Purpose): JsonSchema {
   if (!resource.variants) return getShape(resource, purpose).schema
   const alternatives = Object.keys(resource.variants).map((typeId) => {
     const { schema } = getShape(resource, purpose, typeId)
@@ -56,7 +56,7 @@ function getShape(resource: AnyResource, purpose: Purpose, typeId?: string): Bod
 /** What a body of any variant has. */
 const discriminated = objectOf({ typeId: text })
 
-function variantOf(resource: AnyResource, purpose: Purpose, body: unknown, storedType: string | undefined): string {
+function readVariant(resource: AnyResource, purpose: Purpose, body: unknown, storedType: string | undefined): string {
   assertObject(body)
   const typeId = body.typeId
   if (typeId === undefined || typeId === null) {

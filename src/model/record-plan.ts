@@ -41,7 +41,7 @@ function toKey(name: string): string {
   return `,"${name}":`
 }
 
-type MemberWriter = (row: AnyRow, named: ReferencesById) => string
+type MemberWriter = (row: AnyRow, references: ReferencesById) => string
 
 /** A field whose values name records of another resource. */
 interface ReferencedResource {
@@ -55,23 +55,23 @@ export function compileRecordPlan(resource: AnyResource): RecordPlan {
   const targets: ReferencedResource[] = []
   for (const [name, field] of Object.entries(resource.fields)) {
     if (field.options.access === 'internal' || field.options.secret) continue
-    members.push(fieldMember(name, field))
+    members.push(compileFieldMember(name, field))
     const { target, reference, roles } = field.kind
     if (target && reference?.as && field.kind.name === 'reference') {
-      members.push(referenceMember(name, target, reference, field.options.omitNull === true))
+      members.push(compileReferenceMember(name, target, reference, field.options.omitNull === true))
       targets.push({ resource: target, idsOf: (row) => (row[name] === null ? [] : [row[name] as string]) })
     }
     if (target && roles) {
-      members.push(rolesDisplayMember(name, target))
+      members.push(compileRolesDisplay(name, target))
       targets.push({ resource: target, idsOf: (row) => parseRoleIds(row[name] as string) })
     }
   }
-  if (resource.variants) members.push(variantMembers(resource.variants))
+  if (resource.variants) members.push(compileVariantMembers(resource.variants))
   const [derived, computed] = [listComputedMembers(resource.derived), listComputedMembers(resource.computed)]
   return { links: buildLinkWriter(resource), members, targets, derived, computed }
 }
 
-function fieldMember(name: string, field: AnyField): MemberWriter {
+function compileFieldMember(name: string, field: AnyField): MemberWriter {
   const { kind, options } = field
   const key = toKey(name)
   const absent = options.omitNull ? '' : `${key}null`
@@ -81,7 +81,7 @@ function fieldMember(name: string, field: AnyField): MemberWriter {
   }
 }
 
-function referenceMember(
+function compileReferenceMember(
   name: string,
   target: string,
   { as, withUrlName }: ReferenceOptions,
@@ -89,19 +89,19 @@ function referenceMember(
 ): MemberWriter {
   const key = `,"${as}":`
   const urlName = `,"urlName":"${target}"}`
-  return (row, named) => {
+  return (row, references) => {
     if (isOmittable && row[name] === null) return ''
-    const text = named.get(target)?.get(row[name] as string)?.text ?? 'null'
+    const text = references.get(target)?.get(row[name] as string)?.text ?? 'null'
     return key + (withUrlName && text !== 'null' ? text.slice(0, -1) + urlName : text)
   }
 }
 
 /** `…RolesDisplay`: each role with a name for people; an `@id` whose record is gone is left out. */
-function rolesDisplayMember(name: string, target: string): MemberWriter {
-  return (row, named) => {
+function compileRolesDisplay(name: string, target: string): MemberWriter {
+  return (row, references) => {
     const display = (JSON.parse(row[name] as string) as string[]).flatMap((role) => {
       if (role.startsWith('#')) return [{ name: role, role }]
-      const record = named.get(target)?.get(role.slice(1))
+      const record = references.get(target)?.get(role.slice(1))
       return record ? [{ name: `@${record.name}`, role }] : []
     })
     return `,"${name}Display":${JSON.stringify(display)}`
@@ -114,7 +114,7 @@ function parseRoleIds(stored: string): string[] {
 }
 
 /** The members of a record's variant, which are stored together as `details`. */
-function variantMembers(variants: Readonly<Record<string, Fields>>): MemberWriter {
+function compileVariantMembers(variants: Readonly<Record<string, Fields>>): MemberWriter {
   const shownFields = new Map(
     Object.entries(variants).map(([typeId, fields]) => [
       typeId,

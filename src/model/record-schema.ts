@@ -10,18 +10,18 @@ const roleDisplay = objectOf({ name: text, role: text })
 
 /** Compiles the schema of the members that a record of the resource shows; of a resource with variants, those of each. */
 export function compileRecordSchema(resource: AnyResource): JsonSchema {
-  return resource.variants ? variantsSchema(resource, resource.variants) : commonSchema(resource)
+  return resource.variants ? compileVariantsSchema(resource, resource.variants) : compileCommonSchema(resource)
 }
 
 /** The schema of records that show the members `only`, beside those of every record. */
 export function limitRecordSchema(resource: AnyResource, only: readonly string[]): JsonSchema {
-  return commonSchema(resource, only)
+  return compileCommonSchema(resource, only)
 }
 
-function variantsSchema(resource: AnyResource, variants: Readonly<Record<string, Fields>>): JsonSchema {
-  const common = commonSchema(resource)
+function compileVariantsSchema(resource: AnyResource, variants: Readonly<Record<string, Fields>>): JsonSchema {
+  const common = compileCommonSchema(resource)
   const alternatives = Object.entries(variants).map(([typeId, fields]) => {
-    const own = fieldsSchema(fields)
+    const own = compileFieldsSchema(fields)
     return {
       ...common,
       properties: {
@@ -35,8 +35,8 @@ function variantsSchema(resource: AnyResource, variants: Readonly<Record<string,
   return { oneOf: alternatives, discriminator: { propertyName: 'typeId' } }
 }
 
-function commonSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
-  const fieldSchema = fieldsSchema(resource.fields)
+function compileCommonSchema(resource: AnyResource, only?: readonly string[]): JsonSchema {
+  const fieldSchema = compileFieldsSchema(resource.fields)
   const required = new Set(fieldSchema.required)
   const named: Record<string, JsonSchema> = {}
   for (const [name, { kind, options }] of Object.entries(resource.fields)) {
@@ -62,11 +62,11 @@ function commonSchema(resource: AnyResource, only?: readonly string[]): JsonSche
 }
 
 /** The schema of an object that shows these fields; those that are left out while they are null need not be there. */
-export function fieldsSchema(fields: Fields): JsonSchema {
+export function compileFieldsSchema(fields: Fields): JsonSchema {
   const shownFields = Object.entries(fields).filter(([, field]) => isShown(field))
   return {
     type: 'object',
-    properties: Object.fromEntries(shownFields.map(([name, field]) => [name, shownSchema(field)])),
+    properties: Object.fromEntries(shownFields.map(([name, field]) => [name, compileFieldSchema(field)])),
     required: shownFields.filter(([, { options }]) => !options.omitNull).map(([name]) => name),
   }
 }
@@ -79,11 +79,11 @@ function isNullable({ options }: AnyField): boolean {
   return options.nullable === true && !options.omitNull
 }
 
-function shownSchema(field: AnyField): JsonSchema {
+function compileFieldSchema(field: AnyField): JsonSchema {
   const { kind, options } = field
   const { systemChoices = [] } = options
   return compact({
-    ...(kind.members ? fieldsSchema(kind.members) : compact(kind.schema)),
+    ...(kind.members ? compileFieldsSchema(kind.members) : compact(kind.schema)),
     ...(systemChoices.length > 0 ? { enum: [...(kind.schema.enum ?? []), ...systemChoices] } : {}),
     ...(isNullable(field) ? { nullable: true } : {}),
     description: options.summary,

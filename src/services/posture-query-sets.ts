@@ -48,7 +48,7 @@ export async function renderPostureQuerySets(
     evaluated.map((evaluatedPolicy) => {
       const { policy, evidence } = evaluatedPolicy
       const ofPolicy = evaluatedPolicy.findings.flatMap(({ check }) => queries.get(check.id) ?? [])
-      return [policy.id, postureQuerySet(policy.id, policy.type, evidence === 'passing', ofPolicy)]
+      return [policy.id, renderQuerySet(policy.id, policy.type, evidence === 'passing', ofPolicy)]
     }),
   )
 }
@@ -66,10 +66,10 @@ async function isViewedByLegacyClient(
 
 /** The set of a policy without checks that is not named: clients look for one that passes for each permission. */
 export function makePassingQuerySet(permission: 'Bind' | 'Dial'): RawJson {
-  return postureQuerySet(`no-posture-checks-${permission.toLowerCase()}`, permission, true, [])
+  return renderQuerySet(`no-posture-checks-${permission.toLowerCase()}`, permission, true, [])
 }
 
-function postureQuerySet(
+function renderQuerySet(
   policyId: string,
   policyType: string | undefined,
   isPassing: boolean,

@@ -77,12 +77,12 @@ export class ServiceBehavior implements Behavior<typeof services> {
       : { viewer: await getViewer(this.#apiSessions, context), configTypes: [] }
     const policies = this.#access.index.findGrantingPolicies(viewer.identity)
     const configs =
-      configTypes.length === 0 ? undefined : await configsOf(context, rows, viewer.identity.id, configTypes)
-    const rightsOf = new ServiceRights(await renderPostureQuerySets(this.#access, context, policies, viewer))
+      configTypes.length === 0 ? undefined : await renderConfigs(context, rows, viewer.identity.id, configTypes)
+    const rights = new ServiceRights(await renderPostureQuerySets(this.#access, context, policies, viewer))
     return rows.map(({ id }, at) => {
-      const rights = rightsOf.granted(this.#access.filterGranting(policies, id))
+      const fields = rights.describe(this.#access.filterGranting(policies, id))
       // One object for all that look the same is written once (`renderComputedTails`).
-      return configs ? { config: new RawJson(configs[at] ?? '{}'), ...rights.members } : rights.withoutConfig
+      return configs ? { config: new RawJson(configs[at] ?? '{}'), ...fields.members } : fields.withoutConfig
     })
   }
 }
@@ -92,19 +92,19 @@ function isServiceView(view: unknown): view is ServiceView {
 }
 
 /**
- * JSON text of `config` for each service: the wanted ones among its own configs, and those that the identity has in their
- * place, or beside them.
+ * JSON text of `config` for each service: of these config types, its own configs and those that the identity has in their place,
+ * or beside them.
  */
-async function configsOf(
+async function renderConfigs(
   context: ReadContext,
   services: readonly ComputedInput[],
   identityId: string,
-  wanted: readonly string[],
+  configTypes: readonly string[],
 ): Promise<string[]> {
   const own = services.map((row) => JSON.parse(row.configs as string) as string[])
-  const overrides = await overridesOf(context, services, identityId)
+  const overrides = await loadOverrides(context, services, identityId)
   const ids = new Set([...own.flat(), ...[...overrides.values()].flat()])
-  const configs = await loadConfigMembers(context, ids, wanted)
+  const configs = await loadConfigMembers(context, ids, configTypes)
   return services.map(({ id }, at) => {
     // By type, and the identity's own last: of two configs of one type the later one stays.
     const members = new Map<string, string>()
@@ -117,7 +117,7 @@ async function configsOf(
 }
 
 /** Service → the configs that the identity has for it in place of the service's own. */
-async function overridesOf(
+async function loadOverrides(
   { db }: ReadContext,
   services: readonly ComputedInput[],
   identityId: string,
@@ -135,11 +135,11 @@ async function overridesOf(
   return configIdsByService
 }
 
-/** Those of the configs that are of a wanted type. */
+/** Those of the configs that are of these config types. */
 async function loadConfigMembers(
   { db }: ReadContext,
   ids: ReadonlySet<string>,
-  wanted: readonly string[],
+  configTypes: readonly string[],
 ): Promise<ReadonlyMap<string, ConfigMember>> {
   if (ids.size === 0) return new Map()
   const all = db
@@ -147,7 +147,10 @@ async function loadConfigMembers(
     .innerJoin('config_types', 'config_types.id', 'configs.configTypeId')
     .select(['configs.id', 'configs.configTypeId', 'configs.data', 'config_types.name'])
     .where(isOneOf(db, 'configs.id', [...ids]))
-  const rows = await (wanted.includes('all') ? all : all.where(isOneOf(db, 'configs.configTypeId', wanted))).execute()
+  const rows = await (configTypes.includes('all')
+    ? all
+    : all.where(isOneOf(db, 'configs.configTypeId', configTypes))
+  ).execute()
   return new Map(
     rows.map(({ id, configTypeId, name, data }) => [id, { configTypeId, member: `${JSON.stringify(name)}:${data}` }]),
   )

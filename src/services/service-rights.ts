@@ -19,27 +19,28 @@ export function listPermissions(granting: readonly IndexedPolicy[]): Permission[
 /** What policies grant, made once for all services that the same policies grant. */
 export class ServiceRights {
   readonly #querySets: PostureQuerySets | undefined
-  readonly #shown = new Map<string, PermissionFields>()
+  readonly #fieldsByKey = new Map<string, PermissionFields>()
 
   /** @param querySets of the policies; undefined if none of them has a posture check */
   constructor(querySets: PostureQuerySets | undefined) {
     this.#querySets = querySets
   }
 
-  granted(granting: readonly IndexedPolicy[]): PermissionFields {
+  /** The fields of a service that these policies grant. */
+  describe(granting: readonly IndexedPolicy[]): PermissionFields {
     const permissions = listPermissions(granting)
     // Without checks all policies of a type look alike.
     const key = this.#querySets ? granting.map(({ id }) => id).join() : permissions.join()
-    let rights = this.#shown.get(key)
+    let rights = this.#fieldsByKey.get(key)
     if (!rights) {
-      const members = { permissions, postureQueries: this.#postureQueries(granting, permissions) }
+      const members = { permissions, postureQueries: this.#listPostureQueries(granting, permissions) }
       rights = { members, withoutConfig: { config: {}, ...members } }
-      this.#shown.set(key, rights)
+      this.#fieldsByKey.set(key, rights)
     }
     return rights
   }
 
-  #postureQueries(granting: readonly IndexedPolicy[], permissions: readonly Permission[]): RawJson[] {
+  #listPostureQueries(granting: readonly IndexedPolicy[], permissions: readonly Permission[]): RawJson[] {
     const querySets = this.#querySets
     if (!querySets) return permissions.map(makePassingQuerySet)
     return granting.flatMap(({ id }) => querySets.get(id) ?? [])

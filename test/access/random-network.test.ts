@@ -212,14 +212,16 @@ class PlainNetwork {
     return this.#policies.service.filter((policy) => policy.type === type && this.#links(policy, identity, service))
   }
 
-  servicesOf(identity: Plain, type: PolicyType): string[] {
+  toServicesScope(identity: Plain, type: PolicyType): string[] {
     return sorted(this.services.filter(({ id }) => this.isGranted(identity.id, id, type)).map(({ id }) => id))
   }
 
   /** Every right that there is, as text that can be compared. */
   listRights(): string[] {
     return this.identities.flatMap((identity) =>
-      TYPES.flatMap((type) => this.servicesOf(identity, type).map((service) => `${identity.id} ${type} ${service}`)),
+      TYPES.flatMap((type) =>
+        this.toServicesScope(identity, type).map((service) => `${identity.id} ${type} ${service}`),
+      ),
     )
   }
 
@@ -544,7 +546,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
       const responses = answersOf(access, plain)
       expect(responses).toEqual(answersOf(await buildAccess(world), plain))
       expect(responses.map(({ services }) => services)).toEqual(
-        plain.identities.map((identity) => TYPES.map((type) => plain.servicesOf(identity, type))),
+        plain.identities.map((identity) => TYPES.map((type) => plain.toServicesScope(identity, type))),
       )
       expect(responses.map(({ common }) => common)).toEqual(
         plain.identities.map((identity) => plain.services.map((service) => plain.commonRouters(identity, service))),

@@ -1,7 +1,7 @@
 // Every integer that a body can hold has a range, and whatever lies in it can be stored, read, listed and filtered by.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '../../server/operations.ts'
-import { inputSchema } from '../../src/model/input.ts'
+import { buildInputSchema } from '../../src/model/input.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
@@ -65,7 +65,7 @@ interface Case {
 const cases: Case[] = (resources as readonly AnyResource[])
   .filter(({ verbs }) => verbs.includes('create'))
   .flatMap((resource) => {
-    const schema = inputSchema(resource, 'create')
+    const schema = buildInputSchema(resource, 'create')
     const variants = Object.keys(resource.variants ?? {})
     const ofVariants = (schema.oneOf as readonly JsonSchema[] | undefined) ?? []
     const findMatches = resource.variants

@@ -84,7 +84,7 @@ class PlainNetwork {
     )
   }
 
-  servicesOf(identity: RoleBearer, type: string): string[] {
+  toServicesScope(identity: RoleBearer, type: string): string[] {
     const policies = this.findServicePolicies(identity, type)
     return idsOf(
       [...this.services.values()].filter((service) =>
@@ -230,7 +230,7 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
         const policies = index.findServicePolicies(identity, type)
 
         expect(idsOf(policies)).toEqual(idsOf(plain.findServicePolicies(identity, type)))
-        expect(index.listGrantedServices(policies).sort()).toEqual(plain.servicesOf(identity, type))
+        expect(index.listGrantedServices(policies).sort()).toEqual(plain.toServicesScope(identity, type))
       }
       expect(index.listRouters(identity).sort()).toEqual(plain.routersOf(identity))
       for (const service of plain.services.values()) {
