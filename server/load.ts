@@ -5,20 +5,20 @@ const SAMPLE_INTERVAL_MS = 50
 // The number of consecutive late samples that count as overload: one long turn, at the start or a checkpoint, does not.
 const CONSECUTIVE_DELAYS = 4
 
-/** What a hook asks. */
+/** How late the event loop is, by which load is shed. */
 export interface Load {
   /** How late the event loop was at least, at each of the latest samples. */
-  readonly delayMilliseconds: number
+  readonly delayMs: number
 }
 
 export class EventLoopDelay implements Load {
   readonly #latest: number[] = Array.from({ length: CONSECUTIVE_DELAYS }, () => 0)
-  #delayMilliseconds = 0
+  #delayMs = 0
   #expected = 0
   #timer: NodeJS.Timeout | undefined
 
-  get delayMilliseconds(): number {
-    return this.#delayMilliseconds
+  get delayMs(): number {
+    return this.#delayMs
   }
 
   /** Samples the event loop until it is stopped. */
@@ -32,10 +32,10 @@ export class EventLoopDelay implements Load {
   }
 
   /** Records the event-loop delay. */
-  record(milliseconds: number): void {
+  record(delayMs: number): void {
     this.#latest.shift()
-    this.#latest.push(milliseconds)
-    this.#delayMilliseconds = Math.min(...this.#latest)
+    this.#latest.push(delayMs)
+    this.#delayMs = Math.min(...this.#latest)
   }
 
   stop(): void {

@@ -13,7 +13,7 @@ const RETRY_AFTER_SECONDS = 2
  */
 export function shedLoad(load: Load, maxDelayMs: number): Check {
   return (request) => {
-    const { delayMilliseconds: delayMs } = load
+    const { delayMs } = load
     const isTolerable = isMonitoring(request) || delayMs <= maxDelayMs * getTolerance(request.state.caller)
     return isTolerable ? undefined : overloadError(delayMs)
   }

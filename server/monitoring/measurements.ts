@@ -62,11 +62,7 @@ export function listMeasurements(controller: Controller, context: Context, load:
         return checks.map(({ id, isHealthy }) => ({ labels: { check: id }, value: isHealthy ? 1 : 0 }))
       },
     },
-    count(
-      'event_loop_delay_seconds',
-      'How late the event loop is; load is shed by it.',
-      () => load.delayMilliseconds / 1_000,
-    ),
+    count('event_loop_delay_seconds', 'How late the event loop is; load is shed by it.', () => load.delayMs / 1_000),
     count('commits_total', 'Commits to the database; each may hold several transactions.', () => store.stats().commits),
     count('transactions_total', 'Transactions that were committed.', () => store.stats().transactions),
     count('write_queue_length', 'Transactions that wait for their commit.', () => store.stats().waiting),

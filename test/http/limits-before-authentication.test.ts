@@ -198,8 +198,8 @@ describe('a server that has more to do than it can', () => {
     ['hopelessly late', 60_000, { anonymous: 429, identity: 429, administrator: 200 }],
   ])(
     'and is %s refuses anonymous requests first, and those of administrators never',
-    async (_how, delayMilliseconds, expected) => {
-      const app = await buildApp(world.controller, { load: { delayMilliseconds } })
+    async (_how, delayMs, expected) => {
+      const app = await buildApp(world.controller, { load: { delayMs } })
       const identity = (await world.signIn()).token
       const administrator = await world.admin()
       const ask = (token?: string) =>
@@ -230,7 +230,7 @@ describe('a server that has more to do than it can', () => {
     const load = new EventLoopDelay()
     const delayAfter = (...turns: number[]) => {
       for (const turn of turns) load.record(turn)
-      return load.delayMilliseconds
+      return load.delayMs
     }
 
     expect(delayAfter(5_000)).toBe(0)

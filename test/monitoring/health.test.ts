@@ -118,7 +118,7 @@ describe('a controller whose server certificate has expired', () => {
 describe('a controller that refuses requests because of its load', () => {
   it('still responds to probes', async () => {
     await open()
-    const app = await buildApp(world.controller, { load: { delayMilliseconds: 60_000 } })
+    const app = await buildApp(world.controller, { load: { delayMs: 60_000 } })
     const statusOf = async (url: string) => (await app.inject({ method: 'GET', url })).statusCode
 
     expect(await statusOf('/version')).toBe(429)

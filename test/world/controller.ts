@@ -120,7 +120,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     ...(live ? { live } : {}),
     ...(migrations ? { migrations } : {}),
   })
-  const metrics = await openMetrics(controller, { delayMilliseconds: 0 })
+  const metrics = await openMetrics(controller, { delayMs: 0 })
   const app = await buildApp(controller, {
     onSend: checkResponse,
     metrics,
