@@ -130,7 +130,7 @@ async function storeEndpointState(
     // After the proof that it asks to renew, also within one millisecond.
     const at = Math.max(tx.clock.now(), (session.mfaPassedAt ?? 0) + 1)
     const changed = { ...(hasWoken ? { wokenAt: at } : {}), ...(wasUnlocked ? { unlockedAt: at } : {}) }
-    await entities.update(tx, apiSessions, session, changed, undefined, 'none')
+    await entities.update(tx, apiSessions, session, changed, { audit: 'none' })
   })
 }
 

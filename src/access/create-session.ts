@@ -81,7 +81,7 @@ async function insertSession(
     const id = newId()
     const token = parts.auth.apiSessions.deriveToken(id)
     const values = { id, apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, token }
-    return (await parts.entities.insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')).id
+    return (await parts.entities.insert(tx, sessions, newEntity(tx, sessions, values), { audit: 'none' })).id
   })
 }
 

@@ -227,7 +227,7 @@ export class ApiSessions implements Projection {
     })
     this.#newIdentities.set(draft, identity)
     const details = method === undefined ? {} : { method }
-    const session = (await this.#entities.insert(tx, apiSessions, draft, undefined, audit, details)) as Entity<
+    const session = (await this.#entities.insert(tx, apiSessions, draft, { audit, ...details })) as Entity<
       typeof apiSessions
     >
     await this.#endSurplus(tx, session)
@@ -278,7 +278,7 @@ export class ApiSessions implements Projection {
     for (const { id } of rows) {
       const session = await get(tx, apiSessions, id)
       const initial = { owesTotp: false, isMfaComplete: false, mfaPassedAt: null }
-      await this.#entities.update(tx, apiSessions, session, initial, undefined, 'none')
+      await this.#entities.update(tx, apiSessions, session, initial, { audit: 'none' })
     }
   }
 

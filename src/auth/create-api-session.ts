@@ -177,7 +177,7 @@ async function storeClientInfo(
 ): Promise<void> {
   const identity = await get(tx, identities, identityId)
   const changed = diffClientInfo(identity, clientInfo)
-  if (changed) await entities.update(tx, identities, identity, changed, undefined, 'none')
+  if (changed) await entities.update(tx, identities, identity, changed, { audit: 'none' })
 }
 
 /** Returns the client information that differs from the stored one; undefined if none does. */

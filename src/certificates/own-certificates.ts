@@ -119,7 +119,7 @@ export class OwnCertificates {
     for (const { kind, certificate, isCurrent, fingerprint } of current) {
       if (rows.some((row) => isListed(row) && row.fingerprint === fingerprint)) continue
       const values = { ...toCertificateEntry(certificate), kind, isCurrent, holderId: null, sourceId: OWN_SOURCE }
-      await this.#entities.insert(tx, certificates, newEntity(tx, certificates, values), undefined, 'values')
+      await this.#entities.insert(tx, certificates, newEntity(tx, certificates, values), { audit: 'values' })
     }
   }
 

@@ -51,7 +51,7 @@ export class ControllerMembership {
     this.#ownId = await context.write(async (tx) => {
       if (this.#ownId !== undefined) {
         const own = await get(tx, controllers, this.#ownId)
-        return (await this.#entities.update(tx, controllers, own, values, undefined, 'none')).id
+        return (await this.#entities.update(tx, controllers, own, values, { audit: 'none' })).id
       }
       const own = { ...values, publicKeyPrint: computePublicKeyPrint(this.#authority.server.certificate) }
       return (await this.#entities.insert(tx, controllers, newEntity(tx, controllers, own))).id
@@ -66,7 +66,7 @@ export class ControllerMembership {
       const own = await get(tx, controllers, ownId)
       const values = toCertificateValues(this.#authority)
       if (own.fingerprint === values.fingerprint) return
-      await this.#entities.update(tx, controllers, own, values, undefined, 'none')
+      await this.#entities.update(tx, controllers, own, values, { audit: 'none' })
     })
   }
 }

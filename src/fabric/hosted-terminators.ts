@@ -124,7 +124,7 @@ export class HostedTerminators {
     if (existing?.sessionId !== sessionId && directory.countOfSession(sessionId) >= MAX_TERMINATORS_OF_SESSION)
       throw new RequestRefusedError('other', `the session has ${MAX_TERMINATORS_OF_SESSION} terminators already`)
     if (existing) {
-      await entities.update(tx, terminators, existing, { cost, precedence, sessionId }, undefined, 'none')
+      await entities.update(tx, terminators, existing, { cost, precedence, sessionId }, { audit: 'none' })
       return
     }
     if (instanceId !== '' && (await findOtherHost(tx.db, serviceId, instanceId, identity.id)).length > 0)
@@ -144,7 +144,7 @@ export class HostedTerminators {
       peerData: encodePeerData(peerData),
       isSystem: true,
     })
-    await entities.insert(tx, terminators, record, undefined, 'none')
+    await entities.insert(tx, terminators, record, { audit: 'none' })
   }
 
   /**
@@ -168,7 +168,7 @@ export class HostedTerminators {
       if (!isOwn || (host && (existing.hostId !== host.identity.id || existing.serviceId !== host.serviceId)))
         throw new RequestRefusedError('unknown-terminator', 'the router has no such terminator of this host')
       const changed = { cost: cost ?? existing.cost, precedence: precedence ?? existing.precedence }
-      await this.#parts.entities.update(tx, terminators, existing, changed, undefined, 'none')
+      await this.#parts.entities.update(tx, terminators, existing, changed, { audit: 'none' })
     })
   }
 

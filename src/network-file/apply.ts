@@ -78,9 +78,7 @@ function prepareStep(
   if (step.action === 'delete') return (tx) => removeIfPresent(entities, tx, resource, id)
   if (step.action === 'create') {
     const draft = { ...step.after } as never
-    return isLate
-      ? (tx) => entities.insert(tx, resource, draft, undefined)
-      : entities.prepareInsert(context, resource, draft)
+    return isLate ? (tx) => entities.insert(tx, resource, draft) : entities.prepareInsert(context, resource, draft)
   }
   if (!isLate && !step.isCreatedByPlan) return entities.preparePatch(context, resource, id, step.values)
   // Only the transaction that creates it has the record.

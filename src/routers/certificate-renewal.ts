@@ -57,7 +57,7 @@ export class CertificateRenewal {
       const record = await find(tx, routers, router.id)
       if (!record?.isVerified) throw new RenewalError(undefined, 'the router must enroll again')
       // The certificate does not count before the router confirms it, which is the change that the audit shows.
-      await this.#entities.update(tx, routers, record, unverified, undefined, 'none')
+      await this.#entities.update(tx, routers, record, unverified, { audit: 'none' })
     })
     return issued
   }
@@ -102,7 +102,7 @@ export class CertificateRenewal {
     await context.write(async (tx) => {
       const record = await find(tx, routers, routerId)
       if (record && record.formerFingerprint !== null)
-        await this.#entities.update(tx, routers, record, { formerFingerprint: null }, undefined, 'none')
+        await this.#entities.update(tx, routers, record, { formerFingerprint: null }, { audit: 'none' })
     })
   }
 }

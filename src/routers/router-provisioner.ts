@@ -65,7 +65,7 @@ export class RouterProvisioner {
       const router = await find(tx, routers, id)
       if (!router || isDeepStrictEqual(router.interfaces, interfaces)) return
       // No administrator asked for it, and a router may report as often as it likes.
-      await this.#entities.update(tx, routers, router, { interfaces }, undefined, 'none')
+      await this.#entities.update(tx, routers, router, { interfaces }, { audit: 'none' })
     })
   }
 

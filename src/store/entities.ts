@@ -23,6 +23,14 @@ type AnyEntity = Record<string, unknown> & { id: string; createdAt: number; upda
 /** A change whose preparation is complete; it makes the change inside a transaction. */
 export type PreparedChange = (tx: WriteContext) => Promise<AnyEntity>
 
+/** How a record is stored. */
+interface StoreOptions {
+  /** What its behavior prepared before the transaction. */
+  readonly prepared?: unknown
+  /** What the audit stores of the change; by default what the definition says. */
+  readonly audit?: AuditDetail
+}
+
 /** What a record is called in sentences: "config type". */
 export function toResourceNoun(resource: AnyResource): string {
   return resource.name.replaceAll('-', ' ')
@@ -92,7 +100,7 @@ export class EntityStore {
   ): Promise<PreparedChange> {
     const change = { next: draft as never, previous: undefined }
     const prepared = await this.#behaviors.get(resource).prepareCreate?.(context, change, inputs as never)
-    return (tx) => this.insert(tx, resource, draft, prepared)
+    return (tx) => this.insert(tx, resource, draft, { prepared })
   }
 
   /** Sets every changeable field of a record: those that are absent fall back to their defaults. */
@@ -134,14 +142,12 @@ export class EntityStore {
     })
   }
 
-  /** Stores a complete record. @param details further members of its audit record */
+  /** Stores a complete record. With `method`, its audit record names the method of a sign-in. */
   async insert(
     tx: WriteContext,
     resource: AnyResource,
     entity: AnyEntity,
-    prepared?: unknown,
-    audit: AuditDetail = resource.audit,
-    details: Pick<Change, 'method'> = {},
+    { prepared, audit = resource.audit, ...details }: StoreOptions & Pick<Change, 'method'> = {},
   ): Promise<AnyEntity> {
     await this.#checkRecord(tx, resource, entity, undefined, prepared)
     requireDeclaredFields(resource, entity)
@@ -170,10 +176,9 @@ export class EntityStore {
     declared: R,
     previous: AnyEntity,
     changed: Readonly<Partial<Entity<R>>>,
-    prepared?: unknown,
-    audit: AuditDetail = declared.audit,
+    options: StoreOptions = {},
   ): Promise<AnyEntity> {
-    return this.#storeUpdate(tx, declared, previous, { ...previous, ...changed }, prepared, audit)
+    return this.#storeUpdate(tx, declared, previous, { ...previous, ...changed }, options)
   }
 
   /** @param next the whole record after the change; its `updatedAt` is set here */
@@ -182,8 +187,7 @@ export class EntityStore {
     declared: AnyResource,
     previous: AnyEntity,
     next: AnyEntity,
-    prepared: unknown,
-    audit: AuditDetail,
+    { prepared, audit = declared.audit }: StoreOptions,
   ): Promise<AnyEntity> {
     const resource = resolveSubtype(declared, previous)
     next.updatedAt = tx.clock.now()
@@ -278,7 +282,7 @@ export class EntityStore {
     return async (tx) => {
       // Also if it was read to prepare the change, because another change may have been committed since.
       const previous = await getChangeable(tx, resource, id)
-      return this.#storeUpdate(tx, resource, previous, apply(previous) as AnyEntity, prepared, resource.audit)
+      return this.#storeUpdate(tx, resource, previous, apply(previous) as AnyEntity, { prepared })
     }
   }
 

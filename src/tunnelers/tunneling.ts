@@ -118,7 +118,7 @@ export class Tunneling {
       const session = { identity, authenticatorId: '', ipAddress: '', configTypes: ['all'] }
       const created = await apiSessions.insert(tx, session)
       // The certificate of the router is what it proves. It cannot be asked for a second factor.
-      await entities.update(tx, apiSessionRecords, created, { isMfaComplete: true }, undefined, 'none')
+      await entities.update(tx, apiSessionRecords, created, { isMfaComplete: true }, { audit: 'none' })
       return created.id
     })
   }
@@ -128,7 +128,7 @@ export class Tunneling {
     await context.write(async (tx) => {
       const current = await find(tx, identities, identity.id)
       const changed = current && diffClientInfo(current, client)
-      if (changed) await this.#parts.entities.update(tx, identities, current, changed, undefined, 'none')
+      if (changed) await this.#parts.entities.update(tx, identities, current, changed, { audit: 'none' })
     })
   }
 

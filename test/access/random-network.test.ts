@@ -441,7 +441,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
               .where('token', '=', values.token)
               .executeTakeFirst()
             if (!before)
-              await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')
+              await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), { audit: 'none' })
           }
         }
       }

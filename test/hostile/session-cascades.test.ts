@@ -64,7 +64,7 @@ function dial(apiSessionId: string, identityId: string, times = 1): Promise<stri
           type: sequence === 0 ? ('Dial' as const) : ('Bind' as const),
           token: newToken(),
         }
-        await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), undefined, 'none')
+        await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), { audit: 'none' })
         tokens.push(values.token)
       }
     }
@@ -222,8 +222,7 @@ describe('ending many sessions', () => {
               tx,
               resource,
               newEntity(tx, resource, { name: `service ${sequence}` }),
-              undefined,
-              'none',
+              { audit: 'none' },
             )
           ).id,
         )

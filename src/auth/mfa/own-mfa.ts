@@ -171,7 +171,7 @@ async function useCode(
 ): Promise<void> {
   const used = auth.mfaSecrets.useCode(tx, enrollment, code, accepted)
   const audit = used.encryptedRecoveryCodes === undefined ? 'none' : 'values'
-  await entities.update(tx, mfaEnrollments, enrollment, used, undefined, audit)
+  await entities.update(tx, mfaEnrollments, enrollment, used, { audit })
 }
 
 async function completeSession({ entities, auth }: MfaParts, tx: WriteContext, owner: MfaOwner): Promise<void> {

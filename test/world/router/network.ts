@@ -104,7 +104,7 @@ export class TestNetwork {
       const address = newName('address')
       const defaults = { binding: 'edge', address, hostId, isSystem: true, peerData: {} }
       const record = newEntity(tx, terminators, { ...defaults, serviceId, routerId: router.id, ...values })
-      return (await controller.entities.insert(tx, terminators, record, undefined, 'none')).id
+      return (await controller.entities.insert(tx, terminators, record, { audit: 'none' })).id
     })
   }
 
