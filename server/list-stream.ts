@@ -1,7 +1,6 @@
 // Streams lists without a limit while their rows are read, so that any list needs the memory of only a few records.
 import { Readable } from 'node:stream'
 import { type Context, toReader } from '../src/context.ts'
-import type { ListPlan } from '../src/store/list-plan.ts'
 import type { RowQuery } from '../src/store/lists.ts'
 import type { Store } from '../src/store/store.ts'
 import { type Response, rawResponse, renderListMeta } from './responses.ts'
@@ -9,15 +8,18 @@ import { type Response, rawResponse, renderListMeta } from './responses.ts'
 // How many records are rendered at a time.
 const BATCH = 200
 
-/** The envelope of a list of all that `rows` finds; `render` gives the JSON text of each of some rows, in their order. */
-export function streamList<Row>(
-  store: Store,
-  { caller }: Context,
-  rows: RowQuery<Row>,
-  render: (batch: readonly Row[]) => Promise<readonly string[]> | readonly string[],
-  { offset }: Pick<ListPlan, 'offset'>,
-  filterableFields: readonly string[],
-): Promise<Response> {
+/** A list of all that a query finds. */
+interface StreamedList<Row> {
+  readonly rows: RowQuery<Row>
+  readonly offset: number
+  readonly filterableFields: readonly string[]
+  /** Returns JSON text of each of some rows, in their order. */
+  render(batch: readonly Row[]): Promise<readonly string[]> | readonly string[]
+}
+
+/** Returns the response that streams a list. */
+export function streamList<Row>(store: Store, { caller }: Context, list: StreamedList<Row>): Promise<Response> {
+  const { rows, offset, filterableFields } = list
   return streamItems(renderBatches(), { offset, filterableFields })
 
   async function* renderBatches(): AsyncGenerator<readonly string[]> {
@@ -25,10 +27,10 @@ export function streamList<Row>(
     for await (const row of store.stream(rows, { reader: toReader(caller), isCostly: rows.isCostly })) {
       batch.push(row)
       if (batch.length < BATCH) continue
-      yield await render(batch)
+      yield await list.render(batch)
       batch = []
     }
-    if (batch.length > 0) yield await render(batch)
+    if (batch.length > 0) yield await list.render(batch)
   }
 }
 

@@ -95,7 +95,8 @@ async function streamAll(
 ): Promise<Response> {
   const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
   const render = (batch: readonly AnyRow[]) => renderRows(controller.records, context, resource, batch, presentation)
-  return streamList(controller.store, context, rows, render, plan, source.filterableFields)
+  const { filterableFields } = source
+  return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
 }
 
 function respondWithPage(

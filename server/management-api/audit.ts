@@ -3,6 +3,7 @@ import { notFoundError } from '../../src/errors.ts'
 import { compileFieldsSchema } from '../../src/model/record-schema.ts'
 import { RawJson } from '../../src/records/raw-json.ts'
 import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import type { ChainedRecord } from '../../src/store/audit-chain.ts'
 import {
   auditFields,
   auditSource,
@@ -54,13 +55,14 @@ export const auditOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: { type: 'array', items: recordSchema } },
     async run({ controller, context, query }) {
       const plan = planList(listParameters(query))
-      const names = auditSource.filterableFields
+      const { filterableFields } = auditSource
       if (plan.limit === 'none') {
         const rows = await queryAuditRows(controller.store, context, plan)
-        return streamList(controller.store, context, rows, (batch) => batch.map(toAuditJson), plan, names)
+        const render = (batch: readonly ChainedRecord[]) => batch.map(toAuditJson)
+        return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
       }
       const { rows, ...window } = await listAuditRecords(controller.store, context, plan)
-      return listResponse(rows.map(toAuditJson), window, names)
+      return listResponse(rows.map(toAuditJson), window, filterableFields)
     },
   }),
   defineOperation({
