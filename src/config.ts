@@ -26,7 +26,7 @@ export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
 export type Api = 'client' | 'management' | 'fabric'
 
 /** What a listener may carry: the HTTP APIs, the control channel of routers, and what probes and monitoring systems read. */
-export const listenerApis = ['client', 'management', 'fabric', 'control', 'health', 'metrics'] as const
+const listenerApis = ['client', 'management', 'fabric', 'control', 'health', 'metrics'] as const
 export type ListenerApi = (typeof listenerApis)[number]
 
 // Metrics are read without a session, so no listener carries them unless an operator says so.

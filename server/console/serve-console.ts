@@ -10,7 +10,7 @@ import { buildContentSecurityPolicy, type Directives } from './content-security-
 import { findFile } from './find-file.ts'
 
 /** Where OpenZiti controllers have their console: its pages are built for this path. */
-export const CONSOLE_PATH = '/zac'
+const CONSOLE_PATH = '/zac'
 const INDEX = 'index.html'
 
 const HEADERS = {

@@ -31,7 +31,7 @@ export function encodeText(value: string): Buffer {
   return Buffer.from(value)
 }
 
-export function encodeUint32(value: number): Buffer {
+function encodeUint32(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(4)
   bytes.writeUInt32LE(value)
   return bytes

@@ -9,7 +9,7 @@ import type { ComputedInput } from '../resources/define.ts'
 import { findHolderResource } from './inventory.ts'
 
 /** A certificate that ends within this time is shown as expiring. */
-export const EXPIRING_MS = 30 * 24 * 60 * 60 * 1000
+const EXPIRING_MS = 30 * 24 * 60 * 60 * 1000
 
 export class CertificateBehavior implements Behavior<typeof certificates> {
   readonly #references: ReferenceCache

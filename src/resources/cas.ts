@@ -4,7 +4,7 @@ import { INT32 } from '../schema/ranges.ts'
 import { defineResource } from './define.ts'
 
 /** The name of an identity that enrolls by itself, if the authority states no format. */
-export const DEFAULT_IDENTITY_NAME_FORMAT = '[caName]-[commonName]'
+const DEFAULT_IDENTITY_NAME_FORMAT = '[caName]-[commonName]'
 
 // Null stands for the value that takes effect without it.
 const claimMember = { required: true, acceptsNull: true } as const

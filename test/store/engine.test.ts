@@ -18,7 +18,7 @@ import { type AuditOrigin, type Store, StoreMisuseError, type TransactionScope }
 import { followCommits } from '../world/projections.ts'
 
 const auditSealer = new AuditSealer(Buffer.alloc(32, 1))
-const STAMP: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
+const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
 
 let file: string
 let store: Store
@@ -79,7 +79,7 @@ describe('a store', () => {
 
   it('shows a caller its own write', async () => {
     for (let at = 0; at < 200; at++) {
-      await store.write(addType(`type ${at}`), STAMP)
+      await store.write(addType(`type ${at}`), ORIGIN)
 
       expect((await names()).at(-1)).toBe(`type ${at}`)
     }
@@ -99,7 +99,7 @@ describe('transactions that wait together', () => {
   it('share commits', async () => {
     const before = store.stats().commits
 
-    await Promise.all(Array.from({ length: 30 }, (_, at) => store.write(addType(`type ${at}`), STAMP)))
+    await Promise.all(Array.from({ length: 30 }, (_, at) => store.write(addType(`type ${at}`), ORIGIN)))
 
     // A group ends after some milliseconds, so a slow machine commits more than once.
     expect(store.stats().commits - before).toBeLessThan(30)
@@ -108,10 +108,10 @@ describe('transactions that wait together', () => {
 
   it('fail one by one', async () => {
     const results = await Promise.allSettled([
-      store.write(addType('a'), STAMP),
-      store.write(addType('a'), STAMP),
-      store.write(async () => Promise.reject(new Error('my own')), STAMP),
-      store.write(addType('b'), STAMP),
+      store.write(addType('a'), ORIGIN),
+      store.write(addType('a'), ORIGIN),
+      store.write(async () => Promise.reject(new Error('my own')), ORIGIN),
+      store.write(addType('b'), ORIGIN),
     ])
 
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
@@ -120,12 +120,12 @@ describe('transactions that wait together', () => {
 
   it('fail one by one in the audit too, whose chain stays whole', async () => {
     const results = await Promise.allSettled([
-      store.write(addAudited('a'), STAMP),
+      store.write(addAudited('a'), ORIGIN),
       store.write(async (tx) => {
         await addAudited('b')(tx)
         throw new Error('taken back')
-      }, STAMP),
-      store.write(addAudited('c'), STAMP),
+      }, ORIGIN),
+      store.write(addAudited('c'), ORIGIN),
     ])
 
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
@@ -136,7 +136,7 @@ describe('transactions that wait together', () => {
     const before = store.stats().commits
     let isOver = false
     let readMeanwhile = 0
-    const writes = Promise.all(Array.from({ length: 200 }, (_, at) => store.write(addType(`type ${at}`), STAMP)))
+    const writes = Promise.all(Array.from({ length: 200 }, (_, at) => store.write(addType(`type ${at}`), ORIGIN)))
     void writes.then(() => {
       isOver = true
     })
@@ -166,7 +166,7 @@ describe('transactions that wait together', () => {
       store.write(async (tx) => {
         tx.record(change(id))
         if (!isGood) throw new Error('taken back')
-      }, STAMP)
+      }, ORIGIN)
 
     await Promise.allSettled([write('1', true), write('2', false), write('3', true)])
 
@@ -180,7 +180,7 @@ describe('transactions that wait together', () => {
     })
     const change: Change = { operation: 'create', audit: 'none', resource: 'identity-types', id: 'x', at: 1 }
 
-    await store.write(async (tx) => tx.record(change), STAMP).then(() => order.push('caller'))
+    await store.write(async (tx) => tx.record(change), ORIGIN).then(() => order.push('caller'))
 
     expect(order).toEqual(['projection', 'caller'])
   })
@@ -195,12 +195,12 @@ describe('a transaction', () => {
     ['a promise that never settles', () => new Promise(() => {})],
   ])('that awaits %s is refused and rolled back, and the group goes on', async (_what, foreign) => {
     const results = await Promise.allSettled([
-      store.write(addType('before'), STAMP),
+      store.write(addType('before'), ORIGIN),
       store.write(async (tx) => {
         await addType('foreign')(tx)
         await foreign()
-      }, STAMP),
-      store.write(addType('after'), STAMP),
+      }, ORIGIN),
+      store.write(addType('after'), ORIGIN),
     ])
 
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
@@ -211,7 +211,7 @@ describe('a transaction', () => {
   it('may await as many of its own queries as it likes', async () => {
     await store.write(async (tx) => {
       for (let at = 0; at < 300; at++) await addType(`type ${at}`)(tx)
-    }, STAMP)
+    }, ORIGIN)
 
     expect(await names()).toHaveLength(300)
   })
@@ -220,15 +220,15 @@ describe('a transaction', () => {
     let leaked: TransactionScope | undefined
     await store.write(async (tx) => {
       leaked = tx
-    }, STAMP)
+    }, ORIGIN)
 
     await expect(addType('late')(leaked as TransactionScope)).rejects.toBeInstanceOf(StoreMisuseError)
   })
 
   it('cannot be begun inside another', async () => {
     const outer = store.write(async () => {
-      await store.write(addType('inner'), STAMP)
-    }, STAMP)
+      await store.write(addType('inner'), ORIGIN)
+    }, ORIGIN)
 
     await expect(outer).rejects.toBeInstanceOf(StoreMisuseError)
     expect(await names()).toEqual([])
@@ -237,7 +237,7 @@ describe('a transaction', () => {
   it('reads through its own handle', async () => {
     const outer = store.write(async () => {
       await store.db.selectFrom('identity_types').selectAll().execute()
-    }, STAMP)
+    }, ORIGIN)
 
     await expect(outer).rejects.toBeInstanceOf(StoreMisuseError)
   })
@@ -249,7 +249,7 @@ describe('a transaction', () => {
           .insertInto('identity_types')
           .values({ ...typeRow('x'), createdAt: Number.NaN })
           .execute(),
-      STAMP,
+      ORIGIN,
     )
 
     await expect(write).rejects.toBeInstanceOf(StoreMisuseError)
@@ -264,17 +264,17 @@ describe('a group whose commit fails', () => {
     await followCommits(store, (changes) => announced.push(...changes))
     const change: Change = { operation: 'create', audit: 'event', resource: 'identity-types', id: 'x', at: 1 }
     const results = await Promise.allSettled([
-      store.write(addType('lost'), STAMP),
+      store.write(addType('lost'), ORIGIN),
       store.write(async (tx) => {
         tx.record(change)
         // What a full disk does: SQLite ends the whole transaction.
         await sql`insert or rollback into identity_types (id, "createdAt", "updatedAt", tags, name) values ('lost', 1, 1, '{}', 'x')`.execute(
           tx.db,
         )
-      }, STAMP),
+      }, ORIGIN),
     ])
     stopped.mockRestore()
-    await store.write(addType('kept'), STAMP)
+    await store.write(addType('kept'), ORIGIN)
 
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     expect(announced).toEqual([])
@@ -285,10 +285,10 @@ describe('a group whose commit fails', () => {
   it('on the way to the disk fails as a whole too, and the audit goes on where it was', async () => {
     const announced: string[] = []
     await followCommits(store, (changes) => announced.push(...changes.map(({ id }) => id)))
-    await store.write(addAudited('first'), STAMP)
+    await store.write(addAudited('first'), ORIGIN)
 
     const results = await Promise.allSettled([
-      store.write(addAudited('lost'), STAMP),
+      store.write(addAudited('lost'), ORIGIN),
       store.write(async (tx) => {
         await addAudited('also lost')(tx)
         // What is wrong here shows when the group is committed, and not before.
@@ -297,9 +297,9 @@ describe('a group whose commit fails', () => {
           .insertInto('configs')
           .values({ ...typeRow('of no type'), configTypeId: 'nothing', data: '{}' })
           .execute()
-      }, STAMP),
+      }, ORIGIN),
     ])
-    await store.write(addAudited('kept'), STAMP)
+    await store.write(addAudited('kept'), ORIGIN)
 
     for (const result of results) {
       expect(result).toMatchObject({ status: 'rejected', reason: { code: 'STORAGE_UNAVAILABLE', status: 503 } })
@@ -324,7 +324,7 @@ describe('a total', () => {
     const total = () => store.count(query(), ['identity_types'])
 
     const first = await total()
-    await store.write(addType('one more'), STAMP)
+    await store.write(addType('one more'), ORIGIN)
 
     expect(await total()).toBe(first + 1)
     expect(counted).toBe(2)
@@ -335,13 +335,13 @@ describe('a stream', () => {
   it('sees one state of the database, and holds up no write', async () => {
     await store.write(async (tx) => {
       for (let at = 0; at < 50; at++) await addType(`type ${at}`)(tx)
-    }, STAMP)
+    }, ORIGIN)
     const observations: string[] = []
 
     const query = store.db.selectFrom('identity_types').select('name').orderBy('n')
     for await (const { name } of store.stream(query, { reader: { id: 'a', isAdministrator: false } })) {
       observations.push(name)
-      if (observations.length === 10) await store.write(addType('written meanwhile'), STAMP)
+      if (observations.length === 10) await store.write(addType('written meanwhile'), ORIGIN)
     }
 
     expect(observations).toHaveLength(55)
@@ -355,12 +355,12 @@ describe('the tables', () => {
       const matches = sql<{ n: number }>`select count(*) as n from sqlite_schema where name = 'sqlite_stat1'`
       return (await matches.execute(store.db)).rows[0]?.n
     }
-    await store.write(addAudited('first'), STAMP)
+    await store.write(addAudited('first'), ORIGIN)
     const before = await looked()
 
     await store.write(async (tx) => {
       for (let at = 0; at < 1_000; at++) await addAudited(`type ${at}`)(tx)
-    }, STAMP)
+    }, ORIGIN)
 
     expect(before).toBe(0)
     await expect.poll(looked).toBe(1)
@@ -368,9 +368,9 @@ describe('the tables', () => {
 
   it('can be copied while they are written', async () => {
     const copy = `${file}.copy`
-    await store.write(addType('copied'), STAMP)
+    await store.write(addType('copied'), ORIGIN)
 
-    await Promise.all([copyDatabaseInto(file, copy), store.write(addType('meanwhile'), STAMP)])
+    await Promise.all([copyDatabaseInto(file, copy), store.write(addType('meanwhile'), ORIGIN)])
 
     const opened = new Sqlite(copy, { readonly: true })
     expect(opened.pragma('integrity_check', { simple: true })).toBe('ok')

@@ -11,7 +11,7 @@ import { Scans } from '../../src/store/dialects/sqlite/scans.ts'
 import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
 import type { AuditOrigin, Reader, Store } from '../../src/store/store.ts'
 
-const STAMP: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
+const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
 const client: Reader = { id: 'client', isAdministrator: false }
 const administrator: Reader = { id: 'administrator', isAdministrator: true }
 
@@ -77,7 +77,7 @@ describe('a thread for reads', () => {
         .insertInto('identity_types')
         .values({ id: 'n', createdAt: 1, updatedAt: 1, tags: '{}', name: 'new' })
         .execute()
-    }, STAMP)
+    }, ORIGIN)
 
     expect(before).toEqual([])
     expect(await threads.rows(names, client)).toEqual([{ name: 'new' }])
@@ -168,7 +168,7 @@ describe('a thread for reads', () => {
         .insertInto('identity_types')
         .values({ id: 'n', createdAt: 1, updatedAt: 1, tags: '{}', name: 'new' })
         .execute()
-    }, STAMP)
+    }, ORIGIN)
     const count = await threads.rows(compiled(sql`select count(*) as n from identity_types`), client)
     const rest = await cursor.next(100)
     cursor.close()

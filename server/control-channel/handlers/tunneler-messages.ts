@@ -207,7 +207,7 @@ function describeApiSession({
 }
 
 /** What a router is told of a session, and of its API session if that is new. A router ends its process without the former. */
-export function describeSession({ id, token, apiSession }: TunnelerSession) {
+function describeSession({ id, token, apiSession }: TunnelerSession) {
   const session = { sessionId: id, token }
   return apiSession.isNew ? { session, apiSession: describeApiSession(apiSession) } : { session }
 }

@@ -31,7 +31,7 @@ const findId = prepareQuery((db, identityId: string) =>
 )
 
 /** Returns the MFA enrollment of an identity, or undefined. */
-export async function findMfa(context: Pick<Context, 'db'>, identityId: string): Promise<MfaEnrollment | undefined> {
+async function findMfa(context: Pick<Context, 'db'>, identityId: string): Promise<MfaEnrollment | undefined> {
   const [row] = await findId(context.db, identityId)
   return row && find(context, mfaEnrollments, row.id)
 }
