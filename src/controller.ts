@@ -3,6 +3,7 @@ import { Access } from './access/access.ts'
 import { type LiveState, storedTerminators } from './access/live-state.ts'
 import { PostureDeadlines } from './access/posture-deadlines.ts'
 import { ReportedPosture } from './access/reported-posture.ts'
+import { SessionIds } from './access/session-ids.ts'
 import { revokeSessions } from './access/session-revocation.ts'
 import { requireUsableAdministrator } from './auth/administrators.ts'
 import { ApiSessionTokens } from './auth/api-session-tokens.ts'
@@ -73,6 +74,7 @@ export interface Controller {
   readonly auth: Auth
   readonly enrollments: EnrollmentIssuer
   readonly access: Access
+  readonly sessionIds: SessionIds
   readonly serviceChanges: ServiceChanges
   readonly serviceLists: ServiceLists
   readonly posture: Posture
@@ -211,6 +213,7 @@ async function assemble(
   })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
   const network = [connected, peers, sessionSync, ...fabric.projections]
+  const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
   const serviceChanges = new ServiceChanges({ access, clock, digests, startedAt })
   // Setting the clock shifts the times of API sessions, some of which clients are shown with their services.
@@ -236,7 +239,7 @@ async function assemble(
     connected,
     sessionSync,
     tunneling: new Tunneling({
-      ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionSync },
+      ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
     }),
   }
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
@@ -267,6 +270,7 @@ async function assemble(
     auth,
     enrollments,
     access,
+    sessionIds,
     serviceChanges,
     serviceLists: new ServiceLists({ access, changes: serviceChanges }),
     posture,

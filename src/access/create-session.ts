@@ -17,6 +17,7 @@ import { prepareRead } from '../store/prepared-queries.ts'
 import { getRecordTable } from '../store/record-tables.ts'
 import type { Access } from './access.ts'
 import { loadNames } from './advice/subject.ts'
+import type { SessionIds } from './session-ids.ts'
 
 /** What sessions are opened with. */
 export interface SessionParts {
@@ -24,6 +25,7 @@ export interface SessionParts {
   readonly auth: { readonly apiSessions: Pick<ApiSessions, 'deriveToken'> }
   readonly entities: EntityStore
   readonly posture: { readonly failedRequests: FailedServiceRequests }
+  readonly sessionIds: SessionIds
 }
 
 /** Who asks. */
@@ -60,8 +62,15 @@ export function createSession(
   dialer: SessionOwner,
   request: SessionRequest,
 ): Awaitable<string> {
-  const rows = findExistingSession(context.db, dialer.apiSessionId, request.serviceId, request.type)
-  return whenReady(rows, ([existing]) => existing?.id ?? insertSession(parts, context, dialer, request))
+  const { serviceId, type } = request
+  const key = { apiSessionId: dialer.apiSessionId, serviceId, type }
+  const cachedId = parts.sessionIds.get(key)
+  if (cachedId !== undefined) return cachedId
+  return whenReady(findExistingSession(context.db, key.apiSessionId, serviceId, type), ([existing]) => {
+    if (!existing) return insertSession(parts, context, dialer, request)
+    parts.sessionIds.set(key, existing.id)
+    return existing.id
+  })
 }
 
 async function insertSession(

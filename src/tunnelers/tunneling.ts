@@ -82,6 +82,7 @@ interface Collaborators {
   readonly posture: SessionParts['posture']
   readonly provisioner: RouterProvisioner
   readonly serviceChanges: ServiceChanges
+  readonly sessionIds: SessionParts['sessionIds']
   readonly sessionSync: SessionSync
 }
 
@@ -152,14 +153,15 @@ export class Tunneling {
     serviceName: string,
     type: PolicyType,
   ): Promise<TunnelerSession> {
-    const { access, apiSessions, entities, posture } = this.#parts
+    const { access, apiSessions, entities, posture, sessionIds } = this.#parts
     const apiSession = await this.openApiSession(context, routerId)
     const [service] = await findServiceByName(context.db, serviceName)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
     const owner = { identity: toRoleBearer(apiSession.identity), isAdmin: false, apiSessionId: apiSession.id }
     const request = { serviceId: service.id, type, tags: {} }
     try {
-      const id = await createSession({ access, auth: { apiSessions }, entities, posture }, context, owner, request)
+      const parts = { access, auth: { apiSessions }, entities, posture, sessionIds }
+      const id = await createSession(parts, context, owner, request)
       return { id, token: apiSessions.deriveToken(id), apiSession }
     } catch (error) {
       if (!(error instanceof ControllerError)) throw error

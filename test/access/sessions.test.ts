@@ -61,6 +61,18 @@ describe('making a session', () => {
     expect([again.body.data.id, again.body.data.token]).toEqual([first.body.data.id, first.body.data.token])
   })
 
+  it('gives another session after the one that was asked for again was ended', async () => {
+    const asker = await network.person('asks again', ['staff'])
+    await network.dial(asker, web)
+    const { id } = (await network.dial(asker, web)).body.data
+    await network.change('DELETE', `/sessions/${id}`)
+
+    const next = await network.dial(asker, web)
+
+    expect(next.status).toBe(201)
+    expect(next.body.data.id).not.toBe(id)
+  })
+
   it('shows its routers as they are now', async () => {
     const { id } = (await network.dial(laptop, web)).body.data
     const { edgeRouters } = (await network.ask(laptop, 'GET', `/sessions/${id}`)).body.data
