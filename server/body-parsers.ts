@@ -1,10 +1,12 @@
 // From the bytes of a body to JSON or text: whatever could not be stored as it was sent is refused here.
 import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { errors } from '../src/errors.ts'
 import { assertBodySize } from '../src/schema/body-sizes.ts'
 import { assertExactNumbers } from '../src/schema/exact-numbers.ts'
 import type { ServedRequest } from './exchange.ts'
+import { GrowingBytes } from './growing-bytes.ts'
 import type { Reauthorize } from './hooks/reauthorize.ts'
 
 // Operations that take certificates and signing requests take them as text, too.
@@ -42,16 +44,43 @@ export function createBodyParsers(parseJson: JsonParser, reauthorize: Reauthoriz
 export function addBodyParsers(app: FastifyInstance, parsers: ReadonlyMap<string, BodyParser>): void {
   app.removeAllContentTypeParsers()
   for (const [type, parse] of parsers) {
-    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (request, bytes, done) => {
-      let body: unknown
-      try {
-        body = parse(request, bytes)
-      } catch (refusal) {
-        return done(refusal as Error)
-      }
-      return done(null, body)
+    app.addContentTypeParser(type, (request, payload, done) => {
+      receiveUpTo(request.routeOptions.bodyLimit, payload, (failure, bytes) => {
+        if (failure) return done(failure)
+        let body: unknown
+        try {
+          body = parse(request, bytes)
+        } catch (refusal) {
+          return done(refusal as Error)
+        }
+        return done(null, body)
+      })
     })
   }
+}
+
+/** Receives a body of any length, or of none that is declared. Fastify's own way keeps the pieces, see `GrowingBytes`. */
+function receiveUpTo(
+  maxBytes: number,
+  message: IncomingMessage,
+  callback: (failure: Error | undefined, bytes: Buffer) => void,
+): void {
+  const received = new GrowingBytes()
+  const declaredLength = message.headers['content-length']
+  const finish = (failure?: Error) => {
+    message.off('data', add).off('end', end).off('error', finish)
+    callback(failure, received.bytes)
+  }
+  const add = (piece: Buffer) => {
+    received.add(piece)
+    if (received.length > maxBytes) finish(errors.REQUEST_ENTITY_TOO_LARGE())
+  }
+  const end = () => {
+    const isWhole = declaredLength === undefined || received.length === Number(declaredLength)
+    finish(isWhole ? undefined : errors.COULD_NOT_PARSE_BODY({ message: 'the body is not what its headers say' }))
+  }
+  if (Number(declaredLength ?? 0) > maxBytes) callback(errors.REQUEST_ENTITY_TOO_LARGE(), received.bytes)
+  else message.on('data', add).on('end', end).on('error', finish)
 }
 
 function readJson(parseJson: JsonParser, request: ServedRequest, bytes: Buffer): unknown {

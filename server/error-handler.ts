@@ -43,11 +43,8 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
   // The library that sends files has no codes of its own for conditions of a request.
   if ((thrown as { status?: unknown }).status === 412) return errors.PRECONDITION_FAILED(undefined, { cause: thrown })
   switch ((thrown as FastifyError).code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return errors.REQUEST_ENTITY_TOO_LARGE()
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Type', reason: 'is not one that is taken here' })
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
       return errors.COULD_NOT_PARSE_BODY({ message: 'the body is not what its headers say' }, { cause: thrown })

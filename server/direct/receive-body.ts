@@ -1,5 +1,6 @@
 // Receives the body of a request on the direct route.
 import type { IncomingMessage } from 'node:http'
+import { GrowingBytes } from '../growing-bytes.ts'
 
 const NOTHING = Buffer.alloc(0)
 
@@ -13,11 +14,9 @@ export function receiveBody(message: IncomingMessage, callback: (bytes: Buffer) 
     callback(NOTHING)
     return
   }
-  const pieces: Buffer[] = []
-  let receivedLength = 0
+  const received = new GrowingBytes()
   message.on('data', (piece: Buffer) => {
-    receivedLength += piece.length
-    pieces.push(piece)
-    if (receivedLength === length) callback(pieces.length === 1 ? piece : Buffer.concat(pieces, length))
+    received.add(piece)
+    if (received.length === length) callback(received.bytes)
   })
 }

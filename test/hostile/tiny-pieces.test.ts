@@ -1,0 +1,76 @@
+// A client that sends its body byte by byte takes no more memory than one that sends it at once.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { GrowingBytes } from '../../server/growing-bytes.ts'
+import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { random } from '../world/random.ts'
+import { openTls, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
+
+let world: TestController
+let target: RawTarget
+
+beforeAll(async () => {
+  world = await testController()
+  const { url, rootPem } = await world.listen()
+  target = rawTarget(url, rootPem)
+})
+afterAll(() => world.close())
+
+const CLIENTS = 10
+const PIECES = 50_000
+const MEBIBYTE = 1024 * 1024
+
+it('bodies of single bytes take the memory of their bytes', async () => {
+  const head = `POST ${CLIENT}/authenticate?method=password HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n`
+  const sockets: TLSSocket[] = []
+  for (let at = 0; at < CLIENTS; at++) sockets.push(await openTls(target))
+  const received = sockets.map(readToEnd)
+  global.gc?.()
+  const before = process.memoryUsage().rss
+  for (const socket of sockets) {
+    socket.write(`${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(PIECES)}`)
+  }
+  let peak = before
+  const responses = Promise.all(received)
+  let isDone = false
+  void responses.then(() => {
+    isDone = true
+  })
+  await sleep(500)
+  for (const socket of sockets) socket.write('2\r\n{}\r\n0\r\n\r\n')
+  while (!isDone) {
+    peak = Math.max(peak, process.memoryUsage().rss)
+    await sleep(20)
+  }
+
+  expect((await responses).map((text) => text.slice(0, 12))).toEqual(sockets.map(() => 'HTTP/1.1 400'))
+  // As objects, the pieces of all clients take 200 MiB.
+  expect(peak - before).toBeLessThan(80 * MEBIBYTE)
+}, 90_000)
+
+describe('bytes that arrive in pieces', () => {
+  it('are those of all pieces, in their order', () => {
+    const dice = random(5)
+    for (let round = 0; round < 200; round++) {
+      const pieces = Array.from({ length: dice.below(30) }, () => Buffer.alloc(dice.below(50), dice.below(256)))
+      const received = new GrowingBytes()
+      for (const piece of pieces) received.add(piece)
+
+      expect(received.bytes.equals(Buffer.concat(pieces))).toBe(true)
+      expect(received.length).toBe(received.bytes.length)
+    }
+  })
+
+  it('leave the pieces as they are', () => {
+    const first = Buffer.from('abcdef').subarray(0, 3)
+    const received = new GrowingBytes()
+    received.add(first)
+    received.add(Buffer.from('xyz'))
+
+    expect([received.bytes.toString(), Buffer.from(first.buffer, first.byteOffset, 6).toString()]).toEqual([
+      'abcxyz',
+      'abcdef',
+    ])
+  })
+})
