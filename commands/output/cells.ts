@@ -21,6 +21,9 @@ const GOOD_VALUES: Readonly<Record<string, boolean>> = {
   disabled: false,
 }
 
+// What the API says instead of a time that does not exist, such as that of a certificate which a record has none of.
+const NO_TIME = '0001-01-01T00:00:00.000Z'
+
 // The member with what is allowed now: nothing, which is not the same as a value that is missing.
 const RIGHTS_MEMBER = 'allowed'
 
@@ -42,7 +45,7 @@ export function renderCell(name: string, value: unknown, screen: Screen): string
 }
 
 function toPlainText(value: unknown, screen: Screen): string {
-  if (value === null || value === undefined || value === '') return '-'
+  if (value === null || value === undefined || value === '' || value === NO_TIME) return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'string') return screen.isTerminal && isInstant(value) ? toTimeText(value) : value
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map((item) => toPlainText(item, screen)).join(', ')

@@ -10,6 +10,7 @@ import { prepareQuery } from '../store/prepared-queries.ts'
 import { isOneOf } from '../store/untyped.ts'
 import { RequestRefusedError } from './request-refused.ts'
 import { type RightParts, requireSessionRight, type SessionRight } from './session-right.ts'
+import { MAX_COST } from './terminator-costs.ts'
 import {
   encodePeerData,
   type LiveTerminator,
@@ -48,7 +49,6 @@ export interface TerminatorActor {
 /** How routers reach the terminators that they make for hosts. */
 const HOSTED_BINDINGS: readonly string[] = ['edge', 'tunnel']
 
-const MAX_COST = 65_535
 const MAX_INSTANCE_ID_LENGTH = 4_096
 const MAX_SECRET_BYTES = 4_096
 const MAX_PEER_DATA_BYTES = 16 * 1024

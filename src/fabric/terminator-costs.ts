@@ -10,7 +10,7 @@ const CREDIT_PERIOD_MS = 60_000
 const FIRST_CREDIT = 10
 
 /** The highest cost, as of every cost of a terminator. */
-const MAX_COST = 65_535
+export const MAX_COST = 65_535
 
 interface TerminatorLoad {
   circuits: number

@@ -13,7 +13,7 @@ import { compileSql } from './dialects/sql-dialect.ts'
 import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
 import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } from './role-conditions.ts'
 import { type SqlText, sql, toWhere } from './sql-text.ts'
-import type { Store } from './store.ts'
+import { MAX_UNGUARDED_COST, type Store } from './store.ts'
 import { subtypeConditions } from './subtypes.ts'
 import { compileUniqueLookup, findUniqueEquality, findUniqueLookup } from './unique-lookups.ts'
 import { isOneOf } from './untyped.ts'
@@ -253,8 +253,6 @@ function composeStatements(
 
 const EVERYTHING: Predicate = { kind: 'constant', value: true }
 
-// In the units of filters: some milliseconds. A lower cost is not worth counting.
-const MAX_UNGUARDED_COST = 50_000
 const COST_OF_ORDER = 5
 
 /** Whether the list costs much if all records of all tables that it reads have to be read. */

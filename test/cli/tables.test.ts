@@ -170,6 +170,20 @@ describe('one record', () => {
     expect(text).not.toMatch(/^not set/m)
   })
 
+  it('has no value for a time that does not exist', async () => {
+    const keys = [
+      '--issuer',
+      'https://issuer.example',
+      '--audience',
+      'controller',
+      '--jwks-endpoint',
+      'https://issuer.example/keys',
+    ]
+    await readOut('external-jwt-signer', 'create', 'issuer', '--enabled', ...keys)
+
+    expect(await readOut('external-jwt-signer', 'get', 'issuer')).not.toContain('0001-01-01')
+  })
+
   it('has texts of several lines below their label', async () => {
     const { pem } = await makeAuthority()
     const file = join(mkdtempSync(join(tmpdir(), 'tables-')), 'ca.pem')

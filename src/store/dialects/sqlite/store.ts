@@ -12,6 +12,7 @@ import { type ProjectionError, Projections } from '../../projection.ts'
 import { ResultCache } from '../../result-cache.ts'
 import {
   type AuditOrigin,
+  MAX_UNGUARDED_COST,
   type Reader,
   type Store,
   StoreMisuseError,
@@ -32,8 +33,6 @@ import { Streams } from './streams.ts'
 import { unsupportedDialect, unsupportedDriver } from './transaction.ts'
 
 const MAX_QUEUE_LENGTH = 1_000
-// The maximum cost of a guarded statement on the main connection, in the units of filters: some milliseconds.
-const MAX_COST = 50_000
 const MAX_COSTLY_BYTES = 256 * 1024
 const ANALYZE_AFTER_CHANGES = 1_000
 
@@ -192,7 +191,7 @@ class SqliteStore implements Store {
   #scan<Row>(query: CompiledQuery<Row>, reader: Reader): Awaitable<readonly Row[]> {
     if (!this.#costlyStatements.get(query.sql)) {
       try {
-        return this.#guard.withinUnits(MAX_COST, () => this.#executor.read(query))
+        return this.#guard.withinUnits(MAX_UNGUARDED_COST, () => this.#executor.read(query))
       } catch (error) {
         if (!(error instanceof CostExceededError)) throw error
         this.#costlyStatements.set(query.sql, true)
