@@ -2,7 +2,7 @@
 
 const NOTHING = Buffer.alloc(0)
 
-/** A client may send each byte as a piece of its own, and each piece that is kept takes some hundred bytes as an object. */
+/** A sender may send each byte as a piece of its own, and each piece that is kept takes some hundred bytes as an object. */
 export class GrowingBytes {
   #buffer: Buffer = NOTHING
   #length = 0
@@ -18,13 +18,22 @@ export class GrowingBytes {
 
   add(piece: Buffer): void {
     const length = this.#length + piece.length
-    // Most bodies are one piece, which needs no copy.
+    // Most bodies and messages are one piece, which needs no copy.
     if (this.#length === 0) this.#buffer = piece
     else {
       if (length > this.#buffer.length) this.#grow(length)
       piece.copy(this.#buffer, this.#length)
     }
     this.#length = length
+  }
+
+  /** Takes out the first bytes, without a copy. Bytes that come later are not written to their memory. */
+  take(length: number): Buffer {
+    const all = this.bytes
+    this.#length -= length
+    // A part of no length would keep the whole memory.
+    this.#buffer = this.#length === 0 ? NOTHING : all.subarray(length)
+    return all.subarray(0, length)
   }
 
   /** Doubles the room, so that each byte is copied once or twice, however small the pieces are. */

@@ -1,4 +1,5 @@
 // The frames of the control channel: 20 bytes of lengths, headers by number, and a body.
+import { GrowingBytes } from '../growing-bytes.ts'
 
 /** Values by header id. Their order on the wire has no meaning, but it is kept. */
 export type MessageHeaders = ReadonlyMap<number, Buffer>
@@ -58,8 +59,7 @@ export function encodeMessage({ type, sequence, headers, body }: Message): Buffe
 /** Cuts the bytes of a connection into messages, however they arrive. */
 export class MessageReader {
   #limits: MessageLimits
-  #chunks: Buffer[] = []
-  #bytes = 0
+  readonly #received = new GrowingBytes()
   /** The length of the frame that is arriving; undefined until its prefix is there. */
   #frameBytes: number | undefined
 
@@ -74,8 +74,7 @@ export class MessageReader {
 
   /** Adds bytes. */
   push(chunk: Buffer): void {
-    this.#chunks.push(chunk)
-    this.#bytes += chunk.length
+    this.#received.add(chunk)
   }
 
   /**
@@ -84,23 +83,13 @@ export class MessageReader {
    */
   next(): Message | undefined {
     if (this.#frameBytes === undefined) {
-      if (this.#bytes < PREFIX_BYTES) return undefined
-      this.#frameBytes = readFrameBytes(this.#join(), this.#limits)
+      if (this.#received.length < PREFIX_BYTES) return undefined
+      this.#frameBytes = readFrameBytes(this.#received.bytes, this.#limits)
     }
-    if (this.#bytes < this.#frameBytes) return undefined
-    const bytes = this.#join()
-    const frame = bytes.subarray(0, this.#frameBytes)
-    this.#chunks = bytes.length > this.#frameBytes ? [bytes.subarray(this.#frameBytes)] : []
-    this.#bytes -= this.#frameBytes
+    if (this.#received.length < this.#frameBytes) return undefined
+    const frame = this.#received.take(this.#frameBytes)
     this.#frameBytes = undefined
     return decodeFrame(frame)
-  }
-
-  /** All bytes in one piece. They are joined once for the prefix and once for the frame, not for every chunk. */
-  #join(): Buffer {
-    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
-    this.#chunks = [bytes]
-    return bytes
   }
 }
 

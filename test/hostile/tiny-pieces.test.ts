@@ -1,7 +1,8 @@
-// A client that sends its body byte by byte takes no more memory than one that sends it at once.
+// A client or a router that sends byte by byte takes no more memory than one that sends all at once.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { encodeMessage, MESSAGE_LIMITS, MessageReader } from '../../server/control-channel/message.ts'
 import { GrowingBytes } from '../../server/growing-bytes.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { random } from '../world/random.ts'
@@ -49,6 +50,29 @@ it('bodies of single bytes take the memory of their bytes', async () => {
   expect(peak - before).toBeLessThan(80 * MEBIBYTE)
 }, 90_000)
 
+it('messages of routers in single bytes take the memory of their bytes', () => {
+  const body = Buffer.alloc(MESSAGE_LIMITS.maxBodyBytes, 7)
+  const frame = encodeMessage({ type: 1, sequence: 2, headers: new Map(), body })
+  const reader = new MessageReader(MESSAGE_LIMITS)
+  global.gc?.()
+  const before = process.memoryUsage().heapUsed
+  for (let at = 0; at < frame.length - 1; at++) {
+    reader.push(frame.subarray(at, at + 1))
+    expectNothing(reader.next())
+  }
+  const usedBytes = process.memoryUsage().heapUsed - before
+  reader.push(frame.subarray(-1))
+
+  expect(reader.next()?.body.equals(body)).toBe(true)
+  // As objects, the pieces take 200 MiB.
+  expect(usedBytes).toBeLessThan(80 * MEBIBYTE)
+})
+
+/** Costs nothing, unlike an expectation for each of two million bytes. */
+function expectNothing(message: unknown): void {
+  if (message !== undefined) throw new Error('a message was read before it was complete')
+}
+
 describe('bytes that arrive in pieces', () => {
   it('are those of all pieces, in their order', () => {
     const dice = random(5)
@@ -59,6 +83,21 @@ describe('bytes that arrive in pieces', () => {
 
       expect(received.bytes.equals(Buffer.concat(pieces))).toBe(true)
       expect(received.length).toBe(received.bytes.length)
+    }
+  })
+
+  it('are taken out from the front, and what was taken stays as it is', () => {
+    const dice = random(6)
+    for (let round = 0; round < 200; round++) {
+      const pieces = Array.from({ length: dice.below(30) }, () => Buffer.alloc(dice.below(50), dice.below(256)))
+      const received = new GrowingBytes()
+      const parts: Buffer[] = []
+      for (const piece of pieces) {
+        received.add(piece)
+        if (dice.below(2) === 0) parts.push(received.take(dice.below(received.length + 1)))
+      }
+
+      expect(Buffer.concat([...parts, received.bytes]).equals(Buffer.concat(pieces))).toBe(true)
     }
   })
 
