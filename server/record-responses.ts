@@ -3,14 +3,13 @@ import { type Awaitable, whenReady } from '../src/awaitable.ts'
 import type { Context } from '../src/context.ts'
 import type { Controller } from '../src/controller.ts'
 import { notFoundError } from '../src/errors.ts'
-import type { FilterSource } from '../src/model/filter-symbols.ts'
 import { type Presentation, renderList, renderRecords, renderRows } from '../src/records/presentation.ts'
 import { RawJson, toJsonText } from '../src/records/raw-json.ts'
 import type { CachedRecord } from '../src/records/render-records.ts'
 import type { AnyResource, AnyRow } from '../src/resources/define.ts'
 import { findRow, toResourceNoun } from '../src/store/entities.ts'
-import { type ListPlan, planList } from '../src/store/list-plan.ts'
-import { list, listIds, queryRows, type Restriction, type Window } from '../src/store/lists.ts'
+import { planList } from '../src/store/list-plan.ts'
+import { list, listIds, queryRows, type RecordList, type Restriction, type Window } from '../src/store/lists.ts'
 import { findUniqueLookup } from '../src/store/unique-lookups.ts'
 import { getListSource } from './list-source.ts'
 import { streamList } from './list-stream.ts'
@@ -62,13 +61,7 @@ export function renderRecord(
 }
 
 /** The records of a list: those of a resource that match the plan and the restrictions. */
-interface RecordList {
-  readonly resource: AnyResource
-  readonly plan: ListPlan
-  readonly restrictions: readonly Restriction[]
-  /** The symbols that the plan may use. */
-  readonly source: FilterSource
-}
+type CompleteRecordList = Required<RecordList>
 
 /** Returns the response that lists records, by the parameters of the call. */
 export function respondWithList(
@@ -90,10 +83,11 @@ export function respondWithList(
 
 async function streamAll(
   { controller, context }: Call,
-  { resource, plan, restrictions, source }: RecordList,
+  recordList: CompleteRecordList,
   presentation: Presentation | undefined,
 ): Promise<Response> {
-  const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
+  const { resource, plan, source } = recordList
+  const rows = await queryRows(controller.store, context, recordList)
   const render = (batch: readonly AnyRow[]) => renderRows(controller.records, context, resource, batch, presentation)
   const { filterableFields } = source
   return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
@@ -101,7 +95,7 @@ async function streamAll(
 
 function respondWithPage(
   { controller, context }: Call,
-  recordList: RecordList,
+  recordList: CompleteRecordList,
   presentation: Presentation | undefined,
 ): Awaitable<Response> {
   return whenReady(fetchPage(controller, context, recordList), ({ page, records }) =>
@@ -118,11 +112,8 @@ interface RecordPage {
 }
 
 /** Returns the records of a page, without a query if their ids are known, or the only one is cached by its name. */
-function fetchPage(
-  controller: Controller,
-  context: Context,
-  { resource, plan, restrictions, source }: RecordList,
-): Awaitable<RecordPage> {
+function fetchPage(controller: Controller, context: Context, recordList: CompleteRecordList): Awaitable<RecordPage> {
+  const { resource, plan, restrictions, source } = recordList
   const { cache } = controller.records
   const ids = listIds(plan, restrictions)
   if (ids) {
@@ -134,7 +125,7 @@ function fetchPage(
   const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
   const record = lookup?.symbol.column === 'name' ? cache.getByName(resource, lookup.value) : undefined
   if (record) return { page: { limit: plan.limit, offset: plan.offset, total: 1 }, records: [record] }
-  return whenReady(list(controller.store, context, resource, plan, restrictions, source), (page) =>
+  return whenReady(list(controller.store, context, recordList), (page) =>
     whenReady(cache.findByKeys(context, resource, page.keys), (records) => ({ page, records })),
   )
 }
@@ -143,7 +134,7 @@ function fetchPage(
 export async function fetchPageOfIds(
   controller: Controller,
   context: Context,
-  recordList: Omit<RecordList, 'restrictions'>,
+  recordList: Omit<CompleteRecordList, 'restrictions'>,
   ids: readonly string[],
 ): Promise<RecordPage> {
   const { resource, plan } = recordList
@@ -159,7 +150,7 @@ export async function fetchPageOfIds(
 async function filterMatchingIds(
   controller: Controller,
   context: Context,
-  recordList: Omit<RecordList, 'restrictions'>,
+  recordList: Omit<CompleteRecordList, 'restrictions'>,
   ids: readonly string[],
 ): Promise<string[]> {
   const plan = { ...recordList.plan, limit: 'none', offset: 0 } as const

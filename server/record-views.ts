@@ -162,7 +162,7 @@ export async function respondWithMemoryList<Item>(
   const { controller, context } = call
   const plan = planList(listParameters(call.query) as ListParameters)
   const { source, view } = compiled
-  const page = await listFromMemory(controller.store, context, source, plan, items, view.toRow)
+  const page = await listFromMemory(controller.store, context, { source, plan, items, toRow: view.toRow })
   return listResponse(await compiled.render(controller, context, page.items), page, source.filterableFields)
 }
 

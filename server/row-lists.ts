@@ -24,12 +24,13 @@ export async function respondWithRowList(
   { resource, source, restrictions, render }: RowList,
 ): Promise<Response> {
   const plan = planList(listParameters(query) as ListParameters)
+  const recordList = { resource, plan, restrictions, source }
   const { filterableFields } = source
   if (plan.limit === 'none') {
-    const rows = await queryRows(controller.store, context, resource, plan, restrictions, source)
+    const rows = await queryRows(controller.store, context, recordList)
     return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
   }
-  const page = await list(controller.store, context, resource, plan, restrictions, source)
+  const page = await list(controller.store, context, recordList)
   const unordered = await getRecordTable(resource).findByKeys(context.db, page.keys)
   const byKey = new Map(unordered.map((row) => [row.n, row]))
   const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])

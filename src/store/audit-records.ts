@@ -12,7 +12,7 @@ import { COUNT } from '../schema/ranges.ts'
 import { PRUNE } from './audit.ts'
 import { type Anchor, type ChainedRecord, type ChainReport, ChainVerifier } from './audit-chain.ts'
 import type { ListPlan } from './list-plan.ts'
-import { queryPage, queryRowsOf, type RowQuery, type Window } from './lists.ts'
+import { queryPage, queryRowsOf, type RowQuery, toListQuery, type Window } from './lists.ts'
 import type { Store } from './store.ts'
 import { isOneOf } from './untyped.ts'
 
@@ -102,7 +102,7 @@ export interface AuditPage extends Window {
 
 /** One page of the audit. @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER */
 export async function listAuditRecords(store: Store, context: Reading, plan: ListPlan): Promise<AuditPage> {
-  const { keys, ...window } = await queryPage(store, context, auditSource, plan)
+  const { keys, ...window } = await queryPage(store, toListQuery(context, auditSource, plan))
   const rows = await context.db
     .selectFrom('audit_records')
     .selectAll()
@@ -114,7 +114,7 @@ export async function listAuditRecords(store: Store, context: Reading, plan: Lis
 
 /** All records that match a plan, for a stream. */
 export function queryAuditRows(store: Store, context: Reading, plan: ListPlan): Awaitable<RowQuery<ChainedRecord>> {
-  return queryRowsOf<ChainedRecord>(store, context, auditSource, plan)
+  return queryRowsOf<ChainedRecord>(store, toListQuery(context, auditSource, plan))
 }
 
 /** One record by its number. */

@@ -11,7 +11,13 @@ import { compiledResources, getCompiledResource } from '../model/index.ts'
 import type { AnyResource, AnyRow } from '../resources/define.ts'
 import { compileSql } from './dialects/sql-dialect.ts'
 import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
-import { isSelective, parseRoleFilter, type RowCountHint, selectorsCondition } from './role-conditions.ts'
+import {
+  isSelective,
+  parseRoleFilter,
+  type RecordSearch,
+  type RowCountHint,
+  selectorsCondition,
+} from './role-conditions.ts'
 import { type SqlText, sql, toWhere } from './sql-text.ts'
 import { MAX_UNGUARDED_COST, type Store } from './store.ts'
 import { subtypeConditions } from './subtypes.ts'
@@ -49,24 +55,44 @@ export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
 /** The conditions of a list, in the form that finds its first records fastest, or all of them. */
 type Conditions = (hint: RowCountHint) => Awaitable<readonly SqlText<SqlBool>[]>
 
-const NO_CONDITIONS: Conditions = () => []
+/** Which records of a resource a list has: those that match the plan and the restrictions. */
+export interface RecordList {
+  readonly resource: AnyResource
+  readonly plan: ListPlan
+  readonly restrictions?: readonly Restriction[]
+  /** The symbols that the plan may use; those of the resource if it is absent. */
+  readonly source?: FilterSource
+}
 
-/** One page of the records of `resource` that match the plan and the restrictions. The plan may use the symbols of `source`. */
-export function list(
-  store: Store,
-  context: Reading,
-  resource: AnyResource,
-  plan: ListPlan,
-  restrictions: readonly Restriction[] = [],
-  source: FilterSource = getCompiledResource(resource.plural).filterSource,
-): Awaitable<Page> {
+/** A list of any table: the rows that match the plan, which may use the symbols of `source`, and meet the conditions. */
+export interface ListQuery {
+  readonly context: Reading
+  readonly source: FilterSource
+  readonly plan: ListPlan
+  readonly conditions: Conditions
+  /** The tables that the conditions read; complete once these are built. */
+  readonly tables: ReadonlySet<string>
+}
+
+/** The query of a list that has no conditions beside its plan. */
+export function toListQuery(context: Reading, source: FilterSource, plan: ListPlan): ListQuery {
+  return { context, source, plan, conditions: () => [], tables: new Set() }
+}
+
+function toRecordQuery(store: Store, context: Reading, recordList: RecordList): ListQuery {
+  const { resource, plan, restrictions = [], source = getCompiledResource(resource.plural).filterSource } = recordList
+  const tables = new Set<string>()
+  const conditions: Conditions = (hint) =>
+    buildConditions({ store, context, resource, tables, hint }, plan, restrictions)
+  return { context, source, plan, conditions, tables }
+}
+
+/** One page of the records of a list. */
+export function list(store: Store, context: Reading, recordList: RecordList): Awaitable<Page> {
+  const { resource, plan, restrictions = [], source = getCompiledResource(resource.plural).filterSource } = recordList
   const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
   if (lookup) return lookUp(store, context, resource, plan, compileUniqueLookup(context, resource, lookup))
-  const query = () => {
-    const tables = new Set<string>()
-    const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
-    return queryPage(store, context, source, plan, conditions, tables)
-  }
+  const query = () => queryPage(store, toRecordQuery(store, context, recordList))
   const key = restrictions.length === 0 ? toPageKey(resource, plan, source) : undefined
   if (key === undefined) return query()
   return store.results.find(key, () =>
@@ -130,47 +156,23 @@ export function listIds(
   return limit === 'none' || ids.length <= limit ? ids : undefined
 }
 
-/** All rows of a list as a query, for a stream. The plan may use the symbols of `source`. */
-export function queryRows(
-  store: Store,
-  context: Reading,
-  resource: AnyResource,
-  plan: ListPlan,
-  restrictions: readonly Restriction[] = [],
-  source: FilterSource = getCompiledResource(resource.plural).filterSource,
-): Awaitable<RowQuery> {
-  const tables = new Set<string>()
-  const conditions: Conditions = (hint) => buildConditions(store, context, resource, plan, restrictions, tables, hint)
-  return queryRowsOf(store, context, source, plan, conditions, tables)
+/** All rows of a list as a query, for a stream. */
+export function queryRows(store: Store, context: Reading, recordList: RecordList): Awaitable<RowQuery> {
+  return queryRowsOf(store, toRecordQuery(store, context, recordList))
 }
 
-/** The same for any table, for rows that meet the conditions, which read `tables`. */
-export function queryRowsOf<Row = AnyRow>(
-  store: Store,
-  context: Reading,
-  source: FilterSource,
-  plan: ListPlan,
-  conditions: Conditions = NO_CONDITIONS,
-  tables: ReadonlySet<string> = new Set(),
-): Awaitable<RowQuery<Row>> {
-  const statements = buildStatements(store, context, source, plan, conditions, tables, 'all')
-  return whenReady(statements, ({ matching, window, isCostly }) => ({
-    compile: () => compileSql(context.db, sql<Row>`select * ${matching} ${window}`),
+/** The same for any table. */
+export function queryRowsOf<Row = AnyRow>(store: Store, query: ListQuery): Awaitable<RowQuery<Row>> {
+  return whenReady(buildStatements(store, query, 'all'), ({ matching, window, isCostly }) => ({
+    compile: () => compileSql(query.context.db, sql<Row>`select * ${matching} ${window}`),
     isCostly,
   }))
 }
 
-/** One page of a table that matches the plan and the conditions, which read `tables`. */
-export function queryPage(
-  store: Store,
-  context: Reading,
-  source: FilterSource,
-  plan: ListPlan,
-  conditions: Conditions = NO_CONDITIONS,
-  tables: ReadonlySet<string> = new Set(),
-): Awaitable<Page> {
-  const build = (hint: RowCountHint) => buildStatements(store, context, source, plan, conditions, tables, hint)
-  return whenReady(build('first'), (first) => {
+/** One page of a list of any table. */
+export function queryPage(store: Store, query: ListQuery): Awaitable<Page> {
+  const { context, plan } = query
+  return whenReady(buildStatements(store, query, 'first'), (first) => {
     const { matching, window, read } = first
     const { limit, offset } = plan
     // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
@@ -181,7 +183,7 @@ export function queryPage(
       if (offset === 0 && (limit === 'none' || rows.length < limit))
         return { keys, total: rows.length, limit, offset, tables: read }
       // If only the table itself is read, all of its records are found in the same way as the first ones.
-      const total = whenReady(read.length === 1 ? first : build('all'), (all) => {
+      const total = whenReady(read.length === 1 ? first : buildStatements(store, query, 'all'), (all) => {
         const count = {
           compile: () => compileSql(context.db, sql<{ n: number }>`select count(*) as n ${all.matchingCount}`),
         }
@@ -202,22 +204,15 @@ interface Statements {
   readonly isCostly: boolean
 }
 
-function buildStatements(
-  store: Store,
-  context: Reading,
-  source: FilterSource,
-  plan: ListPlan,
-  conditionsFor: Conditions,
-  read: ReadonlySet<string>,
-  hint: RowCountHint,
-): Awaitable<Statements> {
-  return whenReady(conditionsFor(hint), (restrictions) =>
-    whenReady(findSelectiveTests(store, context, source, plan.predicate, hint), (narrow) => {
+function buildStatements(store: Store, query: ListQuery, hint: RowCountHint): Awaitable<Statements> {
+  const { context, source, plan } = query
+  return whenReady(query.conditions(hint), (conditions) =>
+    whenReady(findSelectiveTests(store, query, hint), (narrow) => {
       const compiler = new FilterCompiler(context.db, source, { narrow })
       const filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
       const compose = (usedCompiler: FilterCompiler, usedFilter: CompiledFilter | undefined, isCostly: boolean) =>
-        composeStatements(source, plan, usedCompiler, usedFilter, restrictions, read, isCostly)
-      return whenReady(mayBeCostly(store, context, source, plan, filter), (isCostly) => {
+        composeStatements(query, conditions, usedCompiler, usedFilter, isCostly)
+      return whenReady(mayBeCostly(store, query, filter), (isCostly) => {
         const plain = compose(compiler, filter, isCostly)
         if (!isCostly) return plain
         const guardedCompiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
@@ -229,24 +224,19 @@ function buildStatements(
 }
 
 function composeStatements(
-  source: FilterSource,
-  plan: ListPlan,
+  { source, plan, tables }: ListQuery,
+  conditions: readonly SqlText<SqlBool>[],
   compiler: FilterCompiler,
   filter: CompiledFilter | undefined,
-  restrictions: readonly SqlText<SqlBool>[],
-  read: ReadonlySet<string>,
   isCostly: boolean,
 ): Statements {
-  const where = toWhere(filter ? [filter.condition, ...restrictions] : restrictions)
-  const order = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
-    isDescending ? sql`${expression} desc` : sql`${expression} asc`,
-  )
+  const where = toWhere(filter ? [filter.condition, ...conditions] : conditions)
   const matching = sql`from ${sql.table(source.table)}${where}`
   return {
     matching,
     matchingCount: matching,
-    window: sql`order by ${sql.join(order)}${toWindow(plan)}`,
-    read: [...new Set([source.table, ...read, ...(filter?.tables ?? [])])],
+    window: sql`${compileOrderBy(compiler, plan)}${toWindow(plan)}`,
+    read: [...new Set([source.table, ...tables, ...(filter?.tables ?? [])])],
     isCostly,
   }
 }
@@ -258,9 +248,7 @@ const COST_OF_ORDER = 5
 /** Whether the list costs much if all records of all tables that it reads have to be read. */
 function mayBeCostly(
   store: Store,
-  context: Reading,
-  source: FilterSource,
-  { predicate, order }: ListPlan,
+  { context, source, plan: { predicate, order } }: ListQuery,
   filter: CompiledFilter | undefined,
 ): Awaitable<boolean> {
   if (findUniqueEquality(source, predicate)) return false
@@ -293,12 +281,18 @@ export function compileOrder(compiler: FilterCompiler, { order: { keys, isParame
   return isParameter ? withSortParameterErrors(() => compiler.compileOrder(keys)) : compiler.compileOrder(keys)
 }
 
+/** The clause that sorts by what a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, as `compileOrder` */
+export function compileOrderBy(compiler: FilterCompiler, plan: ListPlan): SqlText {
+  const terms = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
+    isDescending ? sql`${expression} desc` : sql`${expression} asc`,
+  )
+  return sql`order by ${sql.join(terms)}`
+}
+
 /** The set equalities, among the terms that all must hold, which few records pass. */
 function findSelectiveTests(
   store: Store,
-  context: Reading,
-  source: FilterSource,
-  predicate: Predicate | undefined,
+  { context, source, plan: { predicate } }: ListQuery,
   hint: RowCountHint,
 ): Awaitable<ReadonlySet<Predicate>> {
   const terms = predicate?.kind === 'and' ? predicate.terms : predicate ? [predicate] : []
@@ -307,7 +301,7 @@ function findSelectiveTests(
     const set = source.symbols.get(term.left.symbol.name)?.set
     if (set?.kind !== 'members' || term.right.kind !== 'string') return []
     const test = sql<SqlBool>`value = ${term.right.value}`
-    const isNarrow = isSelective(store, context, source.table, set.table, test, hint)
+    const isNarrow = isSelective({ store, context, hint }, source.table, set.table, test)
     return [whenReady(isNarrow, (narrow) => (narrow ? term : undefined))]
   })
   return whenReady(whenAllReady(tests), (narrow) => new Set(narrow.filter((term) => term !== undefined)))
@@ -315,33 +309,20 @@ function findSelectiveTests(
 
 /** The conditions of a list beside its filter. Adds the tables that they read. */
 function buildConditions(
-  store: Store,
-  context: Reading,
-  resource: AnyResource,
+  search: RecordSearch,
   plan: ListPlan,
   restrictions: readonly Restriction[],
-  tables: Set<string>,
-  hint: RowCountHint,
 ): Awaitable<readonly SqlText<SqlBool>[]> {
-  const conditions: Awaitable<SqlText<SqlBool>>[] = subtypeConditions(resource)
-  if (plan.roleFilter.length > 0) {
-    conditions.push(selectorsCondition(store, context, resource, [parseRoleFilter(plan)], tables, hint))
-  }
-  for (const restriction of restrictions)
-    conditions.push(toConditions(store, context, resource, restriction, tables, hint))
+  const conditions: Awaitable<SqlText<SqlBool>>[] = subtypeConditions(search.resource)
+  if (plan.roleFilter.length > 0) conditions.push(selectorsCondition(search, [parseRoleFilter(plan)]))
+  for (const restriction of restrictions) conditions.push(toCondition(search, restriction))
   return whenAllReady(conditions)
 }
 
-function toConditions(
-  store: Store,
-  context: Reading,
-  resource: AnyResource,
-  restriction: Restriction,
-  tables: Set<string>,
-  hint: RowCountHint,
-): Awaitable<SqlText<SqlBool>> {
+function toCondition(search: RecordSearch, restriction: Restriction): Awaitable<SqlText<SqlBool>> {
+  const { context, resource, tables } = search
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
-  if ('sides' in restriction) return selectorsCondition(store, context, resource, restriction.sides, tables, hint)
+  if ('sides' in restriction) return selectorsCondition(search, restriction.sides)
   if ('equals' in restriction)
     return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
   if ('atMost' in restriction)

@@ -6,7 +6,7 @@ import type { FilterSource } from '../model/filter-symbols.ts'
 import type { Stored } from '../schema/field.ts'
 import { compileSql, getSqlDialect } from './dialects/sql-dialect.ts'
 import type { ListPlan } from './list-plan.ts'
-import { compileOrder, type Window } from './lists.ts'
+import { compileOrderBy, type Window } from './lists.ts'
 import { sql } from './sql-text.ts'
 import type { Store } from './store.ts'
 
@@ -18,23 +18,29 @@ export interface MemoryPage<Item> extends Window {
   readonly items: readonly Item[]
 }
 
+/** A list of what memory holds. */
+export interface MemoryList<Item> {
+  /** The symbols that the plan may use; its table is only the name that statements give to the items. */
+  readonly source: FilterSource
+  readonly plan: ListPlan
+  readonly items: readonly Item[]
+  readonly toRow: (item: Item) => MemoryRow
+}
+
 /**
- * One page of `items`. They are passed to the database as one JSON parameter only if the plan has a filter or an order;
+ * One page of the items. They are passed to the database as one JSON parameter only if the plan has a filter or an order;
  * without them, they are ordered by id.
- * @param source its table is only the name that statements give to the items
  * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
  */
 export async function listFromMemory<Item>(
   store: Store,
   context: Pick<Context, 'db' | 'caller'>,
-  source: FilterSource,
-  plan: ListPlan,
-  items: readonly Item[],
-  toRow: (item: Item) => MemoryRow,
+  memoryList: MemoryList<Item>,
 ): Promise<MemoryPage<Item>> {
+  const { plan, items, toRow } = memoryList
   const { limit, offset } = plan
   const isPlain = !plan.predicate && plan.order.keys.length === 0
-  const matching = isPlain ? sortById(items, toRow) : await selectMatching(store, context, source, plan, items, toRow)
+  const matching = isPlain ? sortById(items, toRow) : await selectMatching(store, context, memoryList)
   const page = matching.slice(offset, limit === 'none' ? undefined : offset + limit)
   return { items: page, total: matching.length, limit, offset }
 }
@@ -49,16 +55,10 @@ function sortById<Item>(items: readonly Item[], toRow: (item: Item) => MemoryRow
 async function selectMatching<Item>(
   store: Store,
   { db, caller }: Pick<Context, 'db' | 'caller'>,
-  source: FilterSource,
-  plan: ListPlan,
-  items: readonly Item[],
-  toRow: (item: Item) => MemoryRow,
+  { source, plan, items, toRow }: MemoryList<Item>,
 ): Promise<Item[]> {
   const compiler = new FilterCompiler(db, source, { isGuarded: true })
   const condition = plan.predicate ? compiler.compile(plan.predicate).condition : sql`1 = 1`
-  const order = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
-    isDescending ? sql`${expression} desc` : sql`${expression} asc`,
-  )
   const columns = [...new Set([source.key.column, ...[...source.symbols.values()].map(({ column }) => column)])]
   const rows = items.map((item, position) => ({ ...pick(toRow(item), columns), position }))
   const dialect = getSqlDialect(db)
@@ -68,7 +68,7 @@ async function selectMatching<Item>(
   const elements = dialect.elements(sql`${JSON.stringify(rows)}`)
   const query = sql<{ position: number }>`select position from
     (select ${sql.join(members)} from ${elements}) as ${sql.table(source.table)}
-    where ${condition} order by ${sql.join(order)}`
+    where ${condition} ${compileOrderBy(compiler, plan)}`
   const statement: Compilable<{ position: number }> = { compile: () => compileSql(db, query) }
   const positions = await store.scan(statement, toReader(caller))
   return positions.map(({ position }) => items[position] as Item)

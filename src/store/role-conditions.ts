@@ -13,6 +13,15 @@ import { isOneOf } from './untyped.ts'
 
 type Reading = Pick<Context, 'db'>
 
+/** How records of a resource are found; what builds conditions adds the tables that these read. */
+export interface RecordSearch {
+  readonly store: Store
+  readonly context: Reading
+  readonly resource: AnyResource
+  readonly tables: Set<string>
+  readonly hint: RowCountHint
+}
+
 /** The condition of a `roleFilter`, in which `#all` is an attribute like any other. */
 export function parseRoleFilter({ roleFilter, roleSemantic }: ListPlan): RoleSelector {
   const named = (prefix: string) => roleFilter.filter((role) => role.startsWith(prefix)).map((role) => role.slice(1))
@@ -20,19 +29,13 @@ export function parseRoleFilter({ roleFilter, roleSemantic }: ListPlan): RoleSel
 }
 
 /** Records that match any of these sides of policies: by id, by attributes, or all of them. Adds the tables it reads. */
-export function selectorsCondition(
-  store: Store,
-  context: Reading,
-  resource: AnyResource,
-  sides: readonly RoleSelector[],
-  tables: Set<string>,
-  hint: RowCountHint,
-): Awaitable<SqlText<SqlBool>> {
+export function selectorsCondition(search: RecordSearch, sides: readonly RoleSelector[]): Awaitable<SqlText<SqlBool>> {
+  const { context, resource, tables } = search
   if (sides.some((side) => side.isAll)) return ALWAYS
   tables.add(toSetTableName(resource, 'roleAttributes'))
   const byAttributes = sides
     .filter(({ attributes }) => attributes.size > 0)
-    .map(({ semantic, attributes }) => attributesCondition(store, context, resource, semantic, [...attributes], hint))
+    .map(({ semantic, attributes }) => attributesCondition(search, semantic, [...attributes]))
   const ids = new Set(sides.flatMap((side) => [...side.ids]))
   const byIds = ids.size > 0 ? [isOneOf(context.db, `${resource.table}.id`, [...ids])] : []
   return whenReady(whenAllReady(byAttributes), (conditions) => {
@@ -56,19 +59,17 @@ function anyOf(conditions: readonly SqlText<SqlBool>[]): SqlText<SqlBool> {
 const MANY_ATTRIBUTES = 8
 
 function attributesCondition(
-  store: Store,
-  context: Reading,
-  resource: AnyResource,
+  search: RecordSearch,
   semantic: 'AllOf' | 'AnyOf',
   attributes: readonly string[],
-  hint: RowCountHint,
 ): Awaitable<SqlText<SqlBool>> {
+  const { context, resource } = search
   const table = toSetTableName(resource, 'roleAttributes')
   const own = sql.ref(`${resource.table}.n`)
   const having = (values: readonly string[]): Awaitable<SqlText<SqlBool>> => {
     const has = getSqlDialect(context.db).isOneOf(sql.ref('value'), values)
     const select = sql`select n from ${sql.table(table)} where ${has}`
-    return whenReady(isSelective(store, context, resource.table, table, has, hint), (isNarrow) =>
+    return whenReady(isSelective(search, resource.table, table, has), (isNarrow) =>
       isNarrow
         ? sql<SqlBool>`${own} in (${select})`
         : sql<SqlBool>`exists (${select} and ${sql.ref(`${table}.n`)} = ${own})`,
@@ -93,12 +94,10 @@ export type RowCountHint = 'first' | 'all'
  * to a half, where among 100,000 records a thousand are counted in 0.4 ms instead of 21.
  */
 export function isSelective(
-  store: Store,
-  context: Reading,
+  { store, context, hint }: Pick<RecordSearch, 'store' | 'context' | 'hint'>,
   table: string,
   setTable: string,
   condition: SqlText<SqlBool>,
-  hint: RowCountHint,
 ): Awaitable<boolean> {
   const counts = whenAllReady([
     countMatches(store, context, setTable, condition),

@@ -91,7 +91,7 @@ describe.each([0, 1, 2, 3, 4])('queries of list %i that are almost right', (whic
       const dice = random(which * 10_000 + seed)
       const text = damaged(dice, new QueryMaker(dice, symbols).expression().text)
       try {
-        await list(world.controller.store, world.system, resource, planList({ filter: text }))
+        await list(world.controller.store, world.system, { resource, plan: planList({ filter: text }) })
       } catch (error) {
         assertRefusal(error, text)
         refused++
@@ -127,7 +127,7 @@ describe('queries as large as they can be', () => {
     const { resource } = lists[0] as Listed
     try {
       expect(
-        (await list(world.controller.store, world.system, resource, planList({ filter: text }))).keys,
+        (await list(world.controller.store, world.system, { resource, plan: planList({ filter: text }) })).keys,
       ).toBeInstanceOf(Array)
     } catch (error) {
       assertRefusal(error, text)

@@ -73,7 +73,7 @@ describe.each([0, 1, 2, 3, 4])('list %i', (which) => {
 
       const plan = planList({ filter, offset, ...(limit ? { limit } : {}) })
       const page = await Promise.resolve()
-        .then(() => list(world.controller.store, world.system, listed.resource, plan))
+        .then(() => list(world.controller.store, world.system, { resource: listed.resource, plan }))
         .catch((error) => {
           throw new Error(`${filter}: ${error.publicCause?.message ?? error.message}`)
         })

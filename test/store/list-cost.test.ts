@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 const isCostly = async (filter: string) =>
-  (await queryRows(world.controller.store, world.system, identities, planList({ filter }))).isCostly
+  (await queryRows(world.controller.store, world.system, { resource: identities, plan: planList({ filter }) })).isCostly
 
 describe('a list of a large table', () => {
   it('is costly if each record may have to be read', async () => {
@@ -42,7 +42,7 @@ describe('the total of a large list', () => {
     const { store } = world.controller
     const count = vi.spyOn(store, 'count')
     store.results.clear()
-    await list(store, world.system, identities, planList({ ...parameters, limit: 1 }))
+    await list(store, world.system, { resource: identities, plan: planList({ ...parameters, limit: 1 }) })
     const texts = count.mock.calls.map(([query]) => query.compile().sql)
     count.mockRestore()
     return texts.filter((text) => text.includes('count(*)'))

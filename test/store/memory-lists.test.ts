@@ -56,7 +56,12 @@ afterAll(() => world.close())
 
 async function ids(filter: string, others: { sort?: string; limit?: number; offset?: number } = {}) {
   const plan = planList({ filter, ...others })
-  const page = await listFromMemory(world.controller.store, world.system, source, plan, items, (item) => item)
+  const page = await listFromMemory(world.controller.store, world.system, {
+    source,
+    plan,
+    items,
+    toRow: (item) => item,
+  })
   return { ids: page.items.map(({ id }) => id).join(''), total: page.total }
 }
 

@@ -93,7 +93,7 @@ describe('a cached list', () => {
     { resource: services, parameters: { limit: 1 } as ListParameters },
   ]
   const page = async ({ resource, parameters }: (typeof lists)[number]) => {
-    const { keys, total } = await list(world.controller.store, world.system, resource, planList(parameters))
+    const { keys, total } = await list(world.controller.store, world.system, { resource, plan: planList(parameters) })
     return { resource: resource.plural, parameters, keys, total }
   }
 

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 const find = async (resource: typeof identities | typeof edgeRouters, parameters: ListParameters) =>
-  list(world.controller.store, world.system, resource, planList(parameters))
+  list(world.controller.store, world.system, { resource, plan: planList(parameters) })
 
 describe('a list by a unique value', () => {
   it.each([

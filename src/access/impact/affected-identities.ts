@@ -94,7 +94,7 @@ export async function findMatchingIdentities(
 ): Promise<Subject[]> {
   if (sides.length === 0) return []
   const plan = { ...planList({}), limit }
-  const query = (await queryRows(store, context, identities, plan, [{ sides }])).compile()
+  const query = (await queryRows(store, context, { resource: identities, plan, restrictions: [{ sides }] })).compile()
   const { rows } = await context.db.executeQuery(query)
   return rows.map((row) => {
     const bearer = { id: row.id, attributes: JSON.parse(row.roleAttributes as string) as string[] }
