@@ -8,7 +8,7 @@ import type { AnyOperation } from '../../server/operation.ts'
 import { operations } from '../../server/operations.ts'
 import type { AnyResource } from '../../src/resources/define.ts'
 import { resources } from '../../src/resources/index.ts'
-import { BothRoutes, type Seen, toComparable, toPathOfFastify, wasDirect } from '../world/both-routes.ts'
+import { BothRoutes, latestRequest, type Seen, toComparable, toPathOfFastify, wasDirect } from '../world/both-routes.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { exampleBody, makeExample } from '../world/examples.ts'
 import { PASSWORD, People } from '../world/people.ts'
@@ -227,7 +227,8 @@ async function converse(path: string, talk: (socket: TLSSocket, path: string) =>
 
 /** The requests in the log, by operation and status. */
 async function countedRequests() {
-  // Later than the end of the connection.
+  // A client knows of the end of the connection before the server does.
+  await expect.poll(() => latestRequest()?.socket.closed).toBe(true)
   await nextTurn()
   return log.lines
     .filter(({ message }) => message === 'request')
@@ -296,14 +297,15 @@ describe('a body that arrives', () => {
   it.each([
     ['is cut off', (socket: TLSSocket) => socket.destroy()],
     ['ends too early', (socket: TLSSocket) => socket.end()],
-  ])('and %s is never acted on', async (_what, stop) => {
+  ])('and %s is never acted on, and not counted as a request with a response', async (_what, stop) => {
     const body = identityNamed('half')
-    await converse(IDENTITIES, async (socket, path) => {
+    const { lines } = await converse(IDENTITIES, async (socket, path) => {
       socket.write(head('POST', path, session(), CLOSE, ...ofLength(body.length)) + body.slice(0, -1))
-      await nextTurn()
+      await expect.poll(() => latestRequest()?.url).toBe(path)
       stop(socket)
     })
 
+    expect(lines).toEqual([])
     expect(await existsIdentity('half')).toBe(false)
   })
 

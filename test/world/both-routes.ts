@@ -1,5 +1,5 @@
 // Sends a request on both routes of the server, the direct one and Fastify's, and compares the responses.
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
 import { expect, vi } from 'vitest'
 import { DirectRoute } from '../../server/direct/direct-route.ts'
@@ -24,6 +24,9 @@ export const toPathOfFastify = (path: string) => path.replace(/\/?(?=\?|$)/, '/'
 
 /** Whether the latest request was served on the direct route. */
 export const wasDirect = (): boolean => serve.mock.results.at(-1)?.value
+
+/** The latest request that has reached the server. */
+export const latestRequest = (): IncomingMessage | undefined => serve.mock.lastCall?.[0]
 
 export class BothRoutes {
   readonly #url: string
