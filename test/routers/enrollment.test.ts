@@ -66,6 +66,26 @@ describe('an edge router', () => {
     expect([again.status, again.body.error.code]).toEqual([400, 'INVALID_ENROLLMENT_TOKEN'])
   })
 
+  it('enrolls once by a token that comes over several connections at once', async () => {
+    const { url, rootPem } = await world.listen()
+    const { id, token } = await newRouter('edge-several')
+    const bodies = await Promise.all([1, 2, 3].map(() => requestsFor(id)))
+    const path = `${CLIENT}/enroll?method=erott&token=${token}`
+
+    const responses = await Promise.all(bodies.map((body) => callOverTls(url, rootPem, { method: 'POST', path, body })))
+
+    expect(responses.map(({ status, body }) => [status, body.error?.code]).sort()).toEqual([
+      [200, undefined],
+      [400, 'INVALID_ENROLLMENT_TOKEN'],
+      [400, 'INVALID_ENROLLMENT_TOKEN'],
+    ])
+    // The certificate of the one that was served is the one that counts.
+    const winner = responses.find(({ status }) => status === 200)
+    const leaf = new X509Certificate(blocks(winner?.body.data.cert)[0]!)
+    const { body } = await world.send({ method: 'GET', path: `${MANAGEMENT}/edge-routers/${id}`, token: admin })
+    expect(body.data.fingerprint).toBe(leaf.fingerprint.replaceAll(':', '').toLowerCase())
+  })
+
   it('enrolls by the path of its method, too', async () => {
     const { id, token } = await newRouter('edge-path')
     const { certCsr, serverCertCsr } = await requestsFor(id)
