@@ -73,6 +73,9 @@ const output = `Output: the result is written to stdout, everything else to stde
 --query EXPRESSION prints only what a JMESPath expression selects of the JSON: --query 'items[?isAdmin].name'. Texts are printed
 one per line, other values as JSON.
 
+Programs read CSV, so no text is changed for spreadsheets, which take one that begins with =, +, - or @ for a formula. Names can
+be chosen by others: import such a file with all columns as text.
+
 Future versions only add members to JSON. With json, jsonl and yaml, an error is one JSON object on stderr with the members
 code, message, field, hint and requestId; members that do not apply are omitted.
 

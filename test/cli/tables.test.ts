@@ -274,6 +274,17 @@ describe('comma-separated values', () => {
     expect(csv).toBe('name,roleAttributes\r\n"mail, ""old""",mail\r\nweb,"internal, web"\r\n')
   })
 
+  it('are unchanged where a spreadsheet would read a formula, because programs read them', async () => {
+    const ofOne = ['--filter', 'name = "use"', '--columns', 'name,identityRoles']
+    const formula = '=HYPERLINK("https://a.example")'
+    await readOut('service', 'create', formula)
+    const services = await readOut('service', 'list', '-o', 'csv', '--columns', 'name', '--filter', 'name contains "="')
+    await readOut('service', 'delete', formula, '--yes')
+
+    expect(services).toBe('name\r\n"=HYPERLINK(""https://a.example"")"\r\n')
+    expect(await readOut('service-policy', 'list', '-o', 'csv', ...ofOne)).toBe('name,identityRoles\r\nuse,@laptop\r\n')
+  })
+
   it('have the columns of the table and the id', async () => {
     expect(await readOut('service', 'list', '-o', 'csv', '--filter', 'name = "none"')).toBe(
       'name,roleAttributes,terminatorStrategy,encryptionRequired,id\r\n',
