@@ -1,14 +1,7 @@
 // Encrypts and decrypts files by a passphrase, in the format of age (https://age-encryption.org/v1): scrypt, HKDF-SHA-256, and
 // ChaCha20-Poly1305 over chunks. Other tools that read the format can therefore decrypt a backup.
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  hkdfSync,
-  randomBytes,
-  scrypt,
-  timingSafeEqual,
-} from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, scrypt } from 'node:crypto'
+import { isEqualInConstantTime } from '../constant-time.ts'
 import { ByteReader } from './byte-reader.ts'
 
 const INTRO = 'age-encryption.org/v1'
@@ -92,8 +85,7 @@ async function readFileKey(reader: ByteReader, passphrase: string): Promise<Buff
   if (!fileKey) throw new DecryptionError('the passphrase is wrong', true)
   const expected = computeHeaderMac(fileKey, [intro, recipient, body, '---'].join('\n'))
   const actual = Buffer.from(macText, 'base64')
-  if (actual.length !== expected.length || !timingSafeEqual(actual, expected))
-    throw new DecryptionError('its header was changed')
+  if (!isEqualInConstantTime(actual, expected)) throw new DecryptionError('its header was changed')
   return fileKey
 }
 

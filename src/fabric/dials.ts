@@ -1,7 +1,7 @@
 // Dials of clients, as edge routers hand them on: decides whether the session permits it, and creates the circuit.
-import { timingSafeEqual } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { ApiSessions } from '../auth/api-sessions.ts'
+import { isEqualInConstantTime } from '../constant-time.ts'
 import type { TerminatorStrategy } from '../resources/services.ts'
 import type { PeerData } from '../routers/router-connection.ts'
 import type { Database } from '../store/database.ts'
@@ -85,8 +85,7 @@ export class Dials {
   }
 
   #hasToken(apiSessionId: string, token: string): boolean {
-    const [expected, presented] = [Buffer.from(this.#parts.apiSessions.deriveToken(apiSessionId)), Buffer.from(token)]
-    return expected.length === presented.length && timingSafeEqual(expected, presented)
+    return isEqualInConstantTime(this.#parts.apiSessions.deriveToken(apiSessionId), token)
   }
 }
 

@@ -1,5 +1,6 @@
 // Recovery codes: each passes the second factor once, without the authenticator app.
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
+import { isEqualInConstantTime } from '../../constant-time.ts'
 
 const COUNT = 20
 const LENGTH = 6
@@ -19,11 +20,6 @@ function generateCode(): string {
 
 /** Returns the codes without the one that was used, or undefined if it is none of them. Takes the same time for each. */
 export function removeRecoveryCode(codes: readonly string[], code: string): string[] | undefined {
-  const remaining = codes.filter((candidate) => !isEqual(candidate, code))
+  const remaining = codes.filter((candidate) => !isEqualInConstantTime(candidate, code))
   return remaining.length < codes.length ? remaining : undefined
-}
-
-function isEqual(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)]
-  return left.length === right.length && timingSafeEqual(left, right)
 }

@@ -1,7 +1,8 @@
 // Time-based codes (RFC 6238): SHA-1, six digits, steps of 30 seconds, as every authenticator app computes them.
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { generateSecret, generateURI, verifySync } from 'otplib'
 import type { Instant } from '../../clock.ts'
+import { isEqualInConstantTime } from '../../constant-time.ts'
 
 const STEP_SECONDS = 30
 /** How much of a name an authenticator app shows; it also bounds the size of the QR code. */
@@ -12,10 +13,7 @@ const nodeCrypto = {
   name: 'node',
   hmac: (algorithm: string, key: Uint8Array, data: Uint8Array) => createHmac(algorithm, key).update(data).digest(),
   randomBytes: (length: number) => randomBytes(length),
-  constantTimeEqual(a: string | Uint8Array, b: string | Uint8Array) {
-    const [left, right] = [Buffer.from(a as string), Buffer.from(b as string)]
-    return left.length === right.length && timingSafeEqual(left, right)
-  },
+  constantTimeEqual: isEqualInConstantTime,
 }
 
 /** Returns a new secret: 20 random bytes, as base32. */
