@@ -1,5 +1,6 @@
 // Who may reach what: the policy index, fed from the store, behind listing, enforcement and the policies' own sub-lists.
 import type { Kysely } from 'kysely'
+import { MFA_TIMES } from '../auth/live-api-sessions.ts'
 import type { Instant } from '../clock.ts'
 import { PolicyIndex, type PolicyReader, type PolicyType, type ServicePolicyRecord } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
@@ -21,7 +22,6 @@ import {
 import { applyToIndex, loadIndex, type RecordChange, withHypothetical } from './index-updates.ts'
 import { type LiveState, unknownLiveState } from './live-state.ts'
 import { PolicyScopes } from './policy-scopes.ts'
-import { MFA_TIMES } from './posture-events.ts'
 import { RouterDirectory } from './router-directory.ts'
 
 export class Access implements Projection {

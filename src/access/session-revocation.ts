@@ -1,4 +1,6 @@
 // Revokes the sessions that a change de-authorizes, in the transaction of that change.
+
+import { MFA_TIMES } from '../auth/live-api-sessions.ts'
 import type { Instant } from '../clock.ts'
 import type { WriteContext } from '../context.ts'
 import type { PolicyReader, PolicyType, ServicePolicyRecord } from '../policy/policy-index.ts'
@@ -19,7 +21,7 @@ import type { Access } from './access.ts'
 import type { Decision } from './decision.ts'
 import type { RecordChange } from './index-updates.ts'
 import type { PostureDeadlines } from './posture-deadlines.ts'
-import { MFA_TIMES, POSTURE } from './posture-events.ts'
+import { POSTURE } from './posture-events.ts'
 
 /** A session with what decides whether it may live. */
 interface CandidateSession {

@@ -20,6 +20,7 @@ import {
   internConfigTypes,
   type LiveApiSession,
   LiveApiSessions,
+  MFA_TIMES,
   type TotpProgress,
 } from './live-api-sessions.ts'
 
@@ -444,8 +445,6 @@ function isSameIdentity(some: ApiSessionIdentity, other: ApiSessionIdentity): bo
     JSON.stringify([id, name, isAdmin, authPolicyId, roleAttributes, externalId])
   return values(some) === values(other)
 }
-
-const MFA_TIMES = ['mfaPassedAt', 'wokenAt', 'unlockedAt'] as const
 
 /** Writes the times of a session that were shifted, unless a row has a newer one. */
 async function writeShiftedTimes(tx: WriteContext, session: LiveApiSession, shift: number): Promise<void> {

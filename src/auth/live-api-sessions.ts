@@ -29,11 +29,11 @@ export interface LiveApiSession {
   lastActivityAt: Instant
 }
 
+/** The members of a session that checks of the second factor read. */
+export const MFA_TIMES = ['mfaPassedAt', 'wokenAt', 'unlockedAt'] as const
+
 /** The members of a session that change when it passes a second factor, and when its machine woke or was unlocked. */
-export type TotpProgress = Pick<
-  LiveApiSession,
-  'owesTotp' | 'isTotpComplete' | 'mfaPassedAt' | 'wokenAt' | 'unlockedAt'
->
+export type TotpProgress = Pick<LiveApiSession, 'owesTotp' | 'isTotpComplete' | (typeof MFA_TIMES)[number]>
 
 /** An identity with its sessions; it is removed with the last one. */
 type SharedIdentity = ApiSessionIdentity & { sessions: LiveApiSession[] }
