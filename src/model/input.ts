@@ -73,7 +73,7 @@ function readVariant(resource: AnyResource, purpose: Purpose, body: unknown, sto
 }
 
 /** Moves the variant's own members into `details`, which is how they are stored. */
-function foldVariant(
+export function foldVariant(
   resource: AnyResource,
   purpose: Purpose,
   typeId: string,

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../context.ts'
 import { ControllerError, invalidError } from '../errors.ts'
+import { foldVariant } from '../model/input.ts'
 import { SetMap } from '../policy/set-map.ts'
 import { edgeRouters } from '../resources/edge-routers.ts'
 import { identities } from '../resources/identities.ts'
@@ -246,12 +247,9 @@ function readValues(
   for (const { name, fieldName, field } of listMembers(fileResource, typeId)) {
     if (body[name] === null && field.options.nullable) values[fieldName] = null
   }
-  const variant = fileResource.resource.variants?.[String(typeId)]
-  if (!variant) return values
-  const isOwn = ([fieldName]: [string, unknown]) => Object.hasOwn(variant, fieldName)
-  const own = Object.fromEntries(Object.entries(values).filter(isOwn))
-  const common = Object.fromEntries(Object.entries(values).filter((value) => !isOwn(value)))
-  return { ...common, details: purpose === 'create' ? applyFallbacks(variant, own) : own }
+  const { resource } = fileResource
+  const variant = String(typeId)
+  return resource.variants?.[variant] ? foldVariant(resource, purpose, variant, values) : values
 }
 
 // ---- change ----------------------------------------------------------------------------------------------------------
