@@ -33,7 +33,7 @@ export class AdminRecover extends PrintingCommand {
     const { args, flags } = await this.parse(AdminRecover)
     const directory = resolveDataDirectory(flags['data-dir'])
     await assertInitialized(directory)
-    const username = flags.username ?? (await promptUsername('Username', '--username'))
+    const username = flags.username ?? (await promptUsername('Username'))
     const password = await promptNewPassword(flags['password-file'], async (text) => text)
     const administrator = { username, password }
     assertCredentials(administrator)

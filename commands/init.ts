@@ -83,9 +83,9 @@ export class Init extends PrintingCommand {
 }
 
 /** Asks for a username until it is valid. @throws CommandError with exit code 2 if there is no terminal */
-export async function promptUsername(question: string, flag: string): Promise<string> {
+export async function promptUsername(question: string): Promise<string> {
   for (;;) {
-    const username = await promptText(question, flag)
+    const username = await promptText(question, '--username')
     const objection = findUsernameObjection(username)
     if (!objection || !canPrompt()) return username
     process.stderr.write(`${objection}\n`)

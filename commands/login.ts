@@ -222,7 +222,7 @@ async function createAdministrator(
   method: LoginMethod,
   flags: LoginFlags,
 ): Promise<PrimaryFactor> {
-  const username = method.username ?? (await promptUsername('Username of the new administrator', '--username'))
+  const username = method.username ?? (await promptUsername('Username of the new administrator'))
   return promptNewPassword(flags['password-file'], async (password) => {
     assertCredentials({ username, password })
     await redeemBootstrapToken(url, root, bootstrap, { username, password })

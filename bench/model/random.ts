@@ -12,8 +12,8 @@ export function seeded(seed: number): () => number {
 }
 
 /** The items in an order that is the same in every run. */
-export function shuffled<T>(items: readonly T[], seed = 1): T[] {
-  const random = seeded(seed)
+export function shuffled<T>(items: readonly T[]): T[] {
+  const random = seeded(1)
   const order = [...items]
   for (let at = order.length - 1; at > 0; at--) {
     const other = Math.floor(random() * (at + 1))

@@ -59,8 +59,8 @@ export class Access implements Projection {
   }
 
   /** Ids of the services that an identity may dial or bind. */
-  listServices(identity: RoleBearer, type?: PolicyType): string[] {
-    return this.#index.listGrantedServices(this.findPolicies(identity, type))
+  listServices(identity: RoleBearer): string[] {
+    return this.#index.listGrantedServices(this.findPolicies(identity))
   }
 
   /** Those of the policies that grant the service. */

@@ -120,9 +120,12 @@ export function toVerdict(links: readonly Link[]): Advice['verdict'] {
   return links.every(({ outcome }) => outcome === 'passed') ? 'allowed' : 'unknown'
 }
 
+const MAX_LISTED_WORDS = 5
+
 /** "a", "a and b", "a, b and c"; more than a few are counted. */
-export function toSentenceList(words: readonly string[], most = 5): string {
-  const visibleWords = words.length > most ? [...words.slice(0, most - 1), `${words.length - most + 1} more`] : words
+export function toSentenceList(words: readonly string[]): string {
+  const more = words.length - MAX_LISTED_WORDS
+  const visibleWords = more > 0 ? [...words.slice(0, MAX_LISTED_WORDS - 1), `${more + 1} more`] : words
   return visibleWords.length < 2
     ? (visibleWords[0] ?? '')
     : `${visibleWords.slice(0, -1).join(', ')} and ${visibleWords.at(-1)}`
