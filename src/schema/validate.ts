@@ -28,6 +28,8 @@ export function createSchemaCompiler(): Ajv {
   return ajv
 }
 
+const MAX_SUGGESTED_LENGTH = 100
+
 const compiler = createSchemaCompiler()
 // Compiled at first use, because commands load all schemas and validate few bodies. A schema never changes.
 const validators = new WeakMap<JsonSchema, ValidateFunction>()
@@ -64,12 +66,12 @@ export function describeProblem(error: ErrorObject | undefined): Problem {
   switch (error.keyword) {
     case 'required': {
       const missing = String(params.missingProperty)
+      const extra = findUnknownMember(error)
+      if (extra !== undefined) return describeUnknownMember(error, path, extra, `, and ${missing} is required`)
       return { ...at(path ? `${path}.${missing}` : missing, 'is required'), value: undefined }
     }
-    case 'additionalProperties': {
-      const extra = String(params.additionalProperty)
-      return at(path ? `${path}.${extra}` : extra, 'is not known here')
-    }
+    case 'additionalProperties':
+      return describeUnknownMember(error, path, String(params.additionalProperty))
     case 'type':
       return at(path, `must be ${toTypePhrase(params.type)}`, true)
     case 'enum': {
@@ -97,6 +99,35 @@ export function describeProblem(error: ErrorObject | undefined): Problem {
       return at(path, `must match ${params.pattern}`)
     default:
       return at(path, `breaks the rule "${error.keyword}"`)
+  }
+}
+
+/**
+ * A member that the schema of its object excludes. A required member that is misspelt is missing and unknown at once, and the
+ * compiler checks first whether it is missing.
+ */
+function findUnknownMember({ data, parentSchema }: ErrorObject): string | undefined {
+  const { properties = {}, patternProperties, additionalProperties } = parentSchema ?? {}
+  // Patterns may take long, and this is not limited in time.
+  if (additionalProperties !== false || patternProperties) return undefined
+  return Object.keys(data as object).find((name) => !Object.hasOwn(properties, name))
+}
+
+/** @param otherwise the end of the sentence if no member that the object lacks resembles this one */
+function describeUnknownMember(
+  { data, parentSchema }: ErrorObject,
+  path: string,
+  name: string,
+  otherwise = '',
+): Problem {
+  const absent = Object.keys(parentSchema?.properties ?? {}).filter((known) => !Object.hasOwn(data as object, known))
+  // The time to compare names grows with their length.
+  const suggestion = name.length <= MAX_SUGGESTED_LENGTH ? suggestNearest(name, absent) : ''
+  return {
+    field: path ? `${path}.${name}` : name,
+    reason: `is not known here${suggestion || otherwise}`,
+    value: (data as Readonly<Record<string, unknown>>)[name],
+    isWrongType: false,
   }
 }
 

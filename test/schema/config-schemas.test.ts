@@ -44,6 +44,23 @@ describe('a schema', () => {
     expect(matches({ properties }, { a: 2 })).toMatchObject({ field: 'a' })
   })
 
+  it.each([
+    ['resembles the missing one', { hostnam: 'h' }, 'hostnam', 'is not known here: did you mean hostname?'],
+    ['resembles none', { colour: 'h' }, 'colour', 'is not known here, and hostname is required'],
+    ['resembles one that may be missing', { hostname: 'h', prot: 1 }, 'prot', 'is not known here: did you mean port?'],
+  ])('names an unknown member rather than a missing one: it %s', (_what, data, field, reason) => {
+    const schema = {
+      required: ['hostname'],
+      properties: { hostname: { type: 'string' }, port: { type: 'integer' } },
+      additionalProperties: false,
+    }
+
+    expect(matches({ ...schema, type: 'object' }, data)).toEqual({ field, reason, value: Object.values(data).at(-1) })
+    expect(matches({ properties: { nested: schema } }, { nested: data })).toMatchObject({ field: `nested.${field}` })
+    expect(matches(schema, {})).toMatchObject({ field: 'hostname', reason: 'is required' })
+    expect(matches({ ...schema, additionalProperties: true }, { hostnam: 'h' })).toMatchObject({ field: 'hostname' })
+  })
+
   it('may have the $id of another', () => {
     const schemas = new ConfigSchemas()
     const $id = 'http://example.com/same.json'
