@@ -5,7 +5,7 @@ import { type CommandRun, defineConnectedCommand } from '../connected.ts'
 import { CommandError, makeUsageError, toExitCode } from '../exit-codes.ts'
 import { withProgress } from '../progress.ts'
 import { canPrompt } from '../prompts.ts'
-import { NetworkFile } from './network-file.ts'
+import { NetworkFile, toFileLabel } from './network-file.ts'
 import { fetchPlan, fileFlags } from './plan.ts'
 import { hasChanges, PlanText } from './plan-items.ts'
 
@@ -48,7 +48,7 @@ export const applyNetwork = defineConnectedCommand({
     const sentence =
       result.total === 0
         ? 'Nothing to change.'
-        : `Applied ${flags.file}: ${creates} created, ${changes} changed, ${deletes} deleted.`
+        : `Applied ${toFileLabel(String(flags.file))}: ${creates} created, ${changes} changed, ${deletes} deleted.`
     await print({ kind: 'done', sentence, facts: { creates, changes, deletes } })
   },
 })
@@ -70,8 +70,13 @@ async function confirmPlan(
   const { summary } = text
   if (!summary || !hasChanges(summary)) return null
   if (!flags.yes && !canPrompt())
-    throw makeUsageError(`cannot prompt for the confirmation of ${flags.file} without a terminal`, { hint: '--yes' })
-  if (!flags.yes) await confirm(`Apply ${flags.file}?`)
+    throw makeUsageError(
+      `cannot prompt for the confirmation of ${toFileLabel(String(flags.file))} without a terminal`,
+      {
+        hint: '--yes',
+      },
+    )
+  if (!flags.yes) await confirm(`Apply ${toFileLabel(String(flags.file))}?`)
   return summary.digest
 }
 

@@ -264,7 +264,12 @@ function makeFileError(file: string, lines: LineCounter, offset: number, reason:
 /** `network.yaml:12:5` */
 function toPlaceText(file: string, lines: LineCounter, offset: number): string {
   const { line, col } = lines.linePos(offset)
-  return `${file}:${Math.max(line, 1)}:${Math.max(col, 1)}`
+  return `${toFileLabel(file)}:${Math.max(line, 1)}:${Math.max(col, 1)}`
+}
+
+/** How messages name the file: `-` is what stdin provides. */
+export function toFileLabel(file: string): string {
+  return file === '-' ? 'standard input' : file
 }
 
 /** Reads at most as much as is accepted, whatever the file is. */
@@ -276,11 +281,19 @@ async function readText(file: string): Promise<string> {
       pieces.push(piece as Buffer)
       size += (piece as Buffer).length
       if (size > MAX_FILE_BYTES)
-        throw new CommandError(EXIT.usage, 'INVALID_FILE', `${file} is larger than ${MAX_FILE_BYTES / 1024 / 1024} MiB`)
+        throw new CommandError(
+          EXIT.usage,
+          'INVALID_FILE',
+          `${toFileLabel(file)} is larger than ${MAX_FILE_BYTES / 1024 / 1024} MiB`,
+        )
     }
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces))
   } catch (error) {
     if (error instanceof CommandError) throw error
-    throw new CommandError(EXIT.usage, 'INVALID_FILE', `${file} cannot be read: ${describeFileError(error, file)}`)
+    throw new CommandError(
+      EXIT.usage,
+      'INVALID_FILE',
+      `${toFileLabel(file)} cannot be read: ${describeFileError(error, file)}`,
+    )
   }
 }

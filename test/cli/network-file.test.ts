@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { fileResources } from '../../src/network-file/file-resources.ts'
-import { cleanEnvironment } from '../world/binary.ts'
+import { cleanEnvironment, controller } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { configureNetwork } from '../world/configured-network.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -50,6 +50,13 @@ service-policies:
 `
 
 describe('plan', () => {
+  it('calls a file that it reads from stdin by that name', async () => {
+    const { code, stderr } = await controller(['plan', '-f', '-'], env, 'services: []\n')
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^standard input:1:1: the version is missing/)
+  })
+
   it('shows nothing and exits with 0 for the export of the same network', async () => {
     const file = fileOf((await cli('export')).stdout)
 
