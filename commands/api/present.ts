@@ -127,17 +127,14 @@ function describeChange(
   resource: ResourceDescription | undefined,
   label: string,
 ): string {
+  const sentence = SENTENCES[operation.id]
+  if (sentence !== undefined) return sentence
   const [noun = '', verb = ''] = commandId.split(':')
   const subject = `${toNoun(resource?.name ?? noun)}${label === '' ? '' : ` ${label}`}`
+  if (isVerb(verb)) return `${toParticiple(verb)} ${subject}`
   const [word = '', ...object] = verb.split('-')
-  return (
-    SENTENCES[operation.id] ??
-    (isVerb(verb)
-      ? `${toParticiple(verb)} ${subject}`
-      : isVerb(word) && object.length > 0
-        ? `${toParticiple(word)} ${object.join(' ')} of ${subject}`
-        : `Done: ${toNoun(verb)} of ${subject}`)
-  )
+  if (isVerb(word)) return `${toParticiple(word)} ${object.join(' ')} of ${subject}`
+  return `Done: ${toNoun(verb)} of ${subject}`
 }
 
 const VERBS = new Set([

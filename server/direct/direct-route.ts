@@ -112,7 +112,7 @@ export class DirectRoute {
       return
     }
     const type = readsBody ? request.headers['content-type'] : undefined
-    // Without a type there is no content: the checks have refused it.
+    // A body without a type has been refused by the checks.
     if (type === undefined) this.#handle(request, reply, handle)
     else this.#receive(request, reply, bodyParsers.get(type) as BodyParser, handle)
   }
