@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** What is only loaded by some commands stays as it is: the server, the store, and every library but oclif. */
 function isLoadedLater(id) {
   if (/^\.\.?\//.test(id))
-    return /^\.\.\/(server\/|src\/(initialize|recover|rotate-keys|controller|store\/|integrity\/|backup\/))/.test(id)
+    return /^\.\.\/(server\/|src\/(initialize|recover|rotate-keys|controller|storage\/|operations\/))/.test(id)
   return !id.startsWith('/') && !id.startsWith('\0') && !id.startsWith('@oclif/')
 }
 
@@ -31,7 +31,7 @@ const { output } = await bundle.write({ dir: `${root}dist/cli`, format: 'esm', m
 await bundle.close()
 
 const strays = output.flatMap(({ moduleIds = [] }) =>
-  moduleIds.filter((id) => /\/dist\/(server|src\/(?:store|integrity|backup))\//.test(id)),
+  moduleIds.filter((id) => /\/dist\/(server|src\/(?:storage|operations))\//.test(id)),
 )
 if (strays.length > 0)
   throw new Error(`isLoadedLater must name what brings these into every start: ${strays.join(', ')}`)

@@ -17,7 +17,7 @@ function write(name, text) {
   }
 }
 
-const { describeApi } = await import('../dist/server/api-description.js')
+const { describeApi } = await import('../dist/server/openapi/api-description.js')
 write('dist/api.json', JSON.stringify(describeApi()))
 
 const plugin = new Plugin({
@@ -39,5 +39,5 @@ write(
   `{"version": "${version}",\n"topics": ${JSON.stringify(manifest.topics)},\n"commands": {\n${lines.join(',\n')}\n}}\n`,
 )
 write('docs/cli.md', renderReference(JSON.parse(JSON.stringify(manifest))))
-const { renderConfigReference } = await import('../dist/src/config-reference.js')
+const { renderConfigReference } = await import('../dist/src/settings/config-reference.js')
 write('docs/configuration.md', renderConfigReference())

@@ -1,7 +1,7 @@
 // `npm run bench`: measures what was asked for, one thing after the other, and prints each result when it is known.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, tmpdir, totalmem, type } from 'node:os'
-import { version } from '../src/version.ts'
+import { version } from '../src/foundation/version.ts'
 import { Bench } from './bench.ts'
 import { canReadProcesses, machineMicroseconds, ownMicroseconds } from './controller/process-figures.ts'
 import { storageOf } from './controller/storage.ts'

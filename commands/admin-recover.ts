@@ -1,6 +1,6 @@
 // `controller admin recover`: restores the access of an administrator, on the data directory.
 import { Args, Flags } from '@oclif/core'
-import { systemClock } from '../src/clock.ts'
+import { systemClock } from '../src/foundation/clock.ts'
 import { PrintingCommand } from './base.ts'
 import { getUserName } from './connection.ts'
 import { assertInitialized, dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'

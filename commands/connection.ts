@@ -2,7 +2,7 @@
 import { hostname, userInfo } from 'node:os'
 import { Flags, type Interfaces } from '@oclif/core'
 import type { Transport } from '../src/client/transport.ts'
-import { findMisspeltVariables } from '../src/misspelt-variables.ts'
+import { findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
 import { type BasePath, Client } from './client/client.ts'
 import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
 import { createProfileTransport } from './client/pinned-roots.ts'

@@ -1,6 +1,6 @@
 // `controller db …`: the database of a data directory, while no controller runs on it.
 import { Flags } from '@oclif/core'
-import { systemClock } from '../src/clock.ts'
+import { systemClock } from '../src/foundation/clock.ts'
 import { PrintingCommand } from './base.ts'
 import { getUserName } from './connection.ts'
 import { assertInitialized, explainOpenError } from './data-directory.ts'
@@ -16,7 +16,7 @@ export class DbCheck extends PrintingCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(DbCheck)
     const { directory, file, auditKey } = await openDirectory(flags['data-dir'])
-    const { checkDatabase } = await import('../src/integrity/check-database.ts')
+    const { checkDatabase } = await import('../src/operations/integrity/check-database.ts')
     if (process.stderr.isTTY) this.notice(`Reading ${file}; a large database takes some time.`)
     const report = await runMaintenance(directory, async () => checkDatabase(directory, { database: file, auditKey }))
     const { findings, auditRecords, pendingMigrations } = report
@@ -45,7 +45,7 @@ export class DbMigrate extends PrintingCommand {
     const { flags } = await this.parse(DbMigrate)
     const isTrial = flags['dry-run'] === true
     const { directory, file } = await openDirectory(flags['data-dir'])
-    const { migrateDirectory } = await import('../src/backup/migrate-directory.ts')
+    const { migrateDirectory } = await import('../src/operations/backup/migrate-directory.ts')
     const migrations = await runMaintenance(directory, () =>
       migrateDirectory({ directory, env: process.env, clock: systemClock, isTrial }),
     )
@@ -93,7 +93,7 @@ function describeMigrations(file: string, migrations: readonly string[], isTrial
 async function openDirectory(flag: string | undefined) {
   const directory = await findDataDirectory(flag)
   await assertInitialized(directory)
-  const { getDataPaths } = await import('../src/data-directory.ts')
+  const { getDataPaths } = await import('../src/settings/data-directory.ts')
   const { database, auditKey } = getDataPaths(directory)
   return { directory, file: database, auditKey }
 }

@@ -1,7 +1,7 @@
 // Turns errors of any kind into failures: what is wrong, why, and a command that helps.
 import { Errors } from '@oclif/core'
 import { UnreachableError } from '../src/client/http-transport.ts'
-import { findNearest } from '../src/nearest.ts'
+import { findNearest } from '../src/foundation/nearest.ts'
 import { RequestError } from './client/client.ts'
 import { chooseProfile } from './connection.ts'
 import { CommandError, EXIT, toExitCode } from './exit-codes.ts'

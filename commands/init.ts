@@ -1,7 +1,7 @@
 // `controller init`: creates a data directory without starting a controller.
 import { Flags } from '@oclif/core'
-import { systemClock } from '../src/clock.ts'
-import type { Overrides } from '../src/config.ts'
+import { systemClock } from '../src/foundation/clock.ts'
+import type { Overrides } from '../src/settings/config.ts'
 import { PrintingCommand } from './base.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { dataDirectoryFlag, explainOpenError, isDirectoryInitialized, resolveDataDirectory } from './data-directory.ts'

@@ -1,6 +1,6 @@
 // `controller login`: signs in, pins the controller's root certificate, and stores both in a profile.
 import { Flags } from '@oclif/core'
-import { type Bootstrap, decodeBootstrap } from '../src/auth/bootstrap-codec.ts'
+import { type Bootstrap, decodeBootstrap } from '../src/authentication/administrators/bootstrap-codec.ts'
 import { createHttpTransport } from '../src/client/http-transport.ts'
 import { optionalArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'

@@ -1,5 +1,5 @@
 // Finds the command of a command line. Help, and errors before a command is found, load no slow modules.
-import { findNearest } from '../src/nearest.ts'
+import { findNearest } from '../src/foundation/nearest.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { writeFailure } from './failure-text.ts'
 import { loadManifest, mapCommandIds } from './manifest.ts'

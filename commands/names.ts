@@ -1,6 +1,6 @@
 // Resolves the names that a user types to ids.
 import type { ResourceDescription } from '../src/client/api-description.ts'
-import { findNearest } from '../src/nearest.ts'
+import { findNearest } from '../src/foundation/nearest.ts'
 import { loadApiDescription } from './api/description.ts'
 import type { Client } from './client/client.ts'
 import { CommandError, EXIT } from './exit-codes.ts'

@@ -1,6 +1,6 @@
 // `controller profile …`: lists, selects and deletes the profiles of the user.
 
-import { findNearest } from '../src/nearest.ts'
+import { findNearest } from '../src/foundation/nearest.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
 import { type Profile, Profiles } from './client/profiles.ts'

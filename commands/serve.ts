@@ -14,7 +14,7 @@ export class Serve extends PrintingCommand {
     const { flags } = await this.parse(Serve)
     const directory = resolveDataDirectory(flags['data-dir'])
     const { startController } = await import('../server/start.ts')
-    const { limitHeapGrowth } = await import('../server/engine-memory.ts')
+    const { limitHeapGrowth } = await import('../server/listeners/engine-memory.ts')
     const settings = readNetworkSettings(flags)
     const running = await startController({ directory, settings, env: process.env }).catch(explainServeError(directory))
     // Not before: a start leaves little garbage, and collections would delay it.

@@ -1,13 +1,13 @@
 // A transport to an application in the same process, for offline commands and tests.
 import { encodeBody, type Request, type Transport } from '../src/client/transport.ts'
-import { systemClock } from '../src/clock.ts'
-import { readConfig } from '../src/config.ts'
-import type { Caller } from '../src/context.ts'
 import { type Controller, openController } from '../src/controller.ts'
-import { getDataPaths } from '../src/data-directory.ts'
-import { silentLog } from '../src/log.ts'
-import { openOrCloseAll } from '../src/open-resources.ts'
-import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
+import { systemClock } from '../src/foundation/clock.ts'
+import { silentLog } from '../src/foundation/log.ts'
+import { openOrCloseAll } from '../src/foundation/open-resources.ts'
+import { readConfig } from '../src/settings/config.ts'
+import { getDataPaths } from '../src/settings/data-directory.ts'
+import type { Caller } from '../src/storage/context.ts'
+import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 
 /**

@@ -1,23 +1,29 @@
 // Starts a controller on a data directory: lock, first-time work, sockets, background work.
 import { hostname } from 'node:os'
 import { type DestinationStream, type Logger, pino } from 'pino'
-import { hasUsableAdministrator } from '../src/auth/administrators.ts'
-import { systemClock } from '../src/clock.ts'
-import { reportClockJumps } from '../src/clock-jumps.ts'
-import { type Config, getAdvertisedAddress, type Overrides, readConfig, settingVariables } from '../src/config.ts'
+import { hasUsableAdministrator } from '../src/authentication/administrators/administrators.ts'
 import { type Controller, openController } from '../src/controller.ts'
-import { getDataPaths } from '../src/data-directory.ts'
+import { systemClock } from '../src/foundation/clock.ts'
+import { openOrCloseAll } from '../src/foundation/open-resources.ts'
 import { createBootstrapToken, initializeDirectory, isInitialized } from '../src/initialize.ts'
-import { findMisspeltVariables } from '../src/misspelt-variables.ts'
-import { openOrCloseAll } from '../src/open-resources.ts'
-import { pruneAudit } from '../src/store/audit-records.ts'
-import { lockDirectory } from '../src/store/dialects/sqlite/directory-lock.ts'
+import {
+  type Config,
+  getAdvertisedAddress,
+  type Overrides,
+  readConfig,
+  settingVariables,
+} from '../src/settings/config.ts'
+import { getDataPaths } from '../src/settings/data-directory.ts'
+import { findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
+import { pruneAudit } from '../src/storage/audit/audit-records.ts'
+import { reportClockJumps } from '../src/storage/clock-jumps.ts'
+import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
-import { listen } from './listen.ts'
-import { EventLoopDelay } from './load.ts'
-import { LogOutput } from './log-output.ts'
+import { listen } from './listeners/listen.ts'
+import { EventLoopDelay } from './listeners/load.ts'
+import { LogOutput } from './logging/log-output.ts'
 import { openMetrics } from './monitoring/open-metrics.ts'
-import { BASE_PATHS } from './mount-points.ts'
+import { BASE_PATHS } from './requests/mount-points.ts'
 
 /** What clients call the APIs when they look for controllers. */
 const apiPaths = { 'edge-client': BASE_PATHS.client, 'edge-management': BASE_PATHS.management }
@@ -123,7 +129,7 @@ async function formatLog(
 ): Promise<DestinationStream> {
   const isTerminal = process.stderr.isTTY === true
   if (format === 'json' || (format === 'auto' && !isTerminal)) return output
-  const { createLogText } = await import('./log-text.ts')
+  const { createLogText } = await import('./logging/log-text.ts')
   return createLogText(output, isTerminal && !env.NO_COLOR)
 }
 

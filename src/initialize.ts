@@ -1,13 +1,23 @@
 // The first start of a data directory: keys, certificates, database, settings and the first administrator.
 import { existsSync } from 'node:fs'
-import { ApiSessionTokens } from './auth/api-session-tokens.ts'
-import { encodeBootstrap } from './auth/bootstrap-codec.ts'
-import { endBootstrapTokens } from './auth/bootstrap-tokens.ts'
-import { findFirstAdministrator, recoverAdministrator } from './auth/recovery.ts'
-import type { Clock } from './clock.ts'
-import { getAdvertisedAddress, listCertificateHosts, type Overrides, readConfig, renderConfigFile } from './config.ts'
-import type { Context } from './context.ts'
+import { encodeBootstrap } from './authentication/administrators/bootstrap-codec.ts'
+import { endBootstrapTokens } from './authentication/administrators/bootstrap-tokens.ts'
+import { findFirstAdministrator, recoverAdministrator } from './authentication/administrators/recovery.ts'
+import { ApiSessionTokens } from './authentication/sessions/api-session-tokens.ts'
 import { type Controller, openController } from './controller.ts'
+import { enrollments } from './definitions/resources/enrollments.ts'
+import { identities } from './definitions/resources/identities.ts'
+import type { Clock } from './foundation/clock.ts'
+import { silentLog } from './foundation/log.ts'
+import { Authority } from './pki/authority.ts'
+import { createPrivateDirectory, loadOrCreateKey, writePrivateFile } from './pki/files.ts'
+import {
+  getAdvertisedAddress,
+  listCertificateHosts,
+  type Overrides,
+  readConfig,
+  renderConfigFile,
+} from './settings/config.ts'
 import {
   DataDirectoryError,
   getDataPaths,
@@ -17,17 +27,13 @@ import {
   isRestoreUnfinished,
   requireDatabase,
   runAsOwner,
-} from './data-directory.ts'
-import { silentLog } from './log.ts'
-import { Authority } from './pki/authority.ts'
-import { createPrivateDirectory, loadOrCreateKey, writePrivateFile } from './pki/files.ts'
-import { enrollments } from './resources/enrollments.ts'
-import { identities } from './resources/identities.ts'
-import { SECRETS_KEY_BYTES } from './secrets/secret-cipher.ts'
-import { AUDIT_KEY_BYTES } from './store/audit-seal.ts'
-import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
-import { createDatabase } from './store/dialects/sqlite/maintenance.ts'
-import { newEntity } from './store/entities.ts'
+} from './settings/data-directory.ts'
+import { AUDIT_KEY_BYTES } from './storage/audit/audit-seal.ts'
+import type { Context } from './storage/context.ts'
+import { newEntity } from './storage/entities/entities.ts'
+import { SECRETS_KEY_BYTES } from './storage/secrets/secret-cipher.ts'
+import { lockDirectory } from './storage/sqlite/directory-lock.ts'
+import { createDatabase } from './storage/sqlite/maintenance.ts'
 
 // Long enough for the person who starts a controller to copy it, too short to be useful in an old terminal.
 const BOOTSTRAP_LIFETIME_MS = 60 * 60 * 1000

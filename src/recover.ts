@@ -1,15 +1,15 @@
 // Restores the access of an administrator, on a data directory without a running controller.
-import { type RecoveryResult, recoverAdministrator } from './auth/recovery.ts'
-import type { Clock } from './clock.ts'
-import { readConfig } from './config.ts'
-import type { Context } from './context.ts'
+import { type RecoveryResult, recoverAdministrator } from './authentication/administrators/recovery.ts'
 import { openController } from './controller.ts'
-import { getDataPaths } from './data-directory.ts'
-import { notFoundError } from './errors.ts'
+import type { Clock } from './foundation/clock.ts'
+import { notFoundError } from './foundation/errors.ts'
+import { silentLog } from './foundation/log.ts'
 import type { Administrator } from './initialize.ts'
-import { silentLog } from './log.ts'
-import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
-import { isOneOf } from './store/untyped.ts'
+import { readConfig } from './settings/config.ts'
+import { getDataPaths } from './settings/data-directory.ts'
+import type { Context } from './storage/context.ts'
+import { lockDirectory } from './storage/sqlite/directory-lock.ts'
+import { isOneOf } from './storage/untyped.ts'
 
 export interface RecoverOptions {
   readonly directory: string

@@ -1,14 +1,14 @@
 // New keys for a data directory on which no controller runs: the key of the secrets at rest, and the key of session tokens.
-import { SESSION_TOKEN_KEY_BYTES } from './auth/api-session-tokens.ts'
-import type { Clock } from './clock.ts'
-import { readConfig } from './config.ts'
+import { SESSION_TOKEN_KEY_BYTES } from './authentication/sessions/api-session-tokens.ts'
 import { type Controller, openController } from './controller.ts'
-import { getDataPaths, runAsOwner } from './data-directory.ts'
-import { silentLog } from './log.ts'
+import type { Clock } from './foundation/clock.ts'
+import { silentLog } from './foundation/log.ts'
 import { replaceKey } from './pki/files.ts'
-import { beginRotation, isRotationUnfinished } from './secrets/key-files.ts'
-import { KEY_ROTATION } from './store/audit.ts'
-import { lockDirectory } from './store/dialects/sqlite/directory-lock.ts'
+import { readConfig } from './settings/config.ts'
+import { getDataPaths, runAsOwner } from './settings/data-directory.ts'
+import { KEY_ROTATION } from './storage/audit/audit.ts'
+import { beginRotation, isRotationUnfinished } from './storage/secrets/key-files.ts'
+import { lockDirectory } from './storage/sqlite/directory-lock.ts'
 
 export interface RotateKeysOptions {
   readonly directory: string

@@ -1,7 +1,7 @@
 // That what definitions leave to behaviors is provided, or the controller does not start.
 import { describe, expect, it } from 'vitest'
-import { Behaviors } from '../src/behavior.ts'
-import { defineResource } from '../src/resources/define.ts'
+import { defineResource } from '../src/definitions/resources/define.ts'
+import { Behaviors } from '../src/storage/behavior.ts'
 
 const common = { summary: 'A thing.', fields: {}, columns: [], example: { create: {}, filter: 'true' } } as const
 const plain = defineResource({ ...common, name: 'thing', plural: 'things' })

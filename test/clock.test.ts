@@ -1,7 +1,7 @@
 // The form of date-times on the wire.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { MAX_INSTANT, MIN_INSTANT, toIsoTime } from '../src/clock.ts'
+import { MAX_INSTANT, MIN_INSTANT, toIsoTime } from '../src/foundation/clock.ts'
 
 // The standard form, made without the code under test.
 const format = (instant: number) => new Date(instant).toISOString()

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { type ConfigError, readConfig, renderConfigFile, settingDocs, toVariableName } from '../src/config.ts'
-import { renderConfigReference } from '../src/config-reference.ts'
+import { type ConfigError, readConfig, renderConfigFile, settingDocs, toVariableName } from '../src/settings/config.ts'
+import { renderConfigReference } from '../src/settings/config-reference.ts'
 
 function fileWith(text: string): string {
   const file = join(mkdtempSync(join(tmpdir(), 'config-')), 'config.yaml')

@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { type PasswordContext, PasswordHasher } from '../../src/auth/password-hasher.ts'
+import { type PasswordContext, PasswordHasher } from '../../src/authentication/credentials/password-hasher.ts'
 
 /** How the server responds to the next requests. */
 export interface FloorResponse {

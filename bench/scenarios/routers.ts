@@ -1,5 +1,5 @@
 // Many routers: their memory, all API sessions for one of them, sign-ins that all of them are told of, paths and dials.
-import { Paths } from '../../src/fabric/paths.ts'
+import { Paths } from '../../src/network/links/paths.ts'
 import type { Bench } from '../bench.ts'
 import { bounds } from '../budgets.ts'
 import { requestBytes } from '../generator/requests.ts'

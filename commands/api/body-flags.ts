@@ -1,5 +1,5 @@
 // Derives flags from the schema of a request body: their names, and the formats of their values.
-import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
 import { connectionFlags } from '../connection.ts'
 
 /** The format of a flag's value. */

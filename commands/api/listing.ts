@@ -1,6 +1,6 @@
 // Prints lists while they arrive: all items, or as many as `--limit` allows.
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
-import { findNearest } from '../../src/nearest.ts'
+import { findNearest } from '../../src/foundation/nearest.ts'
 import { type Client, RequestError } from '../client/client.ts'
 import type { PageMeta } from '../client/list-items.ts'
 import type { CommandRun } from '../connected.ts'

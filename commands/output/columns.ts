@@ -1,6 +1,6 @@
 // Chooses the columns of a table: those of the resource, or those that the user names.
 
-import { findNearest } from '../../src/nearest.ts'
+import { findNearest } from '../../src/foundation/nearest.ts'
 import { makeUsageError } from '../exit-codes.ts'
 import type { Entity } from './cells.ts'
 

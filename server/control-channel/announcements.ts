@@ -6,7 +6,7 @@ import type {
   RouterAnnouncement,
   RouterApiSession,
   SyncPart,
-} from '../../src/routers/router-connection.ts'
+} from '../../src/network/routers/router-connection.ts'
 import { ContentType } from './content-types.ts'
 import { FaultSchema, FaultSubject, PeerState, PeerStateChangesSchema } from './messages/control_pb.ts'
 import {

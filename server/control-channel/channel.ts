@@ -1,6 +1,6 @@
 // One connection to a router after its hello: numbers messages, exchanges heartbeats, and shares the event loop with the others.
 import type { Duplex } from 'node:stream'
-import type { Clock } from '../../src/clock.ts'
+import type { Clock } from '../../src/foundation/clock.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
 import { encodeBool, encodeInt32, encodeUint64 } from './header-values.ts'
 import {

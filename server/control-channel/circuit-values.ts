@@ -1,6 +1,12 @@
 // Routes, their results and faults, as messages hold them.
 import { create, toBinary } from '@bufbuild/protobuf'
-import type { Forward, Route, RouteResult, RouteTrace, TraceChannel } from '../../src/routers/router-connection.ts'
+import type {
+  Forward,
+  Route,
+  RouteResult,
+  RouteTrace,
+  TraceChannel,
+} from '../../src/network/routers/router-connection.ts'
 import { decodeUint32 } from './header-values.ts'
 import type { Message } from './message.ts'
 import { DestType, RouteSchema, UnrouteSchema } from './messages/control_pb.ts'

@@ -1,5 +1,5 @@
 // Where the clients of an edge router reach it, as the router describes it.
-import type { EdgeDescription } from '../../src/routers/router-connection.ts'
+import type { EdgeDescription } from '../../src/network/routers/router-connection.ts'
 import { MalformedBodyError, requireAtMost } from './handlers/message-handler.ts'
 import type { ClientHello } from './messages/edge_pb.ts'
 

@@ -1,8 +1,8 @@
 // The first messages of a connection: how a router introduces itself, and what the controller responds.
 import { randomBytes } from 'node:crypto'
 import { fromBinary } from '@bufbuild/protobuf'
-import type { VersionInfo } from '../../src/routers/live-network.ts'
-import type { LinkListener } from '../../src/routers/router-connection.ts'
+import type { VersionInfo } from '../../src/access/live-network.ts'
+import type { LinkListener } from '../../src/network/routers/router-connection.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
 import { encodeBool, encodeInt32, encodeText } from './header-values.ts'
 import { encodeMessage, type Message } from './message.ts'

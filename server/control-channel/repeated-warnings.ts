@@ -1,7 +1,7 @@
 // Warnings that routers and unauthenticated clients can cause as often as they like: one line a minute of each source, with a count.
-import { EventAggregator } from '../../src/auth/event-aggregator.ts'
-import type { Clock } from '../../src/clock.ts'
-import type { Log } from '../../src/log.ts'
+import { EventAggregator } from '../../src/authentication/sign-in/event-aggregator.ts'
+import type { Clock } from '../../src/foundation/clock.ts'
+import type { Log } from '../../src/foundation/log.ts'
 
 interface Warning {
   readonly fields: Readonly<Record<string, unknown>>

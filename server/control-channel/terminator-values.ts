@@ -1,7 +1,7 @@
 // Values of terminators as messages hold them.
-import { RequestRefusedError } from '../../src/fabric/request-refused.ts'
-import type { Precedence } from '../../src/fabric/terminator-directory.ts'
-import type { PeerData } from '../../src/routers/router-connection.ts'
+import { RequestRefusedError } from '../../src/network/circuits/request-refused.ts'
+import type { PeerData } from '../../src/network/routers/router-connection.ts'
+import type { Precedence } from '../../src/network/terminators/terminator-directory.ts'
 import { MAX_ENTRIES, MAX_ENTRY_BYTES } from './header-values.ts'
 
 const PRECEDENCES: readonly Precedence[] = ['default', 'required', 'failed']

@@ -1,9 +1,10 @@
 // What probes read: whether the process runs, and whether it can serve requests.
-import { toIsoTime } from '../../src/clock.ts'
-import type { CheckResult, HealthReport } from '../../src/health.ts'
-import { anyObject, flag, listOf, requiredObject, text } from '../../src/schema/json-schema.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
-import { dataResponse } from '../responses.ts'
+
+import { anyObject, flag, listOf, requiredObject, text } from '../../src/definitions/schema/json-schema.ts'
+import { toIsoTime } from '../../src/foundation/clock.ts'
+import type { CheckResult, HealthReport } from '../../src/operations/health.ts'
+import { type AnyOperation, defineOperation } from '../operations/operation.ts'
+import { dataResponse } from '../responses/responses.ts'
 
 const COMMON = {
   apis: [],

@@ -1,10 +1,11 @@
 // What the metrics measure of the controller, read when they are asked for. A measurement costs nothing in between.
-import type { Context } from '../../src/context.ts'
+
 import type { Controller } from '../../src/controller.ts'
+import { version } from '../../src/foundation/version.ts'
 import { readNotAfter } from '../../src/pki/certificates.ts'
-import { version } from '../../src/version.ts'
-import type { Load } from '../load.ts'
-import { countRecords } from '../management-api/summary.ts'
+import type { Context } from '../../src/storage/context.ts'
+import type { Load } from '../listeners/load.ts'
+import { countRecords } from '../operations/management-api/summary.ts'
 
 /** A value, with the labels that tell it from the other values of its measurement. */
 export interface Sample {

@@ -1,6 +1,6 @@
 // The operation by which a monitoring system reads the metrics.
-import { type AnyOperation, defineOperation } from '../operation.ts'
-import { rawResponse } from '../responses.ts'
+import { type AnyOperation, defineOperation } from '../operations/operation.ts'
+import { rawResponse } from '../responses/responses.ts'
 import type { Metrics } from './metrics.ts'
 
 export function createMetricsOperation(metrics: Metrics): AnyOperation {

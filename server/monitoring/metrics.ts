@@ -2,8 +2,8 @@
 import type { FastifyContextConfig } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Controller } from '../../src/controller.ts'
-import type { Log } from '../../src/log.ts'
-import type { Load } from '../load.ts'
+import type { Log } from '../../src/foundation/log.ts'
+import type { Load } from '../listeners/load.ts'
 import { listMeasurements, type Measurement } from './measurements.ts'
 
 const PREFIX = 'controller_'

@@ -1,15 +1,15 @@
 // Who may reach what: the policy index, fed from the store, behind listing, enforcement and the policies' own sub-lists.
 import type { Kysely } from 'kysely'
-import { MFA_TIMES } from '../auth/live-api-sessions.ts'
-import type { Instant } from '../clock.ts'
+import { MFA_TIMES } from '../authentication/sessions/live-api-sessions.ts'
+import type { AnyRow } from '../definitions/resources/define.ts'
+import type { Instant } from '../foundation/clock.ts'
 import { PolicyIndex, type PolicyReader, type PolicyType, type ServicePolicyRecord } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { parseRoleSelector, type RoleBearer, type RoleSelector, type Semantic } from '../policy/role-selector.ts'
 import { UpdateTimes } from '../policy/update-times.ts'
-import type { AnyRow } from '../resources/define.ts'
-import type { Change } from '../store/changes.ts'
-import type { Database } from '../store/database.ts'
-import type { Projection } from '../store/projection.ts'
+import type { Change } from '../storage/changes.ts'
+import type { Database } from '../storage/database.ts'
+import type { Projection } from '../storage/projection.ts'
 import { ConfigUsage, type Override } from './config-usage.ts'
 import {
   type AccessQuestion,

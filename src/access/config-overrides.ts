@@ -1,9 +1,10 @@
 // The configs that one identity gets for a service in place of the service's own: at most one of each config type.
-import type { Context, WriteContext } from '../context.ts'
-import { notFoundError } from '../errors.ts'
-import { serviceConfigs } from '../resources/service-configs.ts'
-import { type EntityStore, get, newEntity } from '../store/entities.ts'
-import { isOneOf } from '../store/untyped.ts'
+
+import { serviceConfigs } from '../definitions/resources/service-configs.ts'
+import { notFoundError } from '../foundation/errors.ts'
+import type { Context, WriteContext } from '../storage/context.ts'
+import { type EntityStore, get, newEntity } from '../storage/entities/entities.ts'
+import { isOneOf } from '../storage/untyped.ts'
 
 export interface ServiceConfig {
   readonly serviceId: string

@@ -1,11 +1,11 @@
 // The one access decision: whether an identity may dial or host a service, by its policies and the posture of its machine.
-import type { Instant } from '../clock.ts'
+import type { Instant } from '../foundation/clock.ts'
 import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
+import { combineFindings, type Evidence, evaluateCheck, type PostureFinding } from '../policy/posture/evaluate-check.ts'
+import type { MachineState, MfaState, PostureFacts } from '../policy/posture/machine-state.ts'
+import type { PostureCheck } from '../policy/posture/posture-checks.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import { combineFindings, type Evidence, evaluateCheck, type PostureFinding } from '../posture/evaluate-check.ts'
-import type { MachineState, MfaState, PostureFacts } from '../posture/machine-state.ts'
-import type { PostureCheck } from '../posture/posture-checks.ts'
 import type { RecordChange } from './index-updates.ts'
 
 /** Whose machine it is, and by which API session; without one, what holds for every API session of the identity. */

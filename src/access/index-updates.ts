@@ -6,11 +6,11 @@ import type {
   ServiceEdgeRouterPolicyRecord,
   ServicePolicyRecord,
 } from '../policy/policy-index.ts'
+import { compilePostureCheck } from '../policy/posture/posture-checks.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import { compilePostureCheck } from '../posture/posture-checks.ts'
-import type { Change } from '../store/changes.ts'
-import type { Database } from '../store/database.ts'
-import { untyped } from '../store/untyped.ts'
+import type { Change } from '../storage/changes.ts'
+import type { Database } from '../storage/database.ts'
+import { untyped } from '../storage/untyped.ts'
 
 /** What the index needs of a change. */
 export type RecordChange = Pick<Change, 'resource' | 'id' | 'before' | 'after'>

@@ -1,6 +1,6 @@
 // What decides about access beyond records: the sources of live state, which say "unknown" if no subsystem can tell.
-import type { Evidence } from '../posture/evaluate-check.ts'
-import { disconnectedNetwork, type LiveNetwork } from '../routers/live-network.ts'
+import type { Evidence } from '../policy/posture/evaluate-check.ts'
+import { disconnectedNetwork, type LiveNetwork } from './live-network.ts'
 
 /** What is known of the hosts behind terminators. */
 export interface TerminatorHealth {

@@ -1,9 +1,10 @@
 // The sub-lists that policies decide: for one record, the policies that match it and what they lead to.
-import type { Scope } from '../behavior.ts'
-import type { ReadContext } from '../context.ts'
+
 import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { mergeSelectors, type RoleBearer } from '../policy/role-selector.ts'
+import type { Scope } from '../storage/behavior.ts'
+import type { ReadContext } from '../storage/context.ts'
 import { loadRoleBearer } from './role-bearers.ts'
 
 export class PolicyScopes {

@@ -1,10 +1,10 @@
 // What policies know an identity by.
-import type { ApiSessions } from '../auth/api-sessions.ts'
-import { type Awaitable, whenReady } from '../awaitable.ts'
-import type { Context } from '../context.ts'
-import { notFoundError } from '../errors.ts'
+import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
+import { notFoundError } from '../foundation/errors.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import { prepareRead } from '../store/prepared-queries.ts'
+import type { Context } from '../storage/context.ts'
+import { prepareRead } from '../storage/prepared-queries.ts'
 
 const readRoleAttributes = prepareRead((db, id: string) =>
   db.selectFrom('identities').select('roleAttributes').where('id', '=', id),

@@ -1,8 +1,8 @@
 // Through whose eyes services are shown: the identity decides permissions, the sign-in what its machine has proved.
-import type { ApiSessions } from '../auth/api-sessions.ts'
-import { type Awaitable, whenReady } from '../awaitable.ts'
-import type { ReadContext } from '../context.ts'
+import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
+import type { ReadContext } from '../storage/context.ts'
 import { findRoleBearerOfSession } from './role-bearers.ts'
 
 /** Whose permissions, configuration and posture services are shown with. */

@@ -1,5 +1,5 @@
 // The description of the management API that the build writes for the command line, which does not load the server.
-import type { JsonSchema } from '../schema/json-schema.ts'
+import type { JsonSchema } from '../definitions/schema/json-schema.ts'
 
 /** A parameter of the query string. */
 interface ParameterDescription {

@@ -1,8 +1,8 @@
 // Issues the certificates that the controller itself stands on: roots, intermediates and the server certificate.
 import { createPublicKey, generateKeyPairSync, type KeyObject, type X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { Instant } from '../clock.ts'
-import { newId } from '../ids.ts'
+import type { Instant } from '../foundation/clock.ts'
+import { newId } from '../foundation/ids.ts'
 import type { KeyedCertificate } from './authority-files.ts'
 import { issueCertificate, readNotAfter, readNotBefore, readSubject } from './certificates.ts'
 import { encodeDistinguishedName } from './names.ts'

@@ -1,7 +1,7 @@
 // The controller's own certificate authority: roots, an intermediate that issues, and the server certificate, as they change.
 import type { X509Certificate } from 'node:crypto'
-import type { Instant } from '../clock.ts'
-import { errors } from '../errors.ts'
+import type { Instant } from '../foundation/clock.ts'
+import { errors } from '../foundation/errors.ts'
 import {
   BACKDATE_MS,
   createIntermediate,

@@ -2,7 +2,7 @@
 import { createHash, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import type { Instant } from '../clock.ts'
+import type { Instant } from '../foundation/clock.ts'
 import { toSigningAlgorithm } from './algorithms.ts'
 import { DerReader, der } from './der.ts'
 import { toPem } from './pem.ts'

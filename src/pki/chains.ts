@@ -1,6 +1,6 @@
 // Builds certificate chains from a leaf, over other presented certificates, to a trust anchor (RFC 5280 §6).
 import type { KeyObject, X509Certificate } from 'node:crypto'
-import type { Instant } from '../clock.ts'
+import type { Instant } from '../foundation/clock.ts'
 import { findKeyObjection, isAcceptedSignatureAlgorithm } from './algorithms.ts'
 import {
   allowsClientAuthentication,

@@ -1,5 +1,5 @@
 // Writes and reads DER (ITU-T X.690), as far as certificates need it.
-import { type Instant, parseTime, toIsoTime } from '../clock.ts'
+import { type Instant, parseTime, toIsoTime } from '../foundation/clock.ts'
 
 const BOOLEAN = 0x01
 const INTEGER = 0x02

@@ -1,6 +1,6 @@
 // Parses certificate signing requests (RFC 2986) and checks that the controller accepts them.
 import type { KeyObject } from 'node:crypto'
-import { errors } from '../errors.ts'
+import { errors } from '../foundation/errors.ts'
 import { findKeyObjection, isSignedBy, publicKeyFromSpki } from './algorithms.ts'
 import { DerError, DerReader } from './der.ts'
 import { assertReadableName } from './names.ts'

@@ -1,6 +1,6 @@
 // The certificate by which the holder of an authority's key proves that: issued by the authority to a verification token.
 import { generateKeyPairSync, type KeyObject, type X509Certificate } from 'node:crypto'
-import type { Instant } from '../clock.ts'
+import type { Instant } from '../foundation/clock.ts'
 import { issueCertificate, readNotBefore, toCertificatePem } from './certificates.ts'
 import { encodeDistinguishedName } from './names.ts'
 

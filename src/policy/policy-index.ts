@@ -1,8 +1,9 @@
 // The policy index: policies and role bearers in memory, loaded at start and updated by the change feed. No I/O.
-import type { PostureCheck } from '../posture/posture-checks.ts'
+
 import { Bitset } from './bitset.ts'
 import { RoleBearerDirectory } from './directory.ts'
 import { type IndexedPolicy, PolicyTable } from './policy-table.ts'
+import type { PostureCheck } from './posture/posture-checks.ts'
 import {
   matchesSelector,
   parseRoleSelector,

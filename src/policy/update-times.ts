@@ -1,5 +1,5 @@
 // When something last changed that may concern the services of an identity: only then are its services compared.
-import type { Instant } from '../clock.ts'
+import type { Instant } from '../foundation/clock.ts'
 import type { RoleBearer, RoleSelector } from './role-selector.ts'
 
 /**

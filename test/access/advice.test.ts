@@ -1,11 +1,11 @@
 // "Why can X not reach Y": each link that records alone can break is named, and the command that is proposed repairs it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { toCommandWords } from '../../commands/remedies.ts'
-import { describeApi } from '../../server/api-description.ts'
+import { describeApi } from '../../server/openapi/api-description.ts'
 import { advise } from '../../src/access/advice/advise.ts'
 import type { Advice, Link } from '../../src/access/advice/chain.ts'
+import { disconnectedNetwork } from '../../src/access/live-network.ts'
 import type { LiveState } from '../../src/access/live-state.ts'
-import { disconnectedNetwork } from '../../src/routers/live-network.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { type TestController, testController } from '../world/controller.ts'

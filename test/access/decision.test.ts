@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { decide, PostureEvaluation, type PostureSource } from '../../src/access/decision.ts'
 import { PolicyIndex, type PolicyType } from '../../src/policy/policy-index.ts'
-import type { MachineState, MfaState } from '../../src/posture/machine-state.ts'
-import { compilePostureCheck } from '../../src/posture/posture-checks.ts'
+import type { MachineState, MfaState } from '../../src/policy/posture/machine-state.ts'
+import { compilePostureCheck } from '../../src/policy/posture/posture-checks.ts'
 
 const NOW = 1_700_000_000_000
 const MINUTE = 60_000

@@ -1,7 +1,7 @@
 // The impact of a wide change is computed in turns, so that other requests are served meanwhile.
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { computeImpact } from '../../src/access/impact/compute-impact.ts'
-import { newId } from '../../src/ids.ts'
+import { newId } from '../../src/foundation/ids.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { smallNetwork } from './network.ts'
 

@@ -1,7 +1,7 @@
 // A session ends in the moment in which its right does, whatever took it, and no other session with it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { findRevokedSessions } from '../../src/access/session-revocation.ts'
-import { servicePolicies } from '../../src/resources/service-policies.ts'
+import { findRevokedSessions } from '../../src/access/sessions/session-revocation.ts'
+import { servicePolicies } from '../../src/definitions/resources/service-policies.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 

@@ -1,5 +1,5 @@
 // A small network for tests of access, made over the API: who, what, over which routers, by which policies.
-import type { ChangedService } from '../../src/access/accept-posture-responses.ts'
+import type { ChangedService } from '../../src/access/posture/accept-posture-responses.ts'
 import { CLIENT, type TestController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 

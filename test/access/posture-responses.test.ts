@@ -1,9 +1,9 @@
 // What clients report about their machines: which reports are accepted, what each kind of check makes of them, and what the client,
 // an open session and an administrator see before, while and after a check fails.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { acceptPostureResponses } from '../../src/access/accept-posture-responses.ts'
 import { advise } from '../../src/access/advice/advise.ts'
-import type { PostureResponse } from '../../src/posture/posture-responses.ts'
+import { acceptPostureResponses } from '../../src/access/posture/accept-posture-responses.ts'
+import type { PostureResponse } from '../../src/policy/posture/posture-responses.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { type SmallNetwork, smallNetwork } from './network.ts'
 

@@ -2,10 +2,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Access } from '../../src/access/access.ts'
-import { unknownPosture } from '../../src/access/reported-posture.ts'
-import type { ReadContext } from '../../src/context.ts'
-import { ServiceChanges } from '../../src/services/service-changes.ts'
-import type { ServiceDigest } from '../../src/services/service-digests.ts'
+import { unknownPosture } from '../../src/access/posture/reported-posture.ts'
+import { ServiceChanges } from '../../src/access/services/service-changes.ts'
+import type { ServiceDigest } from '../../src/access/services/service-digests.ts'
+import type { ReadContext } from '../../src/storage/context.ts'
 import { TestClock } from '../world/controller.ts'
 
 const START = 1_000_000

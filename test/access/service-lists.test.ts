@@ -1,10 +1,10 @@
 // Lists of services are rendered once for all clients that are shown the same, and for each request where they may differ.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Access } from '../../src/access/access.ts'
-import { unknownPosture } from '../../src/access/reported-posture.ts'
-import type { ReadContext } from '../../src/context.ts'
-import { ServiceChanges } from '../../src/services/service-changes.ts'
-import { ServiceLists } from '../../src/services/service-lists.ts'
+import { unknownPosture } from '../../src/access/posture/reported-posture.ts'
+import { ServiceChanges } from '../../src/access/services/service-changes.ts'
+import { ServiceLists } from '../../src/access/services/service-lists.ts'
+import type { ReadContext } from '../../src/storage/context.ts'
 import { CLIENT, TestClock, type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 

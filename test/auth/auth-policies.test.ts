@@ -1,6 +1,6 @@
 // Auth policies as records: the built-in one, what they clamp and refuse, and that one in use stays.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { permissivePolicy } from '../../src/resources/auth-policies.ts'
+import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 

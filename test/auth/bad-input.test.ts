@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
-import { operations } from '../../server/operations.ts'
+import { operations } from '../../server/operations/operations.ts'
 import { type PemBlock, parsePemBlocks, toPem } from '../../src/pki/pem.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'

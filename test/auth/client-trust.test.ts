@@ -1,12 +1,15 @@
 // Which authorities vouch for a client certificate: at a sign-in, at an enrollment, and for the controller's own certificates.
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type AuthenticatorMatch, NO_CERTIFICATE } from '../../src/auth/authentication-methods.ts'
-import { toNameKey } from '../../src/auth/authorities/authority-certificates.ts'
-import type { CertificateAuthority, RegisteredAuthority } from '../../src/auth/authorities/registered-authority.ts'
-import { ClientTrustStore } from '../../src/auth/client-trust.ts'
+import { toNameKey } from '../../src/authentication/authorities/authority-certificates.ts'
+import type {
+  CertificateAuthority,
+  RegisteredAuthority,
+} from '../../src/authentication/authorities/registered-authority.ts'
+import { type AuthenticatorMatch, NO_CERTIFICATE } from '../../src/authentication/sign-in/authentication-methods.ts'
+import { ClientTrustStore } from '../../src/authentication/sign-in/client-trust.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
-import type { Change } from '../../src/store/changes.ts'
+import type { Change } from '../../src/storage/changes.ts'
 import { extensions, forgeCertificate, type KeyPair, newKeyPair, PURPOSES } from '../world/forged-certificates.ts'
 
 const DAY = 24 * 60 * 60_000

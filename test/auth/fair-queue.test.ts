@@ -1,6 +1,6 @@
 // The queue of password comparisons: who waits, whose turn it is, and who is refused if the queue is full.
 import { describe, expect, it } from 'vitest'
-import { FairQueue, type FairQueueOptions, type Requester } from '../../src/auth/fair-queue.ts'
+import { FairQueue, type FairQueueOptions, type Requester } from '../../src/authentication/credentials/fair-queue.ts'
 
 const anonymous = (source: string): Requester => ({ source, isPrivileged: false })
 const privileged = (source: string): Requester => ({ source, isPrivileged: true })

@@ -1,10 +1,10 @@
 // What sessions know of the second factor of their identity: whether they owe it, and when they passed it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { getDataPaths } from '../../src/data-directory.ts'
-import { apiSessions } from '../../src/resources/api-sessions.ts'
-import { mfaEnrollments } from '../../src/resources/mfa-enrollments.ts'
-import { loadSecretCipher } from '../../src/secrets/key-files.ts'
-import { get, newEntity } from '../../src/store/entities.ts'
+import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
+import { mfaEnrollments } from '../../src/definitions/resources/mfa-enrollments.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
+import { get, newEntity } from '../../src/storage/entities/entities.ts'
+import { loadSecretCipher } from '../../src/storage/secrets/key-files.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People, type Person } from '../world/people.ts'
 

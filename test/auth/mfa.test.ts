@@ -1,7 +1,7 @@
 // The second factor: enrolled by an app, passed by its codes and by recovery codes, each once, and removed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { getDataPaths } from '../../src/data-directory.ts'
-import { loadSecretCipher } from '../../src/secrets/key-files.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
+import { loadSecretCipher } from '../../src/storage/secrets/key-files.ts'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
 import { CLIENT, MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
 import { People, type Person } from '../world/people.ts'

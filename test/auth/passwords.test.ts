@@ -1,8 +1,8 @@
 // Passwords: how many are compared at once, what their hashes cost, what an auth policy demands, and when it locks.
 import * as argon2 from 'argon2'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { disableIdentity } from '../../src/auth/disabling.ts'
-import { type PasswordContext, PasswordHasher } from '../../src/auth/password-hasher.ts'
+import { type PasswordContext, PasswordHasher } from '../../src/authentication/credentials/password-hasher.ts'
+import { disableIdentity } from '../../src/authentication/disabling.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 

@@ -1,6 +1,6 @@
 // The life of a session: used, idle, ended by its owner, by administrators, and along with what it came from.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { disableIdentity, enableIdentity } from '../../src/auth/disabling.ts'
+import { disableIdentity, enableIdentity } from '../../src/authentication/disabling.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 

@@ -1,7 +1,7 @@
 // Who gets in: every method, under every flag of an auth policy, in every state of an identity.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { disableIdentity } from '../../src/auth/disabling.ts'
-import { flow } from '../../src/auth/flow.ts'
+import { disableIdentity } from '../../src/authentication/disabling.ts'
+import { flow } from '../../src/authentication/sign-in/flow.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'

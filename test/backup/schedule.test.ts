@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { verifyBackup } from '../../src/backup/restore-backup.ts'
-import type { Overrides } from '../../src/config.ts'
-import { getDataPaths } from '../../src/data-directory.ts'
+import { verifyBackup } from '../../src/operations/backup/restore-backup.ts'
+import type { Overrides } from '../../src/settings/config.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 const HOUR_MS = 60 * 60_000

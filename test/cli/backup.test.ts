@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
+import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate } from '../world/controller.ts'

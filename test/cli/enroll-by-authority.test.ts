@@ -3,8 +3,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { operations } from '../../server/operations.ts'
-import { errors } from '../../src/errors.ts'
+import { operations } from '../../server/operations/operations.ts'
+import { errors } from '../../src/foundation/errors.ts'
 import {
   issue,
   makeAuthority,

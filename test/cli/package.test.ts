@@ -187,7 +187,7 @@ describe('the files for operators', () => {
   const read = (name: string) => readFileSync(join(root, 'docs', 'operations', name), 'utf8')
 
   it('name settings and commands that exist', async () => {
-    const { settingDocs, toVariableName } = await import('../../src/config.ts')
+    const { settingDocs, toVariableName } = await import('../../src/settings/config.ts')
     const variables = [...settingDocs.map(({ key }) => toVariableName(key)), 'CONTROLLER_DATA_DIR']
     const texts = ['Dockerfile', 'edge-controller.service'].map(read).join('\n')
 
@@ -203,7 +203,7 @@ describe('the files for operators', () => {
   })
 
   it('describe a health check that the configured listener serves', async () => {
-    const { readConfig } = await import('../../src/config.ts')
+    const { readConfig } = await import('../../src/settings/config.ts')
     const [, listeners = ''] = /^ENV CONTROLLER_LISTENERS="(.+)"$/m.exec(read('Dockerfile')) ?? []
     const { listeners: parsed } = readConfig(undefined, {
       CONTROLLER_LISTENERS: listeners,

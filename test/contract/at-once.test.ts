@@ -1,7 +1,7 @@
 // What several callers do at the same moment: as if they had come one after the other, for every resource.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AnyResource } from '../../src/resources/define.ts'
-import { resources } from '../../src/resources/index.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { resources } from '../../src/definitions/resources/index.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { type Management, managementOf } from '../world/management.ts'

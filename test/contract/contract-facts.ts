@@ -1,7 +1,7 @@
 // The public contract as facts: one short line for each parameter, member and status of each operation, comparable as text.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { JsonSchema } from '../../src/schema/json-schema.ts'
+import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
 import type { ContractApi } from '../world/public-contract.ts'
 
 /** `METHOD /path` with every parameter as `{}` → what is known of the operation. */

@@ -1,9 +1,9 @@
 // The documents of both APIs against the public contract, operation by operation, member by member, in both directions.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildOpenApiDocument } from '../../server/openapi.ts'
-import { operations } from '../../server/operations.ts'
-import type { AnyResource } from '../../src/resources/define.ts'
-import { resources } from '../../src/resources/index.ts'
+import { buildOpenApiDocument } from '../../server/openapi/openapi.ts'
+import { operations } from '../../server/operations/operations.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { resources } from '../../src/definitions/resources/index.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { ADDED, BEYOND, type Difference, INCOMPLETE, LEFT_OUT, STILL_TO_COME } from './contract-differences.ts'

@@ -1,10 +1,10 @@
 // What is true of every operation, whatever it does.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildApp, listRoutes } from '../../server/app.ts'
-import type { AnyOperation } from '../../server/operation.ts'
-import { defineOperation } from '../../server/operation.ts'
-import { operations } from '../../server/operations.ts'
-import { dataResponse } from '../../server/responses.ts'
+import type { AnyOperation } from '../../server/operations/operation.ts'
+import { defineOperation } from '../../server/operations/operation.ts'
+import { operations } from '../../server/operations/operations.ts'
+import { dataResponse } from '../../server/responses/responses.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 let world: TestController

@@ -1,8 +1,8 @@
 // What every resource refuses: each rule of each field with its status, code and field, and that nothing of it is written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AnyResource } from '../../src/resources/define.ts'
-import { resources } from '../../src/resources/index.ts'
-import { type AnyField, toMemberName } from '../../src/schema/fields.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { resources } from '../../src/definitions/resources/index.ts'
+import { type AnyField, toMemberName } from '../../src/definitions/schema/fields.ts'
 import { contentsOf } from '../world/contents.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'

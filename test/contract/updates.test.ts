@@ -1,8 +1,8 @@
 // What replacing and patching mean for every field of every resource: what they set, what they reset, what they leave.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AnyResource } from '../../src/resources/define.ts'
-import { resources } from '../../src/resources/index.ts'
-import { type AnyField, toMemberName } from '../../src/schema/fields.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { resources } from '../../src/definitions/resources/index.ts'
+import { type AnyField, toMemberName } from '../../src/definitions/schema/fields.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { type Management, managementOf } from '../world/management.ts'

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { getDataPaths } from '../../src/data-directory.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { BINARY, cleanEnvironment, controller, type Finished, run } from '../world/binary.ts'
 import { copyOfTemplate } from '../world/controller.ts'
 

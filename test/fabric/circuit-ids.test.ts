@@ -1,6 +1,6 @@
 // Ids of circuits say which process made them, and how long the circuit may be idle.
 import { describe, expect, it } from 'vitest'
-import { CircuitIds, newEndAddress } from '../../src/fabric/circuit-ids.ts'
+import { CircuitIds, newEndAddress } from '../../src/network/circuits/circuit-ids.ts'
 
 const STARTED_AT = Date.UTC(2026, 10, 22)
 

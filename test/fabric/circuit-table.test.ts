@@ -1,8 +1,8 @@
 // The table of circuits: every index agrees with a search of all circuits, whatever happened before.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Circuit, type CircuitFilter, CircuitTable } from '../../src/fabric/circuit-table.ts'
-import type { Path } from '../../src/fabric/path.ts'
+import { type Circuit, type CircuitFilter, CircuitTable } from '../../src/network/circuits/circuit-table.ts'
+import type { Path } from '../../src/network/links/path.ts'
 
 const toPath = (routerIds: readonly string[]): Path => ({
   routerIds,

@@ -1,13 +1,13 @@
 // Links: what becomes of them when routers report, measure and lose them, come and go, and when an administrator changes them.
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { LinkEnds, LinkSettings } from '../../src/fabric/link.ts'
-import { DEFAULT_LINK_SETTINGS } from '../../src/fabric/link.ts'
-import { Links } from '../../src/fabric/links.ts'
-import { Paths } from '../../src/fabric/paths.ts'
-import { silentLog } from '../../src/log.ts'
-import { type ConnectedRouter, ConnectedRouters } from '../../src/routers/connected-routers.ts'
-import { disconnectedNetwork } from '../../src/routers/live-network.ts'
-import type { LinkFault, RouterConnection } from '../../src/routers/router-connection.ts'
+import { disconnectedNetwork } from '../../src/access/live-network.ts'
+import { silentLog } from '../../src/foundation/log.ts'
+import type { LinkEnds, LinkSettings } from '../../src/network/links/link.ts'
+import { DEFAULT_LINK_SETTINGS } from '../../src/network/links/link.ts'
+import { Links } from '../../src/network/links/links.ts'
+import { Paths } from '../../src/network/links/paths.ts'
+import { type ConnectedRouter, ConnectedRouters } from '../../src/network/routers/connected-routers.ts'
+import type { LinkFault, RouterConnection } from '../../src/network/routers/router-connection.ts'
 import { TestClock } from '../world/controller.ts'
 
 const VERSION = { version: 'v1.6.5', revision: '', buildDate: '', os: '', arch: '' }

@@ -1,8 +1,8 @@
 // Paths: the cheapest way between two routers, whatever changed before it is asked for.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Path, PathLink } from '../../src/fabric/path.ts'
-import { Paths } from '../../src/fabric/paths.ts'
+import type { Path, PathLink } from '../../src/network/links/path.ts'
+import { Paths } from '../../src/network/links/paths.ts'
 
 const link = (id: string, sourceId: string, destinationId: string): PathLink => ({ id, sourceId, destinationId })
 

@@ -1,8 +1,8 @@
 // Route plans: following the forwards of a path from either end reaches the other end, over every link once.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Path } from '../../src/fabric/path.ts'
-import { planRoutes, type RouterPart } from '../../src/fabric/route-plan.ts'
+import { planRoutes, type RouterPart } from '../../src/network/circuits/route-plan.ts'
+import type { Path } from '../../src/network/links/path.ts'
 
 const ENDS = { ingressAddress: 'in', egressAddress: 'eg' }
 

@@ -1,8 +1,12 @@
 // The choice of a terminator: precedence first, then by the strategy of the service.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type ChoiceOptions, chooseTerminator, type TerminatorCandidate } from '../../src/fabric/terminator-choice.ts'
-import type { LiveTerminator } from '../../src/fabric/terminator-directory.ts'
+import {
+  type ChoiceOptions,
+  chooseTerminator,
+  type TerminatorCandidate,
+} from '../../src/network/terminators/terminator-choice.ts'
+import type { LiveTerminator } from '../../src/network/terminators/terminator-directory.ts'
 
 function candidate(
   id: string,

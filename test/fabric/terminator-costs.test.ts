@@ -1,6 +1,6 @@
 // What load and failures add to the cost of terminators.
 import { beforeEach, describe, expect, it } from 'vitest'
-import { TerminatorCosts } from '../../src/fabric/terminator-costs.ts'
+import { TerminatorCosts } from '../../src/network/terminators/terminator-costs.ts'
 import { TestClock } from '../world/controller.ts'
 
 let clock: TestClock

@@ -1,7 +1,7 @@
 // The terminators in memory follow those that are stored, and are the same after a restart.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { terminators } from '../../src/resources/terminators.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { terminators } from '../../src/definitions/resources/terminators.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'

@@ -1,9 +1,9 @@
 // What routers are asked about their terminators, and which of their responses count.
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { LiveTerminator, TerminatorDirectory } from '../../src/fabric/terminator-directory.ts'
-import { TerminatorValidation } from '../../src/fabric/terminator-validation.ts'
-import type { ConnectedRouter, ConnectedRouters } from '../../src/routers/connected-routers.ts'
-import type { TerminatorQuestion } from '../../src/routers/router-connection.ts'
+import type { ConnectedRouter, ConnectedRouters } from '../../src/network/routers/connected-routers.ts'
+import type { TerminatorQuestion } from '../../src/network/routers/router-connection.ts'
+import type { LiveTerminator, TerminatorDirectory } from '../../src/network/terminators/terminator-directory.ts'
+import { TerminatorValidation } from '../../src/network/terminators/terminator-validation.ts'
 import { TestClock } from '../world/controller.ts'
 
 const ROUTER_ID = 'edge-north'

@@ -1,8 +1,8 @@
 // Nonsense as queries: random bytes, and queries with something wrong. Always a list, or a refusal that says where.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseQuery, parseSort } from '../../src/filter/parse.ts'
-import { planList } from '../../src/store/list-plan.ts'
-import { list } from '../../src/store/lists.ts'
+import { parseQuery, parseSort } from '../../src/storage/filter/parse.ts'
+import { planList } from '../../src/storage/lists/list-plan.ts'
+import { list } from '../../src/storage/lists/lists.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { type Random, random } from '../world/random.ts'
 import { type Listed, randomNetwork } from './random-network.ts'

@@ -1,9 +1,10 @@
 // A small network of random records, and what each of them looks like to a query.
+
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { getResource } from '../../src/definitions/resources/index.ts'
+import type { Tags } from '../../src/definitions/schema/fields.ts'
 import { parseRoleSelector, matchesSelector as sideMatches } from '../../src/policy/role-selector.ts'
-import type { AnyResource } from '../../src/resources/define.ts'
-import { getResource } from '../../src/resources/index.ts'
-import type { Tags } from '../../src/schema/fields.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import type { TestController } from '../world/controller.ts'
 import type { Random } from '../world/random.ts'
 import type { Known, Seen } from './random-queries.ts'
@@ -63,8 +64,8 @@ export async function randomNetwork(world: TestController, random: Random, size:
     return records
   }
   const readRecords = async (plural: string): Promise<Seen[]> => {
-    const { entityFromRow: entityOf } = await import('../../src/store/rows.ts')
-    const { untyped } = await import('../../src/store/untyped.ts')
+    const { entityFromRow: entityOf } = await import('../../src/storage/entities/rows.ts')
+    const { untyped } = await import('../../src/storage/untyped.ts')
     const resource = getResource(plural)
     const rows = await untyped(world.controller.store.db).selectFrom(resource.table).selectAll().execute()
     return rows.map((row) => ({ isSystem: false, ...entityOf(resource, row as never) }) as unknown as Seen)

@@ -1,7 +1,7 @@
 // A client changes large records again and again: the audit stores what changed, and little of large values.
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ChainedRecord } from '../../src/store/audit-chain.ts'
+import type { ChainedRecord } from '../../src/storage/audit/audit-chain.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 

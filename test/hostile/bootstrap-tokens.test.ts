@@ -1,12 +1,12 @@
 // A bootstrap token that leaks later, from a terminal or a log, must not take over a controller that has administrators.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { decodeBootstrap } from '../../src/auth/bootstrap-codec.ts'
-import { disableIdentity, enableIdentity } from '../../src/auth/disabling.ts'
-import { findFirstAdministrator, recoverAdministrator } from '../../src/auth/recovery.ts'
+import { decodeBootstrap } from '../../src/authentication/administrators/bootstrap-codec.ts'
+import { findFirstAdministrator, recoverAdministrator } from '../../src/authentication/administrators/recovery.ts'
+import { disableIdentity, enableIdentity } from '../../src/authentication/disabling.ts'
+import { enrollments } from '../../src/definitions/resources/enrollments.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
 import { createBootstrapToken } from '../../src/initialize.ts'
-import { enrollments } from '../../src/resources/enrollments.ts'
-import { identities } from '../../src/resources/identities.ts'
-import { get, newEntity } from '../../src/store/entities.ts'
+import { get, newEntity } from '../../src/storage/entities/entities.ts'
 import { AuthenticatorApp } from '../world/authenticator-app.ts'
 import {
   ADMIN,

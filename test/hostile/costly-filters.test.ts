@@ -1,6 +1,6 @@
 // Filters that are made to cost much: they are refused, or run where they delay no other request.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseQuery } from '../../src/filter/parse.ts'
+import { parseQuery } from '../../src/storage/filter/parse.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
 let world: TestController

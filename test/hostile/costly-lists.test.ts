@@ -1,8 +1,8 @@
 // Lists of many records by filters that read each of them: they succeed like any other, and do not block the event loop.
 import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { identities } from '../../src/resources/identities.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
 const IDENTITIES = 12_000

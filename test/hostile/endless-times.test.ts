@@ -1,7 +1,7 @@
 // Durations so long that no date can hold their end: refused, and the longest that is accepted does what it says.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MAX_DURATION_MS } from '../../src/clock.ts'
-import { permissivePolicy } from '../../src/resources/auth-policies.ts'
+import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
+import { MAX_DURATION_MS } from '../../src/foundation/clock.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 

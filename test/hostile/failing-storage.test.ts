@@ -16,9 +16,9 @@ import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
-import { getDataPaths } from '../../src/data-directory.ts'
-import { lockDirectory } from '../../src/store/dialects/sqlite/directory-lock.ts'
-import { translateSqliteError } from '../../src/store/dialects/sqlite/sqlite-errors.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
+import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
+import { translateSqliteError } from '../../src/storage/sqlite/sqlite-errors.ts'
 import { BINARY, cleanEnvironment, freePort, run, type Served, serve } from '../world/binary.ts'
 import {
   ADMIN,

@@ -1,8 +1,8 @@
 // A caller who may list records cannot find out, by filters or by their order, what the list does not show.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { edgeRouters } from '../../src/resources/edge-routers.ts'
-import { terminators } from '../../src/resources/terminators.ts'
-import { get, newEntity } from '../../src/store/entities.ts'
+import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
+import { terminators } from '../../src/definitions/resources/terminators.ts'
+import { get, newEntity } from '../../src/storage/entities/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'

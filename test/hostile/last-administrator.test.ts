@@ -1,13 +1,13 @@
 // No mistake and no attack may leave a controller without an administrator who can sign in.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildApp } from '../../server/app.ts'
-import { hasUsableAdministrator } from '../../src/auth/administrators.ts'
-import { disableIdentity } from '../../src/auth/disabling.ts'
-import { findFirstAdministrator } from '../../src/auth/recovery.ts'
-import type { Context, WriteContext } from '../../src/context.ts'
-import { authenticators } from '../../src/resources/authenticators.ts'
-import { identities } from '../../src/resources/identities.ts'
-import { get } from '../../src/store/entities.ts'
+import { hasUsableAdministrator } from '../../src/authentication/administrators/administrators.ts'
+import { findFirstAdministrator } from '../../src/authentication/administrators/recovery.ts'
+import { disableIdentity } from '../../src/authentication/disabling.ts'
+import { authenticators } from '../../src/definitions/resources/authenticators.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import type { Context, WriteContext } from '../../src/storage/context.ts'
+import { get } from '../../src/storage/entities/entities.ts'
 import {
   MANAGEMENT,
   type TestController,

@@ -1,7 +1,7 @@
 // Guesses at passwords by the hundred: they do not keep the right passwords of others from being compared.
 import * as argon2 from 'argon2'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { FairQueue } from '../../src/auth/fair-queue.ts'
+import { FairQueue } from '../../src/authentication/credentials/fair-queue.ts'
 import { CLIENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 

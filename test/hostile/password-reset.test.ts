@@ -1,6 +1,6 @@
 // A stolen session must not outlive the password that it began with.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { recoverAdministrator } from '../../src/auth/recovery.ts'
+import { recoverAdministrator } from '../../src/authentication/administrators/recovery.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 

@@ -1,7 +1,7 @@
 // Names that every JavaScript object inherits are names like any other: as literals, symbols and tags of filters.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
-import { operations } from '../../server/operations.ts'
+import { operations } from '../../server/operations/operations.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 let world: TestController

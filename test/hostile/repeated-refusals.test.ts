@@ -1,7 +1,7 @@
 // Thousands of refused sign-ins: they fill neither the audit nor memory, and do not hide those of other sources.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { EventAggregator } from '../../src/auth/event-aggregator.ts'
-import type { Log } from '../../src/log.ts'
+import { EventAggregator } from '../../src/authentication/sign-in/event-aggregator.ts'
+import type { Log } from '../../src/foundation/log.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 

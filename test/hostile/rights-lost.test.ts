@@ -1,13 +1,13 @@
 // A caller that loses its rights while its request is under way: what it began must not come about.
 import { request as httpsRequest } from 'node:https'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { disableIdentity } from '../../src/auth/disabling.ts'
-import type { Context } from '../../src/context.ts'
-import type { ControllerError } from '../../src/errors.ts'
-import { apiSessions } from '../../src/resources/api-sessions.ts'
-import { authPolicies } from '../../src/resources/auth-policies.ts'
-import { identities } from '../../src/resources/identities.ts'
-import { get } from '../../src/store/entities.ts'
+import { disableIdentity } from '../../src/authentication/disabling.ts'
+import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
+import { authPolicies } from '../../src/definitions/resources/auth-policies.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import type { ControllerError } from '../../src/foundation/errors.ts'
+import type { Context } from '../../src/storage/context.ts'
+import { get } from '../../src/storage/entities/entities.ts'
 import {
   CLIENT,
   MANAGEMENT,

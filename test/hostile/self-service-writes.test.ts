@@ -1,9 +1,9 @@
 // An identity that may do little writes as much as it can: the disk does not fill.
 import { statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { operations } from '../../server/operations.ts'
-import { getDataPaths } from '../../src/data-directory.ts'
-import { MAX_TAGS_BYTES } from '../../src/schema/fields.ts'
+import { operations } from '../../server/operations/operations.ts'
+import { MAX_TAGS_BYTES } from '../../src/definitions/schema/fields.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 

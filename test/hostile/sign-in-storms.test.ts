@@ -1,6 +1,6 @@
 // An identity that signs in without end: it fills neither the disk with sessions nor the audit with records.
 import { afterEach, describe, expect, it } from 'vitest'
-import { RateLimit } from '../../src/rate-limit.ts'
+import { RateLimit } from '../../src/foundation/rate-limit.ts'
 import { CLIENT, type TestController, type TestOptions, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'

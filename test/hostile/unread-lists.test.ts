@@ -1,8 +1,8 @@
 // A client that requests whole lists and never reads them does not lock out other clients.
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { services } from '../../src/resources/services.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { services } from '../../src/definitions/resources/services.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { managementOf } from '../world/management.ts'
 

@@ -1,9 +1,9 @@
 // The audit as administrators read it: who changed what, found by any of its members, and proof against tampering.
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { getDataPaths } from '../../src/data-directory.ts'
-import { checkDatabase } from '../../src/integrity/check-database.ts'
-import { pruneAudit } from '../../src/store/audit-records.ts'
+import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
+import { pruneAudit } from '../../src/storage/audit/audit-records.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
 import { type Management, managementOf } from '../world/management.ts'

@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { identities } from '../../src/resources/identities.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { openTls, parseResponse, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
 

@@ -2,7 +2,7 @@
 import { renameSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { buildApp } from '../../server/app.ts'
-import { getDataPaths } from '../../src/data-directory.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { type TestController, type TestOptions, testController, tlsTransport } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
 import { recordingLog } from '../world/recording-log.ts'

@@ -1,6 +1,6 @@
 // The log: its level at run time, a line for each request if asked for, and its form for people.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLogText } from '../../server/log-text.ts'
+import { createLogText } from '../../server/logging/log-text.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { CLIENT, copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'

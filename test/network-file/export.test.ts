@@ -1,8 +1,8 @@
 // The export of a network: everything that administrators configured, by names, without secrets, in a stable order.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fileResources } from '../../src/network-file/file-resources.ts'
-import { services } from '../../src/resources/services.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { services } from '../../src/definitions/resources/services.ts'
+import { fileResources } from '../../src/operations/network-file/file-resources.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import { type ConfiguredNetwork, configureNetwork } from '../world/configured-network.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'

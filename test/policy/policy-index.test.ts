@@ -6,6 +6,7 @@ import {
   type ServiceEdgeRouterPolicyRecord,
   type ServicePolicyRecord,
 } from '../../src/policy/policy-index.ts'
+import { compilePostureCheck } from '../../src/policy/posture/posture-checks.ts'
 import {
   matchesSelector,
   mergeSelectors,
@@ -13,7 +14,6 @@ import {
   type RoleBearer,
   type Semantic,
 } from '../../src/policy/role-selector.ts'
-import { compilePostureCheck } from '../../src/posture/posture-checks.ts'
 
 describe('one side of a policy', () => {
   const record = { id: 'x', attributes: ['a', 'b'] }

@@ -1,11 +1,11 @@
 // Each kind of posture check: what passes it, what fails it, and what leaves it unknown; and the same against a plain reading of the rules.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { evaluateCheck } from '../../src/posture/evaluate-check.ts'
-import type { MachineState, MfaState, PostureFacts, ProcessResponse } from '../../src/posture/machine-state.ts'
-import { computeTimeoutRemaining, isLegacyClient, PROMPT_GRACE_MS } from '../../src/posture/mfa.ts'
-import { compilePostureCheck, type MfaCheck } from '../../src/posture/posture-checks.ts'
-import { toHexDigits } from '../../src/schema/hexadecimal.ts'
+import { toHexDigits } from '../../src/definitions/schema/hexadecimal.ts'
+import { evaluateCheck } from '../../src/policy/posture/evaluate-check.ts'
+import type { MachineState, MfaState, PostureFacts, ProcessResponse } from '../../src/policy/posture/machine-state.ts'
+import { computeTimeoutRemaining, isLegacyClient, PROMPT_GRACE_MS } from '../../src/policy/posture/mfa.ts'
+import { compilePostureCheck, type MfaCheck } from '../../src/policy/posture/posture-checks.ts'
 
 const NOW = 1_700_000_000_000
 const NOTHING: PostureFacts = { machine: undefined, apiSessions: [], strictestMfaTimeoutMs: Number.POSITIVE_INFINITY }

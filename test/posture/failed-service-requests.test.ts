@@ -1,6 +1,6 @@
 // What is stored of the sessions that identities were refused: how much of one request, of one identity, and of all together.
 import { describe, expect, it } from 'vitest'
-import { type FailedServiceRequest, FailedServiceRequests } from '../../src/posture/failed-service-requests.ts'
+import { type FailedServiceRequest, FailedServiceRequests } from '../../src/policy/posture/failed-service-requests.ts'
 
 const MEGABYTE = 1024 * 1024
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
-import { operations } from '../../server/operations.ts'
+import { operations } from '../../server/operations/operations.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { random } from '../world/random.ts'
 

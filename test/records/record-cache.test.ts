@@ -1,9 +1,9 @@
 // The record cache: what it holds, and what it evicts when it is full.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { RecordCache } from '../../src/records/record-cache.ts'
-import type { AnyResource } from '../../src/resources/define.ts'
-import { identities } from '../../src/resources/identities.ts'
-import { services } from '../../src/resources/services.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { services } from '../../src/definitions/resources/services.ts'
+import { RecordCache } from '../../src/storage/records/record-cache.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 

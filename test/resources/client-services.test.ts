@@ -1,7 +1,7 @@
 // What clients are shown of services and of the routers that lead to them, and who may change services there.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { edgeRouters } from '../../src/resources/edge-routers.ts'
-import { get } from '../../src/store/entities.ts'
+import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
+import { get } from '../../src/storage/entities/entities.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'

@@ -1,7 +1,7 @@
 // What administrators look at first: the summary, the role attributes in use, the controllers and their settings.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { controllers } from '../../src/resources/controllers.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { controllers } from '../../src/definitions/resources/controllers.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 

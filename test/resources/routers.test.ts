@@ -1,8 +1,8 @@
 // Routers: one space of names for all of them, and how they enroll.
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { edgeRouters } from '../../src/resources/edge-routers.ts'
-import { get } from '../../src/store/entities.ts'
+import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
+import { get } from '../../src/storage/entities/entities.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 

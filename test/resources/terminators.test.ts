@@ -1,7 +1,7 @@
 // Terminators: what makes one, what may change, and who sees what of it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { terminators } from '../../src/resources/terminators.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { terminators } from '../../src/definitions/resources/terminators.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 

@@ -13,7 +13,7 @@ import {
   RequestClientReSyncSchema,
   ValidateSessionsRequestSchema,
 } from '../../server/control-channel/messages/edge_pb.ts'
-import { errors } from '../../src/errors.ts'
+import { errors } from '../../src/foundation/errors.ts'
 import { issue, makeAuthority } from '../world/authorities.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'

@@ -1,6 +1,6 @@
 // How many entries a body has, counted before it is parsed.
 import { describe, expect, it } from 'vitest'
-import { assertBodySize } from '../../src/schema/body-sizes.ts'
+import { assertBodySize } from '../../src/definitions/schema/body-sizes.ts'
 
 const limits = [
   { entries: 'records', maxEach: 3, maxInAll: 3 },

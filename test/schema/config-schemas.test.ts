@@ -1,9 +1,9 @@
 // The schemas that administrators bring: which drafts are understood, and that no schema can stop the controller.
 import { describe, expect, it } from 'vitest'
-import type { FieldCause } from '../../src/errors.ts'
-import { ControllerError } from '../../src/errors.ts'
-import { ConfigSchemas } from '../../src/schema/config-schemas.ts'
-import { runWithin, TimeLimitError } from '../../src/schema/time-limit.ts'
+import { ConfigSchemas } from '../../src/definitions/schema/config-schemas.ts'
+import { runWithin, TimeLimitError } from '../../src/definitions/schema/time-limit.ts'
+import type { FieldCause } from '../../src/foundation/errors.ts'
+import { ControllerError } from '../../src/foundation/errors.ts'
 
 function problemOf(work: () => void): FieldCause | undefined {
   try {

@@ -1,6 +1,6 @@
 // The time limit of synchronous work: it counts what the work used, not what others took meanwhile.
 import { afterEach, expect, it, vi } from 'vitest'
-import { runWithin, TimeLimitError } from '../../src/schema/time-limit.ts'
+import { runWithin, TimeLimitError } from '../../src/definitions/schema/time-limit.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 

@@ -8,7 +8,7 @@ import {
   parseVersionRange,
   type Version,
   type VersionRange,
-} from '../../src/schema/version-ranges.ts'
+} from '../../src/definitions/schema/version-ranges.ts'
 
 describe('a version range', () => {
   it.each([

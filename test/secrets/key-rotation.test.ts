@@ -2,15 +2,15 @@
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import { getDataPaths } from '../../src/data-directory.ts'
-import { newId } from '../../src/ids.ts'
-import { identities } from '../../src/resources/identities.ts'
-import { mfaEnrollments } from '../../src/resources/mfa-enrollments.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { mfaEnrollments } from '../../src/definitions/resources/mfa-enrollments.ts'
+import { systemClock } from '../../src/foundation/clock.ts'
+import { newId } from '../../src/foundation/ids.ts'
 import { rotateKeys } from '../../src/rotate-keys.ts'
-import { beginRotation, loadSecretCipher } from '../../src/secrets/key-files.ts'
-import { reencryptSecrets } from '../../src/secrets/stored-secrets.ts'
-import { newEntity } from '../../src/store/entities.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
+import { beginRotation, loadSecretCipher } from '../../src/storage/secrets/key-files.ts'
+import { reencryptSecrets } from '../../src/storage/secrets/stored-secrets.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 
 const worlds: TestController[] = []
@@ -191,7 +191,7 @@ describe('a rotation', () => {
     const world = await open()
     worlds.push(world)
     const { secretsKey } = getDataPaths(world.directory)
-    const { lockDirectory } = await import('../../src/store/dialects/sqlite/directory-lock.ts')
+    const { lockDirectory } = await import('../../src/storage/sqlite/directory-lock.ts')
     const unlock = lockDirectory(world.directory)
     const before = readFileSync(secretsKey)
 

@@ -1,9 +1,9 @@
 // Secrets at rest: what encrypts them, where a ciphertext is good, and what is declared as encrypted.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import type { AnyResource } from '../../src/resources/define.ts'
-import { resources } from '../../src/resources/index.ts'
-import { SECRETS_KEY_BYTES, SecretCipher } from '../../src/secrets/secret-cipher.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { resources } from '../../src/definitions/resources/index.ts'
+import { SECRETS_KEY_BYTES, SecretCipher } from '../../src/storage/secrets/secret-cipher.ts'
 
 const key = () => randomBytes(SECRETS_KEY_BYTES)
 const PLACE = { resource: 'mfa-enrollments', id: '01A', field: 'encryptedSecret' }

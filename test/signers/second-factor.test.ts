@@ -1,7 +1,7 @@
 // Tokens of an external issuer as a second factor: they come with every request, and are never stored.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { requireSameRights } from '../../src/auth/callers.ts'
-import type { Change } from '../../src/store/changes.ts'
+import { requireSameRights } from '../../src/authentication/sessions/callers.ts'
+import type { Change } from '../../src/storage/changes.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { AUDIENCE, Issuer } from '../world/issuers.ts'

@@ -1,9 +1,9 @@
 // Which lists are expected to cost so much that their statements count what they read.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { identities } from '../../src/resources/identities.ts'
-import { type ListParameters, planList } from '../../src/store/list-plan.ts'
-import { list, queryRows } from '../../src/store/lists.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { type ListParameters, planList } from '../../src/storage/lists/list-plan.ts'
+import { list, queryRows } from '../../src/storage/lists/lists.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 // The keys of records grow with their number, so one record with such a key makes a table look large.

@@ -1,12 +1,12 @@
 // Lists of what memory holds: filtered, sorted and paged as lists of tables are.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compileFilterSource } from '../../src/model/filter-symbols.ts'
-import { defineResource } from '../../src/resources/define.ts'
-import { services } from '../../src/resources/services.ts'
-import { f } from '../../src/schema/fields.ts'
-import { newEntity } from '../../src/store/entities.ts'
-import { planList } from '../../src/store/list-plan.ts'
-import { listFromMemory, type MemoryRow } from '../../src/store/memory-lists.ts'
+import { compileFilterSource } from '../../src/definitions/model/filter-symbols.ts'
+import { defineResource } from '../../src/definitions/resources/define.ts'
+import { services } from '../../src/definitions/resources/services.ts'
+import { f } from '../../src/definitions/schema/fields.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
+import { planList } from '../../src/storage/lists/list-plan.ts'
+import { listFromMemory, type MemoryRow } from '../../src/storage/lists/memory-lists.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 const shape = defineResource({

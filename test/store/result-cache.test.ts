@@ -1,11 +1,11 @@
 // Cached results of queries: a list is read again once what it was read from has changed, and not before.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { identities } from '../../src/resources/identities.ts'
-import { servicePolicies } from '../../src/resources/service-policies.ts'
-import { services } from '../../src/resources/services.ts'
-import { type ListParameters, planList } from '../../src/store/list-plan.ts'
-import { list } from '../../src/store/lists.ts'
-import { ResultCache } from '../../src/store/result-cache.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { servicePolicies } from '../../src/definitions/resources/service-policies.ts'
+import { services } from '../../src/definitions/resources/services.ts'
+import { type ListParameters, planList } from '../../src/storage/lists/list-plan.ts'
+import { list } from '../../src/storage/lists/lists.ts'
+import { ResultCache } from '../../src/storage/result-cache.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { random } from '../world/random.ts'
 

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type RawBuilder, sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import { AuditSealer } from '../../src/store/audit-seal.ts'
-import { DatabaseFiles } from '../../src/store/dialects/sqlite/database-files.ts'
-import { Scans } from '../../src/store/dialects/sqlite/scans.ts'
-import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
-import type { AuditOrigin, Reader, Store } from '../../src/store/store.ts'
+import { systemClock } from '../../src/foundation/clock.ts'
+import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
+import { DatabaseFiles } from '../../src/storage/sqlite/database-files.ts'
+import { Scans } from '../../src/storage/sqlite/scans.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/store.ts'
+import type { AuditOrigin, Reader, Store } from '../../src/storage/store.ts'
 
 const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
 const client: Reader = { id: 'client', isAdministrator: false }

@@ -1,9 +1,9 @@
 // The tables that migrations make are those that the definitions describe.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { listSetTables } from '../../src/model/columns.ts'
-import type { AnyResource } from '../../src/resources/define.ts'
-import { resources } from '../../src/resources/index.ts'
+import { listSetTables } from '../../src/definitions/model/columns.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { resources } from '../../src/definitions/resources/index.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 let world: TestController

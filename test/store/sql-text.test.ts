@@ -1,7 +1,7 @@
 // SQL composed as text: whatever is inserted keeps its parameters, in the order of the text, and no value becomes text.
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { ALWAYS, SqlText, sql, toWhere } from '../../src/store/sql-text.ts'
+import { ALWAYS, SqlText, sql, toWhere } from '../../src/storage/lists/sql-text.ts'
 
 const render = ({ pieces, parameters }: SqlText) => ({ text: pieces.join('?'), parameters })
 

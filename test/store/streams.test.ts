@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type RawBuilder, sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import { AuditSealer } from '../../src/store/audit-seal.ts'
-import { openSqliteStore } from '../../src/store/dialects/sqlite/store.ts'
-import { StreamTimeoutError } from '../../src/store/dialects/sqlite/streams.ts'
-import type { Reader, Store, StreamOptions } from '../../src/store/store.ts'
+import { systemClock } from '../../src/foundation/clock.ts'
+import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/store.ts'
+import { StreamTimeoutError } from '../../src/storage/sqlite/streams.ts'
+import type { Reader, Store, StreamOptions } from '../../src/storage/store.ts'
 
 let directory: string
 let store: Store

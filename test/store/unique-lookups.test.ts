@@ -1,10 +1,10 @@
 // Lists by an equality with a unique value: they find what the general statement of a list finds.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { edgeRouters } from '../../src/resources/edge-routers.ts'
-import { identities } from '../../src/resources/identities.ts'
-import { routers } from '../../src/resources/routers.ts'
-import { type ListParameters, planList } from '../../src/store/list-plan.ts'
-import { list } from '../../src/store/lists.ts'
+import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { routers } from '../../src/definitions/resources/routers.ts'
+import { type ListParameters, planList } from '../../src/storage/lists/list-plan.ts'
+import { list } from '../../src/storage/lists/lists.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 let world: TestController

@@ -1,8 +1,8 @@
 // Lists of distinct values: what is in use as a role attribute, filtered, sorted and paged like any list.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { identities } from '../../src/resources/identities.ts'
-import { type ListParameters, planList } from '../../src/store/list-plan.ts'
-import { listValues } from '../../src/store/value-lists.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { type ListParameters, planList } from '../../src/storage/lists/list-plan.ts'
+import { listValues } from '../../src/storage/lists/value-lists.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 let world: TestController

@@ -2,9 +2,9 @@
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { getDataPaths } from '../../src/data-directory.ts'
 import { issueCertificate, toCertificatePem } from '../../src/pki/certificates.ts'
 import { DerReader, der } from '../../src/pki/der.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const BAG_SIZE = 20

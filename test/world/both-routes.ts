@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
 import { expect, vi } from 'vitest'
-import { DirectRoute } from '../../server/direct/direct-route.ts'
+import { DirectRoute } from '../../server/requests/direct/direct-route.ts'
 
 const serve = vi.spyOn(DirectRoute.prototype, 'serve')
 

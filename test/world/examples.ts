@@ -1,10 +1,10 @@
 // Bodies that make a valid record of each resource, from the examples of the definitions.
-import type { AnyResource } from '../../src/resources/define.ts'
-import { getResource } from '../../src/resources/index.ts'
-import { applyFallbacks } from '../../src/schema/bodies.ts'
-import { toMemberName } from '../../src/schema/fields.ts'
-import { newEntity } from '../../src/store/entities.ts'
-import { isOneOf, untyped } from '../../src/store/untyped.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { getResource } from '../../src/definitions/resources/index.ts'
+import { applyFallbacks } from '../../src/definitions/schema/bodies.ts'
+import { toMemberName } from '../../src/definitions/schema/fields.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
+import { isOneOf, untyped } from '../../src/storage/untyped.ts'
 import { makeAuthority } from './authorities.ts'
 import { MANAGEMENT, type TestController } from './controller.ts'
 

@@ -1,5 +1,5 @@
 // Server faults that no test may pass over: error log lines and 5xx responses, of controllers in this process and in others.
-import type { Log } from '../../src/log.ts'
+import type { Log } from '../../src/foundation/log.ts'
 
 const LEVEL_OF_ERRORS = 50
 

@@ -1,6 +1,6 @@
 // People and devices with a way in, made as administrators make them.
 import { expect } from 'vitest'
-import { permissivePolicy } from '../../src/resources/auth-policies.ts'
+import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
 import { type ClientKey, callOverTls, clientKey } from './certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, type TestResponse } from './controller.ts'
 

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import { parseTime } from '../../src/clock.ts'
-import type { Api } from '../../src/config.ts'
-import { isUuid } from '../../src/ids.ts'
+import { parseTime } from '../../src/foundation/clock.ts'
+import { isUuid } from '../../src/foundation/ids.ts'
+import type { Api } from '../../src/settings/config.ts'
 
 const CONTRACT = 'https://contract.test/'
 

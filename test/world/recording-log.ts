@@ -1,5 +1,5 @@
 // A log that keeps its lines, for tests of what is told to the operator.
-import type { Log } from '../../src/log.ts'
+import type { Log } from '../../src/foundation/log.ts'
 
 export interface RecordedLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error'

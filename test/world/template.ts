@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/foundation/clock.ts'
 import { initializeDirectory } from '../../src/initialize.ts'
 import { ADMIN, TEMPLATE_VARIABLE } from './controller.ts'
 

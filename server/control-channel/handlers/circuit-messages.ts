@@ -1,8 +1,8 @@
 // Messages about circuits: requests for one, the results of routes, and circuits that carry no data.
-import type { CreatedCircuit } from '../../../src/fabric/circuit-creation.ts'
-import type { DialRequest } from '../../../src/fabric/dials.ts'
-import { RequestRefusedError } from '../../../src/fabric/request-refused.ts'
-import type { PeerData } from '../../../src/routers/router-connection.ts'
+import type { CreatedCircuit } from '../../../src/network/circuits/circuit-creation.ts'
+import type { DialRequest } from '../../../src/network/circuits/dials.ts'
+import { RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
+import type { PeerData } from '../../../src/network/routers/router-connection.ts'
 import { toReplyTarget } from '../channel.ts'
 import { decodeRouteResult } from '../circuit-values.ts'
 import { ContentType } from '../content-types.ts'

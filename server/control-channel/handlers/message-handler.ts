@@ -1,7 +1,7 @@
 // What the handlers of routers' messages have in common: the router that they serve, bodies, limits, and refusals.
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
 import type { Controller } from '../../../src/controller.ts'
-import type { ConnectedRouter } from '../../../src/routers/connected-routers.ts'
+import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
 import type { Channel } from '../channel.ts'
 import { ContentType } from '../content-types.ts'
 import type { Message } from '../message.ts'

@@ -1,6 +1,6 @@
 // Messages by which routers renew their certificates.
 import { create, toBinary } from '@bufbuild/protobuf'
-import { RenewalError } from '../../../src/routers/certificate-renewal.ts'
+import { RenewalError } from '../../../src/network/routers/certificate-renewal.ts'
 import { ContentType } from '../content-types.ts'
 import {
   EnrollmentCertsResponseSchema,

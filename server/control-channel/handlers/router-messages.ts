@@ -1,7 +1,7 @@
 // Messages by which routers describe themselves, and check on each other.
 import { create, toBinary } from '@bufbuild/protobuf'
-import { ControllerError } from '../../../src/errors.ts'
-import type { RouterInterface } from '../../../src/resources/routers.ts'
+import type { RouterInterface } from '../../../src/definitions/resources/routers.ts'
+import { ControllerError } from '../../../src/foundation/errors.ts'
 import { ContentType } from '../content-types.ts'
 import { describeEdge } from '../edge-description.ts'
 import type { Message } from '../message.ts'

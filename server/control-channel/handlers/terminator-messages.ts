@@ -1,7 +1,7 @@
 // Messages by which routers make, change and remove the terminators of the hosts connected to them.
 import { create, toBinary } from '@bufbuild/protobuf'
-import { type RefusalReason, RequestRefusedError } from '../../../src/fabric/request-refused.ts'
-import type { TerminatorQuestion } from '../../../src/routers/router-connection.ts'
+import { type RefusalReason, RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
+import type { TerminatorQuestion } from '../../../src/network/routers/router-connection.ts'
 import { ContentType } from '../content-types.ts'
 import { sendRefusal } from '../edge-errors.ts'
 import { encodeInt32 } from '../header-values.ts'

@@ -1,7 +1,7 @@
 // Messages of routers that dial and host services themselves.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import { RequestRefusedError } from '../../../src/fabric/request-refused.ts'
-import type { TunnelerApiSession, TunnelerSession } from '../../../src/tunnelers/tunneling.ts'
+import { RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
+import type { TunnelerApiSession, TunnelerSession } from '../../../src/network/tunnelers/tunneling.ts'
 import { ContentType } from '../content-types.ts'
 import { sendRefusal } from '../edge-errors.ts'
 import type { Message } from '../message.ts'

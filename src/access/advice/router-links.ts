@@ -1,10 +1,11 @@
 // The links that routers make: those that the identity may use, those that carry the service, and one that is both.
+
+import type { AnyResource } from '../../definitions/resources/define.ts'
+import { edgeRouterPolicies } from '../../definitions/resources/edge-router-policies.ts'
+import { serviceEdgeRouterPolicies } from '../../definitions/resources/service-edge-router-policies.ts'
 import { findNearestMiss, isOneSided, type Miss, missCost } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { findDecidingRoles } from '../../policy/role-selector.ts'
-import type { AnyResource } from '../../resources/define.ts'
-import { edgeRouterPolicies } from '../../resources/edge-router-policies.ts'
-import { serviceEdgeRouterPolicies } from '../../resources/service-edge-router-policies.ts'
 import {
   type DecidingPolicy,
   type Link,

@@ -1,5 +1,5 @@
 // What an identity lacks to present the second factors of an auth policy.
-import type { AuthPolicy } from '../../auth/auth-policies.ts'
+import type { AuthPolicy } from '../../authentication/auth-policies.ts'
 import type { AdviceQuestion } from './subject.ts'
 
 /** A second factor that an identity cannot present. */

@@ -1,10 +1,11 @@
 // The links that service policies make: the right to dial or host, and what machines must show for it.
+
+import { postureChecks } from '../../definitions/resources/posture-checks.ts'
+import { servicePolicies } from '../../definitions/resources/service-policies.ts'
 import { findNearestMiss } from '../../policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
+import { describeComparison, describePostureTask, explainFinding } from '../../policy/posture/descriptions.ts'
 import { findDecidingRoles } from '../../policy/role-selector.ts'
-import { describeComparison, describePostureTask, explainFinding } from '../../posture/descriptions.ts'
-import { postureChecks } from '../../resources/posture-checks.ts'
-import { servicePolicies } from '../../resources/service-policies.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
 import { type Link, type NamedRoleBearer, toSentenceList } from './chain.ts'
 import {

@@ -1,8 +1,8 @@
 // The ways of signing in that an identity has, or is about to get.
 import { X509Certificate } from 'node:crypto'
-import type { AuthPolicy } from '../../auth/auth-policies.ts'
-import { isSignerAllowed } from '../../auth/steps/require-allowed-method.ts'
-import { toIsoTime } from '../../clock.ts'
+import type { AuthPolicy } from '../../authentication/auth-policies.ts'
+import { isSignerAllowed } from '../../authentication/sign-in/steps/require-allowed-method.ts'
+import { toIsoTime } from '../../foundation/clock.ts'
 import { isWithinDates } from '../../pki/certificates.ts'
 import type { AdviceQuestion } from './subject.ts'
 

@@ -1,8 +1,9 @@
 // The last link of a dial: the terminators of the service, and who hosts it.
-import { toIsoTime } from '../../clock.ts'
+
+import { identities } from '../../definitions/resources/identities.ts'
+import { servicePolicies } from '../../definitions/resources/service-policies.ts'
+import { toIsoTime } from '../../foundation/clock.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
-import { identities } from '../../resources/identities.ts'
-import { servicePolicies } from '../../resources/service-policies.ts'
 import { findMatchingIdentities } from '../impact/affected-identities.ts'
 import type { LiveState } from '../live-state.ts'
 import { type Link, type NamedRecord, type Remedy, toSentenceList } from './chain.ts'

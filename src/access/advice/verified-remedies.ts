@@ -1,8 +1,9 @@
 // Verifies proposed changes before they are shown: by the evaluator, which decides afterwards, and with what else they open.
+
+import { getResource } from '../../definitions/resources/index.ts'
 import type { PolicyReader } from '../../policy/policy-index.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
-import { getResource } from '../../resources/index.ts'
-import { find } from '../../store/entities.ts'
+import { find } from '../../storage/entities/entities.ts'
 import { computeImpact } from '../impact/compute-impact.ts'
 import type { RecordChange } from '../index-updates.ts'
 import type { Link, Remedy, SideEffect } from './chain.ts'

@@ -1,5 +1,6 @@
 // The identities that changes may give or take access, as they are before and after them.
-import type { Context } from '../../context.ts'
+
+import { identities } from '../../definitions/resources/identities.ts'
 import type { PolicyReader } from '../../policy/policy-index.ts'
 import {
   mergeSelectors,
@@ -8,11 +9,11 @@ import {
   type RoleSelector,
   type Semantic,
 } from '../../policy/role-selector.ts'
-import { identities } from '../../resources/identities.ts'
-import type { Change } from '../../store/changes.ts'
-import { planList } from '../../store/list-plan.ts'
-import { queryRows } from '../../store/lists.ts'
-import type { Store } from '../../store/store.ts'
+import type { Change } from '../../storage/changes.ts'
+import type { Context } from '../../storage/context.ts'
+import { planList } from '../../storage/lists/list-plan.ts'
+import { queryRows } from '../../storage/lists/lists.ts'
+import type { Store } from '../../storage/store.ts'
 import type { Access } from '../access.ts'
 import type { RecordChange } from '../index-updates.ts'
 

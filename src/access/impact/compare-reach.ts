@@ -1,5 +1,5 @@
 // Compares what identities reach before and after changes that are not made.
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../foundation/clock.ts'
 import type { Bitset } from '../../policy/bitset.ts'
 import type { PolicyReader, PolicyType } from '../../policy/policy-index.ts'
 import type { Access } from '../access.ts'

@@ -1,7 +1,7 @@
 // What a deletion or a change takes away and gives, before it is made: by the evaluator that will decide afterwards.
 import { setImmediate } from 'node:timers/promises'
-import type { Context } from '../../context.ts'
-import type { Store } from '../../store/store.ts'
+import type { Context } from '../../storage/context.ts'
+import type { Store } from '../../storage/store.ts'
 import type { Access } from '../access.ts'
 import type { RecordChange } from '../index-updates.ts'
 import { findAffectedIdentities } from './affected-identities.ts'

@@ -1,11 +1,12 @@
 // The sessions that end if changes are made.
-import type { Context } from '../../context.ts'
+
+import { identities } from '../../definitions/resources/identities.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
-import { identities } from '../../resources/identities.ts'
-import { isOneOf } from '../../store/untyped.ts'
+import type { Context } from '../../storage/context.ts'
+import { isOneOf } from '../../storage/untyped.ts'
 import type { Access } from '../access.ts'
 import type { RecordChange } from '../index-updates.ts'
-import { findRevokedSessions } from '../session-revocation.ts'
+import { findRevokedSessions } from '../sessions/session-revocation.ts'
 
 /** How many sessions end, by the deletion of what they belong to or with their rights. */
 export async function countRevokedSessions(

@@ -1,7 +1,8 @@
 // Counts the pairs of identities and services that changes concern, and holds a few of them as examples.
-import type { Context } from '../../context.ts'
+
 import type { PolicyType } from '../../policy/policy-index.ts'
-import { isOneOf } from '../../store/untyped.ts'
+import type { Context } from '../../storage/context.ts'
+import { isOneOf } from '../../storage/untyped.ts'
 import type { RecordChange } from '../index-updates.ts'
 import type { Subject } from './affected-identities.ts'
 

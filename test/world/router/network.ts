@@ -1,6 +1,6 @@
 // A controller with routers, a service, a host and clients that may dial it.
-import { terminators } from '../../../src/resources/terminators.ts'
-import { newEntity } from '../../../src/store/entities.ts'
+import { terminators } from '../../../src/definitions/resources/terminators.ts'
+import { newEntity } from '../../../src/storage/entities/entities.ts'
 import { CLIENT, type TestController, type TestOptions, testController } from '../controller.ts'
 import { type Management, managementOf } from '../management.ts'
 import { newName } from '../names.ts'

@@ -1,0 +1,68 @@
+// Responses to input that never becomes a request: not HTTP, headers too large, or too slow.
+import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type ControllerError, errors } from '../../src/foundation/errors.ts'
+import { newId } from '../../src/foundation/ids.ts'
+import { renderErrorEnvelope } from '../responses/error-handler.ts'
+
+// A property of the connection, because an entry of a WeakMap for each request burdens the garbage collector.
+const RESPONSE = Symbol('latest response')
+
+interface Connection extends Duplex {
+  [RESPONSE]?: ServerResponse
+}
+
+/** Records the latest response of a connection, for errors in what follows on it. */
+export function noteResponse(response: ServerResponse): void {
+  const connection: Connection = response.req.socket
+  connection[RESPONSE] = response
+}
+
+/** Sends an error of the catalogue, if a response is still possible, and closes the connection. */
+export function handleClientError(error: Error & { code?: string }, socket: Duplex): void {
+  const { code = '' } = error
+  // Failed handshakes and broken connections come here too: they cannot receive a response.
+  const isOfHttp = code.startsWith('HPE_') || code.startsWith('ERR_HTTP_')
+  if (!isOfHttp || !socket.writable || hasStartedResponse(socket)) {
+    socket.destroy()
+    return
+  }
+  refuse(socket, toClientError(code))
+}
+
+/** Refuses a CONNECT request: this server is not a proxy. */
+export function refuseTunnel(_request: unknown, socket: Duplex): void {
+  refuse(socket, errors.METHOD_NOT_ALLOWED({ message: 'CONNECT is not supported' }), ['allow: '])
+}
+
+function refuse(socket: Duplex, refusal: ControllerError, headers: readonly string[] = []): void {
+  const body = `${JSON.stringify(renderErrorEnvelope(refusal, newId()))}\n`
+  const head = [
+    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+    ...headers,
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+function toClientError(code: string): ControllerError {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return errors.REQUEST_TIMEOUT()
+    case 'HPE_HEADER_OVERFLOW':
+      return errors.REQUEST_HEADER_FIELDS_TOO_LARGE()
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return errors.REQUEST_ENTITY_TOO_LARGE()
+    default:
+      return errors.COULD_NOT_VALIDATE({ message: 'this is not a request of HTTP/1.1' })
+  }
+}
+
+/** Whether a response has started, or was sent before its request was complete: a second response would match no request. */
+function hasStartedResponse(socket: Duplex): boolean {
+  const { [RESPONSE]: response }: Connection = socket
+  if (!response?.headersSent) return false
+  return !response.writableFinished || !response.req.complete
+}

@@ -1,0 +1,231 @@
+// Binds listeners: one server for each, with TLS or without, all with the same application.
+import { constants } from 'node:crypto'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { FastifyInstance } from 'fastify'
+import type { Controller } from '../../src/controller.ts'
+import type { Authority } from '../../src/pki/authority.ts'
+import { type Config, type ListenerConfig, splitAddress } from '../../src/settings/config.ts'
+import { CONTROL_PROTOCOL, ControlListener } from '../control-channel/control-listener.ts'
+import { setListener } from '../requests/requests.ts'
+import { handleClientError, noteResponse, refuseTunnel } from './client-errors.ts'
+import { Connections } from './connections.ts'
+import { OpenConnections } from './open-connections.ts'
+import { serveInOrder } from './request-order.ts'
+import { SlowReaders } from './slow-readers.ts'
+
+export interface Listening {
+  /** The addresses that are really bound: a port of 0 is the one the system chose. */
+  readonly addresses: readonly string[]
+  /** Stops taking connections, lets running requests finish for a while, then closes everything. */
+  close(): Promise<void>
+}
+
+// How long running requests may take to finish at shutdown.
+const GRACE_MS = 10_000
+
+// How often connection timeouts are checked: a timeout is late by at most this.
+const CHECK_INTERVAL_MS = 1_000
+
+type Server = http.Server | https.Server
+
+/** What follows the connections of HTTP clients. */
+interface Clients {
+  readonly slowReaders: SlowReaders
+  readonly openConnections: OpenConnections
+}
+
+// All suites of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption.
+const CIPHERS = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  ...['ECDSA', 'RSA'].flatMap((signature) =>
+    ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map((aead) => `ECDHE-${signature}-${aead}`),
+  ),
+].join(':')
+
+/** Binds every configured listener. @throws if an address cannot be bound; then none stays bound, and the app is closed */
+export async function listen(app: FastifyInstance, controller: Controller): Promise<Listening> {
+  const servers: Server[] = []
+  const { config } = controller
+  const connections = new Connections({
+    inAll: config['limits.connections'],
+    ofOneAddress: config['limits.connectionsPerAddress'],
+  })
+  const clients: Clients = {
+    slowReaders: new SlowReaders(
+      {
+        stallMs: config['limits.writeTime'],
+        maxBytesPerConnection: config['limits.unsentPerConnection'],
+        maxBytes: config['limits.unsent'],
+      },
+      controller.log,
+    ),
+    openConnections: new OpenConnections(),
+  }
+  const closeServers = async () => {
+    const closed = servers.filter(({ listening }) => listening).map(closeServer)
+    clients.openConnections.close()
+    connections.cutSilent()
+    const cut = setTimeout(() => connections.cutAll(), GRACE_MS)
+    await Promise.all(closed)
+    clearTimeout(cut)
+  }
+  const controlListener = new ControlListener(controller)
+  try {
+    for (const listener of config.listeners) {
+      const server = listener.tls
+        ? createTlsServer(app, controller, listener, clients, controlListener)
+        : createPlainServer(app, controller, listener, clients)
+      server.on('connection', (socket: Socket) => connections.admit(socket))
+      servers.push(server)
+      await bindListener(server, listener)
+    }
+  } catch (error) {
+    await closeServers()
+    await app.close()
+    throw error
+  }
+  clients.slowReaders.start()
+  if (config.listeners.some(({ apis }) => apis.includes('control'))) controlListener.start()
+  return {
+    addresses: servers.map(getBoundAddress),
+    async close() {
+      clients.slowReaders.stop()
+      // All at once: routers whose connections end would connect again to a server that still listens.
+      await Promise.all([closeServers(), controlListener.stop()])
+      await app.close()
+    },
+  }
+}
+
+function createTlsServer(
+  app: FastifyInstance,
+  controller: Controller,
+  listener: ListenerConfig,
+  clients: Clients,
+  controlListener: ControlListener,
+): https.Server {
+  const { authority, config } = controller
+  const server = https.createServer(
+    {
+      ...toSecureContext(authority),
+      ...toHttpOptions(config),
+      // The handshake accepts any client certificate; the sign-in verifies it. No `ca`, because with one some Node versions
+      // return only the leaf.
+      requestCert: true,
+      rejectUnauthorized: false,
+      // The handshake refuses a client that offers only others.
+      ALPNProtocols: listener.apis.includes('control') ? ['http/1.1', CONTROL_PROTOCOL] : ['http/1.1'],
+      handshakeTimeout: config['limits.headerTime'],
+    },
+    serveRequests(app, listener, clients),
+  )
+  handleInvalidInput(server)
+  if (listener.apis.includes('control')) divideByProtocol(server, controlListener, clients)
+  // Before the server's own listener, which begins to read requests.
+  else server.prependListener('secureConnection', (socket: Socket) => watch(socket, clients))
+  // Connections that are open keep the certificate that they began with.
+  authority.onChange(() => server.setSecureContext(toSecureContext(authority)))
+  return server
+}
+
+/** Settings allow it on loopback addresses only, and only for what takes no credentials. */
+function createPlainServer(
+  app: FastifyInstance,
+  { config }: Controller,
+  listener: ListenerConfig,
+  clients: Clients,
+): http.Server {
+  const server = http.createServer(toHttpOptions(config), serveRequests(app, listener, clients))
+  handleInvalidInput(server)
+  server.prependListener('connection', (socket: Socket) => watch(socket, clients))
+  return server
+}
+
+function toHttpOptions(config: Config): http.ServerOptions {
+  return {
+    maxHeaderSize: config['limits.header'],
+    headersTimeout: Math.min(config['limits.headerTime'], config['limits.requestTime']),
+    requestTimeout: config['limits.requestTime'],
+    keepAliveTimeout: config['limits.idleTime'],
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+  }
+}
+
+function serveRequests(
+  app: FastifyInstance,
+  listener: ListenerConfig,
+  { slowReaders, openConnections }: Clients,
+): http.RequestListener {
+  const serve: http.RequestListener = (request, response) => {
+    noteResponse(response)
+    openConnections.beginResponse(response)
+    app.serve(request, response)
+  }
+  return (request, response) => {
+    if (!slowReaders.holdRequest(response)) return
+    setListener(request, listener)
+    serveInOrder(request, response, serve)
+  }
+}
+
+function handleInvalidInput(server: Server): void {
+  server.on('clientError', handleClientError)
+  server.on('connect', refuseTunnel)
+}
+
+/** Gives the connections of routers to the control channel, and all others to HTTP, by the protocol of the handshake. */
+function divideByProtocol(server: https.Server, controlListener: ControlListener, clients: Clients): void {
+  const serveHttp = server.listeners('secureConnection') as ((this: https.Server, socket: TLSSocket) => void)[]
+  server.removeAllListeners('secureConnection')
+  server.on('secureConnection', (socket) => {
+    if (socket.alpnProtocol === CONTROL_PROTOCOL) return controlListener.accept(socket)
+    watch(socket, clients)
+    for (const serve of serveHttp) serve.call(server, socket)
+  })
+}
+
+/** What a TLS server takes anew if the certificate changes; nothing of it is carried over from the context before. */
+function toSecureContext({ serverKeyPem, serverChainPem }: Authority) {
+  return {
+    key: serverKeyPem,
+    cert: serverChainPem,
+    minVersion: 'TLSv1.2',
+    // A resumed session would come without the client's intermediates.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+    ciphers: CIPHERS,
+  } as const
+}
+
+function bindListener(server: Server, { address }: ListenerConfig): Promise<void> {
+  const { host, port } = splitAddress(address)
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+function getBoundAddress(server: Server): string {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server is not bound to an address')
+  return address.family === 'IPv6' ? `[${address.address}]:${address.port}` : `${address.address}:${address.port}`
+}
+
+/** Stops accepting connections. Settles once those that are open are closed, which is left to others. */
+function closeServer(server: Server): Promise<void> {
+  // `close` calls it, and Node's own destroys connections whose last response still waits to be sent.
+  server.closeIdleConnections = () => {}
+  return new Promise((resolve) => server.close(() => resolve()))
+}
+
+function watch(socket: Socket, { slowReaders, openConnections }: Clients): void {
+  slowReaders.watch(socket)
+  openConnections.watch(socket)
+}

@@ -1,0 +1,20 @@
+// The controllers of the network, for administrators and clients alike.
+import { controllers } from '../../../src/definitions/resources/controllers.ts'
+import { listQuery } from '../../requests/query.ts'
+import { respondWithList } from '../../responses/record-responses.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+
+export const controllerOperations: readonly AnyOperation[] = [
+  defineOperation({
+    id: 'listControllers',
+    apis: ['client', 'management'],
+    topic: 'controllers',
+    method: 'GET',
+    path: '/controllers',
+    summary: 'Lists the controllers of the network.',
+    access: { permission: 'controller.read', grantedTo: 'authenticated' },
+    query: listQuery,
+    returns: { kind: 'list', resource: 'controllers' },
+    run: (call) => respondWithList(call, controllers, []),
+  }),
+]

@@ -1,0 +1,87 @@
+// A caller's own API session: reading it, and ending it.
+import type { OwnApiSessionView } from '../../../src/authentication/sessions/api-session-behavior.ts'
+import type { Controller } from '../../../src/controller.ts'
+import { apiSessions } from '../../../src/definitions/resources/api-sessions.ts'
+import type { Entity } from '../../../src/definitions/resources/define.ts'
+import { type Awaitable, whenReady } from '../../../src/foundation/awaitable.ts'
+import { errors } from '../../../src/foundation/errors.ts'
+import type { Context } from '../../../src/storage/context.ts'
+import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
+import { renderEntity } from '../../../src/storage/records/presentation.ts'
+import type { RawJson } from '../../../src/storage/records/raw-json.ts'
+import { TOTP_QUERY_WORDS } from '../../requests/dialects.ts'
+import { renderRecord } from '../../responses/record-responses.ts'
+import { dataResponse, emptyResponse } from '../../responses/responses.ts'
+import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
+
+/** The id of the caller's session. */
+export function requireApiSessionId({ caller }: Pick<Context, 'caller'>): string {
+  if (caller.kind !== 'identity')
+    throw errors.UNAUTHORIZED({ code: 'SESSION_MISSING', message: 'no session was named' })
+  return caller.apiSessionId
+}
+
+function getExternalTokens({ caller }: Context): readonly VerifiedToken[] {
+  return (caller.kind === 'identity' && caller.externalTokens) || []
+}
+
+/** An API session as its own caller sees it, in its dialect, with the verified tokens of the request. */
+export function renderOwnApiSession(
+  controller: Controller,
+  context: Context,
+  id: string,
+  dialect: Call['dialect'],
+  externalTokens: readonly VerifiedToken[] = [],
+): Awaitable<RawJson> {
+  return renderRecord(controller, context, apiSessions, id, { view: toOwnView(dialect, externalTokens) })
+}
+
+/** The same from the values of a session that has just been stored. */
+export function renderNewApiSession(
+  { records }: Controller,
+  context: Context,
+  apiSession: Entity<typeof apiSessions>,
+  dialect: Call['dialect'],
+  externalTokens: readonly VerifiedToken[],
+): Promise<RawJson> {
+  return renderEntity(records, context, apiSessions, apiSession, { view: toOwnView(dialect, externalTokens) })
+}
+
+function toOwnView(dialect: Call['dialect'], externalTokens: readonly VerifiedToken[]): OwnApiSessionView {
+  return { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens }
+}
+
+const BOTH = ['client', 'management'] as const
+
+export const currentApiSessionOperations: readonly AnyOperation[] = [
+  defineOperation({
+    id: 'getCurrentAPISession',
+    apis: BOTH,
+    topic: 'current-api-session',
+    method: 'GET',
+    path: '/current-api-session',
+    summary: "Shows the caller's own session.",
+    access: { permission: 'current-api-session.read', grantedTo: 'partial' },
+    returns: { kind: 'record', resource: 'api-sessions' },
+    run({ controller, context, dialect }) {
+      const id = requireApiSessionId(context)
+      const json = renderOwnApiSession(controller, context, id, dialect, getExternalTokens(context))
+      return whenReady(json, (session) => dataResponse(session))
+    },
+  }),
+  defineOperation({
+    id: 'deleteCurrentApiSession',
+    apis: BOTH,
+    topic: 'current-api-session',
+    method: 'DELETE',
+    path: '/current-api-session',
+    summary: "Signs out: ends the caller's own session.",
+    access: { permission: 'current-api-session.delete', grantedTo: 'partial' },
+    returns: { kind: 'empty' },
+    async run({ controller, context }) {
+      const id = requireApiSessionId(context)
+      await controller.auth.apiSessions.end(context, id, 'none')
+      return emptyResponse()
+    },
+  }),
+]

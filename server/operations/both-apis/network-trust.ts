@@ -1,0 +1,25 @@
+// The JWT by which a client learns to trust this network before it has an enrollment.
+import { ENROLLER_AUDIENCE } from '../../requests/dialects.ts'
+import { dataResponse } from '../../responses/responses.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+
+export const networkTrustOperations: readonly AnyOperation[] = [
+  defineOperation({
+    id: 'listNetworkJWTs',
+    apis: ['client', 'management'],
+    topic: 'enrollment',
+    method: 'GET',
+    path: '/network-jwts',
+    summary: 'Lists the JWTs by which a client learns to trust this network.',
+    access: { public: 'it says no more than the certificate that is served to everyone' },
+    returns: {
+      kind: 'data',
+      schema: {
+        type: 'array',
+        items: { type: 'object', properties: { name: { type: 'string' }, token: { type: 'string' } } },
+      },
+    },
+    run: async ({ controller }) =>
+      dataResponse([{ name: 'default', token: await controller.enrollments.signNetworkJwt(ENROLLER_AUDIENCE) }]),
+  }),
+]

@@ -1,0 +1,27 @@
+// Records that belong to identities: administrators see all of them, other identities only their own.
+
+import type { AnyResource, AnyRow } from '../../../src/definitions/resources/define.ts'
+import { notFoundError } from '../../../src/foundation/errors.ts'
+import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
+import type { Restriction } from '../../../src/storage/lists/lists.ts'
+import { requireRow } from '../../responses/record-responses.ts'
+import type { Call } from '../operation.ts'
+
+/** Returns the id of the identity whose records the caller may see; undefined if it may see all. */
+function findRestrictedIdentityId({ context: { caller } }: Call): string | undefined {
+  return caller.kind === 'identity' && !caller.isAdmin ? caller.identityId : undefined
+}
+
+/** The restriction of a list to the records that the caller may see. */
+export function restrictToOwn(call: Call): readonly Restriction[] {
+  const identityId = findRestrictedIdentityId(call)
+  return identityId === undefined ? [] : [{ field: 'identityId', equals: identityId }]
+}
+
+/** Returns the row that a path names. @throws NOT_FOUND if it does not exist or the caller may not see it */
+export async function requireVisibleRow(call: Call, resource: AnyResource): Promise<AnyRow> {
+  const row = await requireRow(call.context, resource, call.params.id)
+  const identityId = findRestrictedIdentityId(call)
+  if (identityId !== undefined && row.identityId !== identityId) throw notFoundError(toResourceNoun(resource), row.id)
+  return row
+}

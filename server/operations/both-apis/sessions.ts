@@ -1,0 +1,109 @@
+// Service sessions: clients create them to dial or bind; administrators see all of them, other identities their own.
+import { createSession } from '../../../src/access/sessions/create-session.ts'
+import { getViewer } from '../../../src/access/viewers.ts'
+import type { NewSessionView } from '../../../src/behaviors/session-behavior.ts'
+import { sessions, sessionTypes } from '../../../src/definitions/resources/sessions.ts'
+import { f, type Tags } from '../../../src/definitions/schema/fields.ts'
+import { whenReady } from '../../../src/foundation/awaitable.ts'
+import type { PolicyType } from '../../../src/policy/policy-index.ts'
+import { listQuery } from '../../requests/query.ts'
+import { renderRecord, respondWithList, respondWithRecord } from '../../responses/record-responses.ts'
+import { dataResponse, emptyResponse } from '../../responses/responses.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { requireApiSessionId } from './current-api-session.ts'
+import { requireVisibleRow, restrictToOwn } from './own-records.ts'
+
+const BOTH = { apis: ['client', 'management'], topic: 'sessions' } as const
+const READ = { permission: 'session.read', grantedTo: 'authenticated' } as const
+
+interface SessionCreate {
+  readonly serviceId: string
+  readonly type: PolicyType | 'Invalid' | null
+  readonly tags: Tags
+}
+
+export const sessionOperations: readonly AnyOperation[] = [
+  defineOperation({
+    ...BOTH,
+    id: 'listSessions',
+    method: 'GET',
+    path: '/sessions',
+    summary: 'Lists sessions for services: all for administrators, their own for other callers.',
+    access: READ,
+    query: listQuery,
+    returns: { kind: 'list', resource: 'sessions' },
+    run: (call) => respondWithList(call, sessions, restrictToOwn(call)),
+  }),
+  defineOperation<SessionCreate>({
+    ...BOTH,
+    apis: ['client'],
+    id: 'createSession',
+    method: 'POST',
+    path: '/sessions',
+    summary: 'Creates a session for dialing or hosting a service, or returns the existing one.',
+    access: { permission: 'session.create', grantedTo: 'authenticated' },
+    body: readFieldsBody<SessionCreate>({
+      serviceId: f.text({ summary: 'The service.' }),
+      type: f.choice([...sessionTypes, 'Invalid'], { default: 'Dial', summary: 'Dial: reach it. Bind: host it.' }),
+      // An identity may have one such session for each of its API sessions and services.
+      tags: f.tags({ maxBytes: 1_024, summary: "Key-value pairs of the caller's own." }),
+    }),
+    returns: { kind: 'record', resource: 'sessions', isNew: true },
+    errorStatuses: [404],
+    // Without a promise for a session that exists and is cached: clients ask for theirs again with every connection.
+    run({ controller, context, body }) {
+      const apiSessionId = requireApiSessionId(context)
+      const request = { serviceId: body.serviceId ?? '', type: body.type ?? 'Dial', tags: body.tags ?? {} }
+      return whenReady(getViewer(controller.auth.apiSessions, context), ({ identity, isAdmin }) => {
+        const view: NewSessionView = { maker: identity }
+        const id = createSession(controller, context, { identity, isAdmin, apiSessionId }, request)
+        const record = whenReady(id, (sessionId) => renderRecord(controller, context, sessions, sessionId, { view }))
+        return whenReady(record, (json) => dataResponse(json, { status: 201 }))
+      })
+    },
+  }),
+  defineOperation({
+    ...BOTH,
+    id: 'detailSession',
+    method: 'GET',
+    path: '/sessions/:id',
+    summary: 'Shows one session for a service.',
+    access: READ,
+    returns: { kind: 'record', resource: 'sessions' },
+    async run(call) {
+      const { id } = await requireVisibleRow(call, sessions)
+      return respondWithRecord(call, sessions, id)
+    },
+  }),
+  defineOperation({
+    ...BOTH,
+    id: 'deleteSession',
+    method: 'DELETE',
+    path: '/sessions/:id',
+    summary: 'Ends one session for a service.',
+    access: { permission: 'session.delete', grantedTo: 'authenticated' },
+    returns: { kind: 'empty' },
+    async run(call) {
+      const { id } = await requireVisibleRow(call, sessions)
+      await call.context.write((tx) => call.controller.entities.removeInTransaction(tx, sessions, id, 'none'))
+      return emptyResponse()
+    },
+  }),
+  defineOperation({
+    ...BOTH,
+    apis: ['management'],
+    id: 'detailSessionRoutePath',
+    method: 'GET',
+    path: '/sessions/:id/route-path',
+    summary: 'Shows which routers the traffic of a session passes.',
+    access: READ,
+    returns: {
+      kind: 'data',
+      schema: { type: 'object', properties: { routePath: { type: 'array', items: { type: 'string' } } } },
+    },
+    async run(call) {
+      const { id } = await requireVisibleRow(call, sessions)
+      return dataResponse({ routePath: call.controller.routers.network.listRoutePath(id) })
+    },
+  }),
+]

@@ -1,0 +1,46 @@
+// API sessions for administrators, who see and end all of them. Callers have `current-api-session` for their own.
+import { apiSessions } from '../../../src/definitions/resources/api-sessions.ts'
+import { listQuery } from '../../requests/query.ts'
+import { respondWithList, respondWithRecord } from '../../responses/record-responses.ts'
+import { emptyResponse } from '../../responses/responses.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+
+const COMMON = { apis: ['management'] as const, topic: 'api-sessions' }
+const READ = { permission: 'api-session.read', grantedTo: 'administrator' } as const
+
+export const apiSessionOperations: readonly AnyOperation[] = [
+  defineOperation({
+    ...COMMON,
+    id: 'listAPISessions',
+    method: 'GET',
+    path: '/api-sessions',
+    summary: 'Lists API sessions.',
+    access: READ,
+    query: listQuery,
+    returns: { kind: 'list', resource: 'api-sessions' },
+    run: (call) => respondWithList(call, apiSessions, []),
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'detailAPISessions',
+    method: 'GET',
+    path: '/api-sessions/:id',
+    summary: 'Shows one API session.',
+    access: READ,
+    returns: { kind: 'record', resource: 'api-sessions' },
+    run: (call) => respondWithRecord(call, apiSessions, call.params.id),
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'deleteAPISessions',
+    method: 'DELETE',
+    path: '/api-sessions/:id',
+    summary: 'Ends one API session.',
+    access: { permission: 'api-session.delete', grantedTo: 'administrator', isForbidden: true },
+    returns: { kind: 'empty' },
+    async run({ controller, context, params }) {
+      await controller.auth.apiSessions.end(context, params.id ?? '', 'event')
+      return emptyResponse()
+    },
+  }),
+]

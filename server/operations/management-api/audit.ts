@@ -1,0 +1,119 @@
+// The audit, as administrators read it, and its verification.
+
+import { compileFieldsSchema } from '../../../src/definitions/model/record-schema.ts'
+import type { JsonSchema } from '../../../src/definitions/schema/json-schema.ts'
+import { notFoundError } from '../../../src/foundation/errors.ts'
+import type { ChainedRecord } from '../../../src/storage/audit/audit-chain.ts'
+import {
+  auditFields,
+  auditSource,
+  findAuditRecord,
+  listAuditRecords,
+  queryAuditRows,
+  toAuditJson,
+  verifyAudit,
+} from '../../../src/storage/audit/audit-records.ts'
+import { planList } from '../../../src/storage/lists/list-plan.ts'
+import { RawJson } from '../../../src/storage/records/raw-json.ts'
+import { listParameters, listQuery } from '../../requests/query.ts'
+import { streamList } from '../../responses/list-stream.ts'
+import { dataResponse, listResponse } from '../../responses/responses.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+
+const COMMON = {
+  apis: ['management'],
+  method: 'GET',
+  topic: 'audit',
+  access: { permission: 'audit.read', grantedTo: 'administrator' },
+  isOwn: true,
+} as const
+
+const described = compileFieldsSchema(auditFields)
+const recordSchema: JsonSchema = {
+  ...described,
+  properties: {
+    id: { type: 'integer', description: 'Its number in the order of all records.' },
+    ...described.properties,
+  },
+  required: ['id', ...(described.required ?? [])],
+  'x-columns': ['id', 'at', 'actorName', 'operation', 'resource', 'entityName', 'entityId'],
+  'x-example-filter': 'resource = "identities" and operation != "create"',
+}
+
+const end: JsonSchema = {
+  type: 'object',
+  nullable: true,
+  properties: { id: { type: 'integer' }, hash: { type: 'string' } },
+}
+
+export const auditOperations: readonly AnyOperation[] = [
+  defineOperation({
+    ...COMMON,
+    id: 'listAudit',
+    path: '/controller/audit',
+    summary: 'Lists who changed what, when and from where, the newest first.',
+    query: listQuery,
+    returns: { kind: 'data', schema: { type: 'array', items: recordSchema } },
+    async run({ controller, context, query }) {
+      const plan = planList(listParameters(query))
+      const { filterableFields } = auditSource
+      if (plan.limit === 'none') {
+        const rows = await queryAuditRows(controller.store, context, plan)
+        const render = (batch: readonly ChainedRecord[]) => batch.map(toAuditJson)
+        return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
+      }
+      const { rows, ...window } = await listAuditRecords(controller.store, context, plan)
+      return listResponse(rows.map(toAuditJson), window, filterableFields)
+    },
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'verifyAudit',
+    path: '/controller/audit/verify',
+    hasNoTimeout: true,
+    summary: 'Verifies that the audit is one unbroken chain, without changed or removed records.',
+    query: {
+      hash: {
+        schema: { type: 'string', description: 'The hash of an earlier record, which must still exist.' },
+      },
+    },
+    returns: {
+      kind: 'data',
+      schema: {
+        type: 'object',
+        properties: {
+          isWhole: { type: 'boolean' },
+          records: { type: 'integer' },
+          first: end,
+          last: {
+            ...end,
+            description: 'Store its hash: a later verification with it detects that the newest records were removed.',
+          },
+          findings: { type: 'array', items: { type: 'string' } },
+        },
+      },
+    },
+    async run({ controller, context, query }) {
+      const { findings, records, first, last } = await verifyAudit(
+        controller.store,
+        context,
+        query.hash as string | undefined,
+      )
+      const toEnd = (record: typeof first) => (record ? { id: record.n, hash: record.hash } : null)
+      return dataResponse({ isWhole: findings.length === 0, records, first: toEnd(first), last: toEnd(last), findings })
+    },
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'detailAudit',
+    path: '/controller/audit/:id',
+    summary: 'Shows one audit record.',
+    returns: { kind: 'data', schema: recordSchema },
+    async run({ context, params }) {
+      const { id = '' } = params
+      const row = /^\d{1,15}$/.test(id) ? await findAuditRecord(context, Number(id)) : undefined
+      if (!row) throw notFoundError('audit record', id)
+      return dataResponse(new RawJson(toAuditJson(row)))
+    },
+  }),
+]

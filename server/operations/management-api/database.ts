@@ -1,0 +1,92 @@
+// The care for the data of a running controller: checks, repairs and snapshots.
+import { basename } from 'node:path'
+import { flag, listOf, requiredObject, text, time } from '../../../src/definitions/schema/json-schema.ts'
+import { toIsoTime } from '../../../src/foundation/clock.ts'
+import type { IntegrityReport } from '../../../src/operations/integrity/data-integrity.ts'
+import { acceptedResponse, allResultsResponse, emptyResponse } from '../../responses/responses.ts'
+import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
+
+const COMMON = { apis: ['management'], topic: 'database' } as const
+const MAINTAIN = { permission: 'database.maintain', grantedTo: 'administrator' } as const
+const READ = { permission: 'database.read', grantedTo: 'administrator' } as const
+
+const statusSchema = requiredObject({
+  startTime: { ...time, nullable: true },
+  endTime: { ...time, nullable: true },
+  error: { ...text, nullable: true, description: 'Why the run itself failed.' },
+  fixingErrors: { ...flag, description: 'Whether the run repairs what it finds.' },
+  inProgress: flag,
+  tooManyErrors: { ...flag, description: 'Whether there are more defects than the results show.' },
+  results: listOf(requiredObject({ description: text, fixed: flag })),
+})
+
+export const databaseOperations: readonly AnyOperation[] = [
+  defineOperation({
+    ...COMMON,
+    id: 'checkDataIntegrity',
+    method: 'POST',
+    path: '/database/check-data-integrity',
+    summary:
+      'Starts a check of the data in the background: its file, references, sets, certificates, audit and memory.',
+    access: MAINTAIN,
+    returns: { kind: 'empty', isAccepted: true },
+    run: (call) => start(call, false),
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'fixDataIntegrity',
+    method: 'POST',
+    path: '/database/fix-data-integrity',
+    summary: 'Makes a snapshot, then starts a check of the data that repairs what can be repaired without a loss.',
+    access: MAINTAIN,
+    returns: { kind: 'empty', isAccepted: true },
+    run: (call) => start(call, true),
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'dataIntegrityResults',
+    method: 'GET',
+    path: '/database/data-integrity-results',
+    summary: 'Shows the state and the results of the last check of the data.',
+    access: READ,
+    returns: { kind: 'data', schema: statusSchema, isPage: true },
+    run({ controller }) {
+      const { report } = controller.integrity
+      return allResultsResponse(toStatus(report), report.results.length)
+    },
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'createDatabaseSnapshot',
+    method: 'POST',
+    path: '/database/snapshot',
+    summary: 'Makes a verified backup on the machine of the controller, at most once a minute.',
+    access: MAINTAIN,
+    returns: { kind: 'empty' },
+    // It takes as long as the data is large.
+    hasNoTimeout: true,
+    async run({ controller, context }) {
+      const { file } = await controller.backups.createSnapshot()
+      await controller.contexts.recordEvent(context.caller, context.origin, {
+        operation: 'create',
+        resource: 'backups',
+        id: basename(file),
+      })
+      return emptyResponse()
+    },
+  }),
+]
+
+function start({ controller, context }: Call, isRepairing: boolean) {
+  controller.integrity.start(context, { isRepairing })
+  return acceptedResponse()
+}
+
+function toStatus({ startTime, endTime, error, ...rest }: IntegrityReport) {
+  return {
+    startTime: startTime === undefined ? null : toIsoTime(startTime),
+    endTime: endTime === undefined ? null : toIsoTime(endTime),
+    error: error ?? null,
+    ...rest,
+  }
+}

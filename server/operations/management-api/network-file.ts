@@ -1,0 +1,277 @@
+// The network as a file: exports what administrators configured, compares it with a file, and applies one.
+
+import type { Controller } from '../../../src/controller.ts'
+import type { SizeLimit } from '../../../src/definitions/schema/body-sizes.ts'
+import { f } from '../../../src/definitions/schema/fields.ts'
+import {
+  anyObject,
+  flag,
+  type JsonSchema,
+  listOf,
+  objectOf,
+  requiredObject,
+  text,
+  typed,
+  whole,
+} from '../../../src/definitions/schema/json-schema.ts'
+import { ControllerError, errors, toPrintable } from '../../../src/foundation/errors.ts'
+import { computePlanImpact, type PlanImpact } from '../../../src/operations/network-file/access-changes.ts'
+import { applySteps, checkSteps, MAX_RECORDS_PER_TRANSACTION } from '../../../src/operations/network-file/apply.ts'
+import { exportNetwork, type NetworkSection } from '../../../src/operations/network-file/export.ts'
+import { type NetworkPlan, planNetwork } from '../../../src/operations/network-file/plan.ts'
+import { computeDigest } from '../../../src/operations/network-file/plan-digest.ts'
+import type { Context } from '../../../src/storage/context.ts'
+import { streamItems } from '../../responses/list-stream.ts'
+import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
+
+const COMMON = { apis: ['management'], topic: 'network', isOwn: true } as const
+const READ = { permission: 'network.read', grantedTo: 'administrator' } as const
+
+/** The file has one section for each resource; an export has one for each page. */
+const MAX_SECTIONS = 10_000
+const BATCH = 200
+
+/** What the bytes of a file would allow takes seconds to parse and validate, during which nothing else is served. */
+const SIZE_LIMITS: readonly SizeLimit[] = [
+  { entries: 'sections', maxEach: MAX_SECTIONS, maxInAll: MAX_SECTIONS },
+  { entries: 'members of sections', maxEach: 10, maxInAll: 10 * MAX_SECTIONS },
+  { entries: 'records', maxEach: 500_000, maxInAll: 500_000 },
+  { entries: 'members of records', maxEach: 1_000, maxInAll: 5_000_000 },
+  { entries: 'values of members', maxEach: 100_000, maxInAll: 3_000_000 },
+]
+
+const RECORDS = 'Records by the members that administrators set, references by name.'
+const sectionSchema = requiredObject({
+  resource: { ...text, description: 'The plural name of the resource.' },
+  records: listOf({ ...anyObject, description: RECORDS }),
+})
+
+const readSections = readListBody<NetworkSection>(
+  {
+    resource: f.text({ required: true, summary: 'The plural name of the resource.' }),
+    records: f.json(typed<Record<string, unknown>[]>(listOf(anyObject)), { required: true, summary: RECORDS }),
+  },
+  { maxItems: MAX_SECTIONS },
+)
+
+const PRUNE = {
+  schema: {
+    type: 'boolean',
+    description: 'Also delete records that the file does not name, of resources that it has.',
+  },
+} as const
+
+const countProperties = { creates: whole, changes: whole, deletes: whole }
+const valueSchema: JsonSchema = { description: 'As the file shows it.' }
+const effectSchema = requiredObject({ identities: whole, services: whole, pairs: whole })
+const planItemSchema = objectOf({
+  kind: {
+    ...text,
+    enum: [
+      'create',
+      'change',
+      'delete',
+      'clear',
+      'retain',
+      'gain',
+      'loss',
+      'unreachable',
+      'gate',
+      'unmatched',
+      'summary',
+    ],
+    description:
+      'create, change, delete: of a record. clear: the record names one that is deleted, and loses that reference. retain: the file does not name the record, and it is not deleted. gain, loss: of a right. unreachable: a right without an edge router. gate: a policy that demands less of machines. unmatched: a role that selects no record after the plan. summary: comes last.',
+  },
+  resource: text,
+  name: text,
+  members: listOf(
+    objectOf({
+      name: text,
+      before: valueSchema,
+      after: valueSchema,
+      isDefault: { ...flag, description: 'Whether a new record has the default.' },
+    }),
+  ),
+  reason: text,
+  identity: text,
+  service: text,
+  type: { ...text, enum: ['Dial', 'Bind'] },
+  blockedBy: {
+    ...listOf(text),
+    description: 'Of a gain or a loss that posture blocks at the moment: the posture checks that do not pass.',
+  },
+  identities: whole,
+  remainingChecks: whole,
+  role: text,
+  near: { ...listOf(text), description: 'Roles that select records, and are similar to one that does not.' },
+  digest: {
+    ...text,
+    description: 'Two plans with the same digest make the same changes, and change access in the same way.',
+  },
+  ...countProperties,
+  gains: effectSchema,
+  loses: effectSchema,
+  blockedGains: effectSchema,
+  blockedLosses: effectSchema,
+  unreachable: effectSchema,
+  sessions: { ...whole, description: 'How many sessions would end.' },
+  isComplete: { ...flag, description: 'Whether the access of every identity was compared.' },
+})
+
+const progressSchema = requiredObject({
+  ...countProperties,
+  total: { ...whole, description: 'How many changes there are in all.' },
+  failure: {
+    ...objectOf({ status: whole, code: text, message: text, field: text, reason: text, value: text }),
+    nullable: true,
+    description: 'Why the next transaction changed nothing; the changes before it are made.',
+  },
+})
+
+export const networkFileOperations: readonly AnyOperation[] = [
+  defineOperation({
+    ...COMMON,
+    id: 'exportNetwork',
+    method: 'GET',
+    path: '/controller/network',
+    summary: 'Exports everything that administrators configured, by names and without secrets, in a stable order.',
+    access: READ,
+    returns: { kind: 'data', schema: listOf(sectionSchema), isPage: true },
+    run: ({ context }) => streamItems(renderSections(context)),
+  }),
+  defineOperation<readonly NetworkSection[]>({
+    ...COMMON,
+    id: 'planNetwork',
+    method: 'POST',
+    path: '/controller/network/plan',
+    summary: 'Shows what applying a file would create, change and delete, and who would gain or lose which access.',
+    access: READ,
+    query: { prune: PRUNE },
+    body: readSections,
+    bodyLimit: 'limits.networkFile',
+    sizeLimits: SIZE_LIMITS,
+    hasNoTimeout: true,
+    returns: { kind: 'data', schema: listOf(planItemSchema), isPage: true },
+    errorStatuses: [404, 409],
+    async run({ controller, context, query, body }) {
+      const plan = await planNetwork(controller, context, body, { isPruning: query.prune === true })
+      const dryRun = controller.contexts.create(context.caller, context.origin, true)
+      await checkSteps(controller.entities, dryRun, plan.steps)
+      return streamItems(renderPlan(controller, context, plan))
+    },
+  }),
+  defineOperation<readonly NetworkSection[]>({
+    ...COMMON,
+    id: 'applyNetwork',
+    method: 'POST',
+    path: '/controller/network/apply',
+    summary: `Applies a file, in transactions of at most ${MAX_RECORDS_PER_TRANSACTION} records; applying it again continues after a failure.`,
+    access: { permission: 'network.update', grantedTo: 'administrator' },
+    query: {
+      prune: PRUNE,
+      digest: {
+        schema: { ...text, description: 'The digest of the plan that is to be applied; 409 if it is another one now.' },
+      },
+    },
+    body: readSections,
+    bodyLimit: 'limits.networkFile',
+    sizeLimits: SIZE_LIMITS,
+    hasNoTimeout: true,
+    returns: { kind: 'data', schema: listOf(progressSchema), isPage: true },
+    errorStatuses: [404, 409],
+    async run({ controller, context, query, body }) {
+      const plan = await planNetwork(controller, context, body, { isPruning: query.prune === true })
+      if (query.digest !== undefined) {
+        const impact = await computePlanImpact(controller, context, plan.steps)
+        if (query.digest !== computeDigest(plan, impact)) throw errors.NETWORK_CHANGED()
+      }
+      return streamItems(renderProgress(controller, context, plan))
+    },
+  }),
+]
+
+async function* renderSections(context: Context): AsyncGenerator<readonly string[]> {
+  for await (const section of exportNetwork(context)) yield [JSON.stringify(section)]
+}
+
+async function* renderPlan(
+  controller: Controller,
+  context: Context,
+  plan: NetworkPlan,
+): AsyncGenerator<readonly string[]> {
+  const { steps, retained, cleared, unmatchedRoles } = plan
+  for (let at = 0; at < steps.length; at += BATCH) yield steps.slice(at, at + BATCH).map(renderStep)
+  for (let at = 0; at < cleared.length; at += BATCH) yield cleared.slice(at, at + BATCH).map(renderCleared)
+  yield retained.map(({ fileResource, label: name, reason }) =>
+    JSON.stringify({ kind: 'retain', resource: fileResource.resource.plural, name, reason }),
+  )
+  yield unmatchedRoles.map((unmatched) => JSON.stringify({ kind: 'unmatched', ...unmatched }))
+  const impact = await computePlanImpact(controller, context, steps)
+  yield renderAccess(impact)
+  const { gains, loses, blockedGains, blockedLosses, unreachable, sessions, isComplete } = impact
+  const effects = {
+    gains: gains.counts,
+    loses: loses.counts,
+    blockedGains: blockedGains.counts,
+    blockedLosses: blockedLosses.counts,
+    unreachable: unreachable.counts,
+  }
+  const digest = computeDigest(plan, impact)
+  yield [JSON.stringify({ kind: 'summary', digest, ...countSteps(steps), ...effects, sessions, isComplete })]
+}
+
+function countSteps(steps: NetworkPlan['steps']) {
+  const count = (action: string) => steps.filter((step) => step.action === action).length
+  return { creates: count('create'), changes: count('change'), deletes: count('delete') }
+}
+
+/** What has been changed, after each transaction. If the first one fails, nothing is changed, and the request fails. */
+async function* renderProgress(
+  { entities }: Controller,
+  context: Context,
+  { steps }: NetworkPlan,
+): AsyncGenerator<readonly string[]> {
+  let stepCount = 0
+  const render = (failure: object | null) => [
+    JSON.stringify({ ...countSteps(steps.slice(0, stepCount)), total: steps.length, failure }),
+  ]
+  try {
+    for await (stepCount of applySteps(entities, context, steps)) yield render(null)
+  } catch (error) {
+    if (stepCount === 0 || !(error instanceof ControllerError)) throw error
+    yield render(describeFailure(error))
+    return
+  }
+  if (stepCount === 0) yield render(null)
+}
+
+function describeFailure({ status, code, message, publicCause = {} }: ControllerError): object {
+  if (!('field' in publicCause))
+    return { status, code, message, ...('message' in publicCause ? { reason: publicCause.message } : {}) }
+  const { field, reason, value } = publicCause
+  return { status, code, message, field, reason, value: toPrintable(value) }
+}
+
+function renderStep(step: NetworkPlan['steps'][number]): string {
+  const { action: kind, fileResource, label: name } = step
+  const common = { kind, resource: fileResource.resource.plural, name }
+  return JSON.stringify('members' in step ? { ...common, members: step.members } : common)
+}
+
+function renderCleared({ fileResource, label: name, members }: NetworkPlan['cleared'][number]): string {
+  return JSON.stringify({ kind: 'clear', resource: fileResource.resource.plural, name, members })
+}
+
+function renderAccess({ gains, loses, blockedGains, blockedLosses, unreachable, gates }: PlanImpact): string[] {
+  const pairs = (kind: string, { pairs: named }: PlanImpact['gains']) => named.map((pair) => ({ kind, ...pair }))
+  const items = [
+    ...pairs('loss', loses),
+    ...pairs('loss', blockedLosses),
+    ...pairs('gain', gains),
+    ...pairs('gain', blockedGains),
+    ...pairs('unreachable', unreachable),
+    ...gates.map((gate) => ({ kind: 'gate', ...gate })),
+  ]
+  return items.map((item) => JSON.stringify(item))
+}

@@ -1,0 +1,40 @@
+// The role attributes that are in use, by resource, for administrators who write policies.
+import type { AnyResource } from '../../../src/definitions/resources/define.ts'
+import { edgeRouters } from '../../../src/definitions/resources/edge-routers.ts'
+import { identities } from '../../../src/definitions/resources/identities.ts'
+import { postureChecks } from '../../../src/definitions/resources/posture-checks.ts'
+import { services } from '../../../src/definitions/resources/services.ts'
+import { planList } from '../../../src/storage/lists/list-plan.ts'
+import { listValues, valueSource } from '../../../src/storage/lists/value-lists.ts'
+import { listParameters, listQuery } from '../../requests/query.ts'
+import { listResponse } from '../../responses/responses.ts'
+import { type AnyOperation, defineOperation } from '../operation.ts'
+import { toPascalCase } from '../resource-operations.ts'
+
+const attribute = { type: 'string', 'x-example-filter': 'id contains "st" sort by id' }
+
+const attributed: readonly AnyResource[] = [edgeRouters, identities, postureChecks, services]
+
+export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((resource) =>
+  defineOperation({
+    id: `list${toPascalCase(resource.name)}RoleAttributes`,
+    apis: ['management'],
+    topic: 'role-attributes',
+    method: 'GET',
+    path: `/${resource.name}-role-attributes`,
+    summary: `Lists the role attributes that ${resource.plural.replaceAll('-', ' ')} have.`,
+    access: { permission: `${resource.name}.read`, grantedTo: 'administrator' },
+    query: listQuery,
+    returns: { kind: 'data', schema: { type: 'array', items: attribute } },
+    async run({ controller, context, query }) {
+      // Without a limit, all of them are listed, as clients expect.
+      const plan = planList(listParameters(query), 'none')
+      const { values, ...window } = await listValues(controller.store, context, resource, 'roleAttributes', plan)
+      return listResponse(
+        values.map((value) => JSON.stringify(value)),
+        window,
+        valueSource.filterableFields,
+      )
+    },
+  }),
+)

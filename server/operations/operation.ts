@@ -1,0 +1,180 @@
+// One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
+
+import type { Controller } from '../../src/controller.ts'
+import {
+  type BodyTolerance,
+  buildBodyShape,
+  type Purpose,
+  readBodies,
+  readBody,
+} from '../../src/definitions/schema/bodies.ts'
+import type { SizeLimit } from '../../src/definitions/schema/body-sizes.ts'
+import type { Fields } from '../../src/definitions/schema/fields.ts'
+import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
+import type { Awaitable } from '../../src/foundation/awaitable.ts'
+import { type ControllerError, invalidError } from '../../src/foundation/errors.ts'
+import type { PeerCertificates } from '../../src/pki/peer-certificates.ts'
+import type { Api, Dialect, ListenerApi } from '../../src/settings/config.ts'
+import type { Context } from '../../src/storage/context.ts'
+import type { Response } from '../responses/responses.ts'
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/**
+ * Who may call an operation. `administrator`: identities that administer. `authenticated`: every full session.
+ * `partial`: also a session that still owes a second factor.
+ */
+type Access =
+  | {
+      readonly permission: string
+      readonly grantedTo: 'administrator' | 'authenticated' | 'partial'
+      /** A full session without the right is told 403; without this the peer's 401, as for no session at all. */
+      readonly isForbidden?: boolean
+    }
+  /** Every caller, for this reason. */
+  | { readonly public: string }
+
+/** A parameter of the query string. */
+export interface QueryParameter {
+  readonly schema: JsonSchema
+  readonly isRequired?: boolean
+  /** May be given several times; its value is an array. */
+  readonly isMultiple?: boolean
+  /** The error for a value that does not match the schema; COULD_NOT_VALIDATE by default. */
+  refuse?(): ControllerError
+}
+
+/** How a body is read: what it must be, and what the operation gets of it. */
+export interface BodyReader<B> {
+  readonly schema: JsonSchema
+  readonly isRequired: boolean
+  /** Content types that are taken; `application/json` unless said otherwise. */
+  readonly contentTypes: readonly string[]
+  /** @throws COULD_NOT_PARSE_BODY, COULD_NOT_VALIDATE */
+  read(sent: unknown, tolerance: BodyTolerance): B
+}
+
+/** What an operation is called with. */
+export interface Call<B = unknown> {
+  readonly operation: AnyOperation
+  readonly controller: Controller
+  readonly context: Context
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, unknown>>
+  readonly body: B
+  readonly dialect: Dialect
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The certificates of the TLS client. */
+  readonly peer: PeerCertificates
+  /** The bearer tokens of the request, in the order sent; nothing about them is verified. */
+  readonly bearerTokens: readonly string[]
+}
+
+/** The shape of a response's `data`, for documents. */
+export type Returns =
+  | {
+      readonly kind: 'record' | 'list' | 'created'
+      readonly resource: string
+      /** The members that are shown beside those of every record, where not all are. */
+      readonly only?: readonly string[]
+      /** Of a list: the member of `data` that holds it, where it is not `data` itself. */
+      readonly under?: string
+      /** The record was made just now: the status is 201. */
+      readonly isNew?: true
+    }
+  /** `isPage`: the envelope says of which page of a list these are the records. `isNew`: the status is 201. */
+  | { readonly kind: 'data'; readonly schema: JsonSchema; readonly isPage?: true; readonly isNew?: true }
+  /** `isAccepted`: the work goes on after the response, whose status is 202. */
+  | { readonly kind: 'empty'; readonly isAccepted?: true }
+  /** No envelope: text, or JSON of this schema. */
+  | { readonly kind: 'raw'; readonly contentType: string; readonly schema?: JsonSchema }
+
+export interface Operation<B = unknown> {
+  /** Unique within an API, as clients generated from the documents know it: `listServices`. */
+  readonly id: string
+  readonly apis: readonly Api[]
+  readonly method: Method
+  /** Relative to the API's base path, parameters as `:id`. */
+  readonly path: string
+  /** Paths at the root of the server where it is found too. */
+  readonly atRoot?: readonly string[]
+  /** What a listener must carry for its paths at the root, which every listener has otherwise. */
+  readonly listenerApi?: ListenerApi
+  /** One sentence. */
+  readonly summary: string
+  /** The resource it belongs to, by its plural name; the documents and the commands group by it. */
+  readonly topic: string
+  readonly access: Access
+  readonly query?: Readonly<Record<string, QueryParameter>>
+  /** Headers of the request, in lower case, that it reads beside those of every request; `run` finds them in `headers`. */
+  readonly headers?: Readonly<Record<string, QueryParameter>>
+  readonly body?: BodyReader<B>
+  readonly returns: Returns
+  /** The response has one form and is sent in it whatever `Accept` says, because clients name others and read this one. */
+  readonly hasOneForm?: boolean
+  /** Headers of its success beside those of every response. */
+  readonly responseHeaders?: Readonly<Record<string, JsonSchema>>
+  /** Statuses by which it refuses beside those that follow from what it is. */
+  readonly errorStatuses?: readonly number[]
+  /** What it does not do yet, although it is served; the documents say so, and a test keeps the list of such operations. */
+  readonly incomplete?: string
+  /** The setting that limits its body, if it is not the one that follows from who may call it. */
+  readonly bodyLimit?: 'limits.postureBody' | 'limits.networkFile'
+  /** How many entries its body may have, by depth, if its bytes alone would allow too many. */
+  readonly sizeLimits?: readonly SizeLimit[]
+  /** Not part of the documented contract, but this product's own. */
+  readonly isOwn?: boolean
+  /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */
+  readonly isOwnChange?: true
+  /** All that it does is one transaction, so that a dry run can roll it back. */
+  readonly canDryRun?: true
+  /** It runs without a timeout, because its duration grows with the amount of data. */
+  readonly hasNoTimeout?: boolean
+  run(call: Call<B>): Awaitable<Response>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an operation with any body
+export type AnyOperation = Operation<any>
+
+export function defineOperation<B = undefined>(definition: Operation<B>): AnyOperation {
+  return definition
+}
+
+/** A JSON array of such objects, at most `maxItems`. A body that is not sent is an empty one, where it is not required. */
+export function readListBody<B>(
+  fields: Fields,
+  { maxItems, isRequired = true }: { maxItems: number; isRequired?: boolean },
+): BodyReader<readonly B[]> {
+  const shape = buildBodyShape('create', fields)
+  return {
+    schema: { type: 'array', items: shape.schema, maxItems },
+    isRequired,
+    contentTypes: ['application/json'],
+    read(sent, tolerance) {
+      if (Array.isArray(sent) && sent.length > maxItems)
+        throw invalidError('body', `must have at most ${maxItems} entries`)
+      return readBodies(shape, sent ?? [], tolerance) as B[]
+    },
+  }
+}
+
+export interface BodyOptions {
+  readonly purpose?: Purpose
+  readonly isRequired?: boolean
+  /** Members that are passed over, because the record that is sent back has them. */
+  readonly tolerated?: readonly string[]
+}
+
+/** A JSON object with these fields; the operation gets their values by field name. */
+export function readFieldsBody<B = Record<string, unknown>>(
+  fields: Fields,
+  { purpose = 'create', isRequired = true, tolerated = [] }: BodyOptions = {},
+): BodyReader<B> {
+  const shape = buildBodyShape(purpose, fields, tolerated)
+  return {
+    schema: shape.schema,
+    isRequired,
+    contentTypes: ['application/json'],
+    read: (sent, tolerance) => readBody(shape, sent ?? {}, tolerance) as B,
+  }
+}

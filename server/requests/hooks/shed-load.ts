@@ -1,0 +1,44 @@
+// Sheds load when the event loop lags: anonymous requests first, administrators never.
+
+import { errors } from '../../../src/foundation/errors.ts'
+import type { Caller } from '../../../src/storage/context.ts'
+import type { Load } from '../../listeners/load.ts'
+import type { ServedRequest } from '../exchange.ts'
+import type { Check } from './check.ts'
+
+const RETRY_AFTER_SECONDS = 2
+
+/**
+ * @param maxDelayMs the event-loop delay above which anonymous requests are refused; above twice as much, all requests are
+ * except those of administrators, who must be able to find and fix the cause.
+ */
+export function shedLoad(load: Load, maxDelayMs: number): Check {
+  return (request) => {
+    const { delayMs } = load
+    const isTolerable = isMonitoring(request) || delayMs <= maxDelayMs * getTolerance(request.state.caller)
+    return isTolerable ? undefined : overloadError(delayMs)
+  }
+}
+
+/** A probe that is refused would have a busy controller restarted, and metrics are what shows the cause. */
+function isMonitoring({ state }: ServedRequest): boolean {
+  const { listenerApi } = state.route
+  return listenerApi === 'health' || listenerApi === 'metrics'
+}
+
+function overloadError(delayMs: number): Error {
+  const cause = `requests wait for ${Math.round(delayMs)} ms`
+  return errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
+}
+
+/** The factor of the limit for a caller. */
+function getTolerance(caller: Caller): number {
+  switch (caller.kind) {
+    case 'anonymous':
+      return 1
+    case 'identity':
+      return caller.isAdmin ? Number.POSITIVE_INFINITY : 2
+    default:
+      return Number.POSITIVE_INFINITY
+  }
+}

@@ -1,0 +1,67 @@
+// Converts thrown errors to the error envelope: errors of the catalogue unchanged, all others as internal errors.
+import type { FastifyError } from 'fastify'
+import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable } from '../../src/foundation/errors.ts'
+import type { Log } from '../../src/foundation/log.ts'
+import { toDialectStatus } from '../requests/dialects.ts'
+import type { ServedReply, ServedRequest } from '../requests/exchange.ts'
+import { ENVELOPE_VERSIONS } from './responses.ts'
+
+/** The error handler of the server. */
+export function handleError(log: Log) {
+  return (thrown: FastifyError | Error, request: ServedRequest, reply: ServedReply): void => {
+    const error = toControllerError(thrown)
+    logError(log, error, thrown, request)
+    if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
+    // A request that is refused before its hooks run has no state.
+    const status = toDialectStatus(error, request.state?.dialect)
+    reply.code(status).header('content-type', 'application/json').serializer(String)
+    reply.send(`${JSON.stringify(renderErrorEnvelope(error, request.id))}\n`)
+  }
+}
+
+/** Returns the body of an error response. */
+export function renderErrorEnvelope({ code, message, publicCause }: ControllerError, requestId: string) {
+  const cause = publicCause && toPublicCause(publicCause)
+  return { error: { code, message, requestId, ...(cause ? { cause } : {}) }, meta: ENVELOPE_VERSIONS }
+}
+
+function toPublicCause(cause: PublicCause) {
+  if ('field' in cause) {
+    const { others } = cause
+    return { ...toFieldCause(cause), ...(others ? { others: others.map(toFieldCause) } : {}) }
+  }
+  return { code: cause.code ?? 'UNHANDLED', message: cause.message, data: cause.data }
+}
+
+function toFieldCause({ field, reason, value }: FieldCause) {
+  return { field, reason, value: toPrintable(value) }
+}
+
+/** Converts Fastify's own errors to those of the catalogue. */
+function toControllerError(thrown: FastifyError | Error): ControllerError {
+  if (thrown instanceof ControllerError) return thrown
+  // The library that sends files has no codes of its own for conditions of a request.
+  if ((thrown as { status?: unknown }).status === 412) return errors.PRECONDITION_FAILED(undefined, { cause: thrown })
+  switch ((thrown as FastifyError).code) {
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Type', reason: 'is not one that is taken here' })
+    case 'FST_ERR_CTP_INVALID_JSON_BODY':
+    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
+      return errors.COULD_NOT_PARSE_BODY({ message: 'the body is not what its headers say' }, { cause: thrown })
+    // The client is gone. The error must only not be logged as a server fault.
+    case 'ECONNRESET':
+      return errors.REQUEST_TIMEOUT(undefined, { cause: 'the connection closed before the request was complete' })
+    case 'FST_ERR_BAD_URL':
+      return errors.NOT_FOUND({ message: 'the path cannot be decoded' })
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return errors.NOT_FOUND({ message: 'no id is that long' })
+    default:
+      return errors.UNHANDLED(undefined, { cause: thrown })
+  }
+}
+
+function logError(log: Log, error: ControllerError, thrown: unknown, request: ServedRequest): void {
+  const fields = { requestId: request.id, method: request.method, path: request.url.split('?')[0], code: error.code }
+  if (error.status >= 500) log.error({ ...fields, err: error.cause ?? thrown }, 'a request failed')
+  else if (error.cause !== undefined) log.debug({ ...fields, cause: String(error.cause) }, 'a request was refused')
+}

@@ -1,0 +1,180 @@
+// The responses that show records of a resource: one, a page, or a stream of all.
+
+import type { Controller } from '../../src/controller.ts'
+import type { AnyResource, AnyRow } from '../../src/definitions/resources/define.ts'
+import { type Awaitable, whenReady } from '../../src/foundation/awaitable.ts'
+import { notFoundError } from '../../src/foundation/errors.ts'
+import type { Context } from '../../src/storage/context.ts'
+import { findRow, toResourceNoun } from '../../src/storage/entities/entities.ts'
+import { findUniqueLookup } from '../../src/storage/entities/unique-lookups.ts'
+import { planList } from '../../src/storage/lists/list-plan.ts'
+import {
+  list,
+  listIds,
+  queryRows,
+  type RecordList,
+  type Restriction,
+  type Window,
+} from '../../src/storage/lists/lists.ts'
+import { type Presentation, renderList, renderRecords, renderRows } from '../../src/storage/records/presentation.ts'
+import { RawJson, toJsonText } from '../../src/storage/records/raw-json.ts'
+import type { CachedRecord } from '../../src/storage/records/render-records.ts'
+import type { Call } from '../operations/operation.ts'
+import { listParameters } from '../requests/query.ts'
+import { getListSource } from './list-source.ts'
+import { streamList } from './list-stream.ts'
+import { dataResponse, listResponse, type Response } from './responses.ts'
+import { respondWithRowList } from './row-lists.ts'
+
+/** How an operation shows records to its caller, where that differs from what the resource says. */
+export interface ShowOptions {
+  presentation?(call: Call, isList: boolean): Awaitable<Presentation>
+}
+
+/** The row that a path names. @throws NOT_FOUND */
+export async function requireRow(context: Context, resource: AnyResource, id = ''): Promise<AnyRow> {
+  const row = await findRow(context, resource, id)
+  if (!row) throw notFoundError(toResourceNoun(resource), id)
+  return row
+}
+
+/** Returns the response that shows one record. */
+export function respondWithRecord(
+  call: Call,
+  resource: AnyResource,
+  id = '',
+  options: ShowOptions = {},
+): Awaitable<Response> {
+  const record = whenReady(options.presentation?.(call, false), (presentation) =>
+    renderRecord(call.controller, call.context, resource, id, presentation),
+  )
+  return whenReady(record, (json) => dataResponse(json))
+}
+
+/** One record as JSON. @throws NOT_FOUND */
+export function renderRecord(
+  controller: Controller,
+  context: Context,
+  resource: AnyResource,
+  id: string,
+  presentation?: Presentation,
+): Awaitable<RawJson> {
+  const { cache } = controller.records
+  const record = cache.get(resource, id) ?? cache.findById(context, resource, id)
+  const texts = whenReady(record, (cached) => {
+    if (!cached) throw notFoundError(toResourceNoun(resource), id)
+    return renderRecords(controller.records, context, resource, [cached], presentation)
+  })
+  return whenReady(texts, ([text = 'null']) => new RawJson(text))
+}
+
+/** The records of a list: those of a resource that match the plan and the restrictions. */
+type CompleteRecordList = Required<RecordList>
+
+/** Returns the response that lists records, by the parameters of the call. */
+export function respondWithList(
+  call: Call,
+  resource: AnyResource,
+  restrictions: readonly Restriction[],
+  options: ShowOptions = {},
+): Awaitable<Response> {
+  const plan = planList(listParameters(call.query))
+  const source = getListSource(call.operation, resource)
+  const { returns } = call.operation
+  const only = returns.kind === 'list' ? returns.only : undefined
+  return whenReady(options.presentation?.(call, true), (own) => {
+    const presentation = only ? { ...own, only } : own
+    const respond = plan.limit === 'none' ? streamAll : respondWithPage
+    return respond(call, { resource, plan, restrictions, source }, presentation)
+  })
+}
+
+async function streamAll(
+  { controller, context }: Call,
+  recordList: CompleteRecordList,
+  presentation: Presentation | undefined,
+): Promise<Response> {
+  const { resource, plan, source } = recordList
+  const rows = await queryRows(controller.store, context, recordList)
+  const render = (batch: readonly AnyRow[]) => renderRows(controller.records, context, resource, batch, presentation)
+  const { filterableFields } = source
+  return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
+}
+
+function respondWithPage(
+  { controller, context }: Call,
+  recordList: CompleteRecordList,
+  presentation: Presentation | undefined,
+): Awaitable<Response> {
+  return whenReady(fetchPage(controller, context, recordList), ({ page, records }) =>
+    whenReady(renderList(controller.records, context, recordList.resource, records, presentation), (rendered) =>
+      listResponse(rendered, page, recordList.source.filterableFields),
+    ),
+  )
+}
+
+/** A page of records. */
+interface RecordPage {
+  readonly page: Window
+  readonly records: readonly CachedRecord[]
+}
+
+/** Returns the records of a page, without a query if their ids are known, or the only one is cached by its name. */
+function fetchPage(controller: Controller, context: Context, recordList: CompleteRecordList): Awaitable<RecordPage> {
+  const { resource, plan, restrictions, source } = recordList
+  const { cache } = controller.records
+  const ids = listIds(plan, restrictions)
+  if (ids) {
+    const { limit, offset } = plan
+    return whenReady(cache.findByIds(context, resource, ids), (records) => {
+      return { page: { limit, offset, total: records.length }, records }
+    })
+  }
+  const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
+  const record = lookup?.symbol.column === 'name' ? cache.getByName(resource, lookup.value) : undefined
+  if (record) return { page: { limit: plan.limit, offset: plan.offset, total: 1 }, records: [record] }
+  return whenReady(list(controller.store, context, recordList), (page) =>
+    whenReady(cache.findByKeys(context, resource, page.keys), (records) => ({ page, records })),
+  )
+}
+
+/** A page of the records with these ids, in the order of the ids unless the plan asks for another. */
+export async function fetchPageOfIds(
+  controller: Controller,
+  context: Context,
+  recordList: Omit<CompleteRecordList, 'restrictions'>,
+  ids: readonly string[],
+): Promise<RecordPage> {
+  const { resource, plan } = recordList
+  if (plan.order.keys.length > 0) return fetchPage(controller, context, { ...recordList, restrictions: [{ ids }] })
+  const { limit, offset } = plan
+  const matchingIds = plan.predicate ? await filterMatchingIds(controller, context, recordList, ids) : ids
+  const pageIds = matchingIds.slice(offset, limit === 'none' ? undefined : offset + limit)
+  const records = await controller.records.cache.findByIds(context, resource, pageIds)
+  return { page: { limit, offset, total: matchingIds.length }, records }
+}
+
+/** Those of the ids whose records match the plan's predicate, in their order. */
+async function filterMatchingIds(
+  controller: Controller,
+  context: Context,
+  recordList: Omit<CompleteRecordList, 'restrictions'>,
+  ids: readonly string[],
+): Promise<string[]> {
+  const plan = { ...recordList.plan, limit: 'none', offset: 0 } as const
+  const { records } = await fetchPage(controller, context, { ...recordList, plan, restrictions: [{ ids }] })
+  const matchingIds = new Set(records.map(({ id }) => id))
+  return ids.filter((id) => matchingIds.has(id))
+}
+
+/** Returns the response that lists records, each rendered from its row by the operation. */
+export async function respondWithRows(
+  call: Call,
+  resource: AnyResource,
+  restrictions: readonly Restriction[],
+  show: (row: AnyRow) => unknown,
+): Promise<Response> {
+  const source = getListSource(call.operation, resource)
+  const render = (rows: readonly AnyRow[]) => rows.map((row) => toJsonText(show(row)))
+  return respondWithRowList(call, { resource, source, restrictions, render })
+}

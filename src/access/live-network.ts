@@ -1,0 +1,57 @@
+// The interface of live router state, which computed fields read and the control channel provides.
+import type { Instant } from '../foundation/clock.ts'
+
+/** A router as it describes itself while it is connected. */
+export interface LiveRouter {
+  readonly hostname: string
+  /** Protocol → the address at which clients reach the router by it. */
+  readonly supportedProtocols: Readonly<Record<string, string>>
+  /** How far the router has got with what the controller tells it: one of the words that clients know. */
+  readonly syncStatus: string
+  readonly versionInfo: VersionInfo
+}
+
+export interface VersionInfo {
+  readonly arch: string
+  readonly buildDate: string
+  readonly os: string
+  readonly revision: string
+  readonly version: string
+}
+
+export type ConnectionStatus = 'online' | 'offline' | 'unknown'
+
+/** What passes a router. */
+export interface RouterLoad {
+  countLinks(routerId: string): number
+  countCircuits(routerId: string): number
+}
+
+/** What the traffic over routers shows. */
+export interface Traffic {
+  /** What the present load adds to the cost of a terminator: 0 to 65535. */
+  getDynamicCost(terminatorId: string): number
+  /** Ids of the routers that the first circuit of a session passes, in order; none where it has no circuit. */
+  listRoutePath(sessionId: string): readonly string[]
+}
+
+export interface LiveNetwork extends Traffic {
+  /** A connected router; undefined while it is not. */
+  findRouter(id: string): LiveRouter | undefined
+  /** Whether a router is connected; `unknown` if nothing watches the routers. */
+  getPresence(routerId: string): ConnectionStatus
+  /** When a router lost its connection; undefined if it is connected, or was not since the controller started. */
+  getDisconnectTime(routerId: string): Instant | undefined
+  /** Whether an identity is connected to an edge router. */
+  getConnectionStatus(identityId: string): ConnectionStatus
+}
+
+/** The state without a control channel: no router is connected, and no identity is connected to one. */
+export const disconnectedNetwork: LiveNetwork = {
+  findRouter: () => undefined,
+  getPresence: () => 'unknown',
+  getDisconnectTime: () => undefined,
+  getDynamicCost: () => 0,
+  getConnectionStatus: () => 'offline',
+  listRoutePath: () => [],
+}

@@ -1,0 +1,39 @@
+// Finds the session by which a sign-in reaches a service without a statement: clients ask for theirs again with every connection.
+import { LRUCache } from 'lru-cache'
+import { sessions } from '../../definitions/resources/sessions.ts'
+import type { PolicyType } from '../../policy/policy-index.ts'
+import type { RecordCache } from '../../storage/records/record-cache.ts'
+
+// About 3 MiB.
+const MAX_SESSIONS = 10_000
+
+/** What no two sessions have in common. It never changes. */
+interface SessionKey {
+  readonly apiSessionId: string
+  readonly serviceId: string
+  readonly type: PolicyType | 'Invalid'
+}
+
+export class SessionIds {
+  readonly #ids = new LRUCache<string, string>({ max: MAX_SESSIONS })
+  readonly #records: Pick<RecordCache, 'get'>
+
+  constructor(records: Pick<RecordCache, 'get'>) {
+    this.#records = records
+  }
+
+  /** The id of the session, if its record is cached, too: the commit that deletes a session invalidates that. */
+  get(key: SessionKey): string | undefined {
+    const id = this.#ids.get(toText(key))
+    return id !== undefined && this.#records.get(sessions, id) ? id : undefined
+  }
+
+  /** @param id of a session that exists */
+  set(key: SessionKey, id: string): void {
+    this.#ids.set(toText(key), id)
+  }
+}
+
+function toText({ apiSessionId, serviceId, type }: SessionKey): string {
+  return `${apiSessionId}/${type}/${serviceId}`
+}

@@ -1,0 +1,40 @@
+// The auth policies in memory, because every request checks them; an edit takes effect on the next request.
+import type { Kysely } from 'kysely'
+import { authPolicies } from '../definitions/resources/auth-policies.ts'
+import type { AnyRow, Entity } from '../definitions/resources/define.ts'
+import type { Change } from '../storage/changes.ts'
+import type { Database } from '../storage/database.ts'
+import { entityFromRow } from '../storage/entities/rows.ts'
+import type { Projection } from '../storage/projection.ts'
+
+export type AuthPolicy = Entity<typeof authPolicies>
+
+export class AuthPolicyCache implements Projection {
+  readonly name = 'auth policies'
+  #byId = new Map<string, AuthPolicy>()
+
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const rows = await db.selectFrom('auth_policies').selectAll().execute()
+    const policies = rows.map((row) => entityFromRow(authPolicies, row as AnyRow) as AuthPolicy)
+    this.#byId = new Map(policies.map((policy) => [policy.id, policy]))
+  }
+
+  /** Returns an auth policy. The policy of an identity always exists, because a policy in use cannot be deleted. */
+  get(id: string): AuthPolicy {
+    const policy = this.#byId.get(id)
+    if (!policy) throw new Error(`there is no auth policy ${id}, although an identity names it`)
+    return policy
+  }
+
+  all(): Iterable<AuthPolicy> {
+    return this.#byId.values()
+  }
+
+  apply(changes: readonly Change[]): void {
+    for (const { resource, id, after } of changes) {
+      if (resource !== authPolicies.plural) continue
+      if (after) this.#byId.set(id, after as AuthPolicy)
+      else this.#byId.delete(id)
+    }
+  }
+}

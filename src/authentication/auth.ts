@@ -1,0 +1,83 @@
+// What signs identities in and holds their sessions, composed.
+
+import type { Log } from '../foundation/log.ts'
+import type { WatchedClock } from '../foundation/watched-clock.ts'
+import type { Authority } from '../pki/authority.ts'
+import type { Config } from '../settings/config.ts'
+import type { EntityStore } from '../storage/entities/entities.ts'
+import type { SecretCipher } from '../storage/secrets/secret-cipher.ts'
+import { AuthPolicyCache } from './auth-policies.ts'
+import { ExtensionRequests } from './credentials/extension-requests.ts'
+import { PasswordHasher } from './credentials/password-hasher.ts'
+import { Passwords } from './credentials/passwords.ts'
+import { MfaSecrets } from './mfa/mfa-secrets.ts'
+import { VerifiedMfa } from './mfa/verified-mfa.ts'
+import { WrongCodeLimit } from './mfa/wrong-code-limit.ts'
+import type { ApiSessionTokens } from './sessions/api-session-tokens.ts'
+import { ApiSessions } from './sessions/api-sessions.ts'
+import { ClientTrustStore } from './sign-in/client-trust.ts'
+import { FailedSignInRecorder } from './sign-in/failed-sign-ins.ts'
+import { PresentedIssuers } from './sign-in/presented-issuers.ts'
+import { SignInRecorder } from './sign-in/sign-in-recorder.ts'
+import { createExternalSigners, type ExternalSigners } from './signers/external-signers.ts'
+import { WriteLimits } from './write-limits.ts'
+
+export interface Auth {
+  readonly apiSessions: ApiSessions
+  readonly policies: AuthPolicyCache
+  readonly extensionRequests: ExtensionRequests
+  readonly verifiedMfa: VerifiedMfa
+  readonly mfaSecrets: MfaSecrets
+  readonly wrongCodes: WrongCodeLimit
+  readonly passwordHasher: PasswordHasher
+  readonly passwords: Passwords
+  readonly clientTrust: ClientTrustStore
+  readonly presentedIssuers: PresentedIssuers
+  readonly signIns: SignInRecorder
+  readonly failedSignIns: FailedSignInRecorder
+  readonly writeLimits: WriteLimits
+  readonly signers: ExternalSigners
+}
+
+interface Collaborators {
+  readonly config: Config
+  readonly clock: WatchedClock
+  readonly log: Log
+  readonly authority: Authority
+  readonly tokens: ApiSessionTokens
+  readonly entities: EntityStore
+  readonly secretCipher: SecretCipher
+}
+
+/**
+ * Its projections (`apiSessions`, `policies`, `clientTrust`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty
+ * until the store starts them. @throws ConfigError
+ */
+export function createAuth({ config, clock, log, authority, tokens, entities, secretCipher }: Collaborators): Auth {
+  const policies = new AuthPolicyCache()
+  const apiSessions = new ApiSessions({
+    entities,
+    tokens,
+    clock,
+    timeout: config['session.timeout'],
+    maxPerIdentity: config['limits.sessionsPerIdentity'],
+  })
+  clock.onStep((milliseconds) => apiSessions.followClock(milliseconds))
+  const passwordHasher = new PasswordHasher(config['limits.passwordQueue'])
+  return {
+    apiSessions,
+    policies,
+    extensionRequests: new ExtensionRequests(),
+    verifiedMfa: new VerifiedMfa(),
+    mfaSecrets: new MfaSecrets(secretCipher, config),
+    wrongCodes: new WrongCodeLimit(),
+    passwordHasher,
+    passwords: new Passwords({ entities, hasher: passwordHasher, policies, apiSessions }),
+    clientTrust: new ClientTrustStore(authority),
+    presentedIssuers: new PresentedIssuers(),
+    signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
+    failedSignIns: new FailedSignInRecorder(),
+    writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
+    signers: createExternalSigners({ config, clock, log }),
+  }
+}

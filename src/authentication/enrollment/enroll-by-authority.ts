@@ -1,0 +1,124 @@
+// Enrollment with a certificate that an authority of an operator issued: `ottca` with a token, `ca` without one.
+import type { X509Certificate } from 'node:crypto'
+import { authenticators } from '../../definitions/resources/authenticators.ts'
+import { cas } from '../../definitions/resources/cas.ts'
+import { identities } from '../../definitions/resources/identities.ts'
+import { type ControllerError, errors } from '../../foundation/errors.ts'
+import { newId } from '../../foundation/ids.ts'
+import { readCertificateNames } from '../../pki/certificate-names.ts'
+import type { PeerCertificates } from '../../pki/peer-certificates.ts'
+import type { Context, WriteContext } from '../../storage/context.ts'
+import { type EntityStore, find, newEntity } from '../../storage/entities/entities.ts'
+import { readExternalId } from '../authorities/external-id-claim.ts'
+import type { CertificateAuthority } from '../authorities/registered-authority.ts'
+import { toCertificateFields } from '../credentials/authenticator-behavior.ts'
+import type { ClientTrustStore } from '../sign-in/client-trust.ts'
+import { findFreeName, formatIdentityName } from './identity-names.ts'
+import { consumeEnrollment, type OutstandingEnrollment, requireIdentity } from './outstanding-enrollments.ts'
+
+/** What such an enrollment works with. */
+interface AuthorityEnrollmentParts {
+  readonly entities: EntityStore
+  readonly auth: { readonly clientTrust: ClientTrustStore }
+}
+
+/** What a client brings. */
+interface CertificateRequest {
+  /** The certificates of the TLS client. */
+  readonly peer: PeerCertificates
+  /** The name that the client asks for. */
+  readonly name?: string
+}
+
+const NOTHING = {} as const
+
+/**
+ * `ottca`: the certificate becomes the credential of the identity that the token was made for.
+ * @throws INVALID_ENROLLMENT_TOKEN, ENROLLMENT_CA_NOT_VALID, CERTIFICATE_FAILED_VALIDATION, CERT_IN_USE
+ */
+export async function storeCertificateCredential(
+  { entities, auth: { clientTrust } }: AuthorityEnrollmentParts,
+  context: Context,
+  enrollment: OutstandingEnrollment,
+  { peer }: CertificateRequest,
+): Promise<typeof NOTHING> {
+  const { caId } = enrollment
+  const identityId = requireIdentity(enrollment)
+  const authority = caId === null ? undefined : clientTrust.getRegistered(caId)
+  if (!authority) throw errors.INVALID_ENROLLMENT_TOKEN()
+  const isOpen = ({ isVerified, isOttCaEnrollmentEnabled }: CertificateAuthority) =>
+    isVerified && isOttCaEnrollmentEnabled
+  if (!isOpen(authority.record)) throw errors.ENROLLMENT_CA_NOT_VALID()
+  const certificates = peer.readAll()
+  const [leaf] = certificates
+  if (!leaf || !clientTrust.isVouchedBy(authority, certificates, context.clock.now()))
+    throw errors.CERTIFICATE_FAILED_VALIDATION()
+  const values = { identityId, method: 'cert', caId: authority.record.id, ...toCertificateFields(leaf) } as const
+  await context.write(async (tx) => {
+    await consumeEnrollment(entities, tx, enrollment)
+    await requireOpenAuthority(tx, values.caId, isOpen, errors.ENROLLMENT_CA_NOT_VALID)
+    await entities.insert(tx, authenticators, newEntity(tx, authenticators, values))
+  })
+  return NOTHING
+}
+
+/**
+ * `ca`: the certificate makes an identity for itself. If its authority has a claim, the identity has the external id that
+ * the certificate names, and no authenticator, so that its certificate can change.
+ * @throws ENROLLMENT_NO_VALID_CAS, CERT_FAILED_VALIDATION, MISSING_CERT_CLAIM, CERT_IN_USE, COULD_NOT_VALIDATE if an identity
+ * has the external id already
+ */
+export async function enrollByAuthority(
+  { entities, auth: { clientTrust } }: AuthorityEnrollmentParts,
+  context: Context,
+  { peer, name: requestedName }: CertificateRequest,
+): Promise<typeof NOTHING> {
+  if (!clientTrust.hasRegistered) throw errors.ENROLLMENT_NO_VALID_CAS()
+  const certificates = peer.readAll()
+  const authority = clientTrust.findEnrolling(certificates, context.clock.now())
+  const [leaf] = certificates
+  if (!authority || !leaf) throw errors.CERT_FAILED_VALIDATION()
+  const { commonName } = readCertificateNames(leaf)
+  const credential = toCertificateFields(leaf)
+  await context.write(async (tx) => {
+    const isOpen = ({ isAutoCaEnrollmentEnabled }: CertificateAuthority) => isAutoCaEnrollmentEnabled
+    const ca = await requireOpenAuthority(tx, authority.record.id, isOpen, errors.CERT_FAILED_VALIDATION)
+    const externalId = readRequiredExternalId(ca, leaf)
+    const id = newId()
+    const format = { caId: ca.id, caName: ca.name, commonName, requestedName, identityId: id }
+    const name = await findFreeName(tx, formatIdentityName(ca.identityNameFormat, format), id)
+    const values = {
+      id,
+      name,
+      typeId: 'Default',
+      isAdmin: false,
+      roleAttributes: ca.identityRoles,
+      externalId,
+    } as const
+    await entities.insert(tx, identities, newEntity(tx, identities, values))
+    if (externalId !== null) return
+    const own = { identityId: id, method: 'cert', caId: ca.id, ...credential } as const
+    await entities.insert(tx, authenticators, newEntity(tx, authenticators, own))
+  })
+  return NOTHING
+}
+
+/** Returns the authority as it is now, because another request may have closed it meanwhile. @throws `refuse` if it is closed */
+async function requireOpenAuthority(
+  tx: WriteContext,
+  id: string,
+  isOpen: (authority: CertificateAuthority) => boolean,
+  refuse: () => ControllerError,
+): Promise<CertificateAuthority> {
+  const authority = await find(tx, cas, id)
+  if (!authority || !isOpen(authority)) throw refuse()
+  return authority
+}
+
+/** Returns null if the authority has no claim. @throws MISSING_CERT_CLAIM */
+function readRequiredExternalId({ externalIdClaim }: CertificateAuthority, leaf: X509Certificate): string | null {
+  if (!externalIdClaim) return null
+  const externalId = readExternalId(externalIdClaim, leaf)
+  if (externalId === undefined) throw errors.MISSING_CERT_CLAIM()
+  return externalId
+}

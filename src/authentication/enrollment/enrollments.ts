@@ -1,0 +1,123 @@
+// One-time ways in: making the token that a client enrolls with, and the JWTs that carry it.
+import { LRUCache } from 'lru-cache'
+import { cas } from '../../definitions/resources/cas.ts'
+import type { Entity } from '../../definitions/resources/define.ts'
+import { enrollments } from '../../definitions/resources/enrollments.ts'
+import type { Instant } from '../../foundation/clock.ts'
+import { errors, invalidError } from '../../foundation/errors.ts'
+import { newToken } from '../../foundation/ids.ts'
+import type { Authority } from '../../pki/authority.ts'
+import type { Config } from '../../settings/config.ts'
+import type { Context, ReadContext, WriteContext } from '../../storage/context.ts'
+import { type EntityStore, find, get, newEntity } from '../../storage/entities/entities.ts'
+import { signAuthorityJwt, signEnrollmentJwt, signNetworkJwt } from './jwts.ts'
+
+export type Enrollment = Entity<typeof enrollments>
+/** What goes into an enrollment's JWT; the identity or router whose it is becomes its subject. */
+type Signable = Pick<Enrollment, 'token' | 'method' | 'expiresAt'> &
+  Partial<Pick<Enrollment, 'identityId' | 'edgeRouterId' | 'transitRouterId'>>
+
+/** What a new identity may ask for. */
+export interface RequestedEnrollment {
+  readonly ott?: boolean
+  readonly ottca?: string
+  readonly updb?: string
+}
+
+/** An enrollment of an identity to be stored, with the members that its method needs. */
+export type NewEnrollment = Pick<Enrollment, 'identityId' | 'method' | 'expiresAt'> &
+  Partial<Pick<Enrollment, 'username' | 'caId' | 'isBootstrap'>>
+
+// Signing a JWT costs more than the rest of a request. 20,000 of them fit.
+const MAX_CACHE_BYTES = 20 * 1024 * 1024
+const JWT_BYTES = 1024
+
+export class EnrollmentIssuer {
+  readonly #entities: EntityStore
+  readonly #config: Config
+  readonly #authority: Authority
+  /** By token, or by the id of a certificate authority. */
+  readonly #jwts = new LRUCache<string, Promise<string>>({
+    maxSize: MAX_CACHE_BYTES,
+    sizeCalculation: () => JWT_BYTES,
+  })
+  #networkJwt: Promise<string> | undefined
+
+  constructor(entities: EntityStore, config: Config, authority: Authority) {
+    this.#entities = entities
+    this.#config = config
+    this.#authority = authority
+    // They name the certificate that the controller has no longer.
+    authority.onChange(() => this.#evictJwts())
+  }
+
+  #evictJwts(): void {
+    this.#jwts.clear()
+    this.#networkJwt = undefined
+  }
+
+  /**
+   * Stores the enrollments that a new identity asks for, all or none.
+   * @throws NOT_FOUND if the certificate authority does not exist, REFERENCED_ENTITY_NOT_FOUND if it is not verified,
+   * ENROLLMENT_EXISTS, USERNAME_TAKEN
+   */
+  async storeRequested(tx: WriteContext, identityId: string, wanted: RequestedEnrollment): Promise<void> {
+    const expiresAt = tx.clock.now() + this.#config['enrollment.identity']
+    if (wanted.ott) await this.store(tx, { identityId, method: 'ott', expiresAt })
+    if (wanted.ottca) {
+      const authority = await find(tx, cas, wanted.ottca)
+      if (!authority) throw errors.NOT_FOUND({ field: 'caId', reason: 'does not exist', value: wanted.ottca })
+      await this.store(tx, { identityId, method: 'ottca', expiresAt, caId: wanted.ottca })
+    }
+    if (wanted.updb) await this.store(tx, { identityId, method: 'updb', expiresAt, username: wanted.updb })
+  }
+
+  /** Stores an enrollment with a token of its own. @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */
+  async store(tx: WriteContext, enrollment: NewEnrollment): Promise<Enrollment> {
+    return (await this.#entities.insert(tx, enrollments, newEntity(tx, enrollments, enrollment))) as Enrollment
+  }
+
+  /**
+   * Gives an enrollment a new token and a new end; from then on the old token, and the JWT that carries it, are worth
+   * nothing. @throws COULD_NOT_VALIDATE for a time that has passed, NOT_FOUND
+   */
+  async refresh(context: Context, id: string, expiresAt: Instant): Promise<void> {
+    if (expiresAt <= context.clock.now()) throw invalidError('expiresAt', 'must be in the future')
+    await context.write(async (tx) => {
+      await this.#entities.update(tx, enrollments, await get(tx, enrollments, id), { expiresAt, token: newToken() })
+    })
+  }
+
+  /**
+   * The JWT of an enrollment. It is signed when it is first looked at, not when the enrollment is made: so it names the
+   * address and the certificate that the controller has now, and making identities by the thousand costs no signature.
+   */
+  signJwt({ token, method, expiresAt, ...whose }: Signable): Promise<string> {
+    const cachedJwt = this.#jwts.get(token)
+    if (cachedJwt) return cachedJwt
+    const parts = { config: this.#config, authority: this.#authority }
+    const subject = whose.identityId ?? whose.edgeRouterId ?? whose.transitRouterId ?? ''
+    const jwt = signEnrollmentJwt(parts, { method, subject, token, expiresAt })
+    this.#jwts.set(token, jwt)
+    return jwt
+  }
+
+  /**
+   * The JWT by which devices with a certificate of an authority come to trust this network, and enroll by themselves. It does
+   * not depend on the record beyond its id, and is cached like that of an enrollment. @throws NOT_FOUND
+   */
+  async signAuthorityJwt(context: ReadContext, id: string, audience: string): Promise<string> {
+    await get(context, cas, id)
+    const cachedJwt = this.#jwts.get(id)
+    if (cachedJwt) return cachedJwt
+    const jwt = signAuthorityJwt({ config: this.#config, authority: this.#authority }, id, audience)
+    this.#jwts.set(id, jwt)
+    return jwt
+  }
+
+  /** The JWT by which a client learns to trust this network before it has any token: the same for as long as it runs. */
+  signNetworkJwt(audience: string): Promise<string> {
+    this.#networkJwt ??= signNetworkJwt({ config: this.#config, authority: this.#authority }, audience)
+    return this.#networkJwt
+  }
+}

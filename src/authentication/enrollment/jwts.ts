@@ -1,0 +1,60 @@
+// The JWTs that bring clients here: where to enroll, with which token, and by which key to recognise the controller.
+import type { JWTPayload } from 'jose'
+import type { Instant } from '../../foundation/clock.ts'
+import { newToken } from '../../foundation/ids.ts'
+import { toJwtAlgorithm } from '../../pki/algorithms.ts'
+import type { Authority } from '../../pki/authority.ts'
+import { computeFingerprint } from '../../pki/certificates.ts'
+import { type Config, getAdvertisedAddress } from '../../settings/config.ts'
+
+/** What signs, and what is advertised. */
+export interface Signer {
+  readonly config: Config
+  readonly authority: Authority
+}
+
+export interface EnrollmentClaims {
+  readonly method: string
+  /** Whom the enrollment is for. */
+  readonly subject: string
+  readonly token: string
+  readonly expiresAt: Instant
+}
+
+/** The audience is one empty string and `iss` has no slash at its end: that is how clients know these tokens. */
+export function signEnrollmentJwt(
+  signer: Signer,
+  { method, subject, token, expiresAt }: EnrollmentClaims,
+): Promise<string> {
+  const address = getAdvertisedAddress(signer.config)
+  return signClaims(signer, {
+    em: method,
+    ctrls: [`tls:${address}`],
+    iss: `https://${address}`,
+    sub: subject,
+    aud: [''],
+    exp: Math.floor(expiresAt / 1000),
+    jti: token,
+  })
+}
+
+/** The JWT of the network: it does not belong to an identity and does not expire. Its `iss` ends with a slash. */
+export function signNetworkJwt(signer: Signer, audience: string): Promise<string> {
+  const iss = `https://${getAdvertisedAddress(signer.config)}/`
+  return signClaims(signer, { em: 'network', ctrls: null, iss, sub: iss, aud: [audience], jti: newToken() })
+}
+
+/** The JWT of a certificate authority, whose id is its subject: it does not expire. Its `iss` ends with a slash. */
+export function signAuthorityJwt(signer: Signer, caId: string, audience: string): Promise<string> {
+  const iss = `https://${getAdvertisedAddress(signer.config)}/`
+  return signClaims(signer, { em: 'ca', ctrls: null, iss, sub: caId, aud: [audience], jti: caId })
+}
+
+/** With the key of the server certificate, because clients check it against the certificate that `iss` serves. */
+async function signClaims({ authority }: Signer, claims: JWTPayload): Promise<string> {
+  const { SignJWT } = await import('jose')
+  const { key, certificate } = authority.server
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: toJwtAlgorithm(key), kid: computeFingerprint(certificate), typ: 'JWT' })
+    .sign(key)
+}

@@ -1,0 +1,29 @@
+// Which identities have a verified MFA enrollment, in memory, because access decisions and sign-in advice read it.
+import type { Kysely } from 'kysely'
+import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
+import type { Change } from '../../storage/changes.ts'
+import type { Database } from '../../storage/database.ts'
+import type { Projection } from '../../storage/projection.ts'
+
+export class VerifiedMfa implements Projection {
+  readonly name = 'verified MFA enrollments'
+  #identityIds = new Set<string>()
+
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const rows = await db.selectFrom('mfa_enrollments').select('identityId').where('isVerified', '=', 1).execute()
+    this.#identityIds = new Set(rows.map(({ identityId }) => identityId))
+  }
+
+  /** Whether an identity has verified TOTP. */
+  has(identityId: string): boolean {
+    return this.#identityIds.has(identityId)
+  }
+
+  apply(changes: readonly Change[]): void {
+    for (const { resource, before, after } of changes) {
+      if (resource !== mfaEnrollments.plural) continue
+      if (after?.isVerified === true) this.#identityIds.add(after.identityId as string)
+      else this.#identityIds.delete((after ?? before)?.identityId as string)
+    }
+  }
+}

@@ -1,0 +1,93 @@
+// The caller behind an API session, and the check that its rights are the same when its transaction runs.
+import type { Instant } from '../../foundation/clock.ts'
+import { type ControllerError, errors } from '../../foundation/errors.ts'
+import type { Change } from '../../storage/changes.ts'
+import { ANONYMOUS, type Caller } from '../../storage/context.ts'
+import type { VerifiedToken } from '../../storage/external-tokens.ts'
+import type { AuthPolicy, AuthPolicyCache } from '../auth-policies.ts'
+import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
+import type { ExternalSigners } from '../signers/external-signers.ts'
+import type { Signer } from '../signers/signers.ts'
+import type { ApiSessions } from './api-sessions.ts'
+import type { ApiSessionIdentity, LiveApiSession } from './live-api-sessions.ts'
+
+/** The projections that determine the rights of a caller. */
+interface SessionState {
+  readonly apiSessions: ApiSessions
+  readonly policies: AuthPolicyCache
+  readonly signers: Pick<ExternalSigners, 'directory'>
+}
+
+/** As much of a change as rights depend on. */
+type AssumedChange = Pick<Change, 'operation' | 'resource' | 'id' | 'after'>
+
+/**
+ * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
+ * whether the session still owes a second factor.
+ * @param externalTokens the verified tokens of the request
+ */
+export function callerFromApiSession(
+  { policies, signers }: Pick<SessionState, 'policies' | 'signers'>,
+  session: LiveApiSession | undefined,
+  externalTokens: readonly VerifiedToken[],
+  now: Instant,
+): Caller {
+  if (!session) return ANONYMOUS
+  const { identity } = session
+  const provenSigners = findProvenSigners(externalTokens, identity, signers.directory, now)
+  const caller: Caller = {
+    kind: 'identity',
+    identityId: identity.id,
+    identityName: identity.name,
+    isAdmin: identity.isAdmin,
+    apiSessionId: session.id,
+    isPartial: isPartial(session, policies.get(identity.authPolicyId), provenSigners),
+  }
+  return externalTokens.length > 0 ? { ...caller, externalTokens } : caller
+}
+
+/**
+ * Requires that a caller still holds the rights that its request was admitted with: between that moment and its transaction
+ * passwords are hashed, bodies arrive and other transactions commit.
+ * @param earlierChanges changes that commit together with the transaction, and that memory does not know yet
+ * @throws UNAUTHORIZED if its session ended, its identity is not an administrator any more, or a second factor is owed now
+ */
+export function requireSameRights(
+  { apiSessions, policies, signers }: SessionState,
+  caller: Caller,
+  earlierChanges: readonly AssumedChange[],
+  now: Instant,
+): void {
+  if (caller.kind !== 'identity' || caller.isActorOnly) return
+  const session = apiSessions.get(caller.apiSessionId)
+  if (!session || earlierChanges.some(({ operation, id }) => operation === 'delete' && id === session.id)) {
+    throw apiSessionUnknownError()
+  }
+  const identity = findNewest<ApiSessionIdentity>(earlierChanges, 'identities', session.identity.id) ?? session.identity
+  if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is not an administrator any more')
+  if (caller.isPartial) return
+  const { authPolicyId } = identity
+  const policy = findNewest<AuthPolicy>(earlierChanges, 'auth-policies', authPolicyId) ?? policies.get(authPolicyId)
+  const newestSigners = {
+    get: (id: string) => findNewest<Signer>(earlierChanges, 'external-jwt-signers', id) ?? signers.directory.get(id),
+  }
+  const provenSigners = findProvenSigners(caller.externalTokens ?? [], identity, newestSigners, now)
+  if (isPartial(session, policy, provenSigners)) throw secondFactorRequiredError()
+}
+
+/** Returns the record after the last change of it; undefined if no change concerns it. */
+function findNewest<T>(changes: readonly AssumedChange[], resource: string, id: string): T | undefined {
+  return changes.findLast((change) => change.resource === resource && change.id === id)?.after as T | undefined
+}
+
+export function apiSessionUnknownError(): ControllerError {
+  return errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session is unknown, or has ended' })
+}
+
+export function secondFactorRequiredError(): ControllerError {
+  return errors.UNAUTHORIZED({ code: 'SECOND_FACTOR_REQUIRED', message: 'the session owes a second factor' })
+}
+
+export function permissionDeniedError(message: string): ControllerError {
+  return errors.UNAUTHORIZED({ code: 'PERMISSION_DENIED', message })
+}

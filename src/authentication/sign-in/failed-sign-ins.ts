@@ -1,0 +1,198 @@
+// Failed sign-ins: an audit record, a log line and, after too many, a lockout.
+
+import { authenticators } from '../../definitions/resources/authenticators.ts'
+import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
+import type { Instant } from '../../foundation/clock.ts'
+import type { Log } from '../../foundation/log.ts'
+import type { AuditEvent } from '../../storage/changes.ts'
+import { ANONYMOUS, type Caller, type Context, type Origin, toActor, type WriteContext } from '../../storage/context.ts'
+import type { Contexts } from '../../storage/contexts.ts'
+import type { EntityStore } from '../../storage/entities/entities.ts'
+import { sourceFromContext } from '../../storage/sources.ts'
+import type { AuthPolicyCache } from '../auth-policies.ts'
+import { isDisabled, lockOut } from '../disabling.ts'
+import type { AuthenticationError, Method, RefusalReason } from './authentication-methods.ts'
+import { EventAggregator } from './event-aggregator.ts'
+
+/** Recorded if no credential matches. */
+const NO_CREDENTIAL = ''
+
+const WINDOW_MS = 60_000
+// The number of sources with records of their own a minute; further sources share one record for each reason.
+const MAX_SOURCES = 500
+
+/** A refused sign-in, as the audit records it; never with the username that the client sent. */
+interface RefusedSignIn {
+  readonly caller: Caller
+  readonly origin: Origin
+  readonly method: Method | 'totp'
+  readonly reason: RefusalReason
+  /** The credential that it concerns: an authenticator, or an MFA enrollment. */
+  readonly credentialId: string
+}
+
+/** What refused sign-ins are recorded and counted with. */
+export interface FailedSignInParts {
+  readonly contexts: Contexts
+  readonly entities: EntityStore
+  readonly log: Log
+  readonly auth: { readonly policies: AuthPolicyCache; readonly failedSignIns: FailedSignInRecorder }
+}
+
+/** As much of a sign-in as its record tells. */
+interface RefusedAttempt {
+  readonly context: Context
+  readonly method: Method
+  readonly authenticator: { readonly id: string } | undefined
+}
+
+/** Records a refused sign-in. */
+export async function recordFailedSignIn(
+  parts: FailedSignInParts,
+  { context, method, authenticator }: RefusedAttempt,
+  { reason, message }: AuthenticationError,
+): Promise<void> {
+  const { caller, origin } = context
+  const signIn = { caller, origin, method, reason, credentialId: authenticator?.id ?? NO_CREDENTIAL }
+  await recordRefusal(parts, context, signIn, message)
+}
+
+/** Records that a signed-in identity sent a wrong current password for its authenticator. */
+export async function recordWrongPassword(
+  parts: FailedSignInParts,
+  context: Context,
+  authenticatorId: string,
+): Promise<void> {
+  const { caller, origin } = context
+  const signIn = {
+    caller,
+    origin,
+    method: 'password',
+    reason: 'WRONG_PASSWORD',
+    credentialId: authenticatorId,
+  } as const
+  await recordRefusal(parts, context, signIn, 'the current password is wrong')
+}
+
+/** Records that a signed-in identity sent a wrong code of its second factor. */
+export async function recordWrongCode(
+  parts: FailedSignInParts,
+  context: Context,
+  { reason, enrollmentId, message }: { reason: RefusalReason; enrollmentId: string; message: string },
+): Promise<void> {
+  const { caller, origin } = context
+  await recordRefusal(parts, context, { caller, origin, method: 'totp', reason, credentialId: enrollmentId }, message)
+}
+
+/** Records and logs a refusal. One without a credential costs its source nothing, so it is logged only if it is recorded. */
+async function recordRefusal(
+  parts: FailedSignInParts,
+  context: Context,
+  signIn: RefusedSignIn,
+  detail: string,
+): Promise<void> {
+  const { auth, log, contexts } = parts
+  const { clock } = context
+  const { method, reason, credentialId } = signIn
+  const isFirst = auth.failedSignIns.admit(signIn, clock.now())
+  if (isFirst || credentialId !== NO_CREDENTIAL) {
+    const { requestId, address } = signIn.origin
+    log.info({ requestId, address, method, reason: detail }, 'a sign-in was refused')
+  }
+  const isGuess = reason === 'WRONG_PASSWORD' && credentialId !== NO_CREDENTIAL
+  if (!isFirst && !isGuess) return
+  try {
+    await contexts.create(toActor(signIn.caller), signIn.origin).write(async (tx) => {
+      if (isFirst) tx.record({ ...eventFromRefusal(signIn), audit: 'event', at: clock.now() })
+      if (isGuess) await countFailure(parts, tx, credentialId)
+    })
+  } catch (error) {
+    if (isFirst) auth.failedSignIns.undo(signIn)
+    throw error
+  }
+}
+
+function eventFromRefusal({ method, reason, credentialId }: RefusedSignIn): AuditEvent {
+  const { plural: resource } = method === 'totp' ? mfaEnrollments : authenticators
+  return { operation: 'refuse', resource, id: credentialId, method, reason }
+}
+
+/** Counts a wrong password, and locks the identity at the limit of its auth policy. */
+async function countFailure(
+  { entities, auth }: FailedSignInParts,
+  tx: WriteContext,
+  authenticatorId: string,
+): Promise<void> {
+  const row = await tx.db
+    .selectFrom('authenticators')
+    .innerJoin('identities', 'identities.id', 'authenticators.identityId')
+    .select(['identityId', 'failedAttempts', 'authPolicyId', 'disabledAt', 'disabledUntil'])
+    .where('authenticators.id', '=', authenticatorId)
+    .executeTakeFirst()
+  // A concurrent attempt may have locked the identity, or it was deleted.
+  if (!row || isDisabled(row, tx.clock.now())) return
+  const { maxAttempts, lockoutDurationMinutes } = auth.policies.get(row.authPolicyId).primary.updb
+  if (maxAttempts === 0) return
+  const failedAttempts = row.failedAttempts + 1
+  const isLocked = failedAttempts >= maxAttempts
+  await tx.db
+    .updateTable('authenticators')
+    .set({ failedAttempts: isLocked ? 0 : failedAttempts })
+    .where('id', '=', authenticatorId)
+    .execute()
+  if (isLocked) await lockOut(entities, tx, row.identityId, lockoutDurationMinutes)
+}
+
+/**
+ * Counts refused sign-ins by source, method and reason: the first is recorded, further ones are counted into one record a
+ * minute. Memory and disk are bounded: beyond `MAX_SOURCES`, refusals are counted by method and reason alone. A crash loses
+ * the counts since the last record, at most a minute; the first refusal of each source is on disk before the response.
+ */
+export class FailedSignInRecorder {
+  readonly #bySource = new EventAggregator<RefusedSignIn>({
+    windowMs: WINDOW_MS,
+    maxKeys: MAX_SOURCES,
+    combine: combineRefusals,
+  })
+  readonly #byReason = new EventAggregator<RefusedSignIn>({
+    windowMs: WINDOW_MS,
+    maxKeys: MAX_SOURCES,
+    combine: combineRefusals,
+  })
+
+  /** Counts a refusal. Returns whether the caller must record it now. */
+  admit(signIn: RefusedSignIn, now: Instant): boolean {
+    const admission = this.#bySource.admit(sourceKey(signIn), signIn, now)
+    if (admission !== 'untracked') return admission === 'first'
+    const { requestId } = signIn.origin
+    const ofAnySource = { ...signIn, caller: ANONYMOUS, origin: { requestId, address: undefined } }
+    return this.#byReason.admit(reasonKey(signIn), ofAnySource, now) === 'first'
+  }
+
+  /** Reverts a first refusal that could not be recorded. */
+  undo(signIn: RefusedSignIn): void {
+    this.#bySource.undo(sourceKey(signIn), 'first')
+    this.#byReason.undo(reasonKey(signIn), 'first')
+  }
+
+  /** Records the counts of windows that are over, or of all windows with `isFinal`. */
+  async flush(contexts: Contexts, options: { readonly isFinal?: boolean } = {}): Promise<void> {
+    const write = (signIn: RefusedSignIn, count: number) =>
+      contexts.recordEvent(signIn.caller, signIn.origin, { ...eventFromRefusal(signIn), count })
+    for (const aggregator of [this.#bySource, this.#byReason])
+      await aggregator.flush(contexts.clock.now(), write, options)
+  }
+}
+
+function reasonKey({ method, reason }: RefusedSignIn): string {
+  return `${method} ${reason}`
+}
+
+function sourceKey(signIn: RefusedSignIn): string {
+  return `${sourceFromContext(signIn)} ${reasonKey(signIn)}`
+}
+
+/** A record of guesses at several credentials names none of them. */
+function combineRefusals(earlier: RefusedSignIn, later: RefusedSignIn): RefusedSignIn {
+  return earlier.credentialId === later.credentialId ? later : { ...later, credentialId: NO_CREDENTIAL }
+}

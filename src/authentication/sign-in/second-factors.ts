@@ -1,0 +1,60 @@
+// The second factors that a session still owes. Computed for every request and never cached.
+import type { Instant } from '../../foundation/clock.ts'
+import { isStillValid, namesIdentity, type TokenSubject, type VerifiedToken } from '../../storage/external-tokens.ts'
+import type { AuthPolicy } from '../auth-policies.ts'
+import type { Signers } from '../signers/signers.ts'
+
+/** The TOTP state of a session. */
+export interface TotpState {
+  /** The identity had a verified TOTP when it signed in. */
+  readonly owesTotp: boolean
+  /** The session sent a valid code. */
+  readonly isTotpComplete: boolean
+}
+
+/** The factors that a session owes before it is fully authenticated. */
+export interface OutstandingFactors {
+  readonly totp: boolean
+  /** The external signer whose token must come with every request. */
+  readonly signer: string | undefined
+}
+
+/** @param provenSigners the ids of the signers whose tokens the request carries, with the identity of the session in them */
+export function findOutstandingFactors(
+  session: TotpState,
+  { secondary }: AuthPolicy,
+  provenSigners: readonly string[],
+): OutstandingFactors {
+  const { requireExtJwtSigner: signer } = secondary
+  return {
+    totp: owesTotp(session, secondary),
+    signer: signer === null || provenSigners.includes(signer) ? undefined : signer,
+  }
+}
+
+/** Whether a session still owes a factor in a request; see `findOutstandingFactors`. */
+export function isPartial(session: TotpState, policy: AuthPolicy, provenSigners: readonly string[]): boolean {
+  const { secondary } = policy
+  const { requireExtJwtSigner: signer } = secondary
+  return owesTotp(session, secondary) || (signer !== null && !provenSigners.includes(signer))
+}
+
+function owesTotp(session: TotpState, secondary: AuthPolicy['secondary']): boolean {
+  return (session.owesTotp || secondary.requireTotp) && !session.isTotpComplete
+}
+
+const NO_SIGNERS: readonly string[] = []
+
+/** Returns the ids of the signers whose tokens name the identity and are still valid. */
+export function findProvenSigners(
+  tokens: readonly VerifiedToken[],
+  identity: TokenSubject,
+  signers: Pick<Signers, 'get'>,
+  now: Instant,
+): readonly string[] {
+  if (tokens.length === 0) return NO_SIGNERS
+  return tokens.flatMap((token) => {
+    const isProven = namesIdentity(token, identity) && isStillValid(token, signers.get(token.signerId), now)
+    return isProven ? [token.signerId] : []
+  })
+}

@@ -1,0 +1,93 @@
+// The state of one sign-in while its steps run: the credentials, and what the steps have found.
+import type { X509Certificate } from 'node:crypto'
+import type { PeerCertificates } from '../../pki/peer-certificates.ts'
+import type { Context } from '../../storage/context.ts'
+import type { VerifiedToken } from '../../storage/external-tokens.ts'
+import type { AuthPolicy } from '../auth-policies.ts'
+import type { RegisteredAuthority } from '../authorities/registered-authority.ts'
+import type { SignInIdentity } from '../credentials/credentials.ts'
+import type { PasswordHasher } from '../credentials/password-hasher.ts'
+import type { ApiSessions } from '../sessions/api-sessions.ts'
+import type { ExternalSigners } from '../signers/external-signers.ts'
+import type { AuthenticatorMatch, Method } from './authentication-methods.ts'
+import type { ClientTrustStore } from './client-trust.ts'
+import type { FailedSignInParts } from './failed-sign-ins.ts'
+import type { PresentedIssuers } from './presented-issuers.ts'
+import type { SignInRecorder } from './sign-in-recorder.ts'
+
+/** What a client presents to sign in. */
+export interface Credentials {
+  readonly username?: string
+  readonly password?: string
+  /** The certificates of the TLS client. */
+  readonly peer: PeerCertificates
+  /** The bearer tokens of the request, in the order sent; nothing about them is verified. */
+  readonly bearerTokens: readonly string[]
+}
+
+/** A step of the flow. It stores what it found, or throws: an `AuthenticationError`, or an error that the client caused. */
+export type Step = (attempt: SignInAttempt) => void | Promise<void>
+
+/** What signing in works with. */
+export interface SignInParts extends FailedSignInParts {
+  readonly auth: FailedSignInParts['auth'] & {
+    readonly apiSessions: ApiSessions
+    readonly passwordHasher: PasswordHasher
+    readonly clientTrust: ClientTrustStore
+    readonly presentedIssuers: PresentedIssuers
+    readonly signIns: SignInRecorder
+    readonly signers: ExternalSigners
+  }
+}
+
+export class SignInAttempt {
+  readonly parts: SignInParts
+  readonly context: Context
+  readonly method: Method
+  readonly credentials: Credentials
+  /** Undefined if no authenticator matches the credentials. */
+  authenticator: AuthenticatorMatch | undefined
+  isPasswordCorrect = false
+  /** A new hash of the password, if the stored hash has a lower cost. */
+  strongerHash: string | undefined
+  /** The bearer tokens that were verified, if the method or the auth policy uses them. */
+  externalTokens: readonly VerifiedToken[] = []
+  /** The one of them by which the identity signs in. */
+  primaryToken: VerifiedToken | undefined
+  /** The presented certificates alone lead to a root. */
+  isChainProper = true
+  /** The authority of the certificate, if an operator brought it. */
+  authority: RegisteredAuthority | undefined
+  /** What the certificate names the identity by, if that identified it instead of an authenticator. */
+  externalId: string | undefined
+  #identity: SignInIdentity | undefined
+  #certificate: X509Certificate | undefined
+
+  constructor(parts: SignInParts, context: Context, method: Method, credentials: Credentials) {
+    this.parts = parts
+    this.context = context
+    this.method = method
+    this.credentials = credentials
+  }
+
+  set identity(identity: SignInIdentity) {
+    this.#identity = identity
+  }
+
+  /** The identity of the credential; set by the step that finds it. */
+  get identity(): SignInIdentity {
+    if (!this.#identity) throw new Error('no step has found the identity yet')
+    return this.#identity
+  }
+
+  /** The client's own certificate; a step has required it. */
+  get certificate(): X509Certificate {
+    this.#certificate ??= this.credentials.peer.readOwn()
+    if (!this.#certificate) throw new Error('no step has required a certificate')
+    return this.#certificate
+  }
+
+  get policy(): AuthPolicy {
+    return this.parts.auth.policies.get(this.identity.authPolicyId)
+  }
+}

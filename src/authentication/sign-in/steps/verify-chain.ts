@@ -1,0 +1,53 @@
+// Certificate: verifies that it leads to the authority of its authenticator, or to one that finds its identity by a claim.
+import type { X509Certificate } from 'node:crypto'
+import { MAX_PRESENTED_CERTIFICATES } from '../../../pki/chains.ts'
+import { AuthenticationError } from '../authentication-methods.ts'
+import type { ChainVerdict } from '../client-trust.ts'
+import type { SignInAttempt, Step } from '../sign-in-attempt.ts'
+
+export const verifyChain: Step = (attempt) => {
+  const verdict = judgeCachedPath(attempt) ?? judgePresentedPath(attempt)
+  attempt.isChainProper = verdict.isProper
+  attempt.authority = verdict.registered
+}
+
+/**
+ * If the client presents the issuer of its certificate, judges the certificate with the issuers by which it led to its
+ * authority before: whether all of them are valid now, and the authority is trusted now. Undefined if it leads to none.
+ */
+function judgeCachedPath(attempt: SignInAttempt): ChainVerdict | undefined {
+  const { authenticator, credentials, parts } = attempt
+  if (!authenticator?.fingerprint256 || !credentials.peer.isIssuerPresented) return undefined
+  const issuers = parts.auth.presentedIssuers.find(authenticator.fingerprint256)
+  return issuers && judge(attempt, [attempt.certificate, ...issuers])
+}
+
+/** @throws AuthenticationError if the certificate leads to no trusted authority */
+function judgePresentedPath(attempt: SignInAttempt): ChainVerdict {
+  const { authenticator, credentials, parts } = attempt
+  const presented = credentials.peer.readAll()
+  if (presented.length > MAX_PRESENTED_CERTIFICATES) {
+    throw new AuthenticationError(
+      'TOO_MANY_CERTIFICATES',
+      `more than ${MAX_PRESENTED_CERTIFICATES} certificates were presented`,
+    )
+  }
+  const verdict = judge(attempt, presented)
+  if (!verdict) throw new AuthenticationError('UNTRUSTED_CERTIFICATE', 'the certificate leads to no trusted authority')
+  if (authenticator?.fingerprint256 && verdict.isProper && credentials.peer.isIssuerPresented)
+    parts.auth.presentedIssuers.add(authenticator.fingerprint256, presented.slice(1), verdict.anchors)
+  return verdict
+}
+
+/** First with these certificates alone, then with the intermediates of the authority. */
+function judge(
+  { authenticator, context, parts }: SignInAttempt,
+  certificates: readonly X509Certificate[],
+): ChainVerdict | undefined {
+  const { clientTrust } = parts.auth
+  const authorities = clientTrust.listForSignIn(authenticator, certificates)
+  if (authorities.length === 0 && !authenticator)
+    throw new AuthenticationError('UNKNOWN_CREDENTIAL', 'the certificate belongs to no authenticator')
+  const [own, ...others] = certificates
+  return own && clientTrust.judge(authorities, own, others, context.clock.now())
+}

@@ -1,0 +1,74 @@
+// The external JWT signers in memory, with their keys, because tokens are verified on every request that carries one.
+import { X509Certificate } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import type { AnyRow } from '../../definitions/resources/define.ts'
+import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
+import { computeFingerprint } from '../../pki/certificates.ts'
+import type { Change } from '../../storage/changes.ts'
+import type { Database } from '../../storage/database.ts'
+import { entityFromRow } from '../../storage/entities/rows.ts'
+import type { SignerRecord } from '../../storage/external-tokens.ts'
+import type { Projection } from '../../storage/projection.ts'
+import { describeKey, type SigningKey, toSigningKey } from './signing-keys.ts'
+
+/** A signer with its keys by their ids. */
+export interface Signer extends SignerRecord {
+  readonly keys: ReadonlyMap<string, SigningKey>
+}
+
+export class Signers implements Projection {
+  readonly name = 'external JWT signers'
+  #byId = new Map<string, Signer>()
+  #byIssuer = new Map<string, Signer>()
+
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const rows = await db.selectFrom('external_jwt_signers').selectAll().execute()
+    this.#byId = new Map()
+    this.#byIssuer = new Map()
+    for (const row of rows) this.#set(entityFromRow(externalJwtSigners, row as AnyRow) as SignerRecord)
+  }
+
+  apply(changes: readonly Change[]): void {
+    for (const { resource, id, after } of changes) {
+      if (resource !== externalJwtSigners.plural) continue
+      this.#remove(id)
+      if (after) this.#set(after as unknown as SignerRecord)
+    }
+  }
+
+  get(id: string): Signer | undefined {
+    return this.#byId.get(id)
+  }
+
+  findByIssuer(issuer: string): Signer | undefined {
+    return this.#byIssuer.get(issuer)
+  }
+
+  all(): Iterable<Signer> {
+    return this.#byId.values()
+  }
+
+  #set(record: SignerRecord): void {
+    const signer = { ...record, keys: readKeys(record) }
+    this.#byId.set(signer.id, signer)
+    this.#byIssuer.set(signer.issuer, signer)
+  }
+
+  #remove(id: string): void {
+    const signer = this.#byId.get(id)
+    if (!signer) return
+    this.#byId.delete(id)
+    if (this.#byIssuer.get(signer.issuer) === signer) this.#byIssuer.delete(signer.issuer)
+  }
+}
+
+function readKeys({ certPem, kid, fetchedKeys }: SignerRecord): ReadonlyMap<string, SigningKey> {
+  const keys = certPem === null ? (fetchedKeys?.keys ?? []).map(toSigningKey) : [readCertificateKey(certPem, kid)]
+  return new Map(keys.flatMap((key) => (key ? [[key.kid, key] as const] : [])))
+}
+
+/** The dates of the certificate do not count: it only carries the key. */
+function readCertificateKey(certPem: string, kid: string | null): SigningKey | undefined {
+  const certificate = new X509Certificate(certPem)
+  return describeKey(kid ?? computeFingerprint(certificate), certificate.publicKey)
+}

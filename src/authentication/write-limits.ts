@@ -1,0 +1,29 @@
+// Rate limits for the writes of identities that are not administrators, so that none of them fills the disk.
+import type { Instant } from '../foundation/clock.ts'
+import { errors } from '../foundation/errors.ts'
+import { RateLimit } from '../foundation/rate-limit.ts'
+
+const BURST_SECONDS = 10
+
+export class WriteLimits {
+  readonly #writes: RateLimit
+  readonly #ownChanges: RateLimit
+
+  /**
+   * @param writesPerSecond the limit of all writing requests; a burst may be ten times as many
+   * @param ownChangesPerMinute the limit of changes to the identity's own audited records, also as a burst
+   */
+  constructor(writesPerSecond: number, ownChangesPerMinute: number) {
+    this.#writes = new RateLimit({ perSecond: writesPerSecond, burst: writesPerSecond * BURST_SECONDS })
+    this.#ownChanges = new RateLimit({ perSecond: ownChangesPerMinute / 60, burst: ownChangesPerMinute })
+  }
+
+  /** Counts a writing request. @throws SERVER_TOO_MANY_REQUESTS if its identity sends too many */
+  requireRate(identityId: string, { isOwnChange }: { readonly isOwnChange: boolean }, now: Instant): void {
+    const retryAfterSeconds =
+      this.#writes.take(identityId, now) || (isOwnChange ? this.#ownChanges.take(identityId, now) : 0)
+    if (retryAfterSeconds === 0) return
+    const cause = `identity ${identityId} writes too often`
+    throw errors.SERVER_TOO_MANY_REQUESTS({ message: 'this identity changes too much' }, { cause, retryAfterSeconds })
+  }
+}

@@ -1,0 +1,59 @@
+// Configs match the schema of their type.
+
+import type { configs } from '../definitions/resources/configs.ts'
+import type { Entity } from '../definitions/resources/define.ts'
+import type { ConfigSchemas } from '../definitions/schema/config-schemas.ts'
+import type { Behavior, Draft } from '../storage/behavior.ts'
+import type { Context, ReadContext, WriteContext } from '../storage/context.ts'
+
+type Config = Entity<typeof configs>
+
+/** The schema that the data was found to match, as text; null if the type has none. */
+interface PreparedConfig {
+  readonly schema: string | null
+}
+
+export class ConfigBehavior implements Behavior<typeof configs, PreparedConfig | undefined> {
+  readonly #schemas: ConfigSchemas
+
+  constructor(schemas: ConfigSchemas) {
+    this.#schemas = schemas
+  }
+
+  prepareCreate(context: Context, { next }: Draft<typeof configs>): Promise<PreparedConfig> {
+    return this.#requireMatch(context, next, undefined)
+  }
+
+  async prepareUpdate(
+    context: Context,
+    { next, previous }: Draft<typeof configs>,
+  ): Promise<PreparedConfig | undefined> {
+    return isToBeChecked(next, previous) ? this.#requireMatch(context, next, undefined) : undefined
+  }
+
+  /** The type may be created, or have another schema, since the data was checked. */
+  async check(
+    tx: WriteContext,
+    next: Config,
+    previous: Config | undefined,
+    prepared: PreparedConfig | undefined,
+  ): Promise<void> {
+    if (isToBeChecked(next, previous)) await this.#requireMatch(tx, next, prepared)
+  }
+
+  async #requireMatch(
+    { db }: Pick<ReadContext, 'db'>,
+    { configTypeId, data }: Config,
+    checked: PreparedConfig | undefined,
+  ): Promise<PreparedConfig> {
+    const type = await db.selectFrom('config_types').select('schema').where('id', '=', configTypeId).executeTakeFirst()
+    const schema = type?.schema ?? null
+    if (schema !== null && schema !== checked?.schema) this.#schemas.assertMatches(schema, data)
+    return { schema }
+  }
+}
+
+/** A schema that was tightened later binds new data only: what is stored stays valid until it is sent again. */
+function isToBeChecked(next: Config, previous: Config | undefined): boolean {
+  return !previous || next.data !== previous.data
+}

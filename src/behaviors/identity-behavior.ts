@@ -1,0 +1,213 @@
+// Identities: their enrollments and hosting, the sessions that end with them, and what other tables know of them.
+import { type Kysely, sql } from 'kysely'
+import type { ConnectionStatus, LiveNetwork } from '../access/live-network.ts'
+import type { PolicyScopes } from '../access/policy-scopes.ts'
+import { type DisabledState, isDisabled } from '../authentication/disabling.ts'
+import type { EnrollmentIssuer, RequestedEnrollment } from '../authentication/enrollment/enrollments.ts'
+import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import type { AnyRow, ComputedInput, Entity, Inputs } from '../definitions/resources/define.ts'
+import type { identities } from '../definitions/resources/identities.ts'
+import { toSortedSet } from '../definitions/schema/fields.ts'
+import { toIsoTime } from '../foundation/clock.ts'
+import { errors, invalidError } from '../foundation/errors.ts'
+import type { RouterProvisioner } from '../network/routers/router-provisioner.ts'
+import type { Behavior, Draft, FindRelated } from '../storage/behavior.ts'
+import type { Context, ReadContext, WriteContext } from '../storage/context.ts'
+import type { Database } from '../storage/database.ts'
+import { prepareQuery } from '../storage/prepared-queries.ts'
+import { RawJson } from '../storage/records/raw-json.ts'
+import type { ReferenceCache } from '../storage/records/reference-cache.ts'
+import { isElementOf } from '../storage/untyped.ts'
+
+type Identity = Entity<typeof identities>
+type ByIdentity<V> = ReadonlyMap<string, V>
+
+/** What an identity shows of this moment. */
+type PresentState = Readonly<Record<'disabled' | 'hasEdgeRouterConnection' | 'edgeRouterConnectionStatus', unknown>>
+
+/** All present states: a list renders each object once, however many records it describes. */
+const presentStates = {
+  online: describePresence('online'),
+  offline: describePresence('offline'),
+  unknown: describePresence('unknown'),
+}
+
+function describePresence(status: ConnectionStatus): Readonly<Record<'enabled' | 'disabled', PresentState>> {
+  const presence = { hasEdgeRouterConnection: status === 'online', edgeRouterConnectionStatus: status }
+  return { enabled: { disabled: false, ...presence }, disabled: { disabled: true, ...presence } }
+}
+
+const findAuthenticators = prepareQuery((db, ids: string) =>
+  db
+    .selectFrom('authenticators')
+    .select(['id', 'identityId', 'method', 'username', 'fingerprint'])
+    .where(isElementOf(db, 'identityId', ids))
+    .orderBy('id'),
+)
+const findEnrollments = prepareQuery((db, ids: string) =>
+  db
+    .selectFrom('enrollments')
+    .select(['id', 'identityId', 'method', 'token', 'expiresAt', 'caId'])
+    .where(isElementOf(db, 'identityId', ids)),
+)
+const findSignedInIdentities = prepareQuery((db, ids: string) =>
+  db
+    .selectFrom('api_sessions')
+    .select('identityId')
+    .distinct()
+    .where(isElementOf(db, 'identityId', ids)),
+)
+
+const findIdentitiesWithMfa = prepareQuery((db, ids: string) =>
+  db
+    .selectFrom('mfa_enrollments')
+    .select('identityId')
+    .where(isElementOf(db, 'identityId', ids))
+    .where('isVerified', '=', sql.lit(1)),
+)
+
+/** What the behavior of identities works with. */
+interface Collaborators {
+  readonly apiSessions: ApiSessions
+  readonly enrollments: EnrollmentIssuer
+  readonly provisioner: RouterProvisioner
+  readonly network: LiveNetwork
+  readonly references: ReferenceCache
+  readonly scopes: PolicyScopes
+}
+
+export class IdentityBehavior implements Behavior<typeof identities, RequestedEnrollment | null | undefined> {
+  readonly #apiSessions: ApiSessions
+  readonly #enrollments: EnrollmentIssuer
+  readonly #provisioner: RouterProvisioner
+  readonly #network: LiveNetwork
+  readonly #references: ReferenceCache
+  readonly relations: Readonly<Record<string, FindRelated>>
+
+  constructor({ apiSessions, enrollments, provisioner, network, references, scopes }: Collaborators) {
+    this.#apiSessions = apiSessions
+    this.#enrollments = enrollments
+    this.#provisioner = provisioner
+    this.#network = network
+    this.#references = references
+    this.relations = {
+      'service-policies': (context, id) => scopes.findServicePoliciesOfIdentity(context, id),
+      services: (context, id, { policyType }) => scopes.findServicesOfIdentity(context, id, policyType),
+      'edge-router-policies': (context, id) => scopes.findEdgeRouterPoliciesOfIdentity(context, id),
+      'edge-routers': (context, id) => scopes.findEdgeRoutersOfIdentity(context, id),
+    }
+  }
+
+  async prepareCreate(
+    _context: Context,
+    _draft: Draft<typeof identities>,
+    { enrollment }: Inputs<typeof identities>,
+  ): Promise<RequestedEnrollment | null | undefined> {
+    return enrollment
+  }
+
+  async check(tx: WriteContext, next: Identity, previous: Identity | undefined): Promise<void> {
+    await this.#requireRouterValues(tx, next, previous)
+    completeHosting(next, previous)
+  }
+
+  async created(
+    tx: WriteContext,
+    identity: Identity,
+    enrollment: RequestedEnrollment | null | undefined,
+  ): Promise<void> {
+    if (enrollment) await this.#enrollments.storeRequested(tx, identity.id, enrollment)
+  }
+
+  async updated(tx: WriteContext, identity: Identity, previous: Identity): Promise<void> {
+    if (identity.disabledAt !== null && identity.disabledAt !== previous.disabledAt) {
+      await this.#apiSessions.revokeAll(tx, { identityId: identity.id })
+    }
+  }
+
+  async beforeDelete(tx: WriteContext, { id, isDefaultAdmin }: Identity): Promise<void> {
+    if (isDefaultAdmin) throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
+    if (await this.#provisioner.findTunneler(tx, id)) {
+      throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
+    }
+    await this.#apiSessions.revokeAll(tx, { identityId: id })
+  }
+
+  /** Credentials, outstanding enrollments, second factors and sessions. */
+  async deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
+    const ids = rows.map(({ id }) => id)
+    const idList = JSON.stringify(ids)
+    const authenticators = await loadAuthenticators(db, idList)
+    const enrollments = await this.#loadEnrollments(db, idList)
+    const withMfa = new Set((await findIdentitiesWithMfa(db, idList)).map(({ identityId }) => identityId))
+    const signedIn = new Set((await findSignedInIdentities(db, idList)).map(({ identityId }) => identityId))
+    return ids.map((id) => ({
+      hasApiSession: signedIn.has(id),
+      isMfaEnabled: withMfa.has(id),
+      authenticators: authenticators.get(id) ?? {},
+      enrollment: enrollments.get(id) ?? {},
+      interfaces: null,
+    }))
+  }
+
+  computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): readonly PresentState[] {
+    const now = clock.now()
+    return records.map((record) => {
+      const states = presentStates[this.#network.getConnectionStatus(record.id)]
+      return isDisabled(record as unknown as DisabledState, now) ? states.disabled : states.enabled
+    })
+  }
+
+  /** The identity of a router keeps its type, and follows its router's name. @throws COULD_NOT_VALIDATE */
+  async #requireRouterValues(tx: WriteContext, next: Identity, previous: Identity | undefined): Promise<void> {
+    if (!previous || (next.typeId === previous.typeId && next.name === previous.name)) return
+    const router = await this.#provisioner.findTunneler(tx, next.id)
+    if (!router) return
+    if (next.typeId !== 'Router') throw invalidError('typeId', 'cannot change: it belongs to an edge router')
+    if (next.name !== router.name) throw invalidError('name', 'cannot change: rename the edge router instead')
+  }
+
+  async #loadEnrollments(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
+    const rows = await findEnrollments(db, ids)
+    const jwts = await Promise.all(rows.map((row) => this.#enrollments.signJwt(row)))
+    const caIds = rows.flatMap(({ caId }) => caId ?? [])
+    const authorities = caIds.length === 0 ? undefined : await this.#references.find(db, 'cas', caIds)
+    const enrollments = new Map<string, Record<string, unknown>>()
+    for (const [at, { id, identityId, method, token, expiresAt, caId }] of rows.entries()) {
+      const authority = caId === null ? {} : { caId, ca: new RawJson(authorities?.get(caId)?.text ?? 'null') }
+      const enrollment = { expiresAt: toIsoTime(expiresAt), id, jwt: jwts[at], token, ...authority }
+      if (identityId) enrollments.set(identityId, { ...enrollments.get(identityId), [method]: enrollment })
+    }
+    return enrollments
+  }
+}
+
+/** Keeps which services are hosted and what is said about hosting them the same. */
+function completeHosting(next: Identity, previous: Identity | undefined): void {
+  const isHostingSame =
+    next.serviceHostingCosts === previous?.serviceHostingCosts &&
+    next.serviceHostingPrecedences === previous?.serviceHostingPrecedences
+  if (!isHostingSame) {
+    const named = [...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]
+    next.hostedServices = toSortedSet(named)
+  } else if (next.hostedServices !== previous?.hostedServices) {
+    // A service is being deleted: what was said about hosting it goes along.
+    next.serviceHostingCosts = pickKeys(next.hostedServices, next.serviceHostingCosts)
+    next.serviceHostingPrecedences = pickKeys(next.hostedServices, next.serviceHostingPrecedences)
+  }
+}
+
+async function loadAuthenticators(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
+  const rows = await findAuthenticators(db, ids)
+  const authenticators = new Map<string, Record<string, unknown>>()
+  for (const { id, identityId, method, username, fingerprint } of rows) {
+    const authenticator = method === 'cert' ? { fingerprint, id } : { id, username }
+    authenticators.set(identityId, { ...authenticators.get(identityId), [method]: authenticator })
+  }
+  return authenticators
+}
+
+function pickKeys<V>(keys: readonly string[], map: Readonly<Record<string, V>>): Record<string, V> {
+  const pickedKeys = new Set(keys)
+  return Object.fromEntries(Object.entries(map).filter(([key]) => pickedKeys.has(key)))
+}

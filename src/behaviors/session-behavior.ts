@@ -1,0 +1,68 @@
+// The members of a session that are true at the moment it is looked at: its routers, and the policies that grant it.
+import type { Access } from '../access/access.ts'
+import { findRoleBearerOfSession } from '../access/role-bearers.ts'
+import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import type { ComputedInput } from '../definitions/resources/define.ts'
+import type { sessions } from '../definitions/resources/sessions.ts'
+import type { Awaitable } from '../foundation/awaitable.ts'
+import type { UsableRouters } from '../network/routers/usable-routers.ts'
+import type { PolicyType } from '../policy/policy-index.ts'
+import type { RoleBearer } from '../policy/role-selector.ts'
+import type { Behavior } from '../storage/behavior.ts'
+import type { ReadContext } from '../storage/context.ts'
+import { RawJson } from '../storage/records/raw-json.ts'
+import type { ReferenceCache } from '../storage/records/reference-cache.ts'
+
+/** The session is shown to the caller that has just made it: clients do not expect policies there. */
+export interface NewSessionView {
+  readonly maker: RoleBearer
+}
+
+/** What the behavior of sessions works with. */
+interface Collaborators {
+  readonly access: Access
+  readonly apiSessions: ApiSessions
+  readonly references: ReferenceCache
+  readonly usableRouters: UsableRouters
+}
+
+export class SessionBehavior implements Behavior<typeof sessions> {
+  readonly #access: Access
+  readonly #apiSessions: ApiSessions
+  readonly #references: ReferenceCache
+  readonly #usableRouters: UsableRouters
+
+  constructor({ access, apiSessions, references, usableRouters }: Collaborators) {
+    this.#access = access
+    this.#apiSessions = apiSessions
+    this.#references = references
+    this.#usableRouters = usableRouters
+  }
+
+  computeFields(
+    context: ReadContext,
+    rows: readonly ComputedInput[],
+    view: unknown,
+  ): Awaitable<Record<string, unknown>[]> {
+    const maker = (view as NewSessionView | undefined)?.maker
+    if (maker) return rows.map(({ serviceId }) => ({ edgeRouters: this.#renderRouters(maker, serviceId as string) }))
+    return Promise.all(rows.map((row) => this.#describe(context, row)))
+  }
+
+  async #describe(context: ReadContext, row: ComputedInput): Promise<Record<string, unknown>> {
+    const [identityId, apiSessionId] = [row.identityId as string, row.apiSessionId as string]
+    const identity = await findRoleBearerOfSession(this.#apiSessions, context, { identityId, apiSessionId })
+    const serviceId = row.serviceId as string
+    const granting = this.#access.filterGranting(this.#access.findPolicies(identity, row.type as PolicyType), serviceId)
+    const ids = granting.map(({ id }) => id)
+    const policies = await this.#references.find(context.db, 'service-policies', ids)
+    return {
+      edgeRouters: this.#renderRouters(identity, serviceId),
+      servicePolicies: ids.flatMap((id) => new RawJson(policies.get(id)?.text ?? 'null')),
+    }
+  }
+
+  #renderRouters(identity: RoleBearer, serviceId: string): RawJson {
+    return new RawJson(this.#usableRouters.render(identity, serviceId))
+  }
+}

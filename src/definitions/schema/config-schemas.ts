@@ -1,0 +1,108 @@
+// JSON schemas of config types: compiled once, bounded in size and time; references to other documents are not fetched.
+import { Ajv, type Options, type ValidateFunction } from 'ajv'
+import AjvDraft04 from 'ajv-draft-04'
+import addFormats from 'ajv-formats'
+import { LRUCache } from 'lru-cache'
+import { invalidError } from '../../foundation/errors.ts'
+import { runWithin } from './time-limit.ts'
+import { describeProblem, type Problem } from './validate.ts'
+
+const MAX_SCHEMA_BYTES = 64 * 1024
+// Measured: a compiler takes 40 KB, and what it makes of a schema 13 bytes for each character.
+const MAX_COMPILED_BYTES = 16 * 1024 * 1024
+const COMPILER_BYTES = 40 * 1024
+const COMPILED_BYTES_PER_CHARACTER = 13
+// The largest schema compiles in a fifth of this on a slow machine, a built-in one in a few milliseconds.
+const COMPILE_TIMEOUT_MS = 1000
+// A megabyte of data validates in a fifth of this. A pattern or a recursion may never terminate.
+const VALIDATE_TIMEOUT_MS = 250
+
+const options: Options = {
+  // Errors carry the value of the failing member only in verbose mode.
+  verbose: true,
+  // Unknown keywords and formats are annotations.
+  strict: false,
+  ownProperties: true,
+  logger: false,
+}
+
+export class ConfigSchemas {
+  /** By the text of the schema. */
+  readonly #validators = new LRUCache<string, ValidateFunction>({
+    maxSize: MAX_COMPILED_BYTES,
+    sizeCalculation: (_, text) => COMPILER_BYTES + COMPILED_BYTES_PER_CHARACTER * text.length,
+  })
+
+  /** @throws COULD_NOT_VALIDATE for the field `schema` if it is not a usable schema, or not one for objects */
+  assertUsable(schema: Readonly<Record<string, unknown>>): void {
+    const text = JSON.stringify(schema)
+    if (text.length > MAX_SCHEMA_BYTES)
+      throw invalidError('schema', `must not be larger than ${MAX_SCHEMA_BYTES} characters`)
+    if (Object.keys(schema).length > 0 && schema.type !== 'object') {
+      throw invalidError('schema', 'must have the type "object" at its root', schema.type)
+    }
+    try {
+      this.#compile(text)
+    } catch (error) {
+      throw invalidError('schema', `is not a usable JSON Schema: ${(error as Error).message}`)
+    }
+  }
+
+  /**
+   * @param schemaText the schema as it is stored
+   * @throws COULD_NOT_VALIDATE for the first member of `data` that does not match, by its path; `(root)` is the whole
+   */
+  assertMatches(schemaText: string, data: unknown): void {
+    const problem = this.findProblem(schemaText, data)
+    if (problem) throw invalidError(problem.field || '(root)', problem.reason, problem.value)
+  }
+
+  /**
+   * The first member of `data` that does not match, or undefined.
+   * @param schemaText the schema as it is stored
+   * @throws COULD_NOT_VALIDATE if the schema is not usable, or the check takes too long
+   */
+  findProblem(schemaText: string, data: unknown): Problem | undefined {
+    const check = this.#getValidator(schemaText)
+    return validateInTime(check, data) ? undefined : describeProblem(check.errors?.[0])
+  }
+
+  #getValidator(schemaText: string): ValidateFunction {
+    try {
+      return this.#validators.get(schemaText) ?? this.#compile(schemaText)
+    } catch (error) {
+      throw invalidError('type', `has a schema that is not usable: ${(error as Error).message}`)
+    }
+  }
+
+  #compile(schemaText: string): ValidateFunction {
+    const schema = JSON.parse(schemaText) as Record<string, unknown>
+    const check = runWithin(COMPILE_TIMEOUT_MS, () => compile(schema))
+    this.#validators.set(schemaText, check)
+    return check
+  }
+}
+
+/**
+ * Compiles a schema of the draft that it names: 4, 6 or 7; without a draft it is read as draft-07. A reference may point into
+ * the schema itself or to the draft; any other is refused.
+ */
+function compile({ $schema, ...schema }: Record<string, unknown>): ValidateFunction {
+  if ('$async' in schema) throw new Error('it is asynchronous')
+  const isDraft04 = typeof $schema === 'string' && $schema.includes('json-schema.org/draft-04/')
+  // One compiler a schema, because the $id of two schemas may be equal.
+  const ajv = isDraft04 ? (new AjvDraft04.default(options) as unknown as Ajv) : new Ajv(options)
+  addFormats.default(ajv)
+  // Compilers of later drafts reject `id`, the draft-04 name of $id.
+  if (!isDraft04 && typeof schema.id === 'string') delete schema.id
+  return ajv.compile(schema)
+}
+
+function validateInTime(check: ValidateFunction, data: unknown): boolean {
+  try {
+    return runWithin(VALIDATE_TIMEOUT_MS, () => check(data))
+  } catch (error) {
+    const reason = `cannot be checked against the schema of its type: ${(error as Error).message}`
+    throw invalidError('data', reason)
+  }
+}

@@ -1,0 +1,152 @@
+// Validates JSON against schemas, and describes the first problem: which member, and why.
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { parseTime } from '../../foundation/clock.ts'
+import { type ControllerError, errors } from '../../foundation/errors.ts'
+import { isUuid } from '../../foundation/ids.ts'
+import { suggestNearest } from '../../foundation/nearest.ts'
+import type { JsonSchema } from './json-schema.ts'
+
+/** A validation failure: the path of the member, the end of a sentence about it, and its value. */
+export interface Problem {
+  readonly field: string
+  readonly reason: string
+  readonly value: unknown
+  /** The member has the wrong JSON type: OpenZiti clients know this as a body that cannot be parsed. */
+  readonly isWrongType: boolean
+}
+
+/** Creates a schema compiler with the formats that definitions use. */
+export function createSchemaCompiler(): Ajv {
+  // Errors carry the value of the failing member only in verbose mode; definitions add keywords of their own (`x-…`).
+  const ajv = new Ajv({ verbose: true, strict: false, validateFormats: true, ownProperties: true })
+  ajv.addFormat('date-time', (text: string) => parseTime(text) !== undefined)
+  ajv.addFormat('uuid', isUuid)
+  ajv.addFormat('byte', isBase64)
+  // An annotation: a blank URL stands for none, and behaviors check the others.
+  ajv.addFormat('url', true)
+  ajv.addFormat('uri', (text: string) => URL.canParse(text))
+  return ajv
+}
+
+const MAX_SUGGESTED_LENGTH = 100
+
+const compiler = createSchemaCompiler()
+// Compiled at first use, because commands load all schemas and validate few bodies. A schema never changes.
+const validators = new WeakMap<JsonSchema, ValidateFunction>()
+
+/** Returns the first problem of `value`, or undefined. A schema is compiled at its first use. */
+export function findFirstProblem(schema: JsonSchema, value: unknown): Problem | undefined {
+  let check = validators.get(schema)
+  if (!check) {
+    check = compiler.compile(schema)
+    validators.set(schema, check)
+  }
+  if (check(value)) return undefined
+  return describeProblem(check.errors?.[0])
+}
+
+/** Converts a problem to the public error; the values of members in `secrets` are not part of it. */
+export function toProblemError(problem: Problem, secrets: ReadonlySet<string> = new Set()): ControllerError {
+  const { field, reason } = problem
+  const cause = { field, reason, value: secrets.has(field) ? '' : problem.value }
+  return problem.isWrongType ? errors.COULD_NOT_PARSE_BODY(cause) : errors.COULD_NOT_VALIDATE(cause)
+}
+
+/** Describes one failed keyword as the end of a sentence that begins with the member. */
+export function describeProblem(error: ErrorObject | undefined): Problem {
+  if (!error) return { field: '', reason: 'is not valid', value: undefined, isWrongType: false }
+  const path = toMemberPath(error.instancePath)
+  const params = error.params as Record<string, unknown>
+  const at = (field: string, reason: string, isWrongType = false): Problem => ({
+    field,
+    reason,
+    value: error.data,
+    isWrongType,
+  })
+  switch (error.keyword) {
+    case 'required': {
+      const missing = String(params.missingProperty)
+      const extra = findUnknownMember(error)
+      if (extra !== undefined) return describeUnknownMember(error, path, extra, `, and ${missing} is required`)
+      return { ...at(path ? `${path}.${missing}` : missing, 'is required'), value: undefined }
+    }
+    case 'additionalProperties':
+      return describeUnknownMember(error, path, String(params.additionalProperty))
+    case 'type':
+      return at(path, `must be ${toTypePhrase(params.type)}`, true)
+    case 'enum': {
+      const choices = (params.allowedValues as unknown[]).filter((value) => value !== null).map(String)
+      const suggestion = typeof error.data === 'string' ? suggestNearest(error.data, choices) : ''
+      return at(path, `must be one of ${choices.join(', ')}${suggestion}`)
+    }
+    case 'minLength':
+      return at(path, params.limit === 1 ? 'must not be empty' : `must be at least ${params.limit} characters long`)
+    case 'maxLength':
+      return at(path, `must be at most ${params.limit} characters long`)
+    case 'minimum':
+      return at(path, `must not be less than ${params.limit}`)
+    case 'maximum':
+      return at(path, `must not be greater than ${params.limit}`)
+    case 'minItems':
+      return at(path, `must have at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}`)
+    case 'maxItems':
+      return at(path, `must have at most ${params.limit} entries`)
+    case 'uniqueItems':
+      return at(path, 'must not name anything twice')
+    case 'format':
+      return at(path, `must be a valid ${params.format}`)
+    case 'pattern':
+      return at(path, `must match ${params.pattern}`)
+    default:
+      return at(path, `breaks the rule "${error.keyword}"`)
+  }
+}
+
+/**
+ * A member that the schema of its object excludes. A required member that is misspelt is missing and unknown at once, and the
+ * compiler checks first whether it is missing.
+ */
+function findUnknownMember({ data, parentSchema }: ErrorObject): string | undefined {
+  const { properties = {}, patternProperties, additionalProperties } = parentSchema ?? {}
+  // Patterns may take long, and this is not limited in time.
+  if (additionalProperties !== false || patternProperties) return undefined
+  return Object.keys(data as object).find((name) => !Object.hasOwn(properties, name))
+}
+
+/** @param otherwise the end of the sentence if no member that the object lacks resembles this one */
+function describeUnknownMember(
+  { data, parentSchema }: ErrorObject,
+  path: string,
+  name: string,
+  otherwise = '',
+): Problem {
+  const absent = Object.keys(parentSchema?.properties ?? {}).filter((known) => !Object.hasOwn(data as object, known))
+  // The time to compare names grows with their length.
+  const suggestion = name.length <= MAX_SUGGESTED_LENGTH ? suggestNearest(name, absent) : ''
+  return {
+    field: path ? `${path}.${name}` : name,
+    reason: `is not known here${suggestion || otherwise}`,
+    value: (data as Readonly<Record<string, unknown>>)[name],
+    isWrongType: false,
+  }
+}
+
+/** RFC 4648 §4, with its padding. */
+function isBase64(text: string): boolean {
+  return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)
+}
+
+/** Converts a JSON pointer to a dotted path. */
+function toMemberPath(pointer: string): string {
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .join('.')
+}
+
+function toTypePhrase(type: unknown): string {
+  const names = [type].flat().map(String)
+  const article = names[0]?.match(/^[aeiou]/) ? 'an' : 'a'
+  return `${article} ${names.join(' or ')}`
+}

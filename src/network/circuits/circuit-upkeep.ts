@@ -1,0 +1,162 @@
+// Ends or moves the circuits that lose their ground: a service, a session, a router or a link.
+import type { Kysely } from 'kysely'
+import { services } from '../../definitions/resources/services.ts'
+import { sessions } from '../../definitions/resources/sessions.ts'
+import { terminators } from '../../definitions/resources/terminators.ts'
+import type { Clock } from '../../foundation/clock.ts'
+import type { Change } from '../../storage/changes.ts'
+import type { Database } from '../../storage/database.ts'
+import type { Projection } from '../../storage/projection.ts'
+import { isOneOf } from '../../storage/untyped.ts'
+import type { PathFinder } from '../links/path.ts'
+import type { ConnectedRouter, ConnectedRouters, RouterObserver } from '../routers/connected-routers.ts'
+import type { TerminatorCosts } from '../terminators/terminator-costs.ts'
+import type { Circuit } from './circuit-table.ts'
+import type { Circuits } from './circuits.ts'
+import type { InheritedCircuits } from './inherited-circuits.ts'
+import type { Rerouting } from './rerouting.ts'
+import type { RouteResults } from './route-results.ts'
+
+// A router that is told that a session ended closes its connections, which lets the client know at once. A circuit that is still
+// open after this time is taken from it.
+const SESSION_GRACE_MS = 10_000
+
+// Circuits do not need the connection between a router and the controller. If it breaks while the router works, they stay.
+const ROUTER_GRACE_MS = 60_000
+
+interface Collaborators {
+  readonly clock: Clock
+  readonly connected: ConnectedRouters
+  readonly circuits: Circuits
+  readonly costs: TerminatorCosts
+  readonly inherited: InheritedCircuits
+  readonly paths: PathFinder
+  readonly rerouting: Rerouting
+  readonly results: RouteResults
+}
+
+/** Something that is judged when its time has come. */
+interface Deadline {
+  readonly id: string
+  readonly dueAt: number
+}
+
+/** Follows the records that circuits depend on, and the routers. */
+export class CircuitUpkeep implements Projection, RouterObserver {
+  readonly name = 'circuits'
+  readonly #parts: Collaborators
+  /** Sessions that ended, in order of the time at which their circuits end. */
+  readonly #endedSessions: Deadline[] = []
+  /** Routers that lost their connection, in order of the time at which their circuits move. */
+  readonly #absentRouters: Deadline[] = []
+
+  constructor(parts: Collaborators) {
+    this.#parts = parts
+  }
+
+  // ---- records --------------------------------------------------------------------------------------------------------
+
+  apply(changes: readonly Change[]): void {
+    const { circuits, costs } = this.#parts
+    for (const { resource, operation, id } of changes) {
+      if (operation !== 'delete') continue
+      if (resource === services.plural) this.#removeAll(circuits.list({ serviceId: id }))
+      else if (resource === sessions.plural) this.#noteEndedSession(id)
+      else if (resource === terminators.plural) costs.remove(id)
+      else if (resource === 'edge-routers' || resource === 'routers') this.#moveCircuits(id)
+    }
+  }
+
+  /** Circuits are not made from rows, but they end with them. */
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const { circuits } = this.#parts
+    if (circuits.size === 0) return
+    const all = circuits.list()
+    const [serviceIds, sessionIds] = [all.map(({ serviceId }) => serviceId), all.map(({ sessionId }) => sessionId)]
+    const serviceRows = await db
+      .selectFrom('services')
+      .select('id')
+      .where(isOneOf(db, 'id', serviceIds))
+      .execute()
+    const sessionRows = await db
+      .selectFrom('sessions')
+      .select('id')
+      .where(isOneOf(db, 'id', sessionIds))
+      .execute()
+    const existingIds = new Set([...serviceRows, ...sessionRows].map(({ id }) => id))
+    this.#removeAll(all.filter(({ serviceId }) => !existingIds.has(serviceId)))
+    for (const id of new Set(sessionIds)) if (!existingIds.has(id)) this.#noteEndedSession(id)
+  }
+
+  #noteEndedSession(id: string): void {
+    const { circuits, clock } = this.#parts
+    if (circuits.count('sessionId', id) > 0)
+      this.#endedSessions.push({ id, dueAt: clock.monotonic() + SESSION_GRACE_MS })
+  }
+
+  // ---- routers and links ----------------------------------------------------------------------------------------------
+
+  routerConnected({ id }: ConnectedRouter): void {
+    const at = this.#absentRouters.findIndex((absent) => absent.id === id)
+    if (at >= 0) this.#absentRouters.splice(at, 1)
+  }
+
+  routerDisconnected({ id }: ConnectedRouter): void {
+    const { circuits, clock, connected, results } = this.#parts
+    // What was sent over the connection may not have arrived.
+    results.loseRouter(id)
+    if (connected.get(id) || circuits.count('routerId', id) === 0) return
+    this.#absentRouters.push({ id, dueAt: clock.monotonic() + ROUTER_GRACE_MS })
+  }
+
+  routerRestarted({ id }: ConnectedRouter): void {
+    const { circuits, inherited } = this.#parts
+    inherited.loseRouter(id)
+    this.#moveCircuits(id, circuits.list({ routerId: id }))
+  }
+
+  /** A link is gone: its circuits take another path, or end. */
+  loseLink(linkId: string): void {
+    const { circuits, rerouting } = this.#parts
+    for (const { id } of circuits.list({ linkId })) rerouting.request(id)
+  }
+
+  /** New paths do not use a link, which may still carry data: its circuits take another path if there is one, and stay otherwise. */
+  avoidLink(linkId: string): void {
+    const { circuits, paths, rerouting } = this.#parts
+    for (const { id, path } of circuits.list({ linkId })) {
+      if (paths.findPath(path.routerIds[0]!, path.routerIds.at(-1)!)) rerouting.request(id)
+    }
+  }
+
+  /** Moves the circuits of a router that is gone. Those that begin or end at it end. */
+  #moveCircuits(routerId: string, affected = this.#parts.circuits.list({ routerId })): void {
+    const { rerouting } = this.#parts
+    const hasEndThere = ({ path }: Circuit) => path.routerIds[0] === routerId || path.routerIds.at(-1) === routerId
+    this.#removeAll(affected.filter(hasEndThere))
+    for (const circuit of affected) if (!hasEndThere(circuit)) rerouting.request(circuit.id)
+  }
+
+  #removeAll(ended: readonly Circuit[]): void {
+    for (const { id } of ended) this.#parts.circuits.remove(id, true)
+  }
+
+  // ---- time -----------------------------------------------------------------------------------------------------------
+
+  /** Does what is due by the clock. */
+  tick(): void {
+    const { circuits } = this.#parts
+    for (const sessionId of this.#takeDue(this.#endedSessions)) this.#removeAll(circuits.list({ sessionId }))
+    for (const routerId of this.#takeDue(this.#absentRouters)) {
+      // Data inside a single router flows without the controller, for as long as the router lives.
+      const overLinks = circuits.list({ routerId }).filter(({ path }) => path.routerIds.length > 1)
+      this.#moveCircuits(routerId, overLinks)
+    }
+  }
+
+  #takeDue(deadlines: Deadline[]): string[] {
+    const now = this.#parts.clock.monotonic()
+    const count = deadlines.findIndex(({ dueAt }) => dueAt > now)
+    return deadlines.splice(0, count < 0 ? deadlines.length : count).map(({ id }) => id)
+  }
+}

@@ -1,0 +1,121 @@
+// The circuits of this process: created, found and removed here, and nowhere else.
+import type { Clock, Instant } from '../../foundation/clock.ts'
+import type { Log } from '../../foundation/log.ts'
+import type { IdentityTraces } from '../identity-traces.ts'
+import type { Path, PathFinder } from '../links/path.ts'
+import type { ConnectedRouters } from '../routers/connected-routers.ts'
+import type { TerminatorCosts } from '../terminators/terminator-costs.ts'
+import type { LiveTerminator, TerminatorDirectory } from '../terminators/terminator-directory.ts'
+import { CircuitCreation, type CircuitRequest, type CreatedCircuit } from './circuit-creation.ts'
+import { CircuitError, CircuitFailures } from './circuit-failures.ts'
+import type { CircuitIds } from './circuit-ids.ts'
+import type { Circuit, CircuitFilter, CircuitTable } from './circuit-table.ts'
+import type { RouteResults } from './route-results.ts'
+
+interface Collaborators {
+  readonly clock: Clock
+  readonly log: Log
+  readonly connected: ConnectedRouters
+  readonly costs: TerminatorCosts
+  readonly ids: CircuitIds
+  readonly paths: PathFinder
+  readonly results: RouteResults
+  readonly table: CircuitTable
+  readonly terminators: Pick<TerminatorDirectory, 'get' | 'listOfService'>
+  readonly traces: IdentityTraces
+  /** A random number in [0, 1). */
+  readonly random: () => number
+  /** Runs if the router of a terminator says that it does not know the address. */
+  rejectTerminator(terminator: LiveTerminator): void
+}
+
+/** In memory only: routers forward the data of a circuit without the controller, also while it restarts. */
+export class Circuits {
+  readonly failures: CircuitFailures
+  readonly #clock: Clock
+  readonly #connected: ConnectedRouters
+  readonly #costs: TerminatorCosts
+  readonly #table: CircuitTable
+  readonly #creation: CircuitCreation
+  readonly #traces: IdentityTraces
+
+  constructor({ clock, log, connected, costs, table, traces, ...parts }: Collaborators) {
+    this.failures = new CircuitFailures(clock, log)
+    this.#clock = clock
+    this.#connected = connected
+    this.#costs = costs
+    this.#table = table
+    this.#traces = traces
+    this.#creation = new CircuitCreation({
+      ...parts,
+      traces,
+      clock,
+      connected,
+      costs,
+      open: (circuit) => this.#open(circuit),
+      countCircuits: (routerId) => this.#table.count('routerId', routerId),
+    })
+  }
+
+  /**
+   * Creates a circuit: its routers forward data when this resolves.
+   * @throws CircuitError if no terminator of the service can be reached
+   */
+  async create(request: CircuitRequest): Promise<CreatedCircuit> {
+    try {
+      return await this.#creation.create(request)
+    } catch (error) {
+      if (error instanceof CircuitError) {
+        this.failures.add(request.service.id, error)
+        this.#traces.recordFailure(request.clientId, request.service.id, error)
+      }
+      throw error
+    }
+  }
+
+  get size(): number {
+    return this.#table.size
+  }
+
+  get(id: string): Circuit | undefined {
+    return this.#table.get(id)
+  }
+
+  /** The circuits that match. */
+  list(filter: CircuitFilter = {}): Circuit[] {
+    return this.#table.list(filter)
+  }
+
+  /** How many circuits have this value of a property. */
+  count(property: keyof CircuitFilter, value: string): number {
+    return this.#table.count(property, value)
+  }
+
+  /**
+   * Ends a circuit at all its routers. Returns whether it existed.
+   * @param isImmediate false if routers still deliver the data that is on its way
+   */
+  remove(id: string, isImmediate: boolean): boolean {
+    const circuit = this.#table.remove(id)
+    if (!circuit) return false
+    if (circuit.strategy !== 'random') this.#costs.removeCircuit(circuit.terminatorId)
+    for (const routerId of circuit.path.routerIds)
+      this.#connected.get(routerId)?.connection.sendUnroute(id, isImmediate)
+    return true
+  }
+
+  /** Notes that the routers of a circuit forward its data on another path. */
+  setPath(id: string, path: Path): void {
+    this.#table.setPath(id, path, this.#clock.now())
+  }
+
+  /** Notes since when a circuit has carried no data. */
+  setIdleSince(id: string, idleSince: Instant): void {
+    this.#table.setIdleSince(id, idleSince)
+  }
+
+  #open(circuit: Circuit): void {
+    this.#table.add(circuit)
+    if (circuit.strategy !== 'random') this.#costs.addCircuit(circuit.terminatorId)
+  }
+}

@@ -1,0 +1,97 @@
+// Dials of clients, as edge routers hand them on: decides whether the session permits it, and creates the circuit.
+import type { Kysely } from 'kysely'
+import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
+import type { TerminatorStrategy } from '../../definitions/resources/services.ts'
+import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
+import type { Database } from '../../storage/database.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
+import type { PeerData } from '../routers/router-connection.ts'
+import { type RightParts, requireSessionRight } from '../terminators/session-right.ts'
+import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
+import type { Circuits } from './circuits.ts'
+import { RequestRefusedError } from './request-refused.ts'
+
+/** The dial of a client that is connected to a router. */
+export interface DialRequest {
+  /** The router that the client is connected to. */
+  readonly routerId: string
+  /** The token of the session for the service. */
+  readonly token: string
+  /** The token of the API session by which the client is connected. */
+  readonly apiSessionToken: string
+  /** Selects the terminators that have exactly this instance id; empty for those without one. */
+  readonly instanceId: string
+  /** What the client tells the host. */
+  readonly peerData: PeerData
+}
+
+/** In peer data: the public key by which one end encrypts. */
+const PUBLIC_KEY = 1003
+
+interface ServiceRow extends DialedService {
+  readonly encryptionRequired: number
+  readonly terminatorStrategy: TerminatorStrategy
+}
+
+const findServiceById = prepareQuery<[id: string], ServiceRow>((db, id) =>
+  db
+    .selectFrom('services')
+    .select(['id', 'encryptionRequired', 'maxIdleTimeMillis', 'terminatorStrategy'])
+    .where('id', '=', id),
+)
+
+interface Collaborators extends RightParts {
+  readonly db: Kysely<Database>
+  readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
+  readonly circuits: Circuits
+}
+
+export class Dials {
+  readonly #parts: Collaborators
+
+  constructor(parts: Collaborators) {
+    this.#parts = parts
+  }
+
+  /**
+   * Connects a client with a service that its session permits it to dial.
+   * @throws RequestRefusedError, and CircuitError if the service cannot be reached
+   */
+  async dial(request: DialRequest): Promise<CreatedCircuit> {
+    const { db, circuits } = this.#parts
+    const { routerId, token, instanceId, peerData } = request
+    const { sessionId, apiSessionId, identity, serviceId } = await this.#requireRight(request)
+    if (!this.#hasToken(apiSessionId, request.apiSessionToken))
+      throw new RequestRefusedError('unknown-api-session', 'the session belongs to another API session')
+    const [service] = await findServiceById(db, serviceId)
+    if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
+    const isEncrypted = service.encryptionRequired === 1
+    if (isEncrypted) requireKey(peerData, 'client')
+    const dialer = { routerId, clientId: identity.id, sessionId }
+    const created = await circuits.create({ ...dialer, service, instanceId, peerData })
+    try {
+      if (isEncrypted) requireKey(created.peerData, 'host')
+      // The right may have been revoked while the routers worked.
+      await this.#requireRight({ routerId, token })
+      return created
+    } catch (error) {
+      circuits.remove(created.circuit.id, true)
+      throw error
+    }
+  }
+
+  #requireRight({ routerId, token }: Pick<DialRequest, 'routerId' | 'token'>) {
+    return requireSessionRight(this.#parts, this.#parts.db, { token, type: 'Dial', routerId })
+  }
+
+  #hasToken(apiSessionId: string, token: string): boolean {
+    return isEqualInConstantTime(this.#parts.apiSessions.deriveToken(apiSessionId), token)
+  }
+}
+
+/** @throws RequestRefusedError */
+function requireKey(peerData: PeerData, sender: 'client' | 'host'): void {
+  if (peerData.has(PUBLIC_KEY)) return
+  const message = `the service requires encryption, and the ${sender} sent no key`
+  throw new RequestRefusedError('encryption-data-missing', message)
+}

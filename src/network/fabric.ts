@@ -1,0 +1,117 @@
+// What decides how traffic flows, as the controller holds it.
+import type { Kysely } from 'kysely'
+import type { Access } from '../access/access.ts'
+import type { PostureDeadlines } from '../access/posture/posture-deadlines.ts'
+import type { AuthPolicyCache } from '../authentication/auth-policies.ts'
+import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import type { Clock, Instant } from '../foundation/clock.ts'
+import type { Log } from '../foundation/log.ts'
+import type { Context } from '../storage/context.ts'
+import type { Database } from '../storage/database.ts'
+import type { EntityStore } from '../storage/entities/entities.ts'
+import type { Projection } from '../storage/projection.ts'
+import { CircuitIds } from './circuits/circuit-ids.ts'
+import { CircuitReports } from './circuits/circuit-reports.ts'
+import { CircuitUpkeep } from './circuits/circuit-upkeep.ts'
+import { Circuits } from './circuits/circuits.ts'
+import { Dials } from './circuits/dials.ts'
+import { Rerouting } from './circuits/rerouting.ts'
+import { RouteResults } from './circuits/route-results.ts'
+import { SmartRerouting } from './circuits/smart-rerouting.ts'
+import { IdentityTraces } from './identity-traces.ts'
+import { Links } from './links/links.ts'
+import type { PathFinder } from './links/path.ts'
+import { Paths } from './links/paths.ts'
+import { RouterCosts } from './links/router-costs.ts'
+import { StoredLinkSettings } from './links/stored-link-settings.ts'
+import type { ConnectedRouters } from './routers/connected-routers.ts'
+import { HostedTerminators } from './terminators/hosted-terminators.ts'
+import { type LiveTerminator, TerminatorDirectory } from './terminators/terminator-directory.ts'
+import { TerminatorValidation } from './terminators/terminator-validation.ts'
+import type { LiveTraffic } from './traffic.ts'
+
+export interface Fabric {
+  readonly terminators: TerminatorDirectory
+  readonly hosted: HostedTerminators
+  readonly validation: TerminatorValidation
+  readonly links: Links
+  readonly linkSettings: StoredLinkSettings
+  readonly paths: PathFinder
+  readonly circuits: Circuits
+  /** What routers report of circuits. */
+  readonly reports: CircuitReports
+  readonly dials: Dials
+  readonly traces: IdentityTraces
+  /** What of it follows commits, in order. */
+  readonly projections: readonly Projection[]
+  /** Does what is due by the clock. Called once a second. */
+  tick(): void
+}
+
+export interface FabricCollaborators {
+  readonly access: Access
+  readonly apiSessions: ApiSessions
+  readonly clock: Clock
+  readonly connected: ConnectedRouters
+  readonly deadlines: PostureDeadlines
+  readonly entities: EntityStore
+  readonly log: Log
+  readonly db: Kysely<Database>
+  readonly startedAt: Instant
+  readonly policies: AuthPolicyCache
+  readonly traffic: LiveTraffic
+  /** The context of changes that follow from what routers report. */
+  createSystemContext(): Context
+}
+
+/** Composes the fabric, which follows the routers from now on. */
+export function createFabric(parts: FabricCollaborators): Fabric {
+  const { access, apiSessions, clock, connected, db, deadlines, entities, log, policies, traffic } = parts
+  const terminators = new TerminatorDirectory()
+  const network = new Paths()
+  const linkSettings = new StoredLinkSettings(entities)
+  const links = new Links({ clock, log, connected, paths: network, settings: linkSettings })
+  const validation = new TerminatorValidation({ clock, connected, directory: terminators })
+  const right = { access, apiSessions, deadlines, policies }
+  const { costs, circuits: table } = traffic
+  const shared = { clock, log, connected, paths: links, results: new RouteResults(clock), costs }
+  const ids = new CircuitIds(parts.startedAt)
+  const traces = new IdentityTraces(clock, log)
+  const hosted = new HostedTerminators({ ...right, entities, directory: terminators })
+  const rejectTerminator = (terminator: LiveTerminator) => {
+    hosted.reject(parts.createSystemContext(), terminator).catch((error: unknown) => {
+      log.error({ err: error, terminatorId: terminator.id }, 'the record of a terminator could not be changed')
+    })
+  }
+  const circuits = new Circuits({ ...shared, ids, random: Math.random, rejectTerminator, table, terminators, traces })
+  const rerouting = new Rerouting({ ...shared, circuits })
+  const reports = new CircuitReports({ ...shared, db, circuits, ids, rerouting })
+  const upkeep = new CircuitUpkeep({ ...shared, circuits, inherited: reports.inherited, rerouting })
+  const smartRerouting = new SmartRerouting({ ...shared, circuits, rerouting })
+  connected.addObserver(upkeep)
+  links.onLost(({ id }, loss) => {
+    if (loss === 'unreachable') upkeep.avoidLink(id)
+    else upkeep.loseLink(id)
+  })
+  return {
+    terminators,
+    hosted,
+    validation,
+    links,
+    linkSettings,
+    paths: links,
+    circuits,
+    reports,
+    dials: new Dials({ ...right, db, circuits }),
+    traces,
+    projections: [terminators, linkSettings, new RouterCosts(network, links), upkeep],
+    tick() {
+      validation.tick()
+      links.tick()
+      shared.results.expire()
+      upkeep.tick()
+      smartRerouting.tick()
+      circuits.failures.tick()
+    },
+  }
+}

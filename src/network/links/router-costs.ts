@@ -1,0 +1,48 @@
+// What paths cost at each router, as its record says.
+import type { Kysely } from 'kysely'
+import type { Change } from '../../storage/changes.ts'
+import type { Database } from '../../storage/database.ts'
+import type { Projection } from '../../storage/projection.ts'
+import type { Links } from './links.ts'
+import type { Paths } from './paths.ts'
+import type { RouterCost } from './router-graph.ts'
+
+export class RouterCosts implements Projection {
+  readonly name = 'costs of routers'
+  readonly #paths: Paths
+  readonly #links: Links
+  #ids = new Set<string>()
+
+  constructor(paths: Paths, links: Links) {
+    this.#paths = paths
+    this.#links = links
+  }
+
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const rows = await db.selectFrom('routers').select(['id', 'cost', 'noTraversal']).execute()
+    const earlierIds = this.#ids
+    this.#ids = new Set(rows.map(({ id }) => id))
+    for (const id of earlierIds) if (!this.#ids.has(id)) this.#remove(id)
+    for (const { id, cost, noTraversal } of rows)
+      this.#paths.setRouterCost(id, { cost, noTraversal: noTraversal === 1 })
+  }
+
+  apply(changes: readonly Change[]): void {
+    for (const { resource, id, after } of changes) {
+      if (resource !== 'edge-routers' && resource !== 'routers') continue
+      if (after) this.#set(id, after as unknown as RouterCost)
+      else this.#remove(id)
+    }
+  }
+
+  #set(id: string, { cost, noTraversal }: RouterCost): void {
+    this.#ids.add(id)
+    this.#paths.setRouterCost(id, { cost, noTraversal })
+  }
+
+  #remove(id: string): void {
+    this.#ids.delete(id)
+    this.#links.removeRouter(id)
+    this.#paths.removeRouter(id)
+  }
+}

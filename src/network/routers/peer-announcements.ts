@@ -1,0 +1,75 @@
+// Tells routers of each other: by it they learn which routers to dial links to, and where.
+import type { Change } from '../../storage/changes.ts'
+import type { Projection } from '../../storage/projection.ts'
+import type { ConnectedRouter, ConnectedRouters, RouterObserver } from './connected-routers.ts'
+import type { PeerChange } from './router-connection.ts'
+
+// Changes of this time are announced together. After a restart of the controller all routers connect within seconds: each would
+// otherwise be told of every other one by a message of its own.
+const BATCH_MS = 5
+
+export class PeerAnnouncements implements Projection, RouterObserver {
+  readonly name = 'peers of routers'
+  readonly #connected: ConnectedRouters
+  /** The routers that are connected, as others are told of them. */
+  readonly #online = new Map<string, PeerChange>()
+  /** By router; what happened last to it since the last announcement. */
+  readonly #changes = new Map<string, PeerChange>()
+  /** Routers that have not been told of any other one yet. */
+  readonly #newcomers = new Set<ConnectedRouter>()
+  #isScheduled = false
+
+  constructor(connected: ConnectedRouters) {
+    this.#connected = connected
+    connected.addObserver(this)
+  }
+
+  routerConnected(router: ConnectedRouter): void {
+    const { routerId, version, linkListeners } = router.hello
+    const change = { routerId, state: 'online', version: version.version, linkListeners } as const
+    this.#online.set(routerId, change)
+    this.#newcomers.add(router)
+    this.#note(change)
+  }
+
+  routerDisconnected(router: ConnectedRouter): void {
+    this.#newcomers.delete(router)
+    if (this.#connected.get(router.id)) return
+    this.#online.delete(router.id)
+    this.#note({ routerId: router.id, state: 'offline', version: '', linkListeners: [] })
+  }
+
+  /** Nothing of it comes from rows. */
+  async rebuild(): Promise<void> {}
+
+  apply(changes: readonly Change[]): void {
+    for (const { resource, operation, id } of changes) {
+      if (operation !== 'delete' || (resource !== 'edge-routers' && resource !== 'routers')) continue
+      this.#note({ routerId: id, state: 'removed', version: '', linkListeners: [] })
+    }
+  }
+
+  #note(change: PeerChange): void {
+    this.#changes.set(change.routerId, change)
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setTimeout(() => this.#announce(), BATCH_MS).unref()
+  }
+
+  #announce(): void {
+    const changes = { kind: 'peers-changed', changes: [...this.#changes.values()] } as const
+    const newcomers = new Set(this.#newcomers)
+    this.#changes.clear()
+    this.#newcomers.clear()
+    this.#isScheduled = false
+    for (const router of this.#connected.list()) {
+      if (!newcomers.has(router)) router.connection.announce(changes)
+      else this.#announceAll(router)
+    }
+  }
+
+  #announceAll({ id, connection }: ConnectedRouter): void {
+    const others = [...this.#online.values()].filter(({ routerId }) => routerId !== id)
+    if (others.length > 0) connection.announce({ kind: 'peers-changed', changes: others })
+  }
+}

@@ -1,0 +1,145 @@
+// Routers: what is made and deleted with them, how one that has not enrolled does so, and what is known while one is connected.
+import type { Kysely } from 'kysely'
+import type { LiveNetwork, LiveRouter, RouterLoad } from '../../access/live-network.ts'
+import type { PolicyScopes } from '../../access/policy-scopes.ts'
+import type { EnrollmentIssuer } from '../../authentication/enrollment/enrollments.ts'
+import type { AnyRow, ComputedInput, Entity } from '../../definitions/resources/define.ts'
+import type { edgeRouters } from '../../definitions/resources/edge-routers.ts'
+import type { routers } from '../../definitions/resources/routers.ts'
+import { toIsoTime } from '../../foundation/clock.ts'
+import type { Behavior, FindRelated } from '../../storage/behavior.ts'
+import type { ReadContext, WriteContext } from '../../storage/context.ts'
+import type { Database } from '../../storage/database.ts'
+import { isOneOf } from '../../storage/untyped.ts'
+import type { RouterProvisioner } from './router-provisioner.ts'
+
+/** What clients are told of the software of a router that is not connected. */
+const NO_VERSION = { arch: '', buildDate: '', os: '', revision: '', version: '' } as const
+
+/** What the behaviors of routers work with. */
+interface Collaborators {
+  readonly provisioner: RouterProvisioner
+  readonly enrollments: EnrollmentIssuer
+  readonly network: LiveNetwork
+}
+
+export class RouterBehavior implements Behavior<typeof routers> {
+  readonly #provisioner: RouterProvisioner
+  readonly #enrollments: EnrollmentIssuer
+  readonly #network: LiveNetwork
+  readonly #load: RouterLoad
+
+  constructor({ provisioner, enrollments, network, load }: Collaborators & { readonly load: RouterLoad }) {
+    this.#provisioner = provisioner
+    this.#enrollments = enrollments
+    this.#network = network
+    this.#load = load
+  }
+
+  created(tx: WriteContext, router: Entity<typeof routers>): Promise<void> {
+    return this.#provisioner.enroll(tx, 'trott', router.id)
+  }
+
+  deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
+    return deriveEnrollmentFields(this.#enrollments, db, rows)
+  }
+
+  computeFields(_context: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
+    return records.map(({ id }) => {
+      const live = this.#network.findRouter(id)
+      return {
+        isOnline: live !== undefined,
+        version: live?.versionInfo.version ?? '',
+        linkCount: this.#load.countLinks(id),
+        circuitCount: this.#load.countCircuits(id),
+      }
+    })
+  }
+}
+
+type EdgeRouter = Entity<typeof edgeRouters>
+
+export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
+  readonly #provisioner: RouterProvisioner
+  readonly #enrollments: EnrollmentIssuer
+  readonly #network: LiveNetwork
+  readonly relations: Readonly<Record<string, FindRelated>>
+
+  constructor({ provisioner, enrollments, network, scopes }: Collaborators & { readonly scopes: PolicyScopes }) {
+    this.#provisioner = provisioner
+    this.#enrollments = enrollments
+    this.#network = network
+    this.relations = {
+      'edge-router-policies': (_context, id) => scopes.findEdgeRouterPoliciesOfRouter(id),
+      'service-edge-router-policies': (_context, id) => scopes.findServiceEdgeRouterPoliciesOfRouter(id),
+      identities: (_context, id) => scopes.findIdentitiesOfRouter(id),
+      services: (_context, id) => scopes.findServicesOfRouter(id),
+    }
+  }
+
+  async created(tx: WriteContext, router: EdgeRouter): Promise<void> {
+    await this.#provisioner.enroll(tx, 'erott', router.id)
+    await this.#provisioner.followTunneler(tx, router, undefined)
+  }
+
+  updated(tx: WriteContext, router: EdgeRouter, previous: EdgeRouter): Promise<void> {
+    return this.#provisioner.followTunneler(tx, router, previous)
+  }
+
+  deleted(tx: WriteContext, router: EdgeRouter): Promise<void> {
+    return this.#provisioner.followTunneler(tx, undefined, router)
+  }
+
+  deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
+    return deriveEnrollmentFields(this.#enrollments, db, rows)
+  }
+
+  computeFields(_context: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
+    return records.map(({ id }) => toClientRouterFields(this.#network.findRouter(id)))
+  }
+}
+
+/** The outstanding enrollment of each router that has not enrolled. */
+async function deriveEnrollmentFields(
+  issuer: EnrollmentIssuer,
+  db: Kysely<Database>,
+  rows: readonly AnyRow[],
+): Promise<Record<string, unknown>[]> {
+  const waiting = rows.filter(({ isVerified }) => isVerified === 0).map(({ id }) => id)
+  const enrollments =
+    waiting.length === 0
+      ? []
+      : await db
+          .selectFrom('enrollments')
+          .select(['edgeRouterId', 'transitRouterId', 'method', 'token', 'expiresAt', 'createdAt'])
+          .where((eb) => eb.or([isOneOf(db, 'edgeRouterId', waiting), isOneOf(db, 'transitRouterId', waiting)]))
+          .execute()
+  const byRouter = new Map(enrollments.map((row) => [row.edgeRouterId ?? row.transitRouterId, row]))
+  return Promise.all(
+    rows.map(async ({ id }) => {
+      const enrollment = byRouter.get(id)
+      if (!enrollment) return {}
+      return {
+        enrollmentToken: enrollment.token,
+        enrollmentJwt: await issuer.signJwt(enrollment),
+        enrollmentCreatedAt: toIsoTime(enrollment.createdAt),
+        enrollmentExpiresAt: toIsoTime(enrollment.expiresAt),
+      }
+    }),
+  )
+}
+
+/** What clients are told of a router's connection; one object for all routers that are not connected. */
+export function toClientRouterFields(live: LiveRouter | undefined) {
+  if (!live) return OFFLINE_FIELDS
+  const { hostname, supportedProtocols, syncStatus, versionInfo } = live
+  return { isOnline: true, hostname, supportedProtocols, syncStatus, versionInfo }
+}
+
+const OFFLINE_FIELDS = {
+  isOnline: false,
+  hostname: '',
+  supportedProtocols: {},
+  syncStatus: 'SYNC_UNKNOWN',
+  versionInfo: NO_VERSION,
+} as const

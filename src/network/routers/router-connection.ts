@@ -1,0 +1,180 @@
+// What passes between the controller and a connected router, without its form on the wire.
+import type { VersionInfo } from '../../access/live-network.ts'
+
+/** An address at which a router accepts links of other routers. */
+export interface LinkListener {
+  readonly address: string
+  readonly protocol: string
+  readonly costTags: readonly string[]
+  readonly groups: readonly string[]
+  readonly localBinding: string
+}
+
+/** How a router introduces itself. */
+export interface RouterHello {
+  readonly routerId: string
+  /** SHA-1 of its client certificate, lower-case hex. */
+  readonly fingerprint: string
+  readonly version: VersionInfo
+  readonly linkListeners: readonly LinkListener[]
+}
+
+/** How an edge router describes where its clients reach it. */
+export interface EdgeDescription {
+  readonly hostname: string
+  /** Protocol → address. */
+  readonly supportedProtocols: Readonly<Record<string, string>>
+}
+
+/** Whether an identity is connected to a router. */
+export interface IdentityPresence {
+  readonly identityId: string
+  readonly isConnected: boolean
+}
+
+/** An API session as routers check it: the client presents the token and one of the certificates. */
+export interface RouterApiSession {
+  readonly id: string
+  readonly token: string
+  readonly identityId: string
+  /** SHA-1 of the identity's certificates and of those of the session, lower-case hex. */
+  readonly fingerprints: readonly string[]
+}
+
+/** A part of all API sessions. Once routers have all parts, they remove what is in none. */
+export interface SyncPart {
+  /** The same in all parts; of two synchronizations the later one has the greater id. */
+  readonly id: string
+  readonly sequence: number
+  readonly isLast: boolean
+}
+
+/** What routers are told of sessions. One announcement may go to many routers. */
+export type SessionAnnouncement =
+  | { readonly kind: 'api-sessions-added'; readonly apiSessions: readonly RouterApiSession[]; readonly part?: SyncPart }
+  | { readonly kind: 'api-sessions-updated'; readonly apiSessions: readonly RouterApiSession[] }
+  | { readonly kind: 'api-sessions-removed'; readonly tokens: readonly string[] }
+  | { readonly kind: 'sessions-removed'; readonly tokens: readonly string[] }
+
+/** What two ends of a circuit tell each other beside the controller: header id → value. */
+export type PeerData = ReadonlyMap<number, Buffer>
+
+/** An address in a router's forwarding table, and where data that comes from it goes. */
+export interface Forward {
+  readonly from: string
+  readonly to: string
+  /** What the data reaches at `to`: the client of the circuit, its terminator, or the next router. */
+  readonly toKind: 'client' | 'terminator' | 'link'
+}
+
+/** How the last router of a circuit reaches the terminator. */
+export interface Egress {
+  readonly binding: string
+  /** The address of this end of the circuit in forwarding tables. */
+  readonly address: string
+  /** The address of the terminator. */
+  readonly destination: string
+  readonly peerData: PeerData
+}
+
+/** The steps of a connection that can be traced. The controller selects the path; the routers establish it. */
+export const TRACE_CHANNELS = ['selectPath', 'establishPath'] as const
+export type TraceChannel = (typeof TRACE_CHANNELS)[number]
+
+/** That a router logs in detail what it does for a circuit. */
+export interface RouteTrace {
+  readonly channels: readonly TraceChannel[]
+  /** What stands in each line of its log. */
+  readonly fields: Readonly<Record<string, string>>
+}
+
+/** What one router of a circuit does for it. */
+export interface Route {
+  readonly circuitId: string
+  /** Distinguishes the results of earlier attempts. */
+  readonly attempt: number
+  readonly forwards: readonly Forward[]
+  readonly egress?: Egress
+  /** How long the router may take to reach the terminator. */
+  readonly timeoutMs: number
+  readonly tags: Readonly<Record<string, string>>
+  readonly trace?: RouteTrace
+}
+
+/** What a router reports of a route. */
+export interface RouteResult {
+  readonly circuitId: string
+  /** Undefined if the result does not say it; then it is a failure. */
+  readonly attempt: number | undefined
+  /** Undefined if the router forwards the data of the circuit now. */
+  readonly failure: RouteFailure | undefined
+  /** What the terminator tells the client of this circuit. */
+  readonly peerData: PeerData
+}
+
+export interface RouteFailure {
+  readonly kind: 'generic' | 'invalid terminator' | 'misconfigured terminator' | 'dial timed out' | 'dial refused'
+  /** In the words of the router. */
+  readonly message: string
+}
+
+/** A terminator that a router is asked about. */
+export interface TerminatorQuestion {
+  readonly id: string
+  readonly binding: string
+  readonly address: string
+  /** The response repeats it. */
+  readonly marker: bigint
+}
+
+/** What a router says of a terminator. */
+export interface TerminatorState {
+  readonly id: string
+  readonly isValid: boolean
+  /** That of the question, or 0. */
+  readonly marker: bigint
+}
+
+/** What a router is told of another one, so that it dials links to it. */
+export interface PeerChange {
+  readonly routerId: string
+  /** `offline` peers may come back; `removed` ones do not. */
+  readonly state: 'online' | 'offline' | 'removed'
+  /** As the peer introduced itself; empty unless it is online. */
+  readonly version: string
+  readonly linkListeners: readonly LinkListener[]
+}
+
+/** What routers are told of each other. A router ignores what concerns itself. */
+export interface PeerAnnouncement {
+  readonly kind: 'peers-changed'
+  readonly changes: readonly PeerChange[]
+}
+
+/** What many routers may be told at once. */
+export type RouterAnnouncement = SessionAnnouncement | PeerAnnouncement
+
+/** A link that its other end has to drop. */
+export interface LinkFault {
+  readonly linkId: string
+  /** The attempt of the dialing router at this link; 0 stands for any. */
+  readonly iteration: number
+}
+
+/** What the controller does with the connection of a router. The control channel implements it. */
+export interface RouterConnection {
+  /** Tells the router of sessions or of other routers; the message is on its way when this returns. */
+  announce(announcement: RouterAnnouncement): void
+  /** Has the router forward the data of a circuit. Its result is reported later, or never. */
+  sendRoute(route: Route): void
+  /** Ends a circuit at the router: at once, or when it has carried no data for some seconds. */
+  sendUnroute(circuitId: string, isImmediate: boolean): void
+  /** Tells the router that a link is gone. */
+  sendFault(fault: LinkFault): void
+  /** Asks whether these terminators are there; the router may give up those that are not. */
+  validateTerminators(terminators: readonly TerminatorQuestion[]): void
+  /** When the router last sent anything, by the monotonic clock. */
+  readonly lastHeardAt: number
+  /** Ends the connection. The reason goes to the log only: routers are not told. */
+  close(reason: string): void
+}

@@ -1,0 +1,118 @@
+// What belongs to a router beside its record: the enrollment it begins with, and an identity of its own where it tunnels.
+import { isDeepStrictEqual } from 'node:util'
+import { edgeRouterPolicies } from '../../definitions/resources/edge-router-policies.ts'
+import { edgeRouters } from '../../definitions/resources/edge-routers.ts'
+import { enrollments } from '../../definitions/resources/enrollments.ts'
+import { identities } from '../../definitions/resources/identities.ts'
+import { type RouterInterface, routers } from '../../definitions/resources/routers.ts'
+import { newToken } from '../../foundation/ids.ts'
+import type { Config } from '../../settings/config.ts'
+import type { Context, WriteContext } from '../../storage/context.ts'
+import { type EntityStore, find, get, newEntity } from '../../storage/entities/entities.ts'
+
+/** As much of an edge router as decides about its identity. */
+interface Tunneler {
+  readonly id: string
+  readonly name: string
+  readonly isTunnelerEnabled: boolean
+}
+
+/** What a router's certificate leaves in its record. */
+const UNVERIFIED = {
+  isVerified: false,
+  fingerprint: null,
+  certPem: null,
+  unverifiedFingerprint: null,
+  unverifiedCertPem: null,
+  formerFingerprint: null,
+} as const
+
+export class RouterProvisioner {
+  readonly #entities: EntityStore
+  readonly #config: Config
+
+  constructor(entities: EntityStore, config: Config) {
+    this.#entities = entities
+    this.#config = config
+  }
+
+  /** Makes the enrollment of a router that has none: `erott` is for edge routers, `trott` for all others. */
+  async enroll(tx: WriteContext, method: 'erott' | 'trott', id: string): Promise<void> {
+    const router = method === 'erott' ? { edgeRouterId: id } : { transitRouterId: id }
+    const expiresAt = tx.clock.now() + this.#config['enrollment.router']
+    const enrollment = newEntity(tx, enrollments, { ...router, method, expiresAt, token: newToken() })
+    await this.#entities.insert(tx, enrollments, enrollment)
+  }
+
+  /**
+   * Takes away what an edge router proves itself with, and makes a new enrollment: an earlier one is worth nothing from
+   * then on. Everything else about the router stays. @throws NOT_FOUND
+   */
+  async reEnroll(context: Context, id: string): Promise<void> {
+    await context.write(async (tx) => {
+      const router = await get(tx, edgeRouters, id)
+      const outstanding = tx.db.selectFrom('enrollments').select('id').where('edgeRouterId', '=', id)
+      for (const enrollment of await outstanding.execute())
+        await this.#entities.removeInTransaction(tx, enrollments, enrollment.id)
+      await this.#entities.update(tx, edgeRouters, router, UNVERIFIED)
+      await this.enroll(tx, 'erott', id)
+    })
+  }
+
+  /** Stores the network interfaces that a router reports; they are shown while it is offline, too. */
+  async storeInterfaces(context: Context, id: string, interfaces: readonly RouterInterface[]): Promise<void> {
+    await context.write(async (tx) => {
+      const router = await find(tx, routers, id)
+      if (!router || isDeepStrictEqual(router.interfaces, interfaces)) return
+      // No administrator asked for it, and a router may report as often as it likes.
+      await this.#entities.update(tx, routers, router, { interfaces }, { audit: 'none' })
+    })
+  }
+
+  /** The edge router whose identity this is, if any: it has the router's id, and comes and goes with it. */
+  async findTunneler({ db }: Pick<Context, 'db'>, identityId: string): Promise<{ readonly name: string } | undefined> {
+    return db
+      .selectFrom('routers')
+      .select('name')
+      .where('id', '=', identityId)
+      .where('isTunnelerEnabled', '=', 1)
+      .executeTakeFirst()
+  }
+
+  /**
+   * Follows a change of an edge router: one that dials and hosts services itself has an identity of the same id and name,
+   * and a policy that lets this identity use the router.
+   */
+  async followTunneler(tx: WriteContext, now: Tunneler | undefined, before: Tunneler | undefined): Promise<void> {
+    const was = before?.isTunnelerEnabled ? before : undefined
+    const is = now?.isTunnelerEnabled ? now : undefined
+    if (is && !was) await this.#makeIdentity(tx, is)
+    if (was && !is) await this.#removeIdentity(tx, was.id)
+    if (is && was && is.name !== was.name) {
+      const identity = await find(tx, identities, is.id)
+      if (identity) await this.#entities.update(tx, identities, identity, { name: is.name })
+    }
+  }
+
+  async #makeIdentity(tx: WriteContext, router: Tunneler): Promise<void> {
+    const { identity, policy } = toTunnelerRecords(router)
+    await this.#entities.insert(tx, identities, newEntity(tx, identities, identity))
+    await this.#entities.insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, policy))
+  }
+
+  /** What is gone already does not keep the router from being changed. */
+  async #removeIdentity(tx: WriteContext, id: string): Promise<void> {
+    if (await find(tx, edgeRouterPolicies, id)) await this.#entities.removeInTransaction(tx, edgeRouterPolicies, id)
+    if (await find(tx, identities, id)) await this.#entities.removeInTransaction(tx, identities, id)
+  }
+}
+
+/** The identity of an edge router that dials and hosts services itself, and the policy that lets it use the router, as they are made. */
+export function toTunnelerRecords({ id, name }: Pick<Tunneler, 'id' | 'name'>) {
+  const itself = [`@${id}`]
+  const roles = { edgeRouterRoles: itself, identityRoles: itself }
+  return {
+    identity: { id, name, typeId: 'Router', isAdmin: false },
+    policy: { id, name: `edge-router-${id}-system`, semantic: 'AnyOf', ...roles, isSystem: true },
+  } as const
+}

@@ -1,0 +1,295 @@
+// Keeps edge routers informed of sessions: all API sessions when a router connects, and each change from then on.
+import type { Kysely } from 'kysely'
+import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
+import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import { authenticators } from '../../definitions/resources/authenticators.ts'
+import { sessionCertificates } from '../../definitions/resources/session-certificates.ts'
+import { sessions } from '../../definitions/resources/sessions.ts'
+import type { Clock } from '../../foundation/clock.ts'
+import { newId } from '../../foundation/ids.ts'
+import type { Log } from '../../foundation/log.ts'
+import type { Change } from '../../storage/changes.ts'
+import type { Database } from '../../storage/database.ts'
+import type { Projection } from '../../storage/projection.ts'
+import { isOneOf } from '../../storage/untyped.ts'
+import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
+import type { RouterApiSession, SessionAnnouncement } from './router-connection.ts'
+
+// Changes of this time are announced together: of a thousand sign-ins a second each waits this long at most.
+const BATCH_MS = 5
+
+// The size of the parts in which routers receive all API sessions. Other changes are announced in parts of this size, too.
+const PART_SIZE = 100
+
+// Tokens are short; a router handles each message in a task of its own.
+const TOKENS_PER_MESSAGE = 1_000
+
+// Routers that receive all sessions at a time. After a restart of the controller all of them connect at once, and requests are served
+// beside that.
+const MAX_CONCURRENT_SYNCS = 4
+
+/** What changed since the last announcement. */
+interface PendingChanges {
+  readonly addedIds: Set<string>
+  readonly changedIds: Set<string>
+  /** Identities whose certificates changed. */
+  readonly identityIds: Set<string>
+  readonly removedTokens: string[]
+  readonly removedSessionTokens: string[]
+}
+
+interface Collaborators {
+  readonly db: Kysely<Database>
+  readonly clock: Clock
+  readonly log: Log
+  readonly apiSessions: ApiSessions
+  readonly connected: ConnectedRouters
+}
+
+export class SessionSync implements Projection {
+  readonly name = 'sessions of routers'
+  readonly #db: Kysely<Database>
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #apiSessions: ApiSessions
+  readonly #connected: ConnectedRouters
+  /** The routers that are receiving all API sessions, and whether they asked for them again meanwhile. */
+  readonly #running = new Map<ConnectedRouter, { isRepeated: boolean }>()
+  #activeSyncs = 0
+  /** Resume the routers that wait for their turn, in order. */
+  readonly #waitingSyncs: (() => void)[] = []
+  #pending = emptyChanges()
+  #isFlushScheduled = false
+  /** Resolves when everything has been announced, what is pending included. */
+  #flushed: Promise<void> = Promise.resolve()
+  #isClosed = false
+
+  constructor({ db, clock, log, apiSessions, connected }: Collaborators) {
+    this.#db = db
+    this.#clock = clock
+    this.#log = log
+    this.#apiSessions = apiSessions
+    this.#connected = connected
+  }
+
+  /** Everything that routers hold may be stale, so they receive all of it again. */
+  async rebuild(): Promise<void> {
+    for (const router of this.#connected.listEdgeRouters()) {
+      this.sendAll(router).catch((error: unknown) => {
+        this.#log.error({ err: error, routerId: router.id }, 'a router could not be sent the sessions')
+      })
+    }
+  }
+
+  apply(changes: readonly Change[]): void {
+    if (!this.#connected.hasEdgeRouters || this.#isClosed) return
+    for (const change of changes) this.#note(change)
+    const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = this.#pending
+    const count =
+      addedIds.size + changedIds.size + identityIds.size + removedTokens.length + removedSessionTokens.length
+    if (count === 0 || this.#isFlushScheduled) return
+    this.#isFlushScheduled = true
+    this.#flushed = this.#flushAfter(this.#flushed)
+  }
+
+  #note({ resource, operation, id, before, after }: Change): void {
+    const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = this.#pending
+    if (resource === apiSessions.plural) {
+      if (operation === 'create') addedIds.add(id)
+      if (operation === 'delete' && !addedIds.delete(id)) removedTokens.push(this.#apiSessions.deriveToken(id))
+    } else if (resource === sessionCertificates.plural) {
+      changedIds.add((after ?? before)?.apiSessionId as string)
+    } else if (resource === authenticators.plural) {
+      const record = after ?? before
+      if (record?.method === 'cert') identityIds.add(record.identityId as string)
+    } else if (resource === sessions.plural && operation === 'delete') {
+      removedSessionTokens.push(this.#apiSessions.deriveToken(id))
+    }
+  }
+
+  /** Resolves when all changes that were committed before have been sent to the connected routers. */
+  async settle(): Promise<void> {
+    await this.#flushed
+  }
+
+  /** Announces nothing more, and resolves when what has begun is over. Routers receive everything again when they reconnect. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#flushed
+  }
+
+  /**
+   * Sends all API sessions to a router, in parts, and lets other work run between them. What changes meanwhile is announced
+   * beside it, and routers merge it. Routers without clients receive none.
+   */
+  async sendAll(router: ConnectedRouter): Promise<void> {
+    if (!router.isEdge) return
+    const running = this.#running.get(router)
+    if (running) {
+      // However often a router asks meanwhile, it receives them once more.
+      running.isRepeated = true
+      return
+    }
+    const run = { isRepeated: false }
+    this.#running.set(router, run)
+    try {
+      do {
+        run.isRepeated = false
+        await this.#sendInTurn(router)
+      } while (run.isRepeated)
+    } finally {
+      this.#running.delete(router)
+    }
+  }
+
+  async #sendInTurn(router: ConnectedRouter): Promise<void> {
+    if (this.#activeSyncs < MAX_CONCURRENT_SYNCS) this.#activeSyncs += 1
+    else await new Promise<void>((resume) => this.#waitingSyncs.push(resume))
+    try {
+      await this.#sendOnce(router)
+    } finally {
+      // A router that waits takes over the place.
+      const resume = this.#waitingSyncs.shift()
+      if (resume) resume()
+      else this.#activeSyncs -= 1
+    }
+  }
+
+  async #sendOnce(router: ConnectedRouter): Promise<void> {
+    if (this.#connected.get(router.id) !== router) return
+    router.syncStatus = 'SYNC_IN_PROGRESS'
+    const ids = this.#apiSessions.listIds()
+    const syncId = newId()
+    const parts = Math.max(1, Math.ceil(ids.length / PART_SIZE))
+    for (let sequence = 0; sequence < parts; sequence += 1) {
+      if (this.#isClosed || this.#connected.get(router.id) !== router) return
+      const apiSessions = await this.#read(ids.slice(sequence * PART_SIZE, (sequence + 1) * PART_SIZE))
+      const part = { id: syncId, sequence, isLast: sequence === parts - 1 }
+      router.connection.announce({ kind: 'api-sessions-added', apiSessions, part })
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    router.syncStatus = 'SYNC_DONE'
+  }
+
+  /** Records the activity of the API sessions whose clients are connected to a router, and says which of them have ended. */
+  recordActivity(router: ConnectedRouter, tokens: readonly string[]): void {
+    const now = this.#clock.now()
+    const endedTokens = tokens.filter((token) => !this.#apiSessions.use(token, now))
+    if (endedTokens.length > 0) router.connection.announce({ kind: 'api-sessions-removed', tokens: endedTokens })
+  }
+
+  /** Says which of the service sessions that a router knows have ended. */
+  async validateSessions(router: ConnectedRouter, tokens: readonly string[]): Promise<void> {
+    const rows = await this.#db
+      .selectFrom('sessions')
+      .select('token')
+      .where(isOneOf(this.#db, 'token', tokens))
+      .execute()
+    const valid = new Set(rows.map(({ token }) => token))
+    const endedTokens = tokens.filter((token) => !valid.has(token))
+    if (endedTokens.length > 0) router.connection.announce({ kind: 'sessions-removed', tokens: endedTokens })
+  }
+
+  /** Announces what is pending by then. Never before an earlier batch: what one adds the next one may remove. */
+  async #flushAfter(earlier: Promise<void>): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, BATCH_MS))
+    await earlier
+    const pending = this.#pending
+    this.#pending = emptyChanges()
+    this.#isFlushScheduled = false
+    if (this.#isClosed) return
+    try {
+      for (const announcement of await this.#toAnnouncements(pending)) {
+        for (const { connection } of this.#connected.listEdgeRouters()) connection.announce(announcement)
+      }
+    } catch (error) {
+      this.#log.error({ err: error }, 'routers could not be told of changed sessions; they receive all of them again')
+      await this.rebuild()
+    }
+  }
+
+  /** Removals come last: a session that was announced and ended in one batch must not remain. */
+  async #toAnnouncements(pending: PendingChanges): Promise<SessionAnnouncement[]> {
+    const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = pending
+    const affectedIds = new Set([...changedIds, ...(await this.#listApiSessionsOf([...identityIds]))])
+    const announcements: SessionAnnouncement[] = []
+    for (const ids of split([...addedIds], PART_SIZE))
+      announcements.push({ kind: 'api-sessions-added', apiSessions: await this.#read(ids) })
+    const updatedIds = [...affectedIds].filter((id) => !addedIds.has(id))
+    for (const ids of split(updatedIds, PART_SIZE)) {
+      const apiSessions = await this.#read(ids)
+      if (apiSessions.length > 0) announcements.push({ kind: 'api-sessions-updated', apiSessions })
+    }
+    for (const tokens of split(removedTokens, TOKENS_PER_MESSAGE))
+      announcements.push({ kind: 'api-sessions-removed', tokens })
+    for (const tokens of split(removedSessionTokens, TOKENS_PER_MESSAGE))
+      announcements.push({ kind: 'sessions-removed', tokens })
+    return announcements
+  }
+
+  async #listApiSessionsOf(identityIds: readonly string[]): Promise<string[]> {
+    if (identityIds.length === 0) return []
+    const rows = await this.#db
+      .selectFrom('api_sessions')
+      .select('id')
+      .where(isOneOf(this.#db, 'identityId', identityIds))
+      .execute()
+    return rows.map(({ id }) => id)
+  }
+
+  /** Reads API sessions as routers check them. Those that have ended are left out. */
+  async #read(ids: readonly string[]): Promise<RouterApiSession[]> {
+    const live = ids.flatMap((id) => this.#apiSessions.get(id) ?? [])
+    if (live.length === 0) return []
+    const identityIds = [...new Set(live.map(({ identity }) => identity.id))]
+    const [ofIdentities, ofSessions] = await Promise.all([
+      this.#db
+        .selectFrom('authenticators')
+        .select(['identityId as holder', 'fingerprint'])
+        .where('fingerprint', 'is not', null)
+        .where(isOneOf(this.#db, 'identityId', identityIds))
+        .execute(),
+      this.#db
+        .selectFrom('session_certificates')
+        .select(['apiSessionId as holder', 'fingerprint'])
+        .where('validTo', '>', this.#clock.now())
+        .where(isOneOf(this.#db, 'apiSessionId', ids))
+        .execute(),
+    ])
+    const fingerprints = groupFingerprints([...ofIdentities, ...ofSessions])
+    return live.map(({ id, identity }) => ({
+      id,
+      token: this.#apiSessions.deriveToken(id),
+      identityId: identity.id,
+      fingerprints: [...(fingerprints.get(identity.id) ?? []), ...(fingerprints.get(id) ?? [])],
+    }))
+  }
+}
+
+function emptyChanges(): PendingChanges {
+  return {
+    addedIds: new Set(),
+    changedIds: new Set(),
+    identityIds: new Set(),
+    removedTokens: [],
+    removedSessionTokens: [],
+  }
+}
+
+/** Identity or API session → the fingerprints of its certificates. */
+function groupFingerprints(
+  rows: readonly { readonly holder: string; readonly fingerprint: string | null }[],
+): Map<string, string[]> {
+  const byHolder = new Map<string, string[]>()
+  for (const { holder, fingerprint } of rows) {
+    if (fingerprint === null) continue
+    const fingerprints = byHolder.get(holder)
+    if (fingerprints) fingerprints.push(fingerprint)
+    else byHolder.set(holder, [fingerprint])
+  }
+  return byHolder
+}
+
+function split<T>(values: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(values.length / size) }, (_, at) => values.slice(at * size, (at + 1) * size))
+}

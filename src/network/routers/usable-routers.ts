@@ -1,0 +1,70 @@
+// The edge routers over which an identity reaches a service, as clients are told of them.
+import type { Access } from '../../access/access.ts'
+import type { LiveNetwork, LiveRouter } from '../../access/live-network.ts'
+import type { RouterEntry } from '../../access/router-directory.ts'
+import type { RoleBearer } from '../../policy/role-selector.ts'
+import { toClientRouterFields } from './router-behavior.ts'
+
+/** More routers than a client would ever try. */
+export const MAX_ROUTERS = 25
+
+export class UsableRouters {
+  readonly #access: Access
+  readonly #network: LiveNetwork
+
+  constructor(access: Access, network: LiveNetwork) {
+    this.#access = access
+    this.#network = network
+  }
+
+  /** Their ids; those that are online come first. Offline ones are included, because they may come back. */
+  listIds(identity: RoleBearer, serviceId: string): string[] {
+    const online: string[] = []
+    const offline: string[] = []
+    for (const id of this.#access.listCommonRouters(identity, serviceId).sort())
+      (this.#network.findRouter(id) ? online : offline).push(id)
+    return online.concat(offline)
+  }
+
+  /** The first of them as JSON text for sessions, in which clients know the addresses of a router by two names. */
+  render(identity: RoleBearer, serviceId: string): string {
+    const texts = this.listIds(identity, serviceId)
+      .slice(0, MAX_ROUTERS)
+      .flatMap((id) => this.#access.routers.get(id) ?? [])
+      .map((router) => {
+        const live = this.#network.findRouter(router.id)
+        return live ? renderRouter(router, live) : renderOfflineRouter(router)
+      })
+    return `[${texts.join(',')}]`
+  }
+}
+
+function renderRouter(router: RouterEntry, live: LiveRouter | undefined): string {
+  const { id, name, cost, noTraversal, disabled } = router
+  const { isOnline, hostname, supportedProtocols, syncStatus } = toClientRouterFields(live)
+  const urls = supportedProtocols
+  return JSON.stringify({
+    id,
+    name,
+    cost,
+    noTraversal,
+    disabled,
+    isOnline,
+    hostname,
+    supportedProtocols,
+    syncStatus,
+    urls,
+  })
+}
+
+// A router that changes is another object, and so is its text.
+const offlineTexts = new WeakMap<RouterEntry, string>()
+
+function renderOfflineRouter(router: RouterEntry): string {
+  let text = offlineTexts.get(router)
+  if (text === undefined) {
+    text = renderRouter(router, undefined)
+    offlineTexts.set(router, text)
+  }
+  return text
+}

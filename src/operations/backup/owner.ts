@@ -1,0 +1,43 @@
+// Whose a data directory or a backup is: the address of its controller, and its root certificate.
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { computeFingerprint256 } from '../../pki/certificates.ts'
+import { ConfigError, getAdvertisedAddress, readConfig } from '../../settings/config.ts'
+import { getDataPaths, runAsOwner } from '../../settings/data-directory.ts'
+
+export interface Owner {
+  /** `host:port`; empty if the settings in the directory name none. */
+  readonly address: string
+  /** The SHA-256 of the root certificate, in hexadecimal. */
+  readonly rootFingerprint: string
+}
+
+/** Whose a data directory is. */
+export function readOwner(directory: string): Owner {
+  const { config, pki } = getDataPaths(directory)
+  return runAsOwner(directory, () => {
+    const root = new X509Certificate(readFileSync(join(pki, 'root.crt')))
+    return { address: readAddress(config), rootFingerprint: computeFingerprint256(root) }
+  })
+}
+
+function readAddress(config: string): string {
+  try {
+    return getAdvertisedAddress(readConfig(config))
+  } catch (error) {
+    // A backup is made of settings that do not work, too.
+    if (error instanceof ConfigError) return ''
+    throw error
+  }
+}
+
+/** An owner in a sentence. */
+export function describeOwner({ address, rootFingerprint }: Owner): string {
+  return `${address || 'a controller without an address'} (root SHA-256 ${rootFingerprint})`
+}
+
+/** Whether two belong to the same network; also if it is unknown of either. */
+export function isSameNetwork(one: Owner | undefined, other: Owner | undefined): boolean {
+  return one === undefined || other === undefined || one.rootFingerprint === other.rootFingerprint
+}

@@ -1,0 +1,138 @@
+// Verifies a backup by unpacking it, and restores it: what it replaces is kept beside it, and nothing is ever replaced in part.
+import { closeSync, existsSync, fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Instant } from '../../foundation/clock.ts'
+import { Authority } from '../../pki/authority.ts'
+import { createPrivateDirectory, syncDirectory } from '../../pki/files.ts'
+import {
+  completeRestore,
+  DataDirectoryError,
+  getDataPaths,
+  hasOnlyOwnFiles,
+  runAsOwner,
+  stageRestore,
+  UNPACKED_BACKUP,
+} from '../../settings/data-directory.ts'
+import { requireKnownMigrations } from '../../storage/migrate.ts'
+import { lockDirectory } from '../../storage/sqlite/directory-lock.ts'
+import { checkDatabaseFile } from '../integrity/check-database.ts'
+import { damagedError, toBackupError } from './backup-error.ts'
+import { toFileTime } from './file-names.ts'
+import type { Manifest } from './manifest.ts'
+import { type BackupSource, readBackup } from './read-backup.ts'
+import { removeOnExit } from './remove-on-exit.ts'
+
+/** What a backup holds. */
+export interface VerifiedBackup {
+  readonly manifest: Manifest
+  /** The defects of its database; empty if it is intact. */
+  readonly findings: readonly string[]
+}
+
+/**
+ * Unpacks a backup in a temporary folder, and checks everything in it.
+ * @throws BackupError, and DataDirectoryError `NEWER_DATABASE` if a newer version made it
+ */
+export async function verifyBackup(source: BackupSource): Promise<VerifiedBackup> {
+  const folder = mkdtempSync(join(tmpdir(), 'backup-'))
+  const discard = removeOnExit(() => rmSync(folder, { recursive: true, force: true }))
+  try {
+    return await unpackBackup(source, folder)
+  } catch (error) {
+    throw toBackupError(error, folder)
+  } finally {
+    discard()
+  }
+}
+
+export interface RestoreOptions extends BackupSource {
+  /** The data directory; it is created if it does not exist. */
+  readonly directory: string
+  readonly now: Instant
+  /** Also restores a database that has defects. */
+  readonly isForced?: boolean
+}
+
+export interface RestoreReport extends VerifiedBackup {
+  /** The folder with what the directory held before; undefined if it held nothing. */
+  readonly replaced: string | undefined
+}
+
+/**
+ * Replaces the content of a data directory by that of a backup, after it was verified.
+ * @throws BackupError, DataDirectoryError, and DirectoryLockedError while a controller runs; then nothing has changed
+ */
+export async function restoreBackup({ directory, now, isForced, ...source }: RestoreOptions): Promise<RestoreReport> {
+  requireOwnDirectory(directory)
+  const isNew = !existsSync(directory)
+  createPrivateDirectory(directory)
+  const unlock = lockDirectory(directory)
+  const folder = join(directory, UNPACKED_BACKUP)
+  const removeFolder = () => runAsOwner(directory, () => rmSync(folder, { recursive: true, force: true }))
+  const discard = removeOnExit(removeFolder)
+  let isRestored = false
+  try {
+    removeFolder()
+    runAsOwner(directory, () => createPrivateDirectory(folder))
+    const backup = await unpackBackup(source, folder)
+    const [finding] = backup.findings
+    if (finding !== undefined && !isForced) throw damagedError(source.file, `its database has defects: ${finding}`)
+    const replaced = replaceContent(directory, folder, backup.manifest, now)
+    isRestored = true
+    return { ...backup, replaced }
+  } catch (error) {
+    throw toBackupError(error, directory)
+  } finally {
+    discard()
+    unlock()
+    if (isNew && !isRestored) rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** A directory with files that are not of a controller is not taken over. */
+function requireOwnDirectory(directory: string): void {
+  if (hasOnlyOwnFiles(directory)) return
+  throw new DataDirectoryError('NOT_EMPTY', `${directory} holds other files`, '--data-dir with a new directory')
+}
+
+function replaceContent(directory: string, folder: string, manifest: Manifest, now: Instant): string | undefined {
+  const names = new Set(manifest.files.map(({ name }) => name.split('/')[0] ?? name))
+  return runAsOwner(directory, () => {
+    stageRestore(directory, folder, toFileTime(now), [...names])
+    return completeRestore(directory)
+  })
+}
+
+/** Unpacks a backup into an empty folder, and checks the database, the keys and the certificates in it. */
+async function unpackBackup(source: BackupSource, folder: string): Promise<VerifiedBackup> {
+  const manifest = await readBackup(source, (name, content) => unpackFile(folder, name, content))
+  requireKnownMigrations(manifest.migrations)
+  const paths = getDataPaths(folder)
+  for (const path of [paths.config, paths.auditKey, paths.secretsKey]) {
+    if (!existsSync(path)) throw damagedError(source.file, `${path.slice(folder.length + 1)} is missing in it`)
+  }
+  try {
+    runAsOwner(folder, () => Authority.load(paths.pki))
+  } catch (error) {
+    throw damagedError(source.file, `its certificates cannot be used: ${(error as Error).message}`, error)
+  }
+  for (const each of [paths.pki, folder]) syncDirectory(each)
+  return { manifest, findings: checkDatabaseFile(paths).findings }
+}
+
+async function unpackFile(folder: string, name: string, content: AsyncIterable<Buffer>): Promise<void> {
+  const path = join(folder, name)
+  const descriptor = runAsOwner(folder, () => {
+    createPrivateDirectory(dirname(path))
+    return openSync(path, 'wx', 0o600)
+  })
+  try {
+    for await (const chunk of content) {
+      for (let at = 0; at < chunk.length; ) at += writeSync(descriptor, chunk, at, chunk.length - at)
+    }
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}

@@ -1,0 +1,120 @@
+// Who has fetched the new root while it replaces another one: stored per identity and router, and only meanwhile.
+import { type Kysely, sql } from 'kysely'
+import { authenticators } from '../../definitions/resources/authenticators.ts'
+import { edgeRouters } from '../../definitions/resources/edge-routers.ts'
+import { enrollments } from '../../definitions/resources/enrollments.ts'
+import { identities } from '../../definitions/resources/identities.ts'
+import { routers } from '../../definitions/resources/routers.ts'
+import type { Authority } from '../../pki/authority.ts'
+import type { Change } from '../../storage/changes.ts'
+import type { Caller, Context, WriteContext } from '../../storage/context.ts'
+import type { Database } from '../../storage/database.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
+
+/** An identity or a router that is enrolled, and may know only the root that is being replaced. */
+export interface MissingHolder {
+  readonly kind: 'identity' | 'router'
+  readonly id: string
+  readonly name: string
+}
+
+const findReceipt = prepareQuery((db, holderId: string, fingerprint: string) =>
+  db
+    .selectFrom('root_receipts')
+    .select('holderId')
+    .where('holderId', '=', holderId)
+    .where('fingerprint', '=', fingerprint),
+)
+
+/**
+ * A client knows the new root if it fetched the certificate store with its API session or its client certificate, or if it
+ * received a certificate, since the replacement of the root began. No other time writes a receipt.
+ */
+export class RootReceipts {
+  readonly #authority: Authority
+
+  constructor(authority: Authority) {
+    this.#authority = authority
+  }
+
+  /** Stores that an identity or a router received the bundle that is in use now. */
+  async record(context: Context, holderId: string): Promise<void> {
+    if (!this.#authority.previousRoot) return
+    const fingerprint = this.#authority.rootFingerprint
+    const [receipt] = await findReceipt(context.db, holderId, fingerprint)
+    if (!receipt) await context.write((tx) => storeReceipt(tx, holderId, fingerprint))
+  }
+
+  /** Stores who received the bundle by these changes of a transaction: clients that enrolled or extended their certificate. */
+  async follow(tx: WriteContext, changes: readonly Change[]): Promise<void> {
+    if (!this.#authority.previousRoot) return
+    for (const change of changes) {
+      const holderId = findRecipient(tx.caller, change)
+      if (typeof holderId === 'string') await storeReceipt(tx, holderId, this.#authority.rootFingerprint)
+    }
+  }
+
+  /** Removes the receipts, which nothing reads once the replacement has ended. */
+  async clear(tx: WriteContext): Promise<void> {
+    await tx.db.deleteFrom('root_receipts').execute()
+  }
+
+  /** Up to `limit` of those that have not fetched the new root, by name; none if no root is being replaced. */
+  async listMissing(db: Kysely<Database>, limit: number): Promise<readonly MissingHolder[]> {
+    if (!this.#authority.previousRoot) return []
+    const { rows } = await sql<MissingHolder>`${this.#selectMissing()} order by name limit ${limit}`.execute(db)
+    return rows
+  }
+
+  /** How many have not fetched the new root. */
+  async countMissing(db: Kysely<Database>): Promise<number> {
+    if (!this.#authority.previousRoot) return 0
+    const { rows } = await sql<{ n: number }>`select count(*) as n from (${this.#selectMissing()}) missing`.execute(db)
+    return rows[0]?.n ?? 0
+  }
+
+  /** An identity without a credential has never received a bundle. */
+  #selectMissing() {
+    const fingerprint = this.#authority.rootFingerprint
+    const hasReceipt = (id: string) =>
+      sql`exists (select 1 from root_receipts r where r."holderId" = ${sql.ref(id)} and r.fingerprint = ${fingerprint})`
+    return sql`select 'identity' as kind, i.id as id, i.name as name from identities i
+      where (i."externalId" is not null or exists (select 1 from authenticators a where a."identityId" = i.id))
+        and not ${hasReceipt('i.id')}
+      union all select 'router' as kind, t.id as id, t.name as name from routers t
+      where t."isVerified" = 1 and not ${hasReceipt('t.id')}`
+  }
+}
+
+async function storeReceipt({ db, clock }: WriteContext, holderId: string, fingerprint: string): Promise<void> {
+  const fetchedAt = clock.now()
+  await db
+    .insertInto('root_receipts')
+    .values({ holderId, fingerprint, fetchedAt })
+    .onConflict((conflict) => conflict.column('holderId').doUpdateSet({ fingerprint, fetchedAt }))
+    .execute()
+}
+
+/** Returns the identity or router that received the bundle along with a change, if one did. */
+function findRecipient(caller: Caller, { resource, operation, id, before, after }: Change): unknown {
+  const isNewCertificate = after !== undefined && before?.certPem !== after.certPem
+  switch (resource) {
+    // An enrollment that a client without a session removes is one that it completed. Before that, it fetched the bundle.
+    case enrollments.plural:
+      if (operation !== 'delete' || caller.kind !== 'anonymous') return undefined
+      return before?.identityId ?? before?.edgeRouterId ?? before?.transitRouterId
+    // By an authority of an operator, for which no enrollment exists.
+    case identities.plural:
+      return operation === 'create' && caller.kind === 'anonymous' ? id : undefined
+    case authenticators.plural: {
+      const isOwn = caller.kind === 'identity' && caller.identityId === after?.identityId
+      return operation === 'update' && isNewCertificate && isOwn ? after.identityId : undefined
+    }
+    case routers.plural:
+    case edgeRouters.plural:
+      // A router that renews its certificates over its connection, where the controller itself writes, receives no bundle.
+      return operation === 'update' && isNewCertificate && caller.kind !== 'system' ? id : undefined
+    default:
+      return undefined
+  }
+}

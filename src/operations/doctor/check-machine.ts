@@ -1,0 +1,93 @@
+// Checks the machine of a controller: its clock, its disk, the rights to its files, and its backups.
+import { statfsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Instant, toIsoTime } from '../../foundation/clock.ts'
+import type { Authority } from '../../pki/authority.ts'
+import { readNotBefore } from '../../pki/certificates.ts'
+import type { Config } from '../../settings/config.ts'
+import { getDataPaths, listSharedPaths } from '../../settings/data-directory.ts'
+import type { NamedBackup } from '../backup/file-names.ts'
+import { type Diagnosis, quoteWord } from './diagnosis.ts'
+
+/** What the checks of the machine read. */
+export interface Machine {
+  /** The data directory. */
+  readonly directory: string
+  readonly config: Config
+  readonly now: Instant
+  readonly authority: Authority
+  /** The backups of the controller, the oldest first. */
+  readonly backups: readonly NamedBackup[]
+  readonly backupsFolder: string
+  /** When the newest audit record was written. */
+  readonly lastChangeAt: Instant | undefined
+}
+
+// A backup, a migration and a restore each need a copy of the database beside it.
+const MIN_FREE_COPIES = 3
+const MIN_FREE_BYTES = 512 * 1024 * 1024
+const MAX_CLOCK_ERROR_MS = 10 * 60_000
+const MIB = 1024 * 1024
+
+export function checkFiles({ directory }: Machine): Diagnosis[] {
+  return listSharedPaths(directory).map((path) => ({
+    check: 'files',
+    subject: path,
+    message: 'other accounts have rights to this file, or it belongs to another account',
+    remedy: `chmod go= ${quoteWord(path)}, and chown it to the account of the controller`,
+  }))
+}
+
+export function checkDisk({ directory, backupsFolder, backups }: Machine): Diagnosis[] {
+  const needed = Math.max(MIN_FREE_BYTES, MIN_FREE_COPIES * statSync(getDataPaths(directory).database).size)
+  // The folder of backups is created with the first one.
+  const folders = backups.length > 0 ? [directory, backupsFolder] : [directory]
+  return folders.flatMap((folder) => {
+    const { bavail, bsize } = statfsSync(folder)
+    const free = bavail * bsize
+    if (free >= needed) return []
+    const message = `${Math.floor(free / MIB)} MiB are free, and ${Math.ceil(needed / MIB)} MiB should be`
+    return { check: 'disk', subject: folder, message, remedy: 'make space, or move old backups to another disk' }
+  })
+}
+
+export function checkClock({ now, authority, lastChangeAt }: Machine): Diagnosis[] {
+  const begin = readNotBefore(authority.server.certificate)
+  const latest = Math.max(begin, lastChangeAt ?? begin)
+  if (now + MAX_CLOCK_ERROR_MS >= latest) return []
+  const message = `it reads ${toIsoTime(now)}, but ${toIsoTime(latest)} has passed already`
+  return [{ check: 'clock', subject: 'system clock', message, remedy: 'set the clock, and synchronize it (NTP)' }]
+}
+
+export function checkBackups({ config, backups, backupsFolder, now, directory }: Machine): Diagnosis[] {
+  const interval = config['backup.every']
+  const diagnose = (message: string, remedy: string): Diagnosis => ({
+    check: 'backups',
+    subject: backupsFolder,
+    message,
+    remedy,
+  })
+  if (interval === undefined) {
+    return [diagnose('the controller makes no backups by itself', 'set backup.every in config.yaml')]
+  }
+  const newest = backups.findLast(({ kind }) => kind === 'scheduled')
+  const since = newest?.createdAt ?? statSync(getDataPaths(directory).config).mtimeMs
+  // One that is late has failed, or no controller runs.
+  if (since + 2 * interval >= now) return []
+  const remedy = `controller db backup ${quoteWord(join(backupsFolder, 'by-hand.tar.gz'))}; the log says why none was made`
+  return [diagnose(newest ? `the newest backup is of ${toIsoTime(newest.createdAt)}` : 'there is no backup', remedy)]
+}
+
+export function checkSettings({ config }: Machine, signerCount: number): Diagnosis[] {
+  const withoutEffect: string[] = []
+  if (signerCount === 0) {
+    if (config['signers.allowHttp']) withoutEffect.push('signers.allowHttp')
+    if (config['signers.caFile'] !== undefined) withoutEffect.push('signers.caFile')
+  }
+  return withoutEffect.map((subject) => ({
+    check: 'settings',
+    subject,
+    message: 'the setting has no effect, because there is no external JWT signer',
+    remedy: 'remove it from config.yaml, or: controller external-jwt-signer create --help',
+  }))
+}

@@ -1,0 +1,113 @@
+// The health of this controller, as probes read it: checks that run when a probe asks, at most once a second.
+import { statfs } from 'node:fs/promises'
+import type { Clock, Instant } from '../foundation/clock.ts'
+import type { Log } from '../foundation/log.ts'
+import type { Authority } from '../pki/authority.ts'
+import { isWithinDates } from '../pki/certificates.ts'
+import type { Store } from '../storage/store.ts'
+
+// Anyone may ask, so more questions must not cost more checks.
+const MIN_INTERVAL_MS = 1_000
+
+/** What the last run of a check found. */
+export interface CheckResult {
+  readonly id: string
+  readonly isHealthy: boolean
+  readonly checkedAt: Instant
+  readonly durationMs: number
+  /** How many times in a row it has failed, since when, and a sentence on why; absent while it passes. */
+  readonly failure?: { readonly count: number; readonly since: Instant; readonly reason: string }
+}
+
+export interface HealthReport {
+  readonly isHealthy: boolean
+  readonly checks: readonly CheckResult[]
+}
+
+interface HealthCheck {
+  readonly id: string
+  /** One sentence for probes; the cause goes to the log. */
+  readonly reason: string
+  /** @throws if the check fails */
+  run(): void | Promise<void>
+}
+
+interface Parts {
+  readonly store: Store
+  readonly authority: Authority
+  readonly clock: Clock
+  readonly log: Log
+  readonly directory: string
+  /** How much of the disk must be free. */
+  readonly minFreeBytes: number
+}
+
+export class Health {
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #checks: readonly HealthCheck[]
+  #results: readonly CheckResult[] = []
+  /** By the monotonic clock. */
+  #checkedAt = Number.NEGATIVE_INFINITY
+  #running: Promise<void> | undefined
+
+  constructor(parts: Parts) {
+    this.#clock = parts.clock
+    this.#log = parts.log
+    this.#checks = listChecks(parts)
+  }
+
+  /** Runs the checks, unless they ran less than a second ago. Never rejects. */
+  async report(): Promise<HealthReport> {
+    const isDue = this.#clock.monotonic() - this.#checkedAt >= MIN_INTERVAL_MS
+    if (isDue) this.#running ??= this.#run()
+    await this.#running
+    return { isHealthy: this.#results.every(({ isHealthy }) => isHealthy), checks: this.#results }
+  }
+
+  async #run(): Promise<void> {
+    const results: CheckResult[] = []
+    for (const [at, check] of this.#checks.entries()) results.push(await this.#runCheck(check, this.#results[at]))
+    this.#results = results
+    this.#checkedAt = this.#clock.monotonic()
+    this.#running = undefined
+  }
+
+  async #runCheck({ id, reason, run }: HealthCheck, previous: CheckResult | undefined): Promise<CheckResult> {
+    const startedMs = this.#clock.monotonic()
+    const checkedAt = this.#clock.now()
+    const toResult = () => ({ id, checkedAt, durationMs: this.#clock.monotonic() - startedMs })
+    try {
+      await run()
+      if (previous?.failure) this.#log.info({ check: id }, 'a health check passes again')
+      return { ...toResult(), isHealthy: true }
+    } catch (error) {
+      if (!previous?.failure) this.#log.warn({ check: id, err: error }, 'a health check fails')
+      const { count = 0, since = checkedAt } = previous?.failure ?? {}
+      return { ...toResult(), isHealthy: false, failure: { count: count + 1, since, reason } }
+    }
+  }
+}
+
+function listChecks({ store, authority, clock, directory, minFreeBytes }: Parts): readonly HealthCheck[] {
+  return [
+    { id: 'database', reason: 'the database cannot be used', run: () => store.requireUsable() },
+    {
+      id: 'disk',
+      reason: 'the disk of the data directory is almost full',
+      async run() {
+        const { bavail, bsize } = await statfs(directory)
+        if (bavail * bsize < minFreeBytes) throw new Error(`only ${bavail * bsize} bytes are free at ${directory}`)
+      },
+    },
+    {
+      id: 'server-certificate',
+      reason: 'the server certificate is not valid now',
+      run() {
+        const { certificate } = authority.server
+        if (!isWithinDates(certificate, clock.now()))
+          throw new Error(`it is valid from ${certificate.validFrom} to ${certificate.validTo}`)
+      },
+    },
+  ]
+}

@@ -1,0 +1,53 @@
+// Refuses a plan that would end the rights of the caller that applies it: the rest of the file could not be applied.
+import type { Auth } from '../../authentication/auth.ts'
+import { requireSameRights } from '../../authentication/sessions/callers.ts'
+import { authPolicies } from '../../definitions/resources/auth-policies.ts'
+import { identities } from '../../definitions/resources/identities.ts'
+import { invalidError } from '../../foundation/errors.ts'
+import type { Context } from '../../storage/context.ts'
+import type { ChangeStep, PlanStep } from './plan-step.ts'
+
+/**
+ * Judges the session of the caller as each of its transactions is judged, by the records as they are after the plan.
+ * @throws COULD_NOT_VALIDATE if the caller would not be an administrator, or would owe a second factor, by the place of the change
+ */
+export function requireOwnRights(
+  auth: Pick<Auth, 'apiSessions' | 'policies' | 'signers'>,
+  { caller, clock }: Context,
+  steps: readonly PlanStep[],
+): void {
+  if (caller.kind !== 'identity') return
+  const changes = steps.flatMap((step) => {
+    if (step.action === 'delete') return []
+    const operation = step.action === 'create' ? ('create' as const) : ('update' as const)
+    return { operation, resource: step.fileResource.resource.plural, id: step.id, after: step.after }
+  })
+  requireSameRights(auth, caller, [], clock.now())
+  try {
+    requireSameRights(auth, caller, changes, clock.now())
+  } catch (error) {
+    const identity = findChange(steps, identities.plural, caller.identityId)
+    const policyId = identity?.after.authPolicyId ?? auth.apiSessions.get(caller.apiSessionId)?.identity.authPolicyId
+    throw describeLoss(identity, findChange(steps, authPolicies.plural, String(policyId))) ?? error
+  }
+}
+
+function describeLoss(identity: ChangeStep | undefined, policy: ChangeStep | undefined): unknown {
+  if (identity?.before.isAdmin === true && identity.after.isAdmin !== true)
+    return invalidError(
+      `${identity.path}.isAdmin`,
+      'would take your own right to apply the file',
+      identity.after.isAdmin,
+    )
+  const reason = 'would require a second factor that your own session has not passed: sign in with it before'
+  if (identity && identity.before.authPolicyId !== identity.after.authPolicyId)
+    return invalidError(`${identity.path}.authPolicy`, reason)
+  return policy && invalidError(`${policy.path}.secondary`, reason)
+}
+
+function findChange(steps: readonly PlanStep[], plural: string, id: string): ChangeStep | undefined {
+  return steps.find(
+    (step): step is ChangeStep =>
+      step.action === 'change' && step.id === id && step.fileResource.resource.plural === plural,
+  )
+}

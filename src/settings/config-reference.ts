@@ -1,0 +1,35 @@
+// The reference of all settings as a Markdown page, which the build generates from their definitions.
+import { renderSetting, settingDocs, toVariableName, toYamlValue } from './config.ts'
+
+export function renderConfigReference(): string {
+  const head = [
+    '# Settings',
+    '',
+    'Made by `npm run build` from `src/settings/config.ts`.',
+    '',
+    'They stand in `config.yaml` in the data directory, which is written with all of them and their explanations when the directory',
+    'is made. An environment variable wins over the file, and a flag of `controller serve` over both. What does not exist, and what',
+    'does not fit, is refused at the start with its name. Durations are written like `90s`, `30m` or `1h30m`, sizes like `64KiB`.',
+  ]
+  const settings = settingDocs.map(({ key, default: standard, explain }) =>
+    [
+      `## ${key}`,
+      '',
+      explain,
+      '',
+      '| Default | Environment |',
+      '|---|---|',
+      `| \`${toYamlValue(standard)}\` | \`${toVariableName(key)}\` |`,
+      ...renderListExample(key, standard),
+    ].join('\n'),
+  )
+  return `${[head.join('\n'), ...settings].join('\n\n')}\n`
+}
+
+/** A list of records as it is written in the file; nothing for other settings. */
+function renderListExample(key: string, standard: unknown): string[] {
+  const lines = renderSetting(key, standard)
+  return lines.length < 2
+    ? []
+    : ['', '```yaml', ...lines, '```', '', 'In an environment variable, it is one line of YAML or JSON.']
+}

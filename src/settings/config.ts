@@ -1,0 +1,436 @@
+// Defines every setting once: default, explanation and parser. The commented file and the documents are generated from it.
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { parse } from 'yaml'
+import { logLevels } from '../foundation/log.ts'
+import {
+  bytesSetting,
+  ConfigError,
+  countSetting,
+  durationSetting,
+  readChoice,
+  readDirectives,
+  readDuration,
+  readHostAndPort,
+  readList,
+  readOptionalPath,
+  readOrigin,
+  readSwitch,
+  readWholeNumber,
+  splitAddress,
+} from './setting-types.ts'
+
+export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
+
+export type Api = 'client' | 'management' | 'fabric'
+
+/** What a listener may carry: the HTTP APIs, the control channel of routers, and what probes and monitoring systems read. */
+const listenerApis = ['client', 'management', 'fabric', 'control', 'health', 'metrics'] as const
+export type ListenerApi = (typeof listenerApis)[number]
+
+// Metrics are read without a session, so no listener carries them unless an operator says so.
+const defaultApis = listenerApis.filter((api) => api !== 'metrics')
+
+// What a listener without TLS may carry. Neither takes credentials, and clients of the other APIs rely on certificates.
+const apisWithoutTls: readonly ListenerApi[] = ['health', 'metrics']
+
+/** The dialect of responses; see `server/requests/dialects.ts`. */
+export type Dialect = 'native' | 'openziti'
+
+export interface ListenerConfig {
+  /** `host:port` */
+  readonly address: string
+  readonly apis: readonly ListenerApi[]
+  readonly dialect: Dialect
+  /** Without TLS it serves plain HTTP, on a loopback address. */
+  readonly tls: boolean
+}
+
+interface Setting<V> {
+  readonly explain: string
+  /** As it is written in the file. */
+  readonly default: unknown
+  read(value: unknown, key: string): V
+}
+
+const settings = {
+  listeners: {
+    explain:
+      'Where the controller listens, and which APIs it serves there: client, management, fabric, control (routers), health and metrics, of which all but metrics are the default. The dialect is that of callers whose requests do not show it: native, as the documents spell a few words, or openziti, as its clients do. With tls: false, a listener on a loopback address serves health and metrics over plain HTTP.',
+    default: [{ address: '127.0.0.1:1280', apis: defaultApis, dialect: 'native' }],
+    read: readListeners,
+  },
+  advertise: {
+    explain:
+      'Names under which clients reach the controller, as host:port. The first one goes into enrollment tokens; all of them into the server certificate. Without any, the address of the first listener with TLS is used.',
+    default: [],
+    read: (value, key) => readList(value, key).map((entry) => readHostAndPort(entry, key)),
+  },
+  'session.timeout': durationSetting('30m', 'How long a sign-in stays alive without being used.', '1m'),
+  'session.activityFlush': durationSetting(
+    '90s',
+    'How often the last use of sessions is written to the database.',
+    '1s',
+  ),
+  'posture.settleTime': durationSetting(
+    '5m',
+    'How long after a start the sessions of an earlier process are kept although their machines have not reported their posture yet.',
+  ),
+  'enrollment.identity': durationSetting('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
+  'enrollment.router': durationSetting('180m', 'How long the enrollment token of a new router can be used.', '5m'),
+  'certificates.warnBefore': durationSetting(
+    '30d',
+    'How long before its end a certificate is reported in the log, once a day: those of the controller, of identities, routers, authorities and signers.',
+    '1d',
+  ),
+  'totp.window': {
+    explain:
+      'How many steps of 30 seconds the clock of an authenticator app may be early or late: its codes are accepted that long before and after. At most 10.',
+    default: 1,
+    read: (value, key) => readWholeNumber(value, key, { min: 0, max: 10 }),
+  },
+  'totp.issuer': {
+    explain:
+      'What authenticator apps call this controller: up to 64 characters, without a colon. If it is empty, the host of the first advertised address.',
+    default: '',
+    read: (value, key) => readIssuer(value, key),
+  },
+  'audit.retention': {
+    explain:
+      'How long audit records are kept: a duration such as 365d, or forever. Older ones are cut off the old end, which is audited too.',
+    default: 'forever',
+    read: (value, key) => (value === 'forever' ? undefined : readDuration(value, key, '1d')),
+  },
+  'backup.every': {
+    explain:
+      'How often the controller makes a backup of its data directory: a duration of at least 1h such as 24h, or off. Each is verified after it was written; an error in the log names one that failed.',
+    default: '24h',
+    read: (value, key) => (value === 'off' ? undefined : readDuration(value, key, '1h')),
+  },
+  'backup.keep': countSetting(
+    7,
+    'How many backups are kept of each kind: scheduled, requested (snapshot), and made before a migration. The oldest are deleted.',
+  ),
+  'backup.directory': {
+    explain:
+      'Where backups are written: a directory that exists and belongs to the account of the controller, best on another disk. If it is empty, backups in the data directory.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'backup.passphraseFile': {
+    explain:
+      'A file with the passphrase that encrypts these backups, which hold all keys of the network. Keep a copy of it elsewhere: without it they cannot be restored.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'limits.bodyBeforeSession': bytesSetting('64KiB', 'The largest request body of a caller who is not signed in.'),
+  'limits.body': bytesSetting('1MiB', 'The largest request body of a caller who is.'),
+  'limits.ownBody': bytesSetting(
+    '8KiB',
+    'The largest request body where identities that do not administer may write: their own authenticators and sessions.',
+  ),
+  'limits.postureBody': bytesSetting('64KiB', 'The largest posture response of a client.'),
+  'limits.networkFile': bytesSetting('32MiB', 'The largest network that an administrator can plan or apply as a file.'),
+  'limits.header': bytesSetting('16KiB', 'The largest set of request headers.'),
+  'limits.headerTime': durationSetting('10s', 'How long the headers of a request may take to arrive.'),
+  'limits.requestTime': durationSetting(
+    '30s',
+    'How long a whole request may take to arrive, from its first byte to its last.',
+  ),
+  'limits.answerTime': durationSetting('10s', 'How long an operation may take; then the response is 503.'),
+  'limits.writeTime': durationSetting(
+    '30s',
+    'How long a client may take nothing of a response that waits for it; then its connection is cut.',
+    '1s',
+  ),
+  'limits.unsentPerConnection': bytesSetting(
+    '8MiB',
+    'How much of large responses may wait for one client that does not read; if it asks for another one beyond that, its connection is cut.',
+  ),
+  'limits.unsent': bytesSetting(
+    '256MiB',
+    'How much of all responses may wait for clients that do not read; beyond that the connections are cut that have taken nothing for the longest time.',
+  ),
+  'limits.idleTime': durationSetting('60s', 'How long a connection is kept open between requests.'),
+  'limits.connections': countSetting(
+    10_000,
+    'How many connections may be open in all; more are cut before their handshake.',
+  ),
+  'limits.connectionsPerAddress': countSetting(
+    4_000,
+    'How many connections may be open from one address, or from one /64 of IPv6. Everyone behind one router, or behind a proxy, has one address.',
+  ),
+  'limits.delay': durationSetting(
+    '500ms',
+    'How long requests may have to wait for their turn. Beyond that, anonymous requests are refused with 429; at twice as much, all requests except those of administrators are.',
+  ),
+  'limits.writeQueue': countSetting(
+    1_000,
+    "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
+  ),
+  'limits.sessionsPerIdentity': countSetting(
+    500,
+    'How many API sessions one identity may have; a further sign-in ends the one that was not used for the longest time.',
+  ),
+  'limits.signInsPerIdentity': countSetting(
+    10,
+    'How many times a second one identity may sign in, on average; a burst may be ten times as many. More are refused with 429.',
+  ),
+  'limits.writesPerIdentity': countSetting(
+    50,
+    'How many writing requests a second one identity may send that does not administer, on average; a burst may be ten times as many. More are refused with 429.',
+  ),
+  'limits.ownChangesPerIdentity': countSetting(
+    10,
+    'How many times a minute one identity that does not administer may change its own authenticators, each of which is an audit record. More are refused with 429.',
+  ),
+  'limits.passwordQueue': countSetting(
+    100,
+    'How many password sign-ins may wait for their turn; more are refused with 429. Sources (an address, or a /64 of IPv6) take turns, and one that has many waiting gives up places to others. Everyone behind one proxy is one source.',
+  ),
+  'signers.allowHttp': {
+    explain:
+      'Whether the key sets of external JWT signers may be fetched over http. An attacker in the network between can then sign in as any identity.',
+    default: false,
+    read: readSwitch,
+  },
+  'signers.caFile': {
+    explain:
+      'A file with the certificates (PEM) of private authorities that the endpoints of external JWT signers have their certificates from; trusted beside the public ones.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'signers.timeout': durationSetting(
+    '5s',
+    'How long the endpoint of an external JWT signer may take to respond.',
+    '10ms',
+  ),
+  'cors.origins': {
+    explain:
+      'The origins, as https://console.example.com, whose scripts may call the APIs from a browser (CORS). They can do whatever the person at the browser can do.',
+    default: [],
+    read: (value, key) => readList(value, key).map((entry) => readOrigin(entry, key)),
+  },
+  'console.directory': {
+    explain:
+      'A directory with the files of a web console, such as a built copy of the OpenZiti console. They are served at /zac/, on the listeners with the management API.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'console.contentSecurityPolicy': {
+    explain:
+      "Directives in place of those of the default content security policy of the console, which allows its own files and this controller. A console that signs in with another provider needs connect-src 'self' https://login.example.com.",
+    default: '',
+    read: readDirectives,
+  },
+  'health.minFreeDisk': bytesSetting(
+    '64MiB',
+    'How much room the disk of the data directory must have; with less, the controller reports that it is not ready.',
+  ),
+  'log.level': {
+    explain: `How much is logged: ${logLevels.join(', ')}. controller log level changes it until the next start.`,
+    default: 'info',
+    read: (value, key) => readChoice(logLevels, value, key),
+  },
+  'log.format': {
+    explain:
+      'How log lines are written: json, text (for people), or auto, which is text if standard error is a terminal and json otherwise.',
+    default: 'auto',
+    read: (value, key) => readChoice(['auto', 'json', 'text'] as const, value, key),
+  },
+  'log.requests': {
+    explain:
+      'Whether each request becomes a log line, at the level info, with its operation, status, duration, address and identity.',
+    default: false,
+    read: readSwitch,
+  },
+} as const satisfies Record<string, Setting<unknown>>
+
+type SettingKey = keyof typeof settings
+export type Config = { readonly [K in SettingKey]: ReturnType<(typeof settings)[K]['read']> }
+
+const settingKeys = Object.keys(settings) as SettingKey[]
+
+/** For each setting: its key, its default as it is written in the file, and its explanation. */
+export const settingDocs: readonly { key: string; default: unknown; explain: string }[] = settingKeys.map((key) => ({
+  key,
+  default: settings[key].default,
+  explain: settings[key].explain,
+}))
+
+/** Settings from the command line or another caller, by key; they win over everything. */
+export type Overrides = Partial<Record<SettingKey, unknown>>
+
+/**
+ * Reads the settings, in order of precedence: overrides, environment (`CONTROLLER_SESSION_TIMEOUT`), file, default.
+ * @throws ConfigError for unknown keys and invalid values
+ */
+export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}, overrides: Overrides = {}): Config {
+  const fromFile = file === undefined ? new Map<string, unknown>() : flatten(parseConfigFile(file) ?? {})
+  for (const key of fromFile.keys()) {
+    if (!Object.hasOwn(settings, key)) throw new ConfigError(key, 'does not exist')
+  }
+  const entries = settingKeys.map((key) => {
+    const setting: Setting<unknown> = settings[key]
+    const value = overrides[key] ?? readVariable(env, key) ?? fromFile.get(key) ?? setting.default
+    return [key, setting.read(value, key)]
+  })
+  const config = Object.fromEntries(entries) as Config
+  assertAdvertised(config)
+  return config
+}
+
+/** The first address that clients use: `host:port`. */
+export function getAdvertisedAddress(config: Config): string {
+  return config.advertise[0] ?? config.listeners.find(({ tls }) => tls)?.address ?? ''
+}
+
+/** Every host that the server certificate must name. */
+export function listCertificateHosts(config: Config): string[] {
+  const withTls = config.listeners.filter(({ tls }) => tls)
+  const addresses = [...config.advertise, ...withTls.map(({ address }) => address)]
+  const hosts = addresses.map((address) => splitAddress(address).host).filter((host) => !isUnspecified(host))
+  return [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])]
+}
+
+function isUnspecified(host: string): boolean {
+  return isIP(host) !== 0 && ipaddr.parse(host).range() === 'unspecified'
+}
+
+function assertAdvertised(config: Config): void {
+  const { host } = splitAddress(getAdvertisedAddress(config))
+  if (isUnspecified(host)) {
+    throw new ConfigError('advertise', `must name an address that clients can reach: listening on ${host} names none`)
+  }
+}
+
+/** The file that a new data directory gets: every setting with its explanation, set where it differs from the default. */
+export function renderConfigFile(values: Overrides = {}): string {
+  const lines = [
+    '# Settings of this controller. What is commented out has the value shown.',
+    '# Each can also be given as an environment variable: session.timeout as CONTROLLER_SESSION_TIMEOUT.',
+    '',
+  ]
+  let group = ''
+  for (const key of settingKeys) {
+    const [head = '', tail] = key.split('.')
+    if (tail && head !== group) lines.push(`${head}:`)
+    const indent = tail ? '  ' : ''
+    const value = values[key]
+    lines.push(...wrapComment(settings[key].explain).map((line) => indent + line))
+    const mark = value === undefined ? '# ' : ''
+    lines.push(...renderSetting(tail ?? head, value ?? settings[key].default).map((line) => indent + mark + line), '')
+    group = head
+  }
+  return lines.join('\n')
+}
+
+/** The lines of a setting: a list of records has a line for each member, as people write YAML. */
+export function renderSetting(name: string, value: unknown): string[] {
+  const isListOfRecords = Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'object')
+  if (!isListOfRecords) return [`${name}: ${toYamlValue(value)}`]
+  const lines = (value as object[]).flatMap((record) =>
+    Object.entries(record).map(
+      ([member, inner], at) => `${at === 0 ? '  - ' : '    '}${member}: ${toInlineYaml(inner)}`,
+    ),
+  )
+  return [`${name}:`, ...lines]
+}
+
+/** A list of plain words without quotes. */
+function toInlineYaml(value: unknown): string {
+  return Array.isArray(value) ? `[${value.map(toYamlValue).join(', ')}]` : toYamlValue(value)
+}
+
+/** JSON is YAML. */
+export function toYamlValue(value: unknown): string {
+  return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && !/^\d+$/.test(value) ? value : JSON.stringify(value)
+}
+
+const MAX_COMMENT_WIDTH = 96
+
+function wrapComment(text: string): string[] {
+  const lines: string[] = []
+  for (const word of text.split(/\s+/)) {
+    const line = lines.at(-1)
+    if (line !== undefined && line.length + word.length < MAX_COMMENT_WIDTH) lines.push(`${lines.pop()} ${word}`)
+    else lines.push(word)
+  }
+  return lines.map((line) => `# ${line}`)
+}
+
+function parseConfigFile(file: string): unknown {
+  const text = readFileSync(file, 'utf8')
+  try {
+    return parse(text)
+  } catch (error) {
+    throw new ConfigError('file', `is not YAML: ${(error as Error).message}`)
+  }
+}
+
+/** A group without any settings may be left empty. */
+function requireGroup(value: unknown, head: string): object {
+  if (value === null) return {}
+  if (typeof value !== 'object' || Array.isArray(value)) throw new ConfigError(head, 'must be a map of settings')
+  return value
+}
+
+function flatten(value: unknown): Map<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ConfigError('file', 'must be a map of settings')
+  }
+  const flat = new Map<string, unknown>()
+  for (const [head, inner] of Object.entries(value)) {
+    const isGroup = settingKeys.some((key) => key.startsWith(`${head}.`))
+    if (!isGroup) flat.set(head, inner)
+    else for (const [tail, leaf] of Object.entries(requireGroup(inner, head))) flat.set(`${head}.${tail}`, leaf)
+  }
+  return flat
+}
+
+/** The environment variable that gives a setting: `session.timeout` is `CONTROLLER_SESSION_TIMEOUT`. */
+export function toVariableName(key: string): string {
+  const words = key.replace(/[A-Z]/g, (letter) => `_${letter}`).replaceAll('.', '_')
+  return `CONTROLLER_${words.toUpperCase()}`
+}
+
+/** The names of the environment variables of all settings. */
+export const settingVariables: readonly string[] = settingKeys.map(toVariableName)
+
+function readVariable(env: NodeJS.ProcessEnv, key: string): unknown {
+  const text = env[toVariableName(key)]
+  return text === undefined || text === '' ? undefined : (parse(text) as unknown)
+}
+
+function readIssuer(value: unknown, key: string): string {
+  const issuer = typeof value === 'string' ? value.trim() : undefined
+  if (issuer === undefined || issuer.length > 64 || /[:\p{Control}]/u.test(issuer)) {
+    throw new ConfigError(key, 'must be text of at most 64 characters, without a colon')
+  }
+  return issuer
+}
+
+function readListeners(value: unknown, key: string): ListenerConfig[] {
+  const listeners = readList(value, key).map((entry) => {
+    const { address, apis = defaultApis, dialect = 'native', tls = true } = (entry ?? {}) as Record<string, unknown>
+    return {
+      address: readHostAndPort(address, key),
+      apis: readList(apis, key).map((api) => readChoice(listenerApis, api, key)),
+      dialect: readChoice(['native', 'openziti'] as const, dialect, key),
+      tls: readSwitch(tls, key),
+    }
+  })
+  for (const listener of listeners) if (!listener.tls) assertNeedsNoTls(listener, key)
+  if (!listeners.some(({ tls }) => tls)) throw new ConfigError(key, 'must name at least one address with TLS')
+  return listeners
+}
+
+function assertNeedsNoTls({ address, apis }: ListenerConfig, key: string): void {
+  const secured = apis.find((api) => !apisWithoutTls.includes(api))
+  if (secured)
+    throw new ConfigError(key, `must not serve ${secured} without TLS at ${address}: only health and metrics`)
+  const { host } = splitAddress(address)
+  const isLoopback = host === 'localhost' || (isIP(host) !== 0 && ipaddr.parse(host).range() === 'loopback')
+  if (!isLoopback) throw new ConfigError(key, `must not serve ${address} without TLS: it is not a loopback address`)
+}

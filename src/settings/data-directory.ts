@@ -1,0 +1,306 @@
+// The data directory: the paths of its parts, their owner, and their protection against other accounts.
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createPrivateDirectory, isUnfinished, syncDirectory, writePrivateFile } from '../pki/files.ts'
+
+/** A data directory cannot be used: the problem, and what an operator can do about it. */
+export class DataDirectoryError extends Error {
+  /** For programs. */
+  readonly code: string
+  readonly remedy: string
+
+  constructor(code: string, message: string, remedy: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'DataDirectoryError'
+    this.code = code
+    this.remedy = remedy
+  }
+}
+
+/** The paths of the parts of a data directory. */
+export function getDataPaths(directory: string) {
+  return {
+    config: join(directory, 'config.yaml'),
+    database: join(directory, 'controller.db'),
+    tokenKey: join(directory, 'token.key'),
+    auditKey: join(directory, 'audit.key'),
+    secretsKey: join(directory, 'secrets.key'),
+    // Only while a rotation is not finished.
+    previousSecretsKey: join(directory, 'secrets.key.previous'),
+    pki: join(directory, 'pki'),
+  }
+}
+
+/** Below a data directory: the verified content of a backup, which replaces that of the directory; see `completeRestore`. */
+const STAGED_RESTORE = 'restored'
+const RESTORE_FILE = 'restore.json'
+/** Below a data directory: where a backup is unpacked and verified. */
+export const UNPACKED_BACKUP = 'restored.unfinished'
+/** The beginning of the name of the folder, below a data directory, that holds what a restore replaced. */
+const REPLACED_PREFIX = 'before-restore-'
+/** Below a data directory: where the controller puts its own backups by default. */
+export const BACKUPS_FOLDER = 'backups'
+
+/** The beginning of the names of folders, below a data directory, in which a process makes a backup: its process id and a random end follow. */
+const WORKSPACE_PREFIX = '.backup-'
+
+/** The file whose lock one process at a time holds. */
+export const LOCK_FILE = 'lock.db'
+
+/** The suffixes of the files of a database: SQLite creates up to three beside it. */
+export const DATABASE_ENDINGS = ['', '-wal', '-shm', '-journal']
+
+/** Every path below a data directory that a controller makes, except what is inside folders. */
+function listOwnPaths(directory: string): string[] {
+  const databases = [join(directory, LOCK_FILE), join(directory, 'trial.db')]
+  const folders = [BACKUPS_FOLDER, STAGED_RESTORE, UNPACKED_BACKUP].map((name) => join(directory, name))
+  return [...listContentPaths(directory), ...databases.flatMap(listDatabasePaths), ...folders]
+}
+
+/** The paths of what a restore replaces: everything that belongs to the network, and nothing that belongs to the directory. */
+function listContentPaths(directory: string): string[] {
+  const { database, ...others } = getDataPaths(directory)
+  return [...Object.values(others), ...listDatabasePaths(database)]
+}
+
+function listDatabasePaths(path: string): string[] {
+  return DATABASE_ENDINGS.map((end) => path + end)
+}
+
+/** Whether the directory holds nothing but what a controller makes, or does not exist. */
+export function hasOnlyOwnFiles(directory: string): boolean {
+  if (!existsSync(directory)) return true
+  const own = new Set(listOwnPaths(directory))
+  return readdirSync(directory).every(
+    (name) =>
+      own.has(join(directory, name)) ||
+      isUnfinished(name) ||
+      name.startsWith(REPLACED_PREFIX) ||
+      parseWorkspaceName(name) !== undefined,
+  )
+}
+
+// ---- making a backup -------------------------------------------------------------------------------------------------
+
+/**
+ * Creates the folder in which a backup is made, after it removed those of processes that were killed. It is inside the data
+ * directory because it holds a copy of the database that is never encrypted.
+ */
+export function createBackupWorkspace(directory: string): string {
+  removeBackupWorkspaces(directory)
+  return runAsOwner(directory, () => mkdtempSync(join(directory, `${WORKSPACE_PREFIX}${process.pid}-`)))
+}
+
+/** Removes the folders in which backups were made, except those of other processes that still run. */
+export function removeBackupWorkspaces(directory: string): void {
+  const names = readdirSync(directory).filter((name) => {
+    const pid = parseWorkspaceName(name)
+    return pid !== undefined && (pid === process.pid || !isRunning(pid))
+  })
+  runAsOwner(directory, () => {
+    for (const name of names) rmSync(join(directory, name), { recursive: true, force: true })
+  })
+}
+
+/** The id of the process that made a workspace; undefined if the name is not that of one. */
+function parseWorkspaceName(name: string): number | undefined {
+  const [, pid] = /^\.backup-(\d{1,10})-\w{6}$/.exec(name) ?? []
+  return pid === undefined ? undefined : Number(pid)
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // A process of another account runs, too.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+// ---- restoring a backup ----------------------------------------------------------------------------------------------
+
+/** Whether a restore was interrupted after the point from which it is completed. */
+export function isRestoreUnfinished(directory: string): boolean {
+  return isExistingPath(join(directory, STAGED_RESTORE))
+}
+
+/** Describes staged content: in a file of its own, in the folder with the content. */
+export interface StagedRestore {
+  /** The name of the folder, below the data directory, for the content before. */
+  readonly replaced: string
+  /** What is staged: files, and the folder `pki`. */
+  readonly names: readonly string[]
+}
+
+/** Puts verified content beside that of the directory. From the rename on, the restore is completed, whatever interrupts it. */
+export function stageRestore(directory: string, folder: string, time: string, names: readonly string[]): void {
+  const restore: StagedRestore = { replaced: REPLACED_PREFIX + time, names }
+  writePrivateFile(join(folder, RESTORE_FILE), JSON.stringify(restore))
+  renameSync(folder, join(directory, STAGED_RESTORE))
+  syncDirectory(directory)
+}
+
+/**
+ * Moves the staged content of a backup to its place, and the content before it to a folder of its own. Each step is one rename,
+ * and a step that was done is not done again, so that a start completes what a crash interrupted. The caller holds the lock of
+ * the directory.
+ * @returns the folder with the content before; undefined if nothing is staged, or there was no content
+ */
+export function completeRestore(directory: string): string | undefined {
+  const staged = join(directory, STAGED_RESTORE)
+  if (!isExistingPath(staged)) return undefined
+  const { replaced, names } = JSON.parse(readFileSync(join(staged, RESTORE_FILE), 'utf8')) as StagedRestore
+  const folder = join(directory, replaced)
+  createPrivateDirectory(folder)
+  for (const path of listContentPaths(directory)) {
+    const name = path.slice(directory.length + 1)
+    const stagedPath = join(staged, name)
+    // What is of the backup and no longer staged is in its place already.
+    if (names.includes(name) && !isExistingPath(stagedPath)) continue
+    if (isExistingPath(path)) renameSync(path, join(folder, name))
+    if (isExistingPath(stagedPath)) renameSync(stagedPath, path)
+  }
+  for (const path of [folder, directory]) syncDirectory(path)
+  rmSync(staged, { recursive: true })
+  const isEmpty = readdirSync(folder).length === 0
+  if (isEmpty) rmdirSync(folder)
+  syncDirectory(directory)
+  return isEmpty ? undefined : folder
+}
+
+/** Whether the directory has a database; an empty file does not count. */
+export function hasDatabase(directory: string): boolean {
+  return (statSync(getDataPaths(directory).database, { throwIfNoEntry: false })?.size ?? 0) > 0
+}
+
+/** @throws DataDirectoryError if the directory has no database: it must not be replaced by an empty one unasked */
+export function requireDatabase(directory: string): void {
+  if (hasDatabase(directory)) return
+  const message = `${directory} has the keys of a controller, but its database ${getDataPaths(directory).database} is missing`
+  const remedy = 'restore the database from a backup, or begin anew with another --data-dir'
+  throw new DataDirectoryError('DATABASE_MISSING', message, remedy)
+}
+
+/** Whether `path` exists. @throws DataDirectoryError if this account cannot enter the directory */
+export function isExistingPath(path: string): boolean {
+  return readStatus(path) !== undefined
+}
+
+/**
+ * Runs `work` with the rights of the account that owns `directory`, if this process is root's and the directory is not.
+ * What root makes then belongs to the account that the service runs under, and root follows no link for that account.
+ * @param work must be synchronous: the whole process has those rights meanwhile
+ * @throws DataDirectoryError if root may not do that here
+ */
+export function runAsOwner<T>(directory: string, work: () => T): T {
+  if (!isOwnedByOther(directory)) return work()
+  const { uid, gid } = statSync(directory)
+  const ownGroup = process.getegid?.() ?? 0
+  try {
+    becomeOwner(directory, uid, gid)
+    return work()
+  } finally {
+    process.seteuid?.(0)
+    process.setegid?.(ownGroup)
+  }
+}
+
+/** Whether `runAsOwner` takes on the rights of another account. Threads cannot. */
+export function isOwnedByOther(directory: string): boolean {
+  return process.geteuid?.() === 0 && statSync(directory).uid !== 0
+}
+
+function becomeOwner(directory: string, uid: number, gid: number): void {
+  try {
+    process.setegid?.(gid)
+    process.seteuid?.(uid)
+  } catch {
+    throw foreignOwnerError(directory, uid)
+  }
+}
+
+/**
+ * Takes the rights of other accounts off the files of a data directory that belong to this account.
+ * @returns the paths that other accounts had rights to
+ * @throws DataDirectoryError if a file belongs to another account, or its rights cannot be changed
+ */
+export function restrictAccess(directory: string): string[] {
+  // Windows has no such owners and modes.
+  if (process.geteuid === undefined) return []
+  const root = realpathSync(directory)
+  // The directory comes first: from then on no other account can put a file into it.
+  const restrictedPaths = [root].filter(restrictPath)
+  const { pki } = getDataPaths(root)
+  const inPki = isExistingPath(pki) ? readdirSync(pki).map((name) => join(pki, name)) : []
+  return [...restrictedPaths, ...[...listOwnPaths(root), ...inPki].filter(restrictPath)]
+}
+
+/** The files of a data directory that other accounts have rights to, or that belong to another account than the directory. */
+export function listSharedPaths(directory: string): string[] {
+  const { pki } = getDataPaths(directory)
+  const { uid: owner } = statSync(directory)
+  const paths = [directory, ...listOwnPaths(directory), ...readdirSync(pki).map((name) => join(pki, name))]
+  return paths.filter((path) => {
+    const status = statSync(path, { throwIfNoEntry: false })
+    if (!status || isManagedByRoot(path, status.uid, status.mode)) return false
+    return (status.mode & OTHERS) !== 0 || status.uid !== owner
+  })
+}
+
+/** Returns whether other accounts had rights to a file or directory. */
+function restrictPath(path: string): boolean {
+  const status = readStatus(path)
+  if (!status) return false
+  const isLink = status.isSymbolicLink()
+  const { uid, mode } = isLink ? statSync(path) : status
+  if (isManagedByRoot(path, uid, mode)) return false
+  if (uid !== process.geteuid?.()) throw foreignOwnerError(path, uid)
+  if ((mode & OTHERS) === 0) return false
+  // A link may lead out of the directory, and a sticky directory is one that many accounts share.
+  if (isLink || mode & STICKY) throw notPrivateError(path, `chmod go= ${path}, or use another --data-dir`)
+  chmodSync(path, mode & 0o700)
+  if (statSync(path).mode & OTHERS) throw notPrivateError(path, 'use a --data-dir on a file system that keeps modes')
+  return true
+}
+
+const OTHERS = 0o077
+const STICKY = 0o1000
+
+/** The settings hold no secrets, and root may provide them: it is enough that no other account can change them. */
+function isManagedByRoot(path: string, uid: number, mode: number): boolean {
+  return path === getDataPaths(dirname(path)).config && uid === 0 && process.geteuid?.() !== 0 && (mode & 0o022) === 0
+}
+
+function readStatus(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error
+    throw foreignOwnerError(dirname(path), undefined)
+  }
+}
+
+function notPrivateError(path: string, remedy: string): DataDirectoryError {
+  return new DataDirectoryError('NOT_PRIVATE', `other accounts have rights to ${path}`, remedy)
+}
+
+function foreignOwnerError(path: string, owner: number | undefined): DataDirectoryError {
+  const self = process.geteuid?.()
+  const whose = owner === undefined ? 'another account' : `the account ${owner}`
+  const message = `${path} belongs to ${whose}, and this command runs as the account ${self}`
+  const remedy = `run it as ${owner === 0 ? 'root' : whose}; if no controller of ${whose} uses it any more: chown -R ${self} ${path}`
+  return new DataDirectoryError('FOREIGN_OWNER', message, remedy)
+}

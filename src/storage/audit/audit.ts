@@ -1,0 +1,110 @@
+// Writes the audit: one record for each change, in the transaction of the change, sealed with the hash of the record before.
+import type { Kysely } from 'kysely'
+import type { Values } from '../../definitions/model/audit-mask.ts'
+import { getCompiledResource } from '../../definitions/model/index.ts'
+import type { Clock } from '../../foundation/clock.ts'
+import type { Change } from '../changes.ts'
+import type { Database } from '../database.ts'
+import { type Parameter, prepareQuery } from '../prepared-queries.ts'
+import type { AuditOrigin } from '../store.ts'
+import { untyped } from '../untyped.ts'
+import { type AuditSealer, SEALED_COLUMNS, type SealedFields } from './audit-seal.ts'
+import { toAuditName, toAuditValues } from './audit-values.ts'
+
+/** The subject of records about pruning. */
+export const PRUNE = { operation: 'cut', resource: 'audit' } as const
+
+/** The subject of records about a system clock that was set. */
+export const CLOCK_JUMP = { operation: 'jump', resource: 'clock' } as const
+
+/** The subject of records about a log level that was changed. */
+export const LOG_LEVEL = { operation: 'update', resource: 'log-level' } as const
+
+/** The subject of records about a key that was replaced. */
+export const KEY_ROTATION = { operation: 'update', resource: 'keys' } as const
+
+const columns = [...SEALED_COLUMNS, 'previousHash', 'hash'] as const
+
+const insertRecord = prepareQuery((db, ...values: Parameter[]) =>
+  untyped(db)
+    .insertInto('audit_records')
+    .values(Object.fromEntries(columns.map((name, at) => [name, values[at] as Parameter]))),
+)
+
+/** The state from which the chain continues after a start. */
+export interface ChainHead {
+  readonly hash: string
+  readonly elapsed: number
+}
+
+/** The head of the chain. The store uses `mark` and `reset` to revert it together with a rollback. */
+export class Audit {
+  readonly #sealer: AuditSealer
+  readonly #clock: Clock
+  /** What `elapsed` was when the monotonic clock read zero. */
+  readonly #origin: number
+  #head: string
+
+  constructor(sealer: AuditSealer, clock: Clock, { hash, elapsed }: ChainHead) {
+    this.#sealer = sealer
+    this.#clock = clock
+    this.#origin = elapsed - clock.monotonic()
+    this.#head = hash
+  }
+
+  /** The age of the audit in milliseconds. */
+  elapsed(): number {
+    return Math.floor(this.#origin + this.#clock.monotonic())
+  }
+
+  mark(): string {
+    return this.#head
+  }
+
+  reset(mark: string): void {
+    this.#head = mark
+  }
+
+  /** Adds one record for each audited change, in the transaction of the changes. */
+  async append(db: Kysely<Database>, changes: readonly Change[], origin: AuditOrigin): Promise<void> {
+    const elapsed = this.elapsed()
+    for (const change of changes) {
+      if (change.audit === 'none') continue
+      const record = { ...toSealedRecord(change, origin), elapsed }
+      const previousHash = this.#head
+      this.#head = this.#sealer.seal(previousHash, record)
+      await insertRecord(db, ...SEALED_COLUMNS.map((name) => record[name]), previousHash, this.#head)
+    }
+  }
+}
+
+function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrigin): Omit<SealedFields, 'elapsed'> {
+  const isEvent = change.audit !== 'values'
+  const { before, after } = isEvent ? { before: null, after: null } : toAuditValues(change, findMask(change))
+  const name = (change.after ?? change.before)?.name
+  return {
+    at: change.at,
+    actorKind: actor.kind,
+    actorId: actor.id,
+    actorName: actor.name === null ? null : toAuditName(actor.name),
+    address,
+    requestId,
+    operation: change.operation,
+    resource: change.resource,
+    entityId: change.id,
+    entityName: typeof name === 'string' ? toAuditName(name) : null,
+    before,
+    after,
+    method: change.method ?? null,
+    reason: change.reason ?? null,
+    count: change.count ?? 1,
+  }
+}
+
+/** The subjects whose values are not those of a resource. */
+const hasNoSecrets: ReadonlySet<string> = new Set([PRUNE, CLOCK_JUMP, LOG_LEVEL].map(({ resource }) => resource))
+
+/** Returns the function that masks the secrets of a change. */
+function findMask({ resource }: Change): (values: Values) => Values {
+  return hasNoSecrets.has(resource) ? (values) => values : getCompiledResource(resource).auditMask
+}

@@ -1,0 +1,60 @@
+// The types of the tables for Kysely, derived from the resource definitions; only tables without a resource are declared here.
+import type { Generated } from 'kysely'
+import type { Resource, RowOf } from '../definitions/resources/define.ts'
+import type { resources } from '../definitions/resources/index.ts'
+import type { Field, Fields } from '../definitions/schema/fields.ts'
+import type { SealedFields } from './audit/audit-seal.ts'
+
+type SnakeFromKebab<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${SnakeFromKebab<B>}` : S
+
+type SnakeFromCamel<S extends string> = S extends `${infer C}${infer Rest}`
+  ? `${C extends Lowercase<C> ? C : `_${Lowercase<C>}`}${SnakeFromCamel<Rest>}`
+  : ''
+
+/** The subtypes, whose records are in the table of another resource. */
+type Subtypes = 'edge-routers'
+type AnyDefined = Exclude<(typeof resources)[number], { plural: Subtypes }>
+type TableOf<R> = R extends Resource<string, infer Plural, Fields, Fields> ? SnakeFromKebab<Plural> : never
+
+type EntityTables = {
+  [R in AnyDefined as TableOf<R>]: R extends Resource<string, string, infer F, Fields>
+    ? Omit<RowOf<F>, 'n'> & { n: Generated<number> }
+    : never
+}
+
+/** Names of the fields that are sets and can be filtered by: each has a table of its members. */
+type IndexedSets<F extends Fields> = {
+  [K in keyof F]: F[K] extends Field<string[], string, infer O> ? (O extends { filter: true } ? K : never) : never
+}[keyof F]
+
+type SetTables = {
+  [R in AnyDefined as R extends Resource<string, string, infer F, Fields>
+    ? `${TableOf<R>}_${SnakeFromCamel<IndexedSets<F> & string>}`
+    : never]: SetTable
+}
+
+/** One row per member: `n` is the record's key, `value` the member. */
+interface SetTable {
+  n: number
+  value: string
+}
+
+/** One sealed record per change; see `audit.ts`. */
+interface AuditTable extends SealedFields {
+  n: Generated<number>
+  previousHash: string
+  hash: string
+}
+
+/** Who has fetched the new root while it replaces another one; see `certificates/root-receipts.ts`. */
+interface RootReceiptTable {
+  holderId: string
+  /** SHA-256 of the root, lower-case hex. */
+  fingerprint: string
+  fetchedAt: number
+}
+
+export interface Database extends EntityTables, SetTables {
+  audit_records: AuditTable
+  root_receipts: RootReceiptTable
+}

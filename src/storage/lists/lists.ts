@@ -1,0 +1,333 @@
+// Pages of records: filter, order, window and total, by statements whose cost is proportional to what they return.
+import type { Compilable, CompiledQuery, SqlBool } from 'kysely'
+import { toSetTableName } from '../../definitions/model/columns.ts'
+import type { FilterSource } from '../../definitions/model/filter-symbols.ts'
+import { compiledResources, getCompiledResource } from '../../definitions/model/index.ts'
+import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
+import { type Awaitable, whenAllReady, whenReady } from '../../foundation/awaitable.ts'
+import type { Scope } from '../behavior.ts'
+import { type Context, toReader } from '../context.ts'
+import { subtypeConditions } from '../entities/subtypes.ts'
+import { compileUniqueLookup, findUniqueEquality, findUniqueLookup } from '../entities/unique-lookups.ts'
+import { type CompiledFilter, FilterCompiler, type OrderTerm } from '../filter/compile.ts'
+import type { Predicate } from '../filter/tree.ts'
+import { compileSql } from '../sql-dialect.ts'
+import { MAX_UNGUARDED_COST, type Store } from '../store.ts'
+import { isOneOf } from '../untyped.ts'
+import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
+import {
+  isSelective,
+  parseRoleFilter,
+  type RecordSearch,
+  type RowCountHint,
+  selectorsCondition,
+} from './role-conditions.ts'
+import { type SqlText, sql, toWhere } from './sql-text.ts'
+
+type Reading = Pick<Context, 'db' | 'caller'>
+
+/** Restricts a list to some records of the resource, in addition to the caller's filter. */
+export type Restriction =
+  | Scope
+  | { readonly field: string; readonly equals: string | number }
+  | { readonly field: string; readonly contains: string }
+  | { readonly field: string; readonly atMost: number }
+
+/** The part of a list that a response shows, and the total. */
+export interface Window {
+  readonly limit: number | 'none'
+  readonly offset: number
+  readonly total: number
+}
+
+export interface Page extends Window {
+  /** Keys (`n`) of the records, in order. */
+  readonly keys: readonly number[]
+  /** The tables that it was read from. */
+  readonly tables: readonly string[]
+}
+
+/** All rows of a list, and whether finding them may take so long that a thread should do it. */
+export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
+  readonly isCostly: boolean
+}
+
+/** The conditions of a list, in the form that finds its first records fastest, or all of them. */
+type Conditions = (hint: RowCountHint) => Awaitable<readonly SqlText<SqlBool>[]>
+
+/** Which records of a resource a list has: those that match the plan and the restrictions. */
+export interface RecordList {
+  readonly resource: AnyResource
+  readonly plan: ListPlan
+  readonly restrictions?: readonly Restriction[]
+  /** The symbols that the plan may use; those of the resource if it is absent. */
+  readonly source?: FilterSource
+}
+
+/** A list of any table: the rows that match the plan, which may use the symbols of `source`, and meet the conditions. */
+export interface ListQuery {
+  readonly context: Reading
+  readonly source: FilterSource
+  readonly plan: ListPlan
+  readonly conditions: Conditions
+  /** The tables that the conditions read; complete once these are built. */
+  readonly tables: ReadonlySet<string>
+}
+
+/** The query of a list that has no conditions beside its plan. */
+export function toListQuery(context: Reading, source: FilterSource, plan: ListPlan): ListQuery {
+  return { context, source, plan, conditions: () => [], tables: new Set() }
+}
+
+function toRecordQuery(store: Store, context: Reading, recordList: RecordList): ListQuery {
+  const { resource, plan, restrictions = [], source = getCompiledResource(resource.plural).filterSource } = recordList
+  const tables = new Set<string>()
+  const conditions: Conditions = (hint) =>
+    buildConditions({ store, context, resource, tables, hint }, plan, restrictions)
+  return { context, source, plan, conditions, tables }
+}
+
+/** One page of the records of a list. */
+export function list(store: Store, context: Reading, recordList: RecordList): Awaitable<Page> {
+  const { resource, plan, restrictions = [], source = getCompiledResource(resource.plural).filterSource } = recordList
+  const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
+  if (lookup) return lookUp(store, context, resource, plan, compileUniqueLookup(context, resource, lookup))
+  const query = () => queryPage(store, toRecordQuery(store, context, recordList))
+  const key = restrictions.length === 0 ? toPageKey(resource, plan, source) : undefined
+  if (key === undefined) return query()
+  return store.results.find(key, () =>
+    whenReady(query(), (page) => ({
+      value: page,
+      tables: page.tables,
+      bytes: PAGE_BYTES + KEY_BYTES * page.keys.length,
+    })),
+  )
+}
+
+function lookUp(
+  store: Store,
+  { caller }: Reading,
+  { table }: AnyResource,
+  { limit, offset }: ListPlan,
+  lookup: CompiledQuery<{ n: number }>,
+): Awaitable<Page> {
+  return whenReady(store.scan({ compile: () => lookup }, toReader(caller)), (rows) => {
+    return { keys: rows.map(({ n }) => n), total: rows.length, limit, offset, tables: [table] }
+  })
+}
+
+// The page with its arrays, and one of its keys.
+const PAGE_BYTES = 200
+const KEY_BYTES = 8
+
+/** Numbers the sources whose symbols depend on nothing but rows. */
+const sourceNumbers = new WeakMap<FilterSource, number | 'none'>()
+let lastSourceNumber = 0
+
+/** The key under which a page is cached; undefined if it depends on more than rows. */
+function toPageKey(resource: AnyResource, plan: ListPlan, source: FilterSource): string | undefined {
+  let number = sourceNumbers.get(source)
+  if (number === undefined) {
+    const dependsOnMoment = [...source.symbols.values()].some(({ trueIds }) => trueIds !== undefined)
+    number = dependsOnMoment ? 'none' : ++lastSourceNumber
+    sourceNumbers.set(source, number)
+  }
+  if (number === 'none') return undefined
+  const { texts, limit, offset, roleFilter, roleSemantic } = plan
+  return JSON.stringify([
+    resource.plural,
+    number,
+    texts.filter,
+    texts.sort,
+    limit,
+    offset,
+    ...(roleFilter.length === 0 ? [] : [roleSemantic, ...roleFilter]),
+  ])
+}
+
+/** The ids of a list, in order, if it is restricted by ids alone and its first page holds all of it. */
+export function listIds(
+  { predicate, order, limit, offset, roleFilter }: ListPlan,
+  [restriction, ...others]: readonly Restriction[],
+): readonly string[] | undefined {
+  if (!restriction || !('ids' in restriction) || others.length > 0) return undefined
+  if (predicate || order.keys.length > 0 || roleFilter.length > 0 || offset > 0) return undefined
+  const ids = [...new Set(restriction.ids)].sort()
+  return limit === 'none' || ids.length <= limit ? ids : undefined
+}
+
+/** All rows of a list as a query, for a stream. */
+export function queryRows(store: Store, context: Reading, recordList: RecordList): Awaitable<RowQuery> {
+  return queryRowsOf(store, toRecordQuery(store, context, recordList))
+}
+
+/** The same for any table. */
+export function queryRowsOf<Row = AnyRow>(store: Store, query: ListQuery): Awaitable<RowQuery<Row>> {
+  return whenReady(buildStatements(store, query, 'all'), ({ matching, window, isCostly }) => ({
+    compile: () => compileSql(query.context.db, sql<Row>`select * ${matching} ${window}`),
+    isCostly,
+  }))
+}
+
+/** One page of a list of any table. */
+export function queryPage(store: Store, query: ListQuery): Awaitable<Page> {
+  const { context, plan } = query
+  return whenReady(buildStatements(store, query, 'first'), (first) => {
+    const { matching, window, read } = first
+    const { limit, offset } = plan
+    // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
+    const reader = toReader(context.caller)
+    const page = { compile: () => compileSql(context.db, sql<{ n: number }>`select n ${matching} ${window}`) }
+    return whenReady(store.scan(page, reader), (rows) => {
+      const keys = rows.map(({ n }) => n)
+      if (offset === 0 && (limit === 'none' || rows.length < limit))
+        return { keys, total: rows.length, limit, offset, tables: read }
+      // If only the table itself is read, all of its records are found in the same way as the first ones.
+      const total = whenReady(read.length === 1 ? first : buildStatements(store, query, 'all'), (all) => {
+        const count = {
+          compile: () => compileSql(context.db, sql<{ n: number }>`select count(*) as n ${all.matchingCount}`),
+        }
+        return store.count(count, read, reader)
+      })
+      return whenReady(total, (count) => ({ keys, total: count, limit, offset, tables: read }))
+    })
+  })
+}
+
+/** What the statements of a list have in common: which rows, in which order and window, and the tables that they read. */
+interface Statements {
+  readonly matching: SqlText
+  /** The same for a count: it sorts nothing, so it counts its cost only if the filter tests something. */
+  readonly matchingCount: SqlText
+  readonly window: SqlText
+  readonly read: readonly string[]
+  readonly isCostly: boolean
+}
+
+function buildStatements(store: Store, query: ListQuery, hint: RowCountHint): Awaitable<Statements> {
+  const { context, source, plan } = query
+  return whenReady(query.conditions(hint), (conditions) =>
+    whenReady(findSelectiveTests(store, query, hint), (narrow) => {
+      const compiler = new FilterCompiler(context.db, source, { narrow })
+      const filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
+      const compose = (usedCompiler: FilterCompiler, usedFilter: CompiledFilter | undefined, isCostly: boolean) =>
+        composeStatements(query, conditions, usedCompiler, usedFilter, isCostly)
+      return whenReady(mayBeCostly(store, query, filter), (isCostly) => {
+        const plain = compose(compiler, filter, isCostly)
+        if (!isCostly) return plain
+        const guardedCompiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
+        const guarded = compose(guardedCompiler, guardedCompiler.compile(plan.predicate ?? EVERYTHING), isCostly)
+        return filter?.cost ? guarded : { ...guarded, matchingCount: plain.matchingCount }
+      })
+    }),
+  )
+}
+
+function composeStatements(
+  { source, plan, tables }: ListQuery,
+  conditions: readonly SqlText<SqlBool>[],
+  compiler: FilterCompiler,
+  filter: CompiledFilter | undefined,
+  isCostly: boolean,
+): Statements {
+  const where = toWhere(filter ? [filter.condition, ...conditions] : conditions)
+  const matching = sql`from ${sql.table(source.table)}${where}`
+  return {
+    matching,
+    matchingCount: matching,
+    window: sql`${compileOrderBy(compiler, plan)}${toWindow(plan)}`,
+    read: [...new Set([source.table, ...tables, ...(filter?.tables ?? [])])],
+    isCostly,
+  }
+}
+
+const EVERYTHING: Predicate = { kind: 'constant', value: true }
+
+const COST_OF_ORDER = 5
+
+/** Whether the list costs much if all records of all tables that it reads have to be read. */
+function mayBeCostly(
+  store: Store,
+  { context, source, plan: { predicate, order } }: ListQuery,
+  filter: CompiledFilter | undefined,
+): Awaitable<boolean> {
+  if (findUniqueEquality(source, predicate)) return false
+  const cost = (filter?.cost ?? 0) + COST_OF_ORDER * order.keys.length
+  if (cost === 0) return false
+  const tables = [source.table, ...(filter?.tables ?? [])].filter((table) => recordTables.has(table))
+  const newest = tables.map((table) => {
+    const query = sql<{ n: number }>`select coalesce(max(n), 0) as n from ${sql.table(table)}`
+    return store.count({ compile: () => compileSql(context.db, query) }, [table])
+  })
+  return whenReady(whenAllReady(newest), (keys) => cost * keys.reduce((sum, n) => sum + n, 0) > MAX_UNGUARDED_COST)
+}
+
+/** Tables with a record in each row, whose keys (`n`) grow with their number. */
+const recordTables: ReadonlySet<string> = new Set([
+  ...compiledResources.map(({ definition }) => definition.table),
+  'audit_records',
+])
+
+const EMPTY_SQL = sql``
+
+function toWindow({ limit, offset }: ListPlan) {
+  // A limit that is a parameter would have SQLite plan the statement again at each use.
+  if (limit !== 'none') return sql` limit ${sql.lit(limit)} offset ${offset}`
+  return offset === 0 ? EMPTY_SQL : sql` limit ${Number.MAX_SAFE_INTEGER} offset ${offset}`
+}
+
+/** What a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, depending on where the order was asked for */
+export function compileOrder(compiler: FilterCompiler, { order: { keys, isParameter } }: ListPlan): OrderTerm[] {
+  return isParameter ? withSortParameterErrors(() => compiler.compileOrder(keys)) : compiler.compileOrder(keys)
+}
+
+/** The clause that sorts by what a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, as `compileOrder` */
+export function compileOrderBy(compiler: FilterCompiler, plan: ListPlan): SqlText {
+  const terms = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
+    isDescending ? sql`${expression} desc` : sql`${expression} asc`,
+  )
+  return sql`order by ${sql.join(terms)}`
+}
+
+/** The set equalities, among the terms that all must hold, which few records pass. */
+function findSelectiveTests(
+  store: Store,
+  { context, source, plan: { predicate } }: ListQuery,
+  hint: RowCountHint,
+): Awaitable<ReadonlySet<Predicate>> {
+  const terms = predicate?.kind === 'and' ? predicate.terms : predicate ? [predicate] : []
+  const tests = terms.flatMap((term) => {
+    if (term.kind !== 'compare' || term.operator !== '=' || term.left.kind !== 'anyOf') return []
+    const set = source.symbols.get(term.left.symbol.name)?.set
+    if (set?.kind !== 'members' || term.right.kind !== 'string') return []
+    const test = sql<SqlBool>`value = ${term.right.value}`
+    const isNarrow = isSelective({ store, context, hint }, source.table, set.table, test)
+    return [whenReady(isNarrow, (narrow) => (narrow ? term : undefined))]
+  })
+  return whenReady(whenAllReady(tests), (narrow) => new Set(narrow.filter((term) => term !== undefined)))
+}
+
+/** The conditions of a list beside its filter. Adds the tables that they read. */
+function buildConditions(
+  search: RecordSearch,
+  plan: ListPlan,
+  restrictions: readonly Restriction[],
+): Awaitable<readonly SqlText<SqlBool>[]> {
+  const conditions: Awaitable<SqlText<SqlBool>>[] = subtypeConditions(search.resource)
+  if (plan.roleFilter.length > 0) conditions.push(selectorsCondition(search, [parseRoleFilter(plan)]))
+  for (const restriction of restrictions) conditions.push(toCondition(search, restriction))
+  return whenAllReady(conditions)
+}
+
+function toCondition(search: RecordSearch, restriction: Restriction): Awaitable<SqlText<SqlBool>> {
+  const { context, resource, tables } = search
+  if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
+  if ('sides' in restriction) return selectorsCondition(search, restriction.sides)
+  if ('equals' in restriction)
+    return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
+  if ('atMost' in restriction)
+    return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} <= ${restriction.atMost}`
+  const table = toSetTableName(resource, restriction.field)
+  tables.add(table)
+  return sql<SqlBool>`${sql.ref(`${resource.table}.n`)} in (select n from ${sql.table(table)} where value = ${restriction.contains})`
+}

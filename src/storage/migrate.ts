@@ -1,0 +1,108 @@
+// Brings a database to the newest schema in one transaction, and fills a new one with the built-in records.
+import { Kysely, SqliteDialect } from 'kysely'
+import type { Clock } from '../foundation/clock.ts'
+import { version } from '../foundation/version.ts'
+import { DataDirectoryError } from '../settings/data-directory.ts'
+import { up as initial } from './migrations/0001-initial.ts'
+import { seed } from './seed.ts'
+import type { SqliteDatabase } from './sqlite/connection.ts'
+
+/** One step between two schemas. */
+export interface Migration {
+  readonly name: string
+  up(db: Kysely<unknown>): Promise<void>
+}
+
+/** In order; a name that was released is never changed or removed. */
+export const MIGRATIONS: readonly Migration[] = [{ name: '0001-initial', up: initial }]
+
+/** A migration failed. The database is as it was before. */
+export class MigrationError extends Error {
+  readonly migration: string
+
+  constructor(migration: string, cause: unknown) {
+    super(`the migration ${migration} failed, and the data is unchanged: ${(cause as Error).message}`, { cause })
+    this.name = 'MigrationError'
+    this.migration = migration
+  }
+}
+
+interface AppliedMigration {
+  readonly name: string
+  /** The version of the controller that ran it. */
+  readonly version: string
+}
+
+/** The migrations that have run, in order. A new file has none. */
+export function listAppliedMigrations(connection: SqliteDatabase): readonly AppliedMigration[] {
+  const exists = connection.prepare("select 1 from sqlite_master where type = 'table' and name = 'migrations'").get()
+  if (exists === undefined) return []
+  return connection.prepare('select name, version from migrations order by name').all() as AppliedMigration[]
+}
+
+/**
+ * The names of the migrations that have not run yet, in order.
+ * @throws DataDirectoryError `NEWER_DATABASE` if a version that has further migrations created the database
+ */
+export function listPendingMigrations(
+  connection: SqliteDatabase,
+  migrations: readonly Migration[] = MIGRATIONS,
+): readonly string[] {
+  const applied = listAppliedMigrations(connection)
+  requireKnownMigrations(applied, migrations)
+  return migrations.map(({ name }) => name).filter((name) => !applied.some((other) => other.name === name))
+}
+
+/** Whether a database that has data needs a migration. @throws DataDirectoryError `NEWER_DATABASE` */
+export function needsMigration(connection: SqliteDatabase, migrations: readonly Migration[] = MIGRATIONS): boolean {
+  return listPendingMigrations(connection, migrations).length > 0 && listAppliedMigrations(connection).length > 0
+}
+
+/** @throws DataDirectoryError `NEWER_DATABASE` if one of the migrations is not known to this version */
+export function requireKnownMigrations(
+  applied: readonly AppliedMigration[],
+  migrations: readonly Migration[] = MIGRATIONS,
+): void {
+  const unknown = applied.findLast(({ name }) => !migrations.some((migration) => migration.name === name))
+  if (!unknown) return
+  const message = `the data was migrated by version ${unknown.version} of the controller (${unknown.name}), and this is the older version ${version.version}`
+  const remedy = `run version ${unknown.version} or later, or restore a backup that version ${version.version} made: controller db restore FILE`
+  throw new DataDirectoryError('NEWER_DATABASE', message, remedy)
+}
+
+/**
+ * Runs the pending migrations in one transaction: all of them, or none.
+ * @returns their names
+ * @throws MigrationError if one fails, DataDirectoryError `NEWER_DATABASE`
+ */
+export async function migrate(
+  connection: SqliteDatabase,
+  clock: Clock,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<readonly string[]> {
+  const pendingNames = listPendingMigrations(connection, migrations)
+  if (pendingNames.length === 0) return []
+  const isNew = pendingNames.length === migrations.length
+  // The stock dialect on the same connection, for the schema builder; never destroyed, because that would close it.
+  const db = new Kysely<unknown>({ dialect: new SqliteDialect({ database: connection }) })
+  let current = ''
+  connection.exec('begin immediate')
+  try {
+    connection.exec(
+      'create table if not exists migrations (name text primary key, at integer not null, version text not null) strict',
+    )
+    const insert = connection.prepare('insert into migrations (name, at, version) values (?, ?, ?)')
+    for (const { name, up } of migrations) {
+      if (!pendingNames.includes(name)) continue
+      current = name
+      await up(db)
+      insert.run(name, clock.now(), version.version)
+    }
+    if (isNew) await seed(db, clock.now())
+    connection.exec('commit')
+  } catch (error) {
+    if (connection.inTransaction) connection.exec('rollback')
+    throw new MigrationError(current, error)
+  }
+  return pendingNames
+}

@@ -1,0 +1,74 @@
+// Statements whose text is built once: on hot paths, building and compiling costs more than running them.
+import type { Compilable, CompiledQuery, Kysely } from 'kysely'
+import type { Awaitable } from '../foundation/awaitable.ts'
+import type { Database } from './database.ts'
+import { findImmediateExecutor } from './sql-dialect.ts'
+import { StoreMisuseError } from './store.ts'
+
+export type Parameter = string | number | null
+
+/**
+ * Builds the statement, at the first call. It must use each parameter once, as a value, in the given order, because later calls
+ * only replace the values.
+ */
+type Build<P extends readonly Parameter[], Row> = (db: Kysely<Database>, ...parameters: P) => Compilable<Row>
+
+/** The statement with other parameters, to run later. */
+export type PreparedStatement<P extends readonly Parameter[], Row> = (
+  db: Kysely<Database>,
+  ...parameters: P
+) => CompiledQuery<Row>
+
+/** Runs the statement with other parameters. */
+export type PreparedQuery<P extends readonly Parameter[], Row> = (
+  db: Kysely<Database>,
+  ...parameters: P
+) => Promise<Row[]>
+
+/** Runs a statement that only reads: the rows are at hand if the database runs statements at once. */
+type PreparedRead<P extends readonly Parameter[], Row> = (
+  db: Kysely<Database>,
+  ...parameters: P
+) => Awaitable<readonly Row[]>
+
+/** Prepares a statement that is run by other means, such as `Store.scan`. */
+export function prepareStatement<const P extends readonly Parameter[], Row>(
+  build: Build<P, Row>,
+): PreparedStatement<P, Row> {
+  let compiled: CompiledQuery<Row> | undefined
+  return (db, ...parameters) => {
+    compiled ??= assertParametersMatch(build(db, ...parameters).compile(), parameters)
+    const { query, queryId, sql } = compiled
+    return { query, queryId, sql, parameters }
+  }
+}
+
+/** Prepares a query. */
+export function prepareQuery<const P extends readonly Parameter[], Row>(build: Build<P, Row>): PreparedQuery<P, Row> {
+  const compile = prepareStatement(build)
+  return async (db, ...parameters) => {
+    const { rows } = await db.executeQuery<Row>(compile(db, ...parameters))
+    return rows
+  }
+}
+
+/** Prepares a query for requests that should not await what is at hand. */
+export function prepareRead<const P extends readonly Parameter[], Row>(build: Build<P, Row>): PreparedRead<P, Row> {
+  const compile = prepareStatement(build)
+  return (db, ...parameters) => {
+    const query = compile(db, ...parameters)
+    return findImmediateExecutor(db)?.read(query) ?? db.executeQuery<Row>(query).then(({ rows }) => rows)
+  }
+}
+
+function assertParametersMatch<Row>(
+  compiled: CompiledQuery<Row>,
+  parameters: readonly Parameter[],
+): CompiledQuery<Row> {
+  const isSame =
+    compiled.parameters.length === parameters.length &&
+    parameters.every((parameter, at) => Object.is(parameter, compiled.parameters[at]))
+  if (!isSame)
+    throw new StoreMisuseError(`a prepared statement does not take its parameters as they are given: ${compiled.sql}`)
+  return compiled
+}

@@ -1,0 +1,184 @@
+// Completes cached records for a caller: computed fields, and the presentation of the operation.
+
+import { getCompiledResource } from '../../definitions/model/index.ts'
+import type { AnyResource, AnyRow, Entity } from '../../definitions/resources/define.ts'
+import { type Awaitable, whenReady } from '../../foundation/awaitable.ts'
+import type { Context } from '../context.ts'
+import { toRow } from '../entities/rows.ts'
+import { RawJson } from './raw-json.ts'
+import { type CachedRecord, type RenderParts, renderCachedRecords, renderComputedFields } from './render-records.ts'
+
+/** How an operation shows records, where that differs from what the resource says. */
+export interface Presentation {
+  /** What the behavior of the resource computes fields for, such as a viewer. */
+  readonly view?: unknown
+  /** JSON text of `_links` in place of the resource's. */
+  links?(record: CachedRecord): string
+  /** The members to show beside those that every record has, where not all are for this caller. */
+  readonly only?: readonly string[]
+}
+
+/** JSON text of each record, in their order. */
+export function renderRecords(
+  parts: RenderParts,
+  context: Context,
+  resource: AnyResource,
+  records: readonly CachedRecord[],
+  presentation: Presentation = {},
+): Awaitable<string[]> {
+  return whenReady(renderComputedTails(parts, context, resource, records, presentation), (tails) =>
+    records.map((record, at) => {
+      const head = presentation.only
+        ? limitHead(record, presentation.only, presentation)
+        : renderHead(record, presentation)
+      return head + tails[at]
+    }),
+  )
+}
+
+/** From this size on, to copy bytes costs less than to build text. */
+const MIN_LONG_BYTES = 64 * 1024
+
+/**
+ * The same for a response, or the elements of a JSON array in pieces of UTF-8 if the list is long. Node.js writes a body that is
+ * text together with the head, and one of bytes after it.
+ */
+export function renderList(
+  parts: RenderParts,
+  context: Context,
+  resource: AnyResource,
+  records: readonly CachedRecord[],
+  presentation: Presentation = {},
+): Awaitable<readonly string[] | readonly Buffer[]> {
+  const isLong = records.reduce((sum, { bytes }) => sum + bytes.length, 0) >= MIN_LONG_BYTES
+  if (!isLong || presentation.only) return renderRecords(parts, context, resource, records, presentation)
+  const tails = renderComputedTails(parts, context, resource, records, presentation)
+  return whenReady(tails, (rendered) => encodeRecords(records, rendered, presentation))
+}
+
+function encodeRecords(
+  records: readonly CachedRecord[],
+  tails: readonly string[],
+  presentation: Presentation,
+): readonly Buffer[] {
+  // Most records of a list end in the same way.
+  const encoded = new Map<string, Buffer>()
+  const pieces: Buffer[] = []
+  for (const [at, record] of records.entries()) {
+    const tail = tails[at] ?? ''
+    let bytes = encoded.get(tail)
+    if (!bytes) {
+      bytes = Buffer.from(`${tail},`)
+      encoded.set(tail, bytes)
+    }
+    pieces.push(presentation.links ? Buffer.from(renderHead(record, presentation)) : record.bytes, bytes)
+  }
+  const last = pieces.pop()
+  return last ? [...pieces, last.subarray(0, -1)] : []
+}
+
+const COMMON_MEMBERS = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']
+
+// By the list of members and the record, neither of which changes: to parse a record costs more than the rest of a short list.
+const limitedHeads = new WeakMap<readonly string[], WeakMap<CachedRecord, string>>()
+
+/** The head of a record with the common members and those of `only`. */
+function limitHead(record: CachedRecord, only: readonly string[], presentation: Presentation): string {
+  if (presentation.links) return pickMembers(renderHead(record, presentation), only)
+  let heads = limitedHeads.get(only)
+  if (!heads) {
+    heads = new WeakMap()
+    limitedHeads.set(only, heads)
+  }
+  let head = heads.get(record)
+  if (head === undefined) {
+    head = pickMembers(renderHead(record, presentation), only)
+    heads.set(record, head)
+  }
+  return head
+}
+
+function pickMembers(head: string, only: readonly string[]): string {
+  const record = JSON.parse(`${head}}`) as Record<string, unknown>
+  const members = [...COMMON_MEMBERS, ...only].map((name) => [name, record[name]])
+  return JSON.stringify(Object.fromEntries(members)).slice(0, -1)
+}
+
+/** Renders rows without caching them, for lists that read whole tables. */
+export async function renderRows(
+  parts: RenderParts,
+  context: Context,
+  resource: AnyResource,
+  rows: readonly AnyRow[],
+  presentation: Presentation = {},
+): Promise<string[]> {
+  return renderRecords(
+    parts,
+    context,
+    resource,
+    await renderCachedRecords(parts, context, resource, rows),
+    presentation,
+  )
+}
+
+/** Renders a record from its values as a transaction has just stored them, without reading it back. */
+export async function renderEntity<R extends AnyResource>(
+  parts: RenderParts,
+  context: Context,
+  resource: R,
+  entity: Entity<R>,
+  presentation: Presentation = {},
+): Promise<RawJson> {
+  // The key of the row is not part of the record.
+  const row = { ...toRow(resource, entity), n: 0 } as AnyRow
+  const [text = 'null'] = await renderRows(parts, context, resource, [row], presentation)
+  return new RawJson(text)
+}
+
+/** A record up to its computed fields. */
+function renderHead(record: CachedRecord, { links }: Presentation): string {
+  const { bytes, membersAt } = record
+  return links ? `{"_links":${links(record)}${bytes.toString('utf8', membersAt)}` : bytes.toString('utf8')
+}
+
+/** What ends each record: its computed fields, and the closing brace. */
+function renderComputedTails(
+  parts: RenderParts,
+  context: Context,
+  resource: AnyResource,
+  records: readonly CachedRecord[],
+  { view, only }: Presentation,
+): Awaitable<string[]> {
+  const behavior = parts.behaviors.get(resource)
+  if (!behavior.computeFields) return records.map(() => '}')
+  const inputs = records.map((record) => record.computedInput)
+  const computed = behavior.computeFields(context, inputs, view)
+  return whenReady(computed, (members) => renderTails(context, resource, members, only))
+}
+
+function renderTails(
+  context: Context,
+  resource: AnyResource,
+  computedMembers: readonly Record<string, unknown>[],
+  only: readonly string[] | undefined,
+): string[] {
+  const { computed: all } = getCompiledResource(resource.plural).recordPlan
+  const computed = only ? all.filter(({ name }) => only.includes(name)) : all
+  const offlineMembers = hideOfflineFields(context, resource)
+  // Records that are described by the same object end in the same way.
+  const tailsByMembers = new Map<object | undefined, string>()
+  return computedMembers.map((members) => {
+    const cachedTail = tailsByMembers.get(members)
+    if (cachedTail !== undefined) return cachedTail
+    const tail = `${renderComputedFields(computed, offlineMembers ? { ...members, ...offlineMembers } : members)}}`
+    tailsByMembers.set(members, tail)
+    return tail
+  })
+}
+
+/** What only a running controller could know, as offline commands show it. */
+function hideOfflineFields({ caller }: Context, { computed }: AnyResource): Record<string, unknown> | undefined {
+  if (caller.kind !== 'local-operator') return undefined
+  const offlineMembers = Object.entries(computed).filter(([, schema]) => 'x-offline' in schema)
+  return Object.fromEntries(offlineMembers.map(([member, schema]) => [member, schema['x-offline']]))
+}

@@ -1,0 +1,65 @@
+// Results of queries, cached until one of the tables they read changes: a client that polls a list pays for it once.
+import { LRUCache } from 'lru-cache'
+import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
+import type { Change } from './changes.ts'
+import type { Projection } from './projection.ts'
+
+const MAX_BYTES = 2 * 1024 * 1024
+// The object, and the map around it.
+const ENTRY_BYTES = 150
+
+export interface Result<T> {
+  readonly value: T
+  /** The tables that it was read from. */
+  readonly tables: readonly string[]
+  /** The approximate size of the value. */
+  readonly bytes: number
+}
+
+interface CachedResult extends Result<unknown> {
+  /** The number of commits before it was read. */
+  readonly readAt: number
+}
+
+export class ResultCache implements Projection {
+  readonly name = 'result cache'
+  readonly #cached = new LRUCache<string, CachedResult>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ bytes }, key) => ENTRY_BYTES + bytes + 2 * key.length,
+  })
+  #commits = 0
+  /** By table: the last commit that touched it. */
+  readonly #changedAt = new Map<string, number>()
+  /** What was read before this commit is outdated, whatever its tables. */
+  #clearedAt = 0
+
+  async rebuild(): Promise<void> {
+    this.clear()
+  }
+
+  apply(_changes: readonly Change[], tables: ReadonlySet<string>): void {
+    this.#commits += 1
+    for (const table of tables) this.#changedAt.set(table, this.#commits)
+  }
+
+  clear(): void {
+    this.#commits += 1
+    this.#clearedAt = this.#commits
+    this.#cached.clear()
+  }
+
+  /** The result of that key, which `run` reads unless it is cached. */
+  find<T>(key: string, run: () => Awaitable<Result<T>>): Awaitable<T> {
+    const cached = this.#cached.get(key)
+    if (cached && this.#isCurrent(cached)) return cached.value as T
+    const readAt = this.#commits
+    return whenReady(run(), ({ value, tables, bytes }) => {
+      this.#cached.set(key, { value, tables, bytes, readAt })
+      return value
+    })
+  }
+
+  #isCurrent({ tables, readAt }: CachedResult): boolean {
+    return readAt >= this.#clearedAt && tables.every((table) => (this.#changedAt.get(table) ?? 0) <= readAt)
+  }
+}

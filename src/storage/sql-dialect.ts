@@ -1,0 +1,72 @@
+// The SQL in which databases differ, behind common names that all other code uses.
+import { type CompiledQuery, type Kysely, RawNode, type SqlBool } from 'kysely'
+import type { SqlText } from './lists/sql-text.ts'
+
+export interface SqlDialect {
+  /** The text of a statement, from what stands before, between and after its parameters. */
+  joinPieces(pieces: readonly string[]): string
+  /** `value` is one of `values`: one statement text for any number of them. */
+  isOneOf(value: SqlText, values: readonly (string | number)[]): SqlText<SqlBool>
+  /** The same for the elements of a JSON array, which is one parameter. */
+  isElementOf(value: SqlText, json: string): SqlText<SqlBool>
+  /** `needle` occurs in `text`, byte for byte. */
+  contains(text: SqlText, needle: string): SqlText<SqlBool>
+  /** `needle` occurs in `text` once both are in upper case. */
+  containsIgnoringCase(text: SqlText, needle: string): SqlText<SqlBool>
+  /**
+   * A condition that is always true. It counts the cost of each record that a filter reads, so that a statement that costs too
+   * much can be ended.
+   */
+  guard(cost: number): SqlText<SqlBool>
+  /** A number as decimal text. */
+  asText(value: SqlText): SqlText
+  /** A table expression over the elements of a JSON array, each in a column `value`. */
+  elements(json: SqlText): SqlText<{ value: string }>
+  /** How many elements a JSON array has. */
+  elementCount(json: SqlText): SqlText<number>
+  /**
+   * A table expression over the distinct values of a column, in order, found one by one, so that a few values cost little. It
+   * begins at `start`, inclusive, if one is given.
+   */
+  distinctValues(table: string, column: string, isDescending: boolean, start?: string): SqlText<{ value: string }>
+  /** A member of a JSON object as a plain value; booleans as 0 and 1. */
+  member(json: SqlText, path: readonly string[]): SqlText
+  /** The same member as text: `true`, `false`, a number's digits, a string's characters; null if the member is missing. */
+  memberText(json: SqlText, path: readonly string[]): SqlText<string>
+  /** The type of a member: `true`, `false`, `integer`, `real`, `text`, `null`; null if the member is missing. */
+  memberType(json: SqlText, path: readonly string[]): SqlText<string>
+}
+
+/** The adapter of our executors, which provides the SQL dialect of its database. */
+export interface SqlDialectAdapter {
+  readonly sqlDialect: SqlDialect
+}
+
+/** An executor whose database runs statements at once, in this process. */
+export interface ImmediateExecutor {
+  /** The rows of a statement that only reads. */
+  read<Row>(compiled: CompiledQuery<Row>): readonly Row[]
+}
+
+/** The executor behind a handle, if its database runs statements at once. */
+// biome-ignore lint/suspicious/noExplicitAny: handles of any database type
+export function findImmediateExecutor(db: Kysely<any>): ImmediateExecutor | undefined {
+  const executor = db.getExecutor() as Partial<ImmediateExecutor>
+  return executor.read ? (executor as ImmediateExecutor) : undefined
+}
+
+/** Returns the SQL dialect of the database behind a handle. */
+// biome-ignore lint/suspicious/noExplicitAny: handles of any database type
+export function getSqlDialect(db: Kysely<any>): SqlDialect {
+  return (db.getExecutor().adapter as unknown as SqlDialectAdapter).sqlDialect
+}
+
+// The store looks at the tree of a statement only if it changes data.
+const NO_TREE = RawNode.createWithSql('')
+const NO_QUERY_ID = { queryId: '' }
+
+/** Compiles a statement that reads. */
+// biome-ignore lint/suspicious/noExplicitAny: handles of any database type
+export function compileSql<Row>(db: Kysely<any>, { pieces, parameters }: SqlText<Row>): CompiledQuery<Row> {
+  return { query: NO_TREE, queryId: NO_QUERY_ID, sql: getSqlDialect(db).joinPieces(pieces), parameters }
+}

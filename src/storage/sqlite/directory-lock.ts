@@ -1,0 +1,69 @@
+// Locks a data directory for one process, with an exclusive lock that the system releases when the process dies.
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { ensurePrivateFile } from '../../pki/files.ts'
+import {
+  completeRestore,
+  DataDirectoryError,
+  LOCK_FILE,
+  removeBackupWorkspaces,
+  restrictAccess,
+  runAsOwner,
+} from '../../settings/data-directory.ts'
+import { isBusy, isNativeModuleFailure } from './sqlite-errors.ts'
+
+// npm 12 runs no install scripts that are not allowed by name.
+const NATIVE_MODULE_REMEDY =
+  'install again with npm install -g --allow-scripts=better-sqlite3, or run npm rebuild better-sqlite3 in a clone'
+
+/** Another process holds the directory. */
+export class DirectoryLockedError extends Error {
+  constructor(directory: string) {
+    super(`another controller, or an offline command, works on ${directory}`)
+    this.name = 'DirectoryLockedError'
+  }
+}
+
+/**
+ * Locks a directory, removes the rights of other accounts to its files, completes a restore that was
+ * interrupted, and removes what an interrupted backup left. Returns the function that releases the lock.
+ * @param onClosed receives each path that other accounts had rights to
+ * @throws DirectoryLockedError if another process holds it, DataDirectoryError if it cannot be taken for any other reason
+ */
+export function lockDirectory(directory: string, onClosed: (path: string) => void = () => {}): () => void {
+  return runAsOwner(directory, () => {
+    for (const path of restrictAccess(directory)) onClosed(path)
+    const file = lockFile(directory)
+    try {
+      completeRestore(directory)
+      removeBackupWorkspaces(directory)
+    } catch (error) {
+      file.close()
+      throw error
+    }
+    return () => file.close()
+  })
+}
+
+function lockFile(directory: string): Sqlite.Database {
+  const path = join(directory, LOCK_FILE)
+  let file: Sqlite.Database | undefined
+  try {
+    ensurePrivateFile(path)
+    file = new Sqlite(path, { timeout: 0 })
+    // SQLite opens a file without write permission for reading, and then grants an exclusive transaction without any lock. A
+    // change detects this. It stays in memory, and is rolled back at the end.
+    file.pragma('journal_mode = memory')
+    file.exec('begin exclusive; pragma user_version = 1')
+    return file
+  } catch (error) {
+    file?.close()
+    if (isBusy(error)) throw new DirectoryLockedError(directory)
+    if (isNativeModuleFailure(error)) {
+      const message = 'the native module of better-sqlite3 is missing, or was built for another version of Node.js'
+      throw new DataDirectoryError('NATIVE_MODULE_MISSING', message, NATIVE_MODULE_REMEDY, error)
+    }
+    const message = `the lock of ${directory} cannot be taken: ${(error as Error).message}`
+    throw new DataDirectoryError('LOCK_FAILED', message, `make ${path} readable and writable for this account`, error)
+  }
+}

@@ -1,0 +1,354 @@
+// Groups waiting transactions into one commit: a savepoint each, one fsync for all; callers resume once it is on disk.
+import { setImmediate } from 'node:timers'
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../foundation/errors.ts'
+import type { Audit } from '../audit/audit.ts'
+import type { Change } from '../changes.ts'
+import { type AuditOrigin, NonQueryAwaitError, StoreMisuseError, type TransactionScope } from '../store.ts'
+import type { SqliteDatabase } from './connection.ts'
+import type { DatabaseFiles } from './database-files.ts'
+import { isBusy, translateSqliteError } from './sqlite-errors.ts'
+import type { PreparedStatements } from './statements.ts'
+import { openQueryHandle } from './transaction.ts'
+
+// A group ends at the first of these limits. Larger groups commit more per fsync, but delay other requests: at 64 bodies the
+// 99th percentile of an event-loop turn stays under 10 ms.
+const MAX_TRANSACTIONS = 64
+const MAX_GROUP_MS = 4
+
+// How long a group may wait for more transactions. It waits only while each turn of the event loop adds some: eight clients
+// that write continuously then share each commit, instead of four or five of them, and a single client does not wait.
+const MAX_GATHER_MS = 1
+
+// How often, and after which delay, a database that another process has locked is retried before the writers get a 503.
+const BUSY_RETRY_MS = 20
+const MAX_BUSY_RETRIES = 100
+
+const RETRY_AFTER_SECONDS = 5
+
+/** A transaction that waits for its turn. */
+interface Job {
+  readonly body: (tx: TransactionScope) => Promise<unknown>
+  readonly origin: AuditOrigin
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+/**
+ * The outcome of a body. Its caller resumes after the group's commit, also if the body failed: a caller that resumed earlier
+ * would run between two bodies, and read data that is not on disk yet.
+ */
+type Outcome =
+  | { readonly job: Job; readonly isOk: true; readonly value: unknown; readonly changes: readonly Change[] }
+  | { readonly job: Job; readonly isOk: false; readonly error: unknown }
+
+/** The effects of a group's commit, for the projections that follow it. */
+export interface CommittedGroup {
+  /** In the order of the transactions. */
+  readonly changes: readonly Change[]
+  readonly tables: ReadonlySet<string>
+}
+
+/** The events that the queue reports to the store. */
+export interface GroupListener {
+  /** @returns undefined, or a promise that settles before the callers of the group resume */
+  committed(group: CommittedGroup): Promise<void> | undefined
+  /** Another process wrote to the file: cached data may be outdated. Called inside the next group. */
+  foreignWrite(): void
+}
+
+export class GroupCommit {
+  readonly #connection: SqliteDatabase
+  readonly #statements: PreparedStatements
+  readonly #control: ControlStatements
+  readonly #audit: Audit
+  readonly #files: DatabaseFiles
+  readonly #listener: GroupListener
+  readonly #maxQueueLength: number
+  #jobs: Job[] = []
+  #isScheduled = false
+  #gatheringSince = 0
+  #isInsideBody = false
+  #running: Promise<void> | undefined
+  #busyRetries = 0
+  #dataVersion: unknown
+  #transactions = 0
+  #refused = 0
+
+  constructor(
+    connection: SqliteDatabase,
+    statements: PreparedStatements,
+    audit: Audit,
+    files: DatabaseFiles,
+    maxQueueLength: number,
+    listener: GroupListener,
+  ) {
+    this.#connection = connection
+    this.#statements = statements
+    this.#control = new ControlStatements(connection)
+    this.#audit = audit
+    this.#files = files
+    this.#maxQueueLength = maxQueueLength
+    this.#listener = listener
+    this.#dataVersion = this.#control.dataVersion()
+  }
+
+  get stats() {
+    return { transactions: this.#transactions, refused: this.#refused, waiting: this.#jobs.length }
+  }
+
+  /** True while a transaction's body runs: then reads must use its own handle. */
+  get isInsideBody(): boolean {
+    return this.#isInsideBody
+  }
+
+  /**
+   * Queues a transaction. Throws inside a body, because the inner transaction could only run after the outer one.
+   * @throws SERVER_TOO_MANY_REQUESTS if the queue is full; for privileged callers it is twice as long
+   */
+  add<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
+    if (this.#isInsideBody) throw new StoreMisuseError('a transaction was started inside another one')
+    if (this.#jobs.length >= this.#maxQueueLength * (origin.isPrivileged ? 2 : 1)) {
+      const cause = `${this.#jobs.length} transactions wait for their turn`
+      return Promise.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: 1 }))
+    }
+    return new Promise<T>((resolve, reject) => {
+      this.#jobs.push({ body, origin, resolve: resolve as (value: unknown) => void, reject })
+      this.#schedule()
+    })
+  }
+
+  /** Settles once the queue is empty. */
+  async waitUntilDrained(): Promise<void> {
+    while (this.#jobs.length > 0 || this.#running) {
+      await (this.#running ?? new Promise((resolve) => setImmediate(resolve)))
+    }
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.#gatheringSince = performance.now()
+    setImmediate(() => this.#gather(0))
+  }
+
+  #gather(before: number): void {
+    const waiting = this.#jobs.length
+    const isGrowing = waiting > before && waiting < MAX_TRANSACTIONS
+    if (isGrowing && performance.now() - this.#gatheringSince < MAX_GATHER_MS) {
+      setImmediate(() => this.#gather(waiting))
+    } else {
+      this.#drain()
+    }
+  }
+
+  #drain(): void {
+    this.#isScheduled = false
+    if (this.#jobs.length === 0 || !this.#begin()) return
+    const group = this.#jobs.splice(0)
+    this.#running = this.#runGroup(group).finally(() => {
+      this.#running = undefined
+      if (this.#jobs.length > 0) this.#schedule()
+    })
+  }
+
+  /** Opens the group's transaction. Returns false if another process has locked the database; it is then retried later. */
+  #begin(): boolean {
+    try {
+      this.#files.requirePresent()
+      this.#control.begin.run()
+      this.#busyRetries = 0
+      return true
+    } catch (error) {
+      if (isBusy(error) && this.#busyRetries < MAX_BUSY_RETRIES) {
+        this.#busyRetries += 1
+        this.#isScheduled = true
+        setTimeout(() => this.#drain(), BUSY_RETRY_MS)
+        return false
+      }
+      this.#busyRetries = 0
+      for (const job of this.#jobs.splice(0)) job.reject(translateSqliteError(error))
+      return false
+    }
+  }
+
+  // Nothing here yields to the event loop, so no request reads between the statements of a group.
+  async #runGroup(group: Job[]): Promise<void> {
+    const outcomes: Outcome[] = []
+    const tables = new Set<string>()
+    let failure: unknown
+    const mark = this.#audit.mark()
+    try {
+      this.#noticeForeignWrites()
+      await this.#runBodies(group, outcomes, tables)
+      failure = this.#commit()
+      this.#jobs = [...group.slice(outcomes.length), ...this.#jobs]
+    } catch (error) {
+      failure = toUnavailableError(error)
+      this.#rollBack()
+      for (const job of group.slice(outcomes.length)) job.reject(failure)
+    }
+    if (failure !== undefined) this.#audit.reset(mark)
+    else failure = await this.#announce(outcomes, tables)
+    for (const outcome of outcomes) {
+      if (!outcome.isOk) outcome.job.reject(outcome.error)
+      else if (failure !== undefined) outcome.job.reject(failure)
+      else outcome.job.resolve(outcome.value)
+    }
+  }
+
+  async #runBodies(group: readonly Job[], outcomes: Outcome[], tables: Set<string>): Promise<void> {
+    const started = performance.now()
+    const changes: Change[] = []
+    for (const job of group.slice(0, MAX_TRANSACTIONS)) {
+      if (outcomes.length > 0 && performance.now() - started > MAX_GROUP_MS) break
+      const outcome = await this.#runBody(job, tables, changes)
+      outcomes.push(outcome)
+      if (outcome.isOk) for (const change of outcome.changes) changes.push(change)
+      // If the disk is full, for example, SQLite rolls back the whole transaction, not only this savepoint.
+      if (!this.#connection.inTransaction) break
+    }
+  }
+
+  /** Detects writes of another process, after which projections may be outdated. */
+  #noticeForeignWrites(): void {
+    const version = this.#control.dataVersion()
+    if (version === this.#dataVersion) return
+    this.#dataVersion = version
+    this.#listener.foreignWrite()
+    this.#files.requireLock()
+  }
+
+  /** Commits the group. Returns the error for its callers if that fails. */
+  #commit(): unknown {
+    try {
+      if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
+      this.#control.commit.run()
+      // A commit to a deleted file is not stored, so its callers must not resume as if it were.
+      this.#files.requirePresent()
+      return undefined
+    } catch (error) {
+      this.#rollBack()
+      return toUnavailableError(error)
+    }
+  }
+
+  #rollBack(): void {
+    if (this.#connection.inTransaction) this.#control.rollback.run()
+  }
+
+  /**
+   * Applies the commit to the projections. A projection that has to be rebuilt only reads rows, so the event loop gets no
+   * turn.
+   * @returns the error for the callers if a projection cannot be rebuilt: their changes are on disk, but not served
+   */
+  #announce(outcomes: readonly Outcome[], tables: ReadonlySet<string>): Promise<unknown> | undefined {
+    for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
+    return this.#listener
+      .committed({ changes: listEarlierChanges(outcomes), tables })
+      ?.then(() => undefined, toUnavailableError)
+  }
+
+  /** Runs one body in its savepoint. */
+  async #runBody(job: Job, tables: Set<string>, earlierChanges: readonly Change[]): Promise<Outcome> {
+    const mark = this.#audit.mark()
+    const changes: Change[] = []
+    const handle = openQueryHandle(this.#statements)
+    this.#isInsideBody = true
+    try {
+      this.#control.savepoint.run()
+      const value = await this.#rejectNonQueryAwait(async () => {
+        const result = await job.body({
+          db: handle.db,
+          earlierChanges,
+          record: (change) => changes.push(change),
+        })
+        await this.#audit.append(handle.db, changes, job.origin)
+        return result
+      })
+      this.#control.release.run()
+      for (const table of handle.tables) tables.add(table)
+      return { job, isOk: true, value, changes }
+    } catch (error) {
+      this.#audit.reset(mark)
+      this.#undoBody()
+      return { job, isOk: false, error: translateSqliteError(error) }
+    } finally {
+      handle.close()
+      this.#isInsideBody = false
+    }
+  }
+
+  #undoBody(): void {
+    if (!this.#connection.inTransaction) return
+    try {
+      this.#control.rollbackTo.run()
+      this.#control.release.run()
+    } catch {
+      // Then the whole group is rolled back, and each of its callers gets the error of the commit.
+      this.#rollBack()
+    }
+  }
+
+  /**
+   * Runs `work`, or rejects it as soon as it awaits anything but its own queries. If all microtasks are done and `work` is
+   * not, it awaits the event loop: `process.nextTick` from a microtask runs exactly then, before any I/O.
+   */
+  #rejectNonQueryAwait<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      let isSettled = false
+      work().then(
+        (value) => {
+          isSettled = true
+          resolve(value)
+        },
+        (error) => {
+          isSettled = true
+          reject(error)
+        },
+      )
+      queueMicrotask(() =>
+        process.nextTick(() => {
+          if (isSettled) return
+          this.#refused += 1
+          reject(new NonQueryAwaitError())
+        }),
+      )
+    })
+  }
+}
+
+/** The changes of a group's bodies so far; failed bodies have none. */
+function listEarlierChanges(outcomes: readonly Outcome[]): readonly Change[] {
+  return outcomes.flatMap((outcome) => (outcome.isOk ? outcome.changes : []))
+}
+
+function toUnavailableError(cause: unknown): unknown {
+  return errors.STORAGE_UNAVAILABLE(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
+}
+
+/** The statements around bodies, prepared once. */
+class ControlStatements {
+  readonly begin: Statement
+  readonly commit: Statement
+  readonly rollback: Statement
+  readonly savepoint: Statement
+  readonly release: Statement
+  readonly rollbackTo: Statement
+  readonly #dataVersion: Statement
+
+  constructor(connection: SqliteDatabase) {
+    this.begin = connection.prepare('begin immediate')
+    this.commit = connection.prepare('commit')
+    this.rollback = connection.prepare('rollback')
+    this.savepoint = connection.prepare('savepoint body')
+    this.release = connection.prepare('release body')
+    this.rollbackTo = connection.prepare('rollback to body')
+    this.#dataVersion = connection.prepare('pragma data_version').pluck()
+  }
+
+  /** Changes if another connection writes to the file, but not if this one does. */
+  dataVersion(): unknown {
+    return this.#dataVersion.get()
+  }
+}
