@@ -7,10 +7,10 @@ import { ControllerProcess } from './controller/controller-process.ts'
 import { Floor } from './controller/floor.ts'
 import { storageOf } from './controller/storage.ts'
 import { Generator } from './generator/generator.ts'
-import { NotBuiltYet } from './measurement.ts'
 import { KeptNetworks } from './model/kept-networks.ts'
 import { type Loading, Network } from './model/network.ts'
 import { type Model, type ModelName, models } from './model/sizes.ts'
+import { NotBuiltYet } from './not-built-yet.ts'
 import type { Progress } from './report/progress.ts'
 
 // Linux has it on every system that shares memory between processes.

@@ -3,9 +3,6 @@ import type { Bench } from './bench.ts'
 import type { Need } from './controller/api.ts'
 import type { Result, Section } from './report/results.ts'
 
-/** The controller cannot do yet what would be measured; its API's document does not say so, only an attempt does. */
-export class NotBuiltYet extends Error {}
-
 export interface Measurement {
   readonly section: Section
   readonly name: string

@@ -60,8 +60,12 @@ export async function invitations(network: Network, count: number): Promise<Invi
   })
 }
 
-/** Enrolls the clients of the model, and signs them in with their certificates. */
-export async function enrolledClients(network: Network): Promise<Client[]> {
+/** The clients of the model: enrolled, and signed in with their certificates. */
+export function enrolledClients(network: Network): Promise<readonly Client[]> {
+  return network.once('clients', () => enrollClients(network))
+}
+
+async function enrollClients(network: Network): Promise<Client[]> {
   const { api, model } = network
   return forEach(await invitations(network, model.clients), async ({ identityId, request, key }) => {
     const { cert } = (await api.data(request)) as { cert: string }
@@ -73,7 +77,7 @@ export async function enrolledClients(network: Network): Promise<Client[]> {
 
 /** Opens API sessions: the clients sign in again with their certificates, in turn. */
 export async function openSessions(network: Network, sessions: number): Promise<void> {
-  const credentials = (await network.clients()).map(({ credential }) => credential)
+  const credentials = (await enrolledClients(network)).map(({ credential }) => credential)
   const requests = Array.from({ length: sessions }, () => requestBytes(signIn))
   const traffic = { requests, isOnce: true, credentials, connectsEachTime: true }
   const { target } = network.controller

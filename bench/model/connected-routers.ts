@@ -1,6 +1,8 @@
 // Edge routers that enroll for the simulated routers, and what a client needs to dial over one of them.
+
 import { type Api, CLIENT, forEach, MANAGEMENT } from '../controller/api.ts'
 import type { DialTokens, RouterIdentity } from '../routers/swarm-messages.ts'
+import { enrolledClients } from './clients.ts'
 import type { Network } from './network.ts'
 import { clientKey } from './signing-request.ts'
 
@@ -27,7 +29,7 @@ export function enrollRouters(api: Api, count: number): Promise<RouterIdentity[]
 /** Makes a service with a terminator at a router, which a client of the network can dial over that router. */
 export async function makeDialable(network: Network, routerId: string): Promise<DialTokens> {
   const { api } = network
-  const [client] = await network.clients()
+  const [client] = await enrolledClients(network)
   if (!client) throw new Error('the network has no clients')
   const { id: serviceId } = await create(api, '/services', { name: 'dialed', encryptionRequired: false })
   const policy = { name: 'dialed', semantic: 'AnyOf' }

@@ -1,6 +1,6 @@
 // Edge routers that enroll, because clients are shown no others.
 import { type Api, CLIENT, forEach, MANAGEMENT, RefusedRequestError } from '../controller/api.ts'
-import { NotBuiltYet } from '../measurement.ts'
+import { NotBuiltYet } from '../not-built-yet.ts'
 import type { Network } from './network.ts'
 import { clientKey } from './signing-request.ts'
 
@@ -10,8 +10,15 @@ interface EdgeRouterRecord {
   readonly roleAttributes: readonly string[]
 }
 
-/** One router of each region enrolls; returns how many. @throws NotBuiltYet where the controller enrolls no routers */
-export async function enrollOneRouterInEachRegion({ api, model }: Network): Promise<number> {
+/**
+ * Lets one edge router of each region enroll, so that every identity sees one; returns how many.
+ * @throws NotBuiltYet if the controller enrolls no routers
+ */
+export function enrolledRouters(network: Network): Promise<number> {
+  return network.once('routers', () => enrollOneInEachRegion(network))
+}
+
+async function enrollOneInEachRegion({ api, model }: Network): Promise<number> {
   const routers = await api.records<EdgeRouterRecord>('/edge-routers', 'true sort by name', model.edgeRouters)
   const firsts = [...new Map(routers.map((router) => [router.roleAttributes[0], router])).values()]
   await forEach(firsts, (router) => enroll(api, router))

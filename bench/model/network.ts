@@ -3,8 +3,6 @@ import { Api, forEach, MANAGEMENT, type Need } from '../controller/api.ts'
 import type { ControllerProcess } from '../controller/controller-process.ts'
 import type { Generator } from '../generator/generator.ts'
 import type { Outcome } from '../generator/plan.ts'
-import { type Client, enrolledClients } from './clients.ts'
-import { enrollOneRouterInEachRegion } from './edge-routers.ts'
 import { shuffled } from './random.ts'
 import {
   edgeRouterBody,
@@ -98,7 +96,7 @@ export class Network {
 
   /** Ids of identities, each with the number it was made from: of all, or of a sample from everywhere among them. */
   identities(): Promise<readonly { readonly id: string; readonly at: number }[]> {
-    return this.#once('identities', async () => {
+    return this.once('identities', async () => {
       const { identities } = this.model
       const pages = Math.ceil(Math.min(MAX_NAMED, identities) / NAMED_TOGETHER)
       const result = await forEach(Array.from({ length: pages }), (_, page) => {
@@ -110,25 +108,15 @@ export class Network {
   }
 
   serviceIds(): Promise<readonly string[]> {
-    return this.#once('services', async () => {
+    return this.once('services', async () => {
       const records = await this.api.records<Named>('/services', 'true sort by name', this.model.services)
       return records.map(({ id }) => id)
     })
   }
 
-  /** Enrolled and signed in. */
-  clients(): Promise<readonly Client[]> {
-    return this.#once('clients', () => enrolledClients(this))
-  }
-
-  /** Lets one edge router of each region enroll, so that every identity sees one. */
-  enrolledRouters(): Promise<number> {
-    return this.#once('routers', () => enrollOneRouterInEachRegion(this))
-  }
-
   /** Lets each service policy demand one of fifty posture checks, which machines with Linux 6 pass. */
   guardedServices(): Promise<void> {
-    return this.#once('guarded services', async () => {
+    return this.once('guarded services', async () => {
       const checks = await forEach(Array.from({ length: POSTURE_CHECKS }), async (_, at) => {
         const path = `${MANAGEMENT}/posture-checks`
         const record = await this.api.asAdministrator({ method: 'POST', path, body: postureCheckBody(at) })
@@ -143,6 +131,14 @@ export class Network {
         }),
       )
     })
+  }
+
+  /** What `find` makes in this network, once for all measurements that need it. */
+  once<T>(what: string, find: () => Promise<T>): Promise<T> {
+    const cached = this.#cache.get(what) as Promise<T> | undefined
+    const result = cached ?? find()
+    this.#cache.set(what, result)
+    return result
   }
 
   #policiesAndWhatTheyGrant(): RecordsToLoad[] {
@@ -169,12 +165,5 @@ export class Network {
       inFlight: LOADING_IN_FLIGHT,
       onProgress: (done) => onProgress(kind, done, count),
     })
-  }
-
-  #once<T>(what: string, find: () => Promise<T>): Promise<T> {
-    const cached = this.#cache.get(what) as Promise<T> | undefined
-    const result = cached ?? find()
-    this.#cache.set(what, result)
-    return result
   }
 }

@@ -1,7 +1,7 @@
 // A few clients that go on polling while something else happens, to see whether they notice.
 import type { Bench } from '../bench.ts'
 import type { Outcome } from '../generator/plan.ts'
-import { asClients } from '../model/clients.ts'
+import { asClients, enrolledClients } from '../model/clients.ts'
 import type { Network } from '../model/network.ts'
 import type { Fact } from '../report/results.ts'
 import { percentile } from '../report/statistics.ts'
@@ -18,7 +18,7 @@ export interface Probed<T> {
 
 /** Polls alone, then while the work is done. */
 export async function probed<T>(bench: Bench, network: Network, work: () => Promise<T>): Promise<Probed<T>> {
-  const requests = asClients(await network.clients(), poll)
+  const requests = asClients(await enrolledClients(network), poll)
   const polls = () => bench.probe.prepareLoop(network.controller.target, { requests }, POLLING)
   const alone = await (await polls()).go(bench.milliseconds / 2)
   const run = await polls()

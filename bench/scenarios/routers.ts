@@ -4,7 +4,7 @@ import type { Bench } from '../bench.ts'
 import { bounds } from '../budgets.ts'
 import { requestBytes } from '../generator/requests.ts'
 import type { Measurement } from '../measurement.ts'
-import { openSessions, signIn } from '../model/clients.ts'
+import { enrolledClients, openSessions, signIn } from '../model/clients.ts'
 import { enrollRouters, makeDialable } from '../model/connected-routers.ts'
 import type { Network } from '../model/network.ts'
 import { seeded } from '../model/random.ts'
@@ -82,7 +82,7 @@ async function measureSynchronization(bench: Bench, network: Network, swarm: Swa
 /** The CPU time of announcements is what sign-ins cost more while routers are connected: encoding, TLS and the sockets. */
 async function measureAnnouncements(bench: Bench, network: Network, swarm: Swarm): Promise<Fact[]> {
   const countAnnouncements = async () => (await swarm.run({ kind: 'countAnnouncements' }, 'announcements')).count
-  const credentials = (await network.clients()).map(({ credential }) => credential)
+  const credentials = (await enrolledClients(network)).map(({ credential }) => credential)
   const traffic = { requests: credentials.map(() => requestBytes(signIn)), credentials, connectsEachTime: true }
   const options = { inFlight: SIGN_INS_IN_FLIGHT }
   const run = await bench.generator.prepareLoop(network.controller.target, traffic, options)

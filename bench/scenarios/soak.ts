@@ -8,7 +8,7 @@ import type { Generator, PreparedRun } from '../generator/generator.ts'
 import type { Outcome } from '../generator/plan.ts'
 import { requestBytes } from '../generator/requests.ts'
 import type { Measurement } from '../measurement.ts'
-import { asClients, signIn } from '../model/clients.ts'
+import { asClients, enrolledClients, signIn } from '../model/clients.ts'
 import type { Network } from '../model/network.ts'
 import { shuffled } from '../model/random.ts'
 import { identityName } from '../model/records.ts'
@@ -46,7 +46,7 @@ export function soakMeasurement(minutes: number): Measurement {
     async measure(bench) {
       const { network } = await bench.loaded()
       const requests = await mixedRequests(network)
-      const clients = (await network.clients()).slice(-SIGNING_IN)
+      const clients = (await enrolledClients(network)).slice(-SIGNING_IN)
       const credentials = clients.map(({ credential }) => credential)
       const signIns = { requests: credentials.map(() => requestBytes(signIn)), credentials, connectsEachTime: true }
       const { controller } = network
@@ -73,7 +73,7 @@ export function soakMeasurement(minutes: number): Measurement {
 /** What clients and administrators send, in a proportion that many networks have. */
 async function mixedRequests(network: Network): Promise<Buffer[]> {
   const { api } = network
-  const clients = (await network.clients()).slice(0, -SIGNING_IN)
+  const clients = (await enrolledClients(network)).slice(0, -SIGNING_IN)
   const report = { id: 'soak', typeId: 'OS', type: 'Linux', version: '6.1.0' }
   const identities = (await network.identities()).slice(0, NAMED_IDENTITIES)
   const changes = (await roleChanges(network)).requests

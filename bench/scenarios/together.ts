@@ -6,7 +6,7 @@ import { MANAGEMENT } from '../controller/api.ts'
 import type { Outcome } from '../generator/plan.ts'
 import { requestBytes } from '../generator/requests.ts'
 import type { Measurement } from '../measurement.ts'
-import { asClients, invitations, signIn } from '../model/clients.ts'
+import { asClients, enrolledClients, invitations, signIn } from '../model/clients.ts'
 import type { Network } from '../model/network.ts'
 import type { Model } from '../model/sizes.ts'
 import type { Fact } from '../report/results.ts'
@@ -130,7 +130,7 @@ function reconnect({ clients }: Model): Measurement {
 }
 
 async function restartUnder({ generator }: Bench, network: Network): Promise<Outcome> {
-  const clients = await network.clients()
+  const clients = await enrolledClients(network)
   // The services are asked for with the session of before the restart, which must still count.
   const requests = [requestBytes(signIn), ...asClients(clients, ownServices)]
   const members = clients.map(({ credential }, at) => ({ credential, requests: [0, at + 1] }))

@@ -1,8 +1,10 @@
 // What every client of the network asks, most of it every few seconds.
+
 import { budgets } from '../budgets.ts'
 import { CLIENT, forEach } from '../controller/api.ts'
 import { type RequestParts, requestBytes } from '../generator/requests.ts'
-import { asClients } from '../model/clients.ts'
+import { asClients, enrolledClients } from '../model/clients.ts'
+import { enrolledRouters } from '../model/edge-routers.ts'
 import type { Network } from '../model/network.ts'
 import { client, management, type Workload } from './workload.ts'
 
@@ -11,7 +13,7 @@ export const poll: RequestParts = { method: 'GET', path: `${CLIENT}/current-api-
 export const ownServices: RequestParts = { method: 'GET', path: `${CLIENT}/services?limit=100` }
 
 const byClients = (parts: RequestParts) => async (network: Network) => ({
-  requests: asClients(await network.clients(), parts),
+  requests: asClients(await enrolledClients(network), parts),
 })
 
 export const clientWorkloads: readonly Workload[] = [
@@ -61,7 +63,7 @@ export const clientWorkloads: readonly Workload[] = [
     inFlight: 8,
     isFlat: true,
     async traffic(network) {
-      await network.enrolledRouters()
+      await enrolledRouters(network)
       return byClients({ method: 'GET', path: `${CLIENT}/current-identity/edge-routers` })(network)
     },
   },
@@ -80,7 +82,7 @@ export const clientWorkloads: readonly Workload[] = [
 
 /** Each client dials the first service it sees, again and again. */
 async function dialling(network: Network) {
-  const requests = await forEach(await network.clients(), async ({ session }) => {
+  const requests = await forEach(await enrolledClients(network), async ({ session }) => {
     const [service] = (await network.api.data({ ...ownServices, headers: session })) as { id: string }[]
     const dial: RequestParts = {
       method: 'POST',

@@ -2,7 +2,7 @@
 import { CLIENT } from '../controller/api.ts'
 import type { Traffic } from '../generator/generator.ts'
 import type { RequestParts } from '../generator/requests.ts'
-import { asClients } from '../model/clients.ts'
+import { asClients, enrolledClients } from '../model/clients.ts'
 import type { Network } from '../model/network.ts'
 import { ownServices } from './clients.ts'
 import { client, management, type Workload } from './workload.ts'
@@ -24,7 +24,7 @@ const reporting =
   (...versions: readonly string[]) =>
   async (network: Network): Promise<Traffic> => {
     await network.guardedServices()
-    const clients = await network.clients()
+    const clients = await enrolledClients(network)
     return { requests: versions.flatMap((version) => asClients(clients, report(version))) }
   }
 
@@ -50,7 +50,7 @@ export const postureWorkloads: readonly Workload[] = [
     isFlat: true,
     async traffic(network) {
       await network.guardedServices()
-      return { requests: asClients(await network.clients(), ownServices) }
+      return { requests: asClients(await enrolledClients(network), ownServices) }
     },
   },
 ]

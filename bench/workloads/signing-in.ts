@@ -3,7 +3,7 @@ import { budgets } from '../budgets.ts'
 import { CLIENT } from '../controller/api.ts'
 import { ADMINISTRATOR } from '../controller/controller-process.ts'
 import { requestBytes } from '../generator/requests.ts'
-import { invitations, signIn } from '../model/clients.ts'
+import { enrolledClients, invitations, signIn } from '../model/clients.ts'
 import { client, type Workload } from './workload.ts'
 
 // Enough that a run of any length does not use them up; what is left over was made for nothing.
@@ -16,7 +16,7 @@ export const signingInWorkloads: readonly Workload[] = [
     needs: [client('POST', '/authenticate')],
     inFlight: 8,
     async traffic(network) {
-      const credentials = (await network.clients()).map(({ credential }) => credential)
+      const credentials = (await enrolledClients(network)).map(({ credential }) => credential)
       return { requests: credentials.map(() => requestBytes(signIn)), credentials, connectsEachTime: true }
     },
   },
