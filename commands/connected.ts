@@ -40,6 +40,8 @@ export interface CommandDescription {
   readonly isPublic?: boolean
   /** The prefix of its paths. Default: the management API. */
   readonly base?: BasePath
+  /** Whether it leaves files of a data directory as they are that other accounts have rights to. */
+  readonly leavesAccess?: boolean
   /** Settles with the exit code, if that is not 0. */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing
   run(run: CommandRun): Promise<number | void>
@@ -57,6 +59,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
     example,
     isPublic = false,
     base,
+    leavesAccess = false,
   } = description
   const duplicate = Object.keys(flags).find((flag) => flag in connectionFlags || flag in printingFlags)
   if (duplicate !== undefined)
@@ -75,7 +78,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
       const parsed = await this.parse(command)
       const parsedFlags = parsed.flags as unknown as ParsedFlags
       const notice = (text: string) => this.notice(text)
-      const client = await connect(parsedFlags, { version: this.config.version, isPublic, base, notice })
+      const client = await connect(parsedFlags, { version: this.config.version, isPublic, base, leavesAccess, notice })
       let code: number | undefined
       try {
         code = (await description.run({

@@ -54,7 +54,9 @@ export interface ConnectOptions {
   readonly isPublic: boolean
   /** The prefix of paths. Default: the management API. */
   readonly base: BasePath | undefined
-  /** Writes the output of `--show-request`. */
+  /** Whether files of a data directory that other accounts have rights to stay as they are. Default: they become private. */
+  readonly leavesAccess?: boolean
+  /** Writes a message for the user to stderr. */
   notice(text: string): void
 }
 
@@ -63,14 +65,16 @@ export interface ConnectOptions {
  * locked
  */
 export async function connect(flags: ConnectionFlags, options: ConnectOptions): Promise<Client> {
-  const { version, isPublic, base } = options
-  const wrap = (transport: Transport) =>
-    flags['show-request'] ? withRequestOutput(transport, options.notice) : transport
+  const { version, isPublic, base, leavesAccess = false, notice } = options
+  const wrap = (transport: Transport) => (flags['show-request'] ? withRequestOutput(transport, notice) : transport)
   if (flags.offline) {
-    return new Client(wrap(await openOffline(await findDataDirectory(flags['data-dir']), getUserName())), { base })
+    const onShared = (path: string) => notice(`other accounts had rights to ${path}; it is private now`)
+    const access = leavesAccess ? { isUnchanged: true } : { onShared }
+    const directory = await findDataDirectory(flags['data-dir'])
+    return new Client(wrap(await openOffline(directory, getUserName(), access)), { base })
   }
   for (const { name, meant } of findMisspeltVariables(process.env, ['CONTROLLER_PROFILE', 'CONTROLLER_DATA_DIR']))
-    options.notice(`${name} has no effect: did you mean ${meant}?`)
+    notice(`${name} has no effect: did you mean ${meant}?`)
   const { name, profile } = chooseProfile(flags)
   if (profile.token === undefined && !isPublic) {
     throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `${profile.url}: the profile ${name} is not signed in`, {

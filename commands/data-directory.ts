@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Flags } from '@oclif/core'
 import type { Transport } from '../src/client/transport.ts'
+import type { AccessOptions } from '../src/settings/data-directory.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { describeFileError, isFileError } from './file-errors.ts'
@@ -23,10 +24,12 @@ export function resolveDataDirectory(flag: string | undefined, env: NodeJS.Proce
  * Opens a data directory without a running controller. @throws CommandError if it is not a data directory, or another
  * process has it open
  */
-export async function openOffline(directory: string, osUser: string): Promise<Transport> {
+export async function openOffline(directory: string, osUser: string, access: AccessOptions): Promise<Transport> {
   await assertInitialized(directory)
   const { openOfflineTransport } = await import('../server/in-process.ts')
-  const transport = await openOfflineTransport(directory, osUser, process.env).catch(explainOpenError(directory))
+  const transport = await openOfflineTransport(directory, osUser, process.env, access).catch(
+    explainOpenError(directory),
+  )
   rememberDirectory(directory, process.env)
   return transport
 }

@@ -6,6 +6,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   authenticate: 'login',
   authenticateMfa: 'login',
   diagnose: 'doctor',
+  fixDiagnoses: 'doctor',
   detailMfa: 'mfa:status',
   enrollMfa: 'mfa:enroll',
   verifyMfa: 'mfa:enroll',

@@ -5,7 +5,7 @@ import { systemClock } from '../src/foundation/clock.ts'
 import { silentLog } from '../src/foundation/log.ts'
 import { openOrCloseAll } from '../src/foundation/open-resources.ts'
 import { readConfig } from '../src/settings/config.ts'
-import { getDataPaths } from '../src/settings/data-directory.ts'
+import { type AccessOptions, getDataPaths } from '../src/settings/data-directory.ts'
 import type { Caller } from '../src/storage/context.ts'
 import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
@@ -49,11 +49,17 @@ export async function createInProcessTransport(
  * Opens the controller of a data directory in this process, for a local operator who can read the directory.
  * Nothing else works on the directory until the transport is closed.
  * @param osUser who is noted in the audit
+ * @param access what is done about files that other accounts have rights to
  * @throws DirectoryLockedError, ConfigError, DataDirectoryError, STORAGE_UNAVAILABLE; then nothing stays open
  */
-export function openOfflineTransport(directory: string, osUser: string, env: NodeJS.ProcessEnv): Promise<Transport> {
+export function openOfflineTransport(
+  directory: string,
+  osUser: string,
+  env: NodeJS.ProcessEnv,
+  access: AccessOptions,
+): Promise<Transport> {
   return openOrCloseAll(async (opened) => {
-    opened.add(lockDirectory(directory))
+    opened.add(lockDirectory(directory, access))
     const config = readConfig(getDataPaths(directory).config, env)
     const controller = await openController({ directory, config, clock: systemClock, log: silentLog })
     opened.add(() => controller.close())

@@ -67,7 +67,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
       ? []
       : await initializeDirectory({ directory, settings, clock: systemClock })
     const closedToOthers: string[] = []
-    opened.add(lockDirectory(directory, (path) => closedToOthers.push(path)))
+    opened.add(lockDirectory(directory, { onShared: (path) => closedToOthers.push(path) }))
     const config = readConfig(getDataPaths(directory).config, env, settings)
     const log = await openLog(config, env, logTo)
     for (const { name, meant } of findMisspeltVariables(env, [...settingVariables, ...COMMAND_VARIABLES]))

@@ -232,20 +232,35 @@ function becomeOwner(directory: string, uid: number, gid: number): void {
   }
 }
 
+/** What to do about files that other accounts have rights to. */
+export interface AccessOptions {
+  /** Whether they stay as they are. Default: other accounts lose their rights. */
+  readonly isUnchanged?: boolean
+  /** Receives the path of each, after its rights changed. */
+  readonly onShared?: (path: string) => void
+}
+
 /**
  * Takes the rights of other accounts off the files of a data directory that belong to this account.
- * @returns the paths that other accounts had rights to
  * @throws DataDirectoryError if a file belongs to another account, or its rights cannot be changed
  */
-export function restrictAccess(directory: string): string[] {
+export function restrictAccess(
+  directory: string,
+  { isUnchanged = false, onShared = () => {} }: AccessOptions = {},
+): void {
   // Windows has no such owners and modes.
-  if (process.geteuid === undefined) return []
+  if (process.geteuid === undefined) return
   const root = realpathSync(directory)
-  // The directory comes first: from then on no other account can put a file into it.
-  const restrictedPaths = [root].filter(restrictPath)
   const { pki } = getDataPaths(root)
-  const inPki = isExistingPath(pki) ? readdirSync(pki).map((name) => join(pki, name)) : []
-  return [...restrictedPaths, ...[...listOwnPaths(root), ...inPki].filter(restrictPath)]
+  const restrict = (path: string) => {
+    if (!isShared(path)) return
+    if (!isUnchanged) makePrivate(path)
+    onShared(path)
+  }
+  // The directory comes first: from then on no other account can put a file into it.
+  restrict(root)
+  for (const path of listOwnPaths(root)) restrict(path)
+  if (isExistingPath(pki)) for (const name of readdirSync(pki)) restrict(join(pki, name))
 }
 
 /** The files of a data directory that other accounts have rights to, or that belong to another account than the directory. */
@@ -260,8 +275,11 @@ export function listSharedPaths(directory: string): string[] {
   })
 }
 
-/** Returns whether other accounts had rights to a file or directory. */
-function restrictPath(path: string): boolean {
+/**
+ * Whether other accounts have rights to a file or directory of this account.
+ * @throws DataDirectoryError if it belongs to another account, or is a link or a directory that cannot become private
+ */
+function isShared(path: string): boolean {
   const status = readStatus(path)
   if (!status) return false
   const isLink = status.isSymbolicLink()
@@ -271,9 +289,12 @@ function restrictPath(path: string): boolean {
   if ((mode & OTHERS) === 0) return false
   // A link may lead out of the directory, and a sticky directory is one that many accounts share.
   if (isLink || mode & STICKY) throw notPrivateError(path, `chmod go= ${path}, or use another --data-dir`)
-  chmodSync(path, mode & 0o700)
-  if (statSync(path).mode & OTHERS) throw notPrivateError(path, 'use a --data-dir on a file system that keeps modes')
   return true
+}
+
+function makePrivate(path: string): void {
+  chmodSync(path, statSync(path).mode & 0o700)
+  if (statSync(path).mode & OTHERS) throw notPrivateError(path, 'use a --data-dir on a file system that keeps modes')
 }
 
 const OTHERS = 0o077

@@ -1,5 +1,5 @@
 // The doctor: nothing in a healthy network, and for each fault one diagnosis with a remedy, before users notice.
-import { chmodSync, readFileSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Manifest } from '../../commands/manifest.ts'
@@ -25,6 +25,11 @@ interface Diagnosis {
 let world: TestController
 let token: string
 
+interface Report {
+  readonly checks: readonly { readonly name: string; readonly outcome: string }[]
+  readonly diagnoses: readonly Diagnosis[]
+}
+
 beforeEach(() => open())
 afterEach(() => world.close())
 
@@ -47,7 +52,9 @@ async function create(plural: string, body: unknown): Promise<string> {
 async function diagnose(...checks: readonly string[]): Promise<Diagnosis[]> {
   const { status, body } = await send('GET', '/controller/doctor')
   expect(status).toBe(200)
-  const diagnoses = body.data as Diagnosis[]
+  const { diagnoses, checks: results } = body.data as Report
+  const failedChecks = results.filter(({ outcome }) => outcome === 'failed').map(({ name }) => name)
+  expect(new Set(diagnoses.map(({ check }) => check))).toEqual(new Set(failedChecks))
   for (const { message, remedy } of diagnoses) {
     expect(message).not.toBe('')
     expect(listUnknownWords(remedy), remedy).toEqual([])
@@ -195,6 +202,25 @@ describe('the doctor', () => {
     expect(await diagnose('files')).toEqual([
       expect.objectContaining({ subject: tokenKey, remedy: expect.stringContaining('chmod go= ') }),
     ])
+    expect(statSync(tokenKey).mode & 0o777).toBe(0o644)
+  })
+
+  it('takes the rights of other accounts away when an administrator asks it to, and names each file', async () => {
+    const { tokenKey, database } = getDataPaths(world.directory)
+    chmodSync(tokenKey, 0o644)
+    chmodSync(database, 0o640)
+
+    const { status, body } = await send('POST', '/controller/doctor/fix')
+
+    expect(status).toBe(200)
+    expect(body.data.fixes.map(({ check, subject }: Diagnosis) => [check, subject])).toEqual(
+      expect.arrayContaining([
+        ['files', tokenKey],
+        ['files', database],
+      ]),
+    )
+    expect(await diagnose('files')).toEqual([])
+    expect([tokenKey, database].map((path) => statSync(path).mode & 0o777)).toEqual([0o600, 0o600])
   })
 
   it('notices a clock that was set back', async () => {

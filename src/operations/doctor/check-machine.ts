@@ -5,9 +5,15 @@ import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { readNotBefore } from '../../pki/certificates.ts'
 import type { Config } from '../../settings/config.ts'
-import { getDataPaths, listSharedPaths } from '../../settings/data-directory.ts'
+import {
+  DataDirectoryError,
+  getDataPaths,
+  listSharedPaths,
+  restrictAccess,
+  runAsOwner,
+} from '../../settings/data-directory.ts'
 import type { NamedBackup } from '../backup/file-names.ts'
-import { type Diagnosis, quoteWord } from './diagnosis.ts'
+import { type Diagnosis, type Fix, quoteWord } from './diagnosis.ts'
 
 /** What the checks of the machine read. */
 export interface Machine {
@@ -34,8 +40,21 @@ export function checkFiles({ directory }: Machine): Diagnosis[] {
     check: 'files',
     subject: path,
     message: 'other accounts have rights to this file, or it belongs to another account',
-    remedy: `chmod go= ${quoteWord(path)}, and chown it to the account of the controller`,
+    remedy: `controller doctor --fix, or: chmod go= ${quoteWord(path)}; chown it if it belongs to another account`,
   }))
+}
+
+/** Takes the rights of other accounts off the files of this account. Those that remain shared are diagnoses. */
+export function fixFiles(directory: string): Fix[] {
+  const fixes: Fix[] = []
+  const message = 'other accounts had rights to it, and have none now'
+  const onShared = (subject: string) => fixes.push({ check: 'files', subject, message })
+  try {
+    runAsOwner(directory, () => restrictAccess(directory, { onShared }))
+  } catch (error) {
+    if (!(error instanceof DataDirectoryError)) throw error
+  }
+  return fixes
 }
 
 export function checkDisk({ directory, backupsFolder, backups }: Machine): Diagnosis[] {

@@ -124,8 +124,8 @@ async function findWithoutRouters({ context, index }: Network): Promise<Diagnosi
   }))
 }
 
-/** Enrollments that can no longer be used, and identities that cannot sign in. */
-export async function checkCredentials({ store, context }: Network): Promise<Diagnosis[]> {
+/** Enrollments that can no longer be used. */
+export async function checkEnrollments({ context }: Network): Promise<Diagnosis[]> {
   const now = context.clock.now()
   const expired = await context.db
     .selectFrom('enrollments')
@@ -143,6 +143,16 @@ export async function checkCredentials({ store, context }: Network): Promise<Dia
     .orderBy('enrollments.expiresAt')
     .limit(MAX_DIAGNOSES_PER_CHECK)
     .execute()
+  return expired.map(({ id, identityName, routerName, expiresAt }) => ({
+    check: 'enrollments',
+    subject: identityName === null ? `router ${routerName}` : `identity ${identityName}`,
+    message: `its enrollment token expired at ${toIsoTime(expiresAt)}, and was not used`,
+    remedy: `controller enrollment refresh ${id}, or: controller enrollment delete ${id}`,
+  }))
+}
+
+/** Identities that cannot sign in. */
+export async function checkIdentities({ store, context }: Network): Promise<Diagnosis[]> {
   const isAbsent = (table: 'authenticators' | 'enrollments') =>
     sql<boolean>`not exists (select 1 from ${sql.table(table)} c where c.${sql.ref('identityId')} = ${sql.ref('identities.id')})`.$castTo<boolean>()
   const withoutCredentials = await store.scan(
@@ -158,20 +168,12 @@ export async function checkCredentials({ store, context }: Network): Promise<Dia
       .limit(MAX_DIAGNOSES_PER_CHECK),
     toReader(context.caller),
   )
-  return [
-    ...expired.map(({ id, identityName, routerName, expiresAt }) => ({
-      check: 'enrollments',
-      subject: identityName === null ? `router ${routerName}` : `identity ${identityName}`,
-      message: `its enrollment token expired at ${toIsoTime(expiresAt)}, and was not used`,
-      remedy: `controller enrollment refresh ${id}, or: controller enrollment delete ${id}`,
-    })),
-    ...withoutCredentials.map(({ name }) => ({
-      check: 'identities',
-      subject: `identity ${name}`,
-      message: 'it cannot sign in: it has no authenticator, no enrollment and no external id',
-      remedy: `controller enrollment create --identity ${quoteWord(name)} --method ott --jwt-file FILE`,
-    })),
-  ]
+  return withoutCredentials.map(({ name }) => ({
+    check: 'identities',
+    subject: `identity ${name}`,
+    message: 'it cannot sign in: it has no authenticator, no enrollment and no external id',
+    remedy: `controller enrollment create --identity ${quoteWord(name)} --method ott --jwt-file FILE`,
+  }))
 }
 
 const CERTIFICATE_REMEDIES: Readonly<Record<string, string>> = {

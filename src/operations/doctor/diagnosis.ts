@@ -1,4 +1,4 @@
-// What the doctor reports: something that is wrong, or soon will be, and what helps.
+// What the doctor reports: what is in order, what is wrong or soon will be, and what helps.
 
 export interface Diagnosis {
   /** The check that found it: one word for programs. */
@@ -10,6 +10,25 @@ export interface Diagnosis {
   /** The command that helps, or what to do if no command does. */
   readonly remedy: string
 }
+
+/** One check, and what it found. */
+export interface CheckResult {
+  /** One word for programs. */
+  readonly name: string
+  /** What is the case if the check passes. */
+  readonly summary: string
+  /** `unknown` if nothing shows it, such as routers while no controller runs. */
+  readonly outcome: 'passed' | 'failed' | 'unknown'
+}
+
+/** Every check, and the diagnoses of those that failed. */
+export interface Report {
+  readonly checks: readonly CheckResult[]
+  readonly diagnoses: readonly Diagnosis[]
+}
+
+/** What the doctor has put right itself. */
+export type Fix = Omit<Diagnosis, 'remedy'>
 
 /** The number of diagnoses of one check: more have the same cause, as a rule. */
 export const MAX_DIAGNOSES_PER_CHECK = 20

@@ -7,16 +7,32 @@ import type { Config } from '../../settings/config.ts'
 import type { Context } from '../../storage/context.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Backups } from '../backup/backups.ts'
-import { checkBackups, checkClock, checkDisk, checkFiles, checkSettings, type Machine } from './check-machine.ts'
+import {
+  checkBackups,
+  checkClock,
+  checkDisk,
+  checkFiles,
+  checkSettings,
+  fixFiles,
+  type Machine,
+} from './check-machine.ts'
 import {
   checkCertificates,
-  checkCredentials,
+  checkEnrollments,
+  checkIdentities,
   checkPolicies,
   checkRoles,
   checkServices,
   type Network,
 } from './check-network.ts'
-import { type Diagnosis, MAX_DIAGNOSES_PER_CHECK, quoteWord } from './diagnosis.ts'
+import {
+  type CheckResult,
+  type Diagnosis,
+  type Fix,
+  MAX_DIAGNOSES_PER_CHECK,
+  quoteWord,
+  type Report,
+} from './diagnosis.ts'
 
 export interface DoctorOptions {
   /** The data directory. */
@@ -29,7 +45,13 @@ export interface DoctorOptions {
   readonly backups: Backups
 }
 
-type Check = () => readonly Diagnosis[] | Promise<readonly Diagnosis[]>
+interface Check {
+  readonly name: string
+  /** What is the case if it passes. */
+  readonly summary: string
+  /** What it finds; undefined if nothing shows it. */
+  run(): readonly Diagnosis[] | undefined | Promise<readonly Diagnosis[] | undefined>
+}
 
 export class Doctor {
   readonly #options: DoctorOptions
@@ -38,8 +60,25 @@ export class Doctor {
     this.#options = options
   }
 
-  /** Everything that the checks find, at most `MAX_DIAGNOSES_PER_CHECK` of each. A check that fails is a diagnosis, too. */
-  async diagnose(context: Context): Promise<Diagnosis[]> {
+  /** Runs every check; each names at most `MAX_DIAGNOSES_PER_CHECK`. One that cannot be completed is a diagnosis, too. */
+  async diagnose(context: Context): Promise<Report> {
+    const checks: CheckResult[] = []
+    const diagnoses: Diagnosis[] = []
+    for (const check of await this.#listChecks(context)) {
+      const { name, summary } = check
+      const findings = await runCheck(check)
+      checks.push({ name, summary, outcome: findings ? (findings.length > 0 ? 'failed' : 'passed') : 'unknown' })
+      diagnoses.push(...(findings ?? []))
+    }
+    return { checks, diagnoses }
+  }
+
+  /** Puts right what needs no decision of an administrator. */
+  fix(): readonly Fix[] {
+    return fixFiles(this.#options.directory)
+  }
+
+  async #listChecks(context: Context): Promise<readonly Check[]> {
     const { config, store, access } = this.#options
     const machine = await this.#describeMachine(context)
     const network: Network = {
@@ -49,23 +88,22 @@ export class Doctor {
       warnBeforeMs: config['certificates.warnBefore'],
     }
     const signers = [...this.#options.signers.directory.all()]
-    const checks: readonly (readonly [name: string, check: Check])[] = [
-      ['clock', () => checkClock(machine)],
-      ['disk', () => checkDisk(machine)],
-      ['files', () => checkFiles(machine)],
-      ['backups', () => checkBackups(machine)],
-      ['settings', () => checkSettings(machine, signers.length)],
-      ['certificates', () => checkCertificates(network)],
-      ['signers', () => this.#checkSigners()],
-      ['roles', () => checkRoles(network)],
-      ['policies', () => checkPolicies(network)],
-      ['services', () => checkServices(network)],
-      ['routers', () => this.#checkRouters(context)],
-      ['credentials', () => checkCredentials(network)],
+    const check = (name: string, summary: string, run: Check['run']): Check => ({ name, summary, run })
+    return [
+      check('clock', 'the clock is not behind the certificates and the newest change', () => checkClock(machine)),
+      check('disk', 'the disk has space for copies of the database', () => checkDisk(machine)),
+      check('files', 'the files of the data directory are private', () => checkFiles(machine)),
+      check('backups', 'backups are made as scheduled', () => checkBackups(machine)),
+      check('settings', 'every setting has an effect', () => checkSettings(machine, signers.length)),
+      check('certificates', 'no certificate ends soon', () => checkCertificates(network)),
+      check('signers', 'every external JWT signer has keys', () => this.#checkSigners()),
+      check('roles', 'every role of a policy matches a record', () => checkRoles(network)),
+      check('policies', 'every policy grants something', () => checkPolicies(network)),
+      check('services', 'every service is hosted, and routers may carry it', () => checkServices(network)),
+      check('routers', 'every router is connected', () => this.#checkRouters(context)),
+      check('enrollments', 'no enrollment has expired unused', () => checkEnrollments(network)),
+      check('identities', 'every identity can sign in', () => checkIdentities(network)),
     ]
-    const diagnoses: Diagnosis[] = []
-    for (const [name, check] of checks) diagnoses.push(...(await runCheck(name, check)))
-    return diagnoses
   }
 
   async #describeMachine(context: Context): Promise<Machine> {
@@ -100,16 +138,18 @@ export class Doctor {
     })
   }
 
-  /** Routers that are not connected; unknown, and therefore no diagnosis, offline. */
-  async #checkRouters({ db }: Context): Promise<Diagnosis[]> {
+  /** Routers that are not connected; unknown offline. */
+  async #checkRouters({ db }: Context): Promise<Diagnosis[] | undefined> {
+    const { network } = this.#options.access.live
     const routers = await db
       .selectFrom('routers')
       .select(['id', 'name', 'isVerified', 'isEdge'])
       .where('disabled', '=', 0)
       .orderBy('name')
       .execute()
+    if (routers.some(({ id }) => network.getPresence(id) === 'unknown')) return undefined
     return routers.flatMap(({ id, name, isVerified, isEdge }): Diagnosis[] => {
-      if (this.#options.access.live.network.getPresence(id) !== 'offline') return []
+      if (network.getPresence(id) !== 'offline') return []
       const command = isEdge === 1 ? 'edge-router' : 'router'
       const message = isVerified === 1 ? 'it is not connected' : 'it has not enrolled'
       const remedy =
@@ -119,9 +159,9 @@ export class Doctor {
   }
 }
 
-async function runCheck(name: string, check: Check): Promise<Diagnosis[]> {
+async function runCheck({ name, run }: Check): Promise<readonly Diagnosis[] | undefined> {
   try {
-    return (await check()).slice(0, MAX_DIAGNOSES_PER_CHECK)
+    return (await run())?.slice(0, MAX_DIAGNOSES_PER_CHECK)
   } catch (error) {
     const message = `the check could not be completed: ${(error as Error).message}`
     return [{ check: name, subject: name, message, remedy: 'run the command again later' }]

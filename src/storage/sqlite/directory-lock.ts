@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { ensurePrivateFile } from '../../pki/files.ts'
 import {
+  type AccessOptions,
   completeRestore,
   DataDirectoryError,
   LOCK_FILE,
@@ -27,12 +28,11 @@ export class DirectoryLockedError extends Error {
 /**
  * Locks a directory, removes the rights of other accounts to its files, completes a restore that was
  * interrupted, and removes what an interrupted backup left. Returns the function that releases the lock.
- * @param onClosed receives each path that other accounts had rights to
  * @throws DirectoryLockedError if another process holds it, DataDirectoryError if it cannot be taken for any other reason
  */
-export function lockDirectory(directory: string, onClosed: (path: string) => void = () => {}): () => void {
+export function lockDirectory(directory: string, access: AccessOptions = {}): () => void {
   return runAsOwner(directory, () => {
-    for (const path of restrictAccess(directory)) onClosed(path)
+    restrictAccess(directory, access)
     const file = lockFile(directory)
     try {
       completeRestore(directory)
