@@ -38,7 +38,7 @@ describe.each(attributed)('$list', ({ list, plural, body }) => {
 
     expect(before.body.data).toEqual(['C', 'a', 'b'])
     expect(before.body.meta).toMatchObject({
-      filterableFields: ['id'],
+      filterableFields: ['id', 'name'],
       pagination: { limit: -1, offset: 0, totalCount: 3 },
     })
     expect(await manage.get(`/${list}`)).toEqual(['C', 'b'])
@@ -49,11 +49,18 @@ describe.each(attributed)('$list', ({ list, plural, body }) => {
 
     expect((await ask('id contains "page" sort by id desc')).data).toEqual(['page-3', 'page-2', 'page-1'])
     expect((await ask('id contains "page"', '&limit=1&offset=1')).data).toEqual(['page-2'])
+    expect((await ask('name contains "page"', '&sort=name%20desc&limit=1')).data).toEqual(['page-3'])
     expect((await ask('id contains "page" limit 2')).meta.pagination).toEqual({ limit: 2, offset: 0, totalCount: 3 })
   })
 
+  it('are sorted by name as consoles ask for them', async () => {
+    const sorted = await manage.get(`/${list}?limit=30&offset=0&sort=name%20asc`)
+
+    expect(sorted).toEqual(await manage.get(`/${list}`))
+  })
+
   it('know no other field, and refuse a filter that is none', async () => {
-    expect(await manage.refusal('GET', `/${list}?filter=${encodeURIComponent('name = "a"')}`)).toMatchObject({
+    expect(await manage.refusal('GET', `/${list}?filter=${encodeURIComponent('createdAt = "a"')}`)).toMatchObject({
       status: 400,
       code: 'INVALID_FILTER',
     })

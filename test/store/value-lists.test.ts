@@ -42,6 +42,9 @@ describe('a list of the attributes in use', () => {
     [{ filter: 'not (id in ["staff", "abroad"])' }, ['Zürich', 'lab-1', 'lab-2'], 3],
     [{ filter: 'true sort by id desc skip 1 limit 2' }, ['lab-2', 'lab-1'], 5],
     [{ sort: 'id desc', limit: 1 }, ['staff'], 5],
+    [{ sort: 'name asc' }, ['Zürich', 'abroad', 'lab-1', 'lab-2', 'staff'], 5],
+    [{ sort: 'name desc', limit: 1 }, ['staff'], 5],
+    [{ filter: 'name icontains "LAB" sort by name desc' }, ['lab-2', 'lab-1'], 2],
     [{ limit: 2, offset: 1 }, ['abroad', 'lab-1'], 5],
     [{ offset: 7 }, [], 5],
     [{ limit: -1, offset: 3 }, ['lab-2', 'staff'], 5],
@@ -52,9 +55,9 @@ describe('a list of the attributes in use', () => {
   })
 
   it.each([
-    [{ filter: 'name = "x"' }, 'INVALID_FILTER'],
+    [{ filter: 'tags.x = "x"' }, 'INVALID_FILTER'],
     [{ filter: 'id = ' }, 'INVALID_FILTER'],
-    [{ sort: 'name' }, 'INVALID_SORT_IDENTIFIER'],
+    [{ sort: 'createdAt' }, 'INVALID_SORT_IDENTIFIER'],
   ])('refuses %j', async (parameters, code) => {
     await expect(listed(parameters)).rejects.toMatchObject({ code })
   })

@@ -12,12 +12,15 @@ import type { ListPlan } from './list-plan.ts'
 import { compileOrder, type Window } from './lists.ts'
 import { sql } from './sql-text.ts'
 
-const ID: FilterSymbol = { name: 'id', type: 'string', column: 'value', member: 'id', isNullable: false }
+// Consoles sort every list by `name`.
+const SYMBOLS = ['id', 'name'].map(
+  (name): FilterSymbol => ({ name, type: 'string', column: 'value', member: name, isNullable: false }),
+)
 
-/** Values as filters see them: `id` is the value itself, and the only symbol. */
+/** Values as filters see them: `id` and `name` are the value itself, and the only symbols. */
 export const valueSource: FilterSource = toFilterSource({
   table: 'found',
-  symbols: new Map([[ID.name, ID]]),
+  symbols: new Map(SYMBOLS.map((symbol) => [symbol.name, symbol])),
   key: { column: 'value', isDescending: false },
 })
 
@@ -30,7 +33,7 @@ const BATCH = 1_000
 
 /**
  * One page of the distinct members of a set field of all records, in the order of their bytes. The plan's filter and sort
- * know the symbol `id`; a limit of `none` gives all of them.
+ * know the symbols `id` and `name`; a limit of `none` gives all of them.
  * @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER
  */
 export async function listValues(
