@@ -237,6 +237,22 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     expect(after[name]).not.toEqual(before[name])
   })
 
+  it.each(['PATCH', 'PUT'] as const)('take back a whole record as they show it, by %s', async (method) => {
+    const id = await make(await fullBody(resource))
+    const before = await manage.get(`/${plural}/${id}`)
+    // A record never shows its secrets.
+    const secrets = Object.fromEntries(
+      Object.entries(await fullBody(resource)).filter(
+        ([member]) => requiredByRules[plural]?.includes(member) && !(member in before),
+      ),
+    )
+
+    await manage.change(method, `/${plural}/${id}`, { ...before, ...(method === 'PUT' ? secrets : {}) })
+
+    const after = await manage.get(`/${plural}/${id}`)
+    expect({ ...after, updatedAt: before.updatedAt }).toEqual(before)
+  })
+
   it('take back what they show of themselves, and let none of it be forged', async () => {
     const id = await make(await fullBody(resource))
     const before = await manage.get(`/${plural}/${id}`)

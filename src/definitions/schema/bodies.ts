@@ -220,12 +220,24 @@ function pickDeclaredMembers(
   const bodyMembers: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const member = toMemberName(name, field)
-    const value = Object.hasOwn(body, member) ? body[member] : undefined
+    const sentValue = Object.hasOwn(body, member) ? body[member] : undefined
+    const value = isTargetAsRead(field, member, sentValue) ? pickTargetId(sentValue, purpose) : sentValue
     const { members } = field.kind
     if (value === undefined || (value === null && isNullAbsent(field, purpose, tolerance))) continue
     bodyMembers[member] = members && isRecord(value) ? pickDeclaredMembers(members, purpose, value, tolerance) : value
   }
   return bodyMembers
+}
+
+/** Whether a member that takes the id of another record holds what records show in its place: an entity reference. */
+function isTargetAsRead({ kind }: AnyField, member: string, value: unknown): value is { id?: unknown } {
+  return kind.reference?.as === member && isRecord(value)
+}
+
+/** A record can be sent back as it was read: a patch ignores what it shows, and a replacement needs the id. */
+function pickTargetId(target: { id?: unknown }, purpose: Purpose): unknown {
+  if (purpose === 'patch') return undefined
+  return purpose === 'replace' ? target.id : target
 }
 
 /** Whether null counts as absent. A required member is then reported as missing, which says more than a wrong type. */
