@@ -62,8 +62,8 @@ export function toDialectStatus({ code, status }: ControllerError, dialect: Dial
 }
 
 /**
- * How far a body may differ from its schema. OpenZiti clients write member names in any case, and null for absent members. A
- * client without a session may do so too, because its dialect is not known yet.
+ * How far a body may differ from its schema. OpenZiti clients write member names in any case, and null or empty text for
+ * absent members. A client without a session may do some of this too, because its dialect is not known yet.
  */
 export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: boolean): BodyTolerance {
   const isStrict = dialect === 'native' && !isPublic
@@ -71,6 +71,7 @@ export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: 
     unknownMembers: isStrict && api === 'management' ? 'refuse' : 'ignore',
     memberCase: dialect === 'native' ? 'exact' : 'any',
     undeclaredNulls: isStrict ? 'refuse' : 'ignore',
+    blankChoices: dialect === 'native' ? 'refuse' : 'default',
   }
 }
 

@@ -204,6 +204,34 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     },
   )
 
+  const choices = fieldsWith(resource, 'write').filter(
+    ([, { kind, options }]) => kind.name === 'text' && kind.schema.enum && options.default !== undefined,
+  )
+
+  it.skipIf(choices.length === 0).each(choices)(
+    'refuse empty text as their %s, and take it for the default from clients of the other dialect',
+    async (name, field) => {
+      const body = { ...(await fullBody(resource)), [name]: sampleOf(name, field) }
+      const blank = { [name]: '' }
+      const headers = { 'zt-session': await world.admin() }
+      const send = async (method: 'POST' | 'PUT' | 'PATCH', path: string, sent: Body) => {
+        const response = await world.send({ method, path: `${MANAGEMENT}/${plural}${path}`, headers, body: sent })
+        expect(response.status).toBe(method === 'POST' ? 201 : 200)
+        return response.body.data
+      }
+      const shown = async (id: string) => (await manage.get(`/${plural}/${id}`))[name]
+
+      const refused = await manage.refusal('POST', `/${plural}`, { ...body, ...blank })
+      const made = await send('POST', '', { ...body, ...(await fullBody(resource)), ...blank })
+      const [replaced, patched] = [await make(body), await make({ ...body, ...(await fullBody(resource)) })]
+      await send('PUT', `/${replaced}`, { ...body, ...blank })
+      await send('PATCH', `/${patched}`, blank)
+
+      expect(refused).toMatchObject({ status: 400, field: name })
+      for (const id of [made.id, replaced, patched]) expect(await shown(id)).toBe(field.options.default)
+    },
+  )
+
   it('are found by their names in any case by clients of the other dialect', async () => {
     const body = await fullBody(resource)
     const upper = Object.fromEntries(Object.entries(body).map(([name, value]) => [name.toUpperCase(), value]))

@@ -26,6 +26,8 @@ export interface BodyTolerance {
   readonly memberCase: 'exact' | 'any'
   /** Whether null in a member that is not nullable is refused with 400, or counts as absent. */
   readonly undeclaredNulls: 'refuse' | 'ignore'
+  /** Whether empty text where one of several values is expected is refused with 400, or stands for the default. */
+  readonly blankChoices: 'refuse' | 'default'
 }
 
 /** For bodies that must match their schema exactly. */
@@ -33,6 +35,7 @@ export const NO_TOLERANCE: BodyTolerance = {
   unknownMembers: 'refuse',
   memberCase: 'exact',
   undeclaredNulls: 'refuse',
+  blankChoices: 'refuse',
 }
 
 export function buildBodyShape(purpose: Purpose, fields: Fields, readOnlyMembers: Iterable<string> = []): BodyShape {
@@ -220,8 +223,9 @@ function pickDeclaredMembers(
   const bodyMembers: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const member = toMemberName(name, field)
-    const sentValue = Object.hasOwn(body, member) ? body[member] : undefined
-    const value = isTargetAsRead(field, member, sentValue) ? pickTargetId(sentValue, purpose) : sentValue
+    const value = Object.hasOwn(body, member)
+      ? toAcceptedValue(field, member, purpose, body[member], tolerance)
+      : undefined
     const { members } = field.kind
     if (value === undefined || (value === null && isNullAbsent(field, purpose, tolerance))) continue
     bodyMembers[member] = members && isRecord(value) ? pickDeclaredMembers(members, purpose, value, tolerance) : value
@@ -229,15 +233,19 @@ function pickDeclaredMembers(
   return bodyMembers
 }
 
-/** Whether a member that takes the id of another record holds what records show in its place: an entity reference. */
-function isTargetAsRead({ kind }: AnyField, member: string, value: unknown): value is { id?: unknown } {
-  return kind.reference?.as === member && isRecord(value)
-}
-
-/** A record can be sent back as it was read: a patch ignores what it shows, and a replacement needs the id. */
-function pickTargetId(target: { id?: unknown }, purpose: Purpose): unknown {
+/** Returns the value that a member stands for, where that is not itself; undefined if the member counts as absent. */
+function toAcceptedValue(
+  { kind, options }: AnyField,
+  member: string,
+  purpose: Purpose,
+  value: unknown,
+  tolerance: BodyTolerance,
+): unknown {
+  if (value === '' && tolerance.blankChoices === 'default' && kind.schema.enum) return options.default ?? value
+  // A record shows another one under the name that takes its id. What is sent back as it was read changes nothing.
+  if (kind.reference?.as !== member || !isRecord(value)) return value
   if (purpose === 'patch') return undefined
-  return purpose === 'replace' ? target.id : target
+  return purpose === 'replace' ? value.id : value
 }
 
 /** Whether null counts as absent. A required member is then reported as missing, which says more than a wrong type. */
