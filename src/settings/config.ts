@@ -286,6 +286,11 @@ export function getAdvertisedAddress(config: Config): string {
   return config.advertise[0] ?? config.listeners.find(({ tls }) => tls)?.address ?? ''
 }
 
+/** Where routers find this controller. */
+export function getControlAddress(config: Config): string {
+  return `tls:${getAdvertisedAddress(config)}`
+}
+
 /** Every host that the server certificate must name. */
 export function listCertificateHosts(config: Config): string[] {
   const withTls = config.listeners.filter(({ tls }) => tls)

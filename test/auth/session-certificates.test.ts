@@ -83,6 +83,7 @@ describe('a session certificate', () => {
       certificate: issued.certificate,
     })
     expect(listed.data).toEqual([view])
+    expect(issued).toEqual({ ...view, cas: issued.cas })
     expect(listed.meta.pagination.totalCount).toBe(1)
   })
 

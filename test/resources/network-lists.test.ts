@@ -151,7 +151,7 @@ describe('the controllers of the network', () => {
       id: world.controller.membership.ownId,
       certPem: expect.stringContaining('BEGIN CERTIFICATE'),
       fingerprint: expect.stringMatching(/^[0-9a-f]{40}$/),
-      ctrlAddress: null,
+      ctrlAddress: 'tls:127.0.0.1:1280',
       lastJoinedAt: new Date(world.clock.now()).toISOString(),
       apiAddresses: {
         'edge-client': [{ url: 'https://127.0.0.1:1280/edge/client/v1', version: 'v1' }],
@@ -170,7 +170,7 @@ describe('the controllers of the network', () => {
 
       expect(response.status).toBe(200)
       expect(response.body.data[0].name).toBe('127.0.0.1')
-      expect(response.body.data[0]).toHaveProperty('ctrlAddress', null)
+      expect(response.body.data[0]).toHaveProperty('ctrlAddress', 'tls:127.0.0.1:1280')
     }
   })
 })

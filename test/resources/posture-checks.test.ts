@@ -18,6 +18,7 @@ const newName = () => `check ${++sequence}`
 /** What each type is made with, what it then shows, and what a replacement must name. */
 const types = {
   OS: {
+    body: 'postureCheckOperatingSystem',
     sent: {
       operatingSystems: [
         { type: 'Windows', versions: ['>=10.0.0 <11.0.0', '10.x'] },
@@ -34,11 +35,13 @@ const types = {
     required: ['operatingSystems'],
   },
   PROCESS: {
+    body: 'postureCheckProcess',
     sent: { process: { osType: 'Linux', path: '/bin/a', hashes: ['AB:cd', 'abcd'], signerFingerprint: '' } },
     shown: { process: { osType: 'Linux', path: '/bin/a', hashes: ['abcd'] } },
     required: ['process'],
   },
   PROCESS_MULTI: {
+    body: 'postureCheckProcessMulti',
     sent: {
       semantic: 'AnyOf',
       processes: [
@@ -57,16 +60,19 @@ const types = {
     required: ['semantic', 'processes'],
   },
   DOMAIN: {
+    body: 'postureCheckDomain',
     sent: { domains: ['b.example', 'A.example', 'b.example'] },
     shown: { domains: ['A.example', 'b.example'] },
     required: ['domains'],
   },
   MAC: {
+    body: 'postureCheckMacAddress',
     sent: { macAddresses: ['aa:BB-0c', '00:11:22:33:44:55'] },
     shown: { macAddresses: ['001122334455', 'aabb0c'] },
     required: ['macAddresses'],
   },
   MFA: {
+    body: 'postureCheckMfa',
     sent: { timeoutSeconds: 0, promptOnWake: true },
     shown: { timeoutSeconds: -1, promptOnWake: true, promptOnUnlock: false, ignoreLegacyEndpoints: false },
     required: [],
@@ -79,7 +85,7 @@ const make = (typeId: string, more: object = {}) => {
   return manage.make('posture-checks', { name: newName(), typeId, ...sent, ...more })
 }
 
-describe.each(each)('a posture check of the type $typeId', ({ typeId, sent, shown, required }) => {
+describe.each(each)('a posture check of the type $typeId', ({ typeId, body, sent, shown, required }) => {
   it('shows what it was made with, in the form that is compared', async () => {
     const id = await make(typeId, { roleAttributes: ['strict'] })
 
@@ -116,6 +122,25 @@ describe.each(each)('a posture check of the type $typeId', ({ typeId, sent, show
 
     expect(onCreate).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: member })
     expect(onReplace).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: member })
+  })
+
+  it('is called as well by the names of its bodies in the public contract', async () => {
+    const created = await manage.make('posture-checks', { name: newName(), ...sent, typeId: `${body}Create` })
+    await manage.change('PUT', `/posture-checks/${created}`, { name: newName(), ...sent, typeId: `${body}Update` })
+    await manage.change('PATCH', `/posture-checks/${created}`, { typeId: `${body}Patch`, roleAttributes: ['later'] })
+
+    expect(await manage.get(`/posture-checks/${created}`)).toMatchObject({
+      typeId,
+      roleAttributes: ['later'],
+      ...shown,
+    })
+    for (const name of [body, `${body}Delete`, 'Create'])
+      expect(await manage.refusal('POST', '/posture-checks', { name: newName(), ...sent, typeId: name })).toMatchObject(
+        {
+          status: 400,
+          field: 'typeId',
+        },
+      )
   })
 
   it('does not become another type', async () => {

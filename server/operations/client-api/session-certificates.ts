@@ -4,10 +4,12 @@ import {
   getSessionCertificate,
   issueSessionCertificate,
 } from '../../../src/authentication/sessions/session-certificates.ts'
+import { getCompiledResource } from '../../../src/definitions/model/index.ts'
 import { sessionCertificates } from '../../../src/definitions/resources/session-certificates.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
-import { links, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
-import type { Presentation } from '../../../src/storage/records/presentation.ts'
+import { type JsonSchema, text } from '../../../src/definitions/schema/json-schema.ts'
+import { type Presentation, renderEntity } from '../../../src/storage/records/presentation.ts'
+import { RawJson } from '../../../src/storage/records/raw-json.ts'
 import { listQuery } from '../../requests/query.ts'
 import { respondWithList, respondWithRecord } from '../../responses/record-responses.ts'
 import { dataResponse, emptyResponse } from '../../responses/responses.ts'
@@ -20,9 +22,17 @@ const LIST = '/current-api-session/certificates'
 const ONE = '/current-api-session/certificates/:id'
 const READ = { permission: 'session-certificate.read', grantedTo: 'authenticated' } as const
 
-const toLinks = (id: string) => ({ self: { href: `.${LIST}/${id}` } })
-const own: Presentation = { links: ({ id }) => JSON.stringify(toLinks(id)) }
+const own: Presentation = { links: ({ id }) => JSON.stringify({ self: { href: `.${LIST}/${id}` } }) }
 const presentation = async () => own
+
+const { recordSchema } = getCompiledResource('session-certificates')
+
+/** The record of a certificate, with the authorities that its client is to trust. */
+const issuedSchema: JsonSchema = {
+  ...recordSchema,
+  properties: { ...recordSchema.properties, cas: text },
+  required: [...(recordSchema.required ?? []), 'cas'],
+}
 
 export const sessionCertificateOperations: readonly AnyOperation[] = [
   defineOperation({
@@ -47,17 +57,14 @@ export const sessionCertificateOperations: readonly AnyOperation[] = [
     summary: "Issues a certificate that is valid for the caller's own session only.",
     access: { permission: 'session-certificate.create', grantedTo: 'authenticated' },
     body: readFieldsBody({ csr: f.text({ required: true, summary: 'A PEM certificate signing request.' }) }),
-    returns: {
-      kind: 'data',
-      isNew: true,
-      schema: requiredObject({ _links: links, id: text, certificate: text, cas: text }),
-    },
+    returns: { kind: 'data', isNew: true, schema: issuedSchema },
     async run({ controller, context, body }) {
       const holder = { identityId: requireIdentityId(context), apiSessionId: requireApiSessionId(context) }
-      const issued = await issueSessionCertificate(controller, context, holder, body.csr)
+      const { issued, cas } = await issueSessionCertificate(controller, context, holder, body.csr)
       // The client presents it to routers next.
       await controller.routers.sessionSync.settle()
-      return dataResponse({ _links: toLinks(issued.id), ...issued }, { status: 201 })
+      const { text: record } = await renderEntity(controller.records, context, sessionCertificates, issued, own)
+      return dataResponse(new RawJson(`${record.slice(0, -1)},"cas":${JSON.stringify(cas)}}`), { status: 201 })
     },
   }),
   defineOperation({

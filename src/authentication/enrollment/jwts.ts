@@ -5,7 +5,7 @@ import { newToken } from '../../foundation/ids.ts'
 import { toJwtAlgorithm } from '../../pki/algorithms.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
-import { type Config, getAdvertisedAddress } from '../../settings/config.ts'
+import { type Config, getAdvertisedAddress, getControlAddress } from '../../settings/config.ts'
 
 /** What signs, and what is advertised. */
 export interface Signer {
@@ -26,11 +26,10 @@ export function signEnrollmentJwt(
   signer: Signer,
   { method, subject, token, expiresAt }: EnrollmentClaims,
 ): Promise<string> {
-  const address = getAdvertisedAddress(signer.config)
   return signClaims(signer, {
     em: method,
-    ctrls: [`tls:${address}`],
-    iss: `https://${address}`,
+    ctrls: [getControlAddress(signer.config)],
+    iss: `https://${getAdvertisedAddress(signer.config)}`,
     sub: subject,
     aud: [''],
     exp: Math.floor(expiresAt / 1000),

@@ -24,9 +24,7 @@ interface Holder {
 }
 
 interface IssuedSessionCertificate {
-  readonly id: string
-  /** PEM: the certificate and the intermediate. */
-  readonly certificate: string
+  readonly issued: Entity<typeof sessionCertificates>
   /** PEM of the controller's authorities. */
   readonly cas: string
 }
@@ -49,7 +47,6 @@ export async function issueSessionCertificate(
     names: { uris: [uri] },
   })
   const parsed = new X509Certificate(encoded.raw)
-  const certificate = authority.clientChainPem(encoded)
   const values = {
     id,
     apiSessionId,
@@ -57,13 +54,15 @@ export async function issueSessionCertificate(
     fingerprint: computeFingerprint(encoded),
     validFrom: readNotBefore(parsed),
     validTo: readNotAfter(parsed),
-    certificate,
+    certificate: authority.clientChainPem(encoded),
   }
-  await context.write(async (tx) => {
+  const issued = await context.write(async (tx) => {
     await removeSurplus(tx, entities, apiSessionId)
-    await entities.insert(tx, sessionCertificates, newEntity(tx, sessionCertificates, values))
+    const entity = newEntity(tx, sessionCertificates, values)
+    await entities.insert(tx, sessionCertificates, entity)
+    return entity
   })
-  return { id, certificate, cas: authority.bundlePem }
+  return { issued, cas: authority.bundlePem }
 }
 
 /** Deletes the expired certificates of an API session, and the oldest ones if there is no room for another. */

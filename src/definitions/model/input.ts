@@ -27,8 +27,9 @@ export function readInput(
 ): Record<string, unknown> {
   if (!resource.variants) return readBody(getShape(resource, purpose), body, tolerance)
   const named = tolerance.memberCase === 'any' ? withSchemaNames(discriminated, body) : body
+  assertObject(named)
   const typeId = readVariant(resource, purpose, named, storedType)
-  const values = readBody(getShape(resource, purpose, typeId), body, tolerance)
+  const values = readBody(getShape(resource, purpose, typeId), { ...named, typeId }, tolerance)
   return foldVariant(resource, purpose, typeId, values)
 }
 
@@ -56,9 +57,16 @@ function getShape(resource: AnyResource, purpose: Purpose, typeId?: string): Bod
 /** What a body of any variant has. */
 const discriminated = objectOf({ typeId: text })
 
-function readVariant(resource: AnyResource, purpose: Purpose, body: unknown, storedType: string | undefined): string {
-  assertObject(body)
-  const typeId = body.typeId
+const BODY_SUFFIX = /(Create|Update|Patch)$/
+
+/** The type that a body names, by the name of its shape in the public contract too, which some generated clients send. */
+function readVariant(
+  resource: AnyResource,
+  purpose: Purpose,
+  body: Readonly<Record<string, unknown>>,
+  storedType: string | undefined,
+): string {
+  const typeId = typeof body.typeId === 'string' ? toVariant(resource, body.typeId) : body.typeId
   if (typeId === undefined || typeId === null) {
     if (purpose === 'create' || storedType === undefined) throw invalidError('typeId', 'is required')
     return storedType
@@ -70,6 +78,11 @@ function readVariant(resource: AnyResource, purpose: Purpose, body: unknown, sto
   if (storedType !== undefined && typeId !== storedType)
     throw invalidError('typeId', `cannot change: it is ${storedType}`, typeId)
   return typeId
+}
+
+function toVariant({ variantBodies }: AnyResource, name: string): string {
+  const start = name.replace(BODY_SUFFIX, '')
+  return start !== name && Object.hasOwn(variantBodies, start) ? (variantBodies[start] as string) : name
 }
 
 /** Moves the variant's own members into `details`, which is how they are stored. */

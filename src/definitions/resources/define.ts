@@ -108,6 +108,8 @@ export interface Definition<
    * store, `details` in the code.
    */
   readonly variants?: Readonly<Record<string, Fields>>
+  /** By the start of a name that the public contract gives to the bodies of a variant, `postureCheckDomain` in `postureCheckDomainCreate`: its `typeId`. */
+  readonly variantBodies?: Readonly<Record<string, string>>
   /**
    * Members a body accepts that are not stored as they come; the behavior acts on them. Those with the access `create` are for
    * new records only; those with the access `internal` are given by code, and no body has them.
@@ -172,6 +174,7 @@ export interface Resource<
   /** Base fields and own fields. */
   readonly fields: F
   readonly variants: Readonly<Record<string, Fields>> | undefined
+  readonly variantBodies: Readonly<Record<string, string>>
   readonly inputs: I
   readonly derived: Readonly<Record<string, JsonSchema>>
   readonly dependsOn: Readonly<Record<string, readonly string[]>>
@@ -222,6 +225,7 @@ export function defineResource<
     audit: definition.audit ?? 'values',
     fields: { ...baseFields, ...ownFields },
     variants,
+    variantBodies: definition.variantBodies ?? {},
     inputs: definition.inputs ?? ({} as I),
     derived: definition.derived ?? {},
     dependsOn: definition.dependsOn ?? {},

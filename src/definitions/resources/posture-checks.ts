@@ -173,6 +173,14 @@ export const postureChecks = defineResource({
     version: f.int({ ...COUNT, access: 'read', default: 1 }),
   },
   variants,
+  variantBodies: {
+    postureCheckOperatingSystem: 'OS',
+    postureCheckProcess: 'PROCESS',
+    postureCheckProcessMulti: 'PROCESS_MULTI',
+    postureCheckDomain: 'DOMAIN',
+    postureCheckMacAddress: 'MAC',
+    postureCheckMfa: 'MFA',
+  },
   columns: ['id', 'name', 'typeId', 'roleAttributes'],
   example: {
     create: { name: 'company-domain', typeId: 'DOMAIN', domains: ['corp.example.com'] },

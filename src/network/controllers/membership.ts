@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import { type ApiAddresses, controllers } from '../../definitions/resources/controllers.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from '../../pki/certificates.ts'
-import { type Config, getAdvertisedAddress, splitAddress } from '../../settings/config.ts'
+import { type Config, getAdvertisedAddress, getControlAddress, splitAddress } from '../../settings/config.ts'
 import type { Context } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity } from '../../storage/entities/entities.ts'
@@ -44,6 +44,7 @@ export class ControllerMembership {
   async announce(context: Context, apiPaths: Readonly<Record<string, string>>): Promise<void> {
     const values = {
       name: splitAddress(getAdvertisedAddress(this.#config)).host,
+      ctrlAddress: getControlAddress(this.#config),
       apiAddresses: toApiAddresses(`https://${getAdvertisedAddress(this.#config)}`, apiPaths),
       ...toCertificateValues(this.#authority),
       lastJoinedAt: context.clock.now(),
