@@ -219,16 +219,16 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
         expect(response.status).toBe(method === 'POST' ? 201 : 200)
         return response.body.data
       }
-      const shown = async (id: string) => (await manage.get(`/${plural}/${id}`))[name]
+      const readValue = async (id: string) => (await manage.get(`/${plural}/${id}`))[name]
 
       const refused = await manage.refusal('POST', `/${plural}`, { ...body, ...blank })
-      const made = await send('POST', '', { ...body, ...(await fullBody(resource)), ...blank })
-      const [replaced, patched] = [await make(body), await make({ ...body, ...(await fullBody(resource)) })]
-      await send('PUT', `/${replaced}`, { ...body, ...blank })
-      await send('PATCH', `/${patched}`, blank)
+      const creation = await send('POST', '', { ...body, ...(await fullBody(resource)), ...blank })
+      const [replacedId, patchedId] = [await make(body), await make({ ...body, ...(await fullBody(resource)) })]
+      await send('PUT', `/${replacedId}`, { ...body, ...blank })
+      await send('PATCH', `/${patchedId}`, blank)
 
       expect(refused).toMatchObject({ status: 400, field: name })
-      for (const id of [made.id, replaced, patched]) expect(await shown(id)).toBe(field.options.default)
+      for (const id of [creation.id, replacedId, patchedId]) expect(await readValue(id)).toBe(field.options.default)
     },
   )
 
