@@ -2,14 +2,22 @@
 import { constants } from 'node:os'
 import { EXIT } from './exit-codes.ts'
 
-/** Runs `work` to its end. The first Ctrl-C only prints the warning, the second one ends the process. */
-export async function delayInterrupt<T>(warning: string, work: () => Promise<T>): Promise<T> {
+/**
+ * Runs `work` to its end. The first Ctrl-C only prints the warning, and calls `stop`, which may end the work early; the second one
+ * ends the process.
+ */
+export async function delayInterrupt<T>(
+  warning: string | (() => string),
+  work: () => Promise<T>,
+  stop: () => void = () => {},
+): Promise<T> {
   const listeners = process.rawListeners('SIGINT') as (() => void)[]
   let isWarned = false
   const warn = () => {
     if (isWarned) process.exit(EXIT.interrupted)
     isWarned = true
-    process.stderr.write(`${warning}\n`)
+    process.stderr.write(`${clearLine()}${typeof warning === 'string' ? warning : warning()}\n`)
+    stop()
   }
   process.removeAllListeners('SIGINT')
   process.on('SIGINT', warn)
@@ -19,6 +27,25 @@ export async function delayInterrupt<T>(warning: string, work: () => Promise<T>)
     process.off('SIGINT', warn)
     for (const listener of listeners) process.on('SIGINT', listener)
   }
+}
+
+/** Runs `work`, which Ctrl-C ends at once with the message. */
+export async function exitOnInterrupt<T>(message: string, work: () => Promise<T>): Promise<T> {
+  const exit = () => {
+    process.stderr.write(`${clearLine()}${message}\n`)
+    process.exit(EXIT.interrupted)
+  }
+  process.on('SIGINT', exit)
+  try {
+    return await work()
+  } finally {
+    process.off('SIGINT', exit)
+  }
+}
+
+/** What removes the `^C` of a terminal, or a progress bar, before a message. */
+function clearLine(): string {
+  return process.stderr.isTTY === true ? '\r\u001b[K' : ''
 }
 
 /** Runs `work`, during which SIGTERM and SIGHUP exit the process as Ctrl-C does, so that its temporary files are removed. */

@@ -23,6 +23,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   exportNetwork: 'export',
   planNetwork: 'plan',
   applyNetwork: 'apply',
+  stopApplyNetwork: 'apply',
   describeIdentityPosture: 'identity:posture',
   testPostureCheck: 'posture-check:test',
   verifyCa: 'ca:verify',

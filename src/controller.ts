@@ -39,6 +39,7 @@ import { Doctor } from './operations/doctor/doctor.ts'
 import { Health } from './operations/health.ts'
 import { DataIntegrity } from './operations/integrity/data-integrity.ts'
 import { Repairs } from './operations/integrity/repairs.ts'
+import { RunningApplies } from './operations/network-file/running-applies.ts'
 import { Authority } from './pki/authority.ts'
 import { loadKey } from './pki/files.ts'
 import { FailedServiceRequests } from './policy/posture/failed-service-requests.ts'
@@ -85,6 +86,7 @@ export interface Controller {
   readonly backups: Backups
   readonly integrity: DataIntegrity
   readonly doctor: Doctor
+  readonly applies: RunningApplies
   /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
 }
@@ -280,6 +282,7 @@ async function assemble(
     health: new Health({ store, authority, clock, log, directory, minFreeBytes }),
     backups,
     integrity,
+    applies: new RunningApplies(),
     doctor: new Doctor({ directory, config, store, authority, access, signers, backups }),
     close: () => closeParts({ store, contexts, auth, sessionSync, backups, integrity }),
   }

@@ -1,31 +1,13 @@
 // `controller apply`: makes a network as a file describes it.
 import { Flags } from '@oclif/core'
-import { DUPLICATE_REASON } from '../client/client.ts'
 import { type CommandRun, defineConnectedCommand } from '../connected.ts'
-import { CommandError, makeUsageError, toExitCode } from '../exit-codes.ts'
-import { withProgress } from '../progress.ts'
+import { makeUsageError } from '../exit-codes.ts'
+import { exitOnInterrupt } from '../interrupts.ts'
 import { canPrompt } from '../prompts.ts'
+import { NO_CHANGES, sendFile } from './applied-changes.ts'
 import { NetworkFile, toFileLabel } from './network-file.ts'
 import { fetchPlan, fileFlags } from './plan.ts'
 import { hasChanges, PlanText } from './plan-items.ts'
-
-/** What has been changed after a transaction. */
-interface Progress {
-  readonly creates: number
-  readonly changes: number
-  readonly deletes: number
-  readonly total: number
-  readonly failure: {
-    readonly status: number
-    readonly code: string
-    readonly message: string
-    readonly field?: string
-    readonly reason?: string
-    readonly value?: string
-  } | null
-}
-
-const NOTHING: Progress = { creates: 0, changes: 0, deletes: 0, total: 0, failure: null }
 
 export const applyNetwork = defineConnectedCommand({
   summary: 'Makes the network as a file describes it, and asks before it does.',
@@ -42,8 +24,8 @@ export const applyNetwork = defineConnectedCommand({
     const { flags, print } = run
     const isPruning = flags.prune === true
     const file = await NetworkFile.read(String(flags.file))
-    const digest = await confirmPlan(run, file, isPruning)
-    const result = digest === null ? NOTHING : await sendFile(run, file, { isPruning, digest })
+    const digest = await exitOnInterrupt('interrupted: nothing was changed', () => confirmPlan(run, file, isPruning))
+    const result = digest === null ? NO_CHANGES : await sendFile(run, file, { isPruning, digest })
     const { creates, changes, deletes } = result
     const sentence =
       result.total === 0
@@ -78,46 +60,4 @@ async function confirmPlan(
     )
   if (!flags.yes) await confirm(`Apply ${toFileLabel(String(flags.file))}?`)
   return summary.digest
-}
-
-async function sendFile(
-  { client, flags }: CommandRun,
-  file: NetworkFile,
-  { isPruning, digest }: { readonly isPruning: boolean; readonly digest: string },
-): Promise<Progress> {
-  let last = NOTHING
-  const path = `/controller/network/apply?prune=${isPruning}&digest=${digest}`
-  const changes = async function* () {
-    for await (const item of client.items(path, undefined, { method: 'POST', body: file.sections })) {
-      const before = countOf(last)
-      last = item as Progress
-      for (let count = before; count < countOf(last); count++) yield count
-    }
-  }
-  try {
-    for await (const _ of withProgress(changes(), 'changes', flags.output, async () => last.total));
-  } catch (error) {
-    throw file.locate(error)
-  }
-  if (last.failure) throw makeFailure(client.target, file, last, last.failure)
-  return last
-}
-
-function countOf({ creates, changes, deletes }: Progress): number {
-  return creates + changes + deletes
-}
-
-function makeFailure(
-  target: string,
-  file: NetworkFile,
-  progress: Progress,
-  failure: NonNullable<Progress['failure']>,
-): CommandError {
-  const { status, code, message, reason } = failure
-  const mistake = file.describeMistake(failure)
-  const cause = mistake ?? `${target}: ${reason ?? message}`
-  const exitCode = toExitCode({ status, causeCode: undefined, isDuplicate: reason === DUPLICATE_REASON })
-  const text = `${cause}; ${countOf(progress)} of ${progress.total} changes are made`
-  const hint = mistake === undefined ? '' : 'correct the file, then '
-  return new CommandError(exitCode, code, text, { hint: `${hint}run the command again to continue` })
 }

@@ -1,14 +1,16 @@
 // The network as a file on the command line, over HTTPS and offline.
+import { spawn } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { fileResources } from '../../src/operations/network-file/file-resources.ts'
-import { cleanEnvironment, controller } from '../world/binary.ts'
+import { BINARY, cleanEnvironment, controller } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { configureNetwork } from '../world/configured-network.ts'
 import { type TestController, testController } from '../world/controller.ts'
+import { listServer } from '../world/list-server.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
@@ -360,6 +362,81 @@ describe('apply', () => {
     expect(code).toBe(2)
     expect(stderr).toContain('200 of 251 changes are made')
     expect(stderr).toContain('correct the file, then run the command again to continue')
+  })
+})
+
+describe('Ctrl-C during apply', () => {
+  const RECORDS = 4_000
+  const ownEnv = cleanEnvironment()
+  let ownWorld: TestController
+
+  beforeAll(async () => {
+    ownWorld = await testController()
+    const { url, rootPem } = await ownWorld.listen()
+    const { token } = await People.in(ownWorld, 'operator')
+    writeProfiles(ownEnv, { test: { url, rootPem, token } })
+  })
+  afterAll(() => ownWorld?.close())
+
+  const countServices = async () => {
+    const query = ownWorld.controller.store.db.selectFrom('services')
+    const { total } = await query.select((eb) => eb.fn.countAll().as('total')).executeTakeFirstOrThrow()
+    return Number(total)
+  }
+
+  /** Starts `apply`, and waits until the first transaction is committed. */
+  async function startApply(file: string) {
+    const child = spawn(process.execPath, [BINARY, 'apply', '--yes', '-f', file], { env: ownEnv })
+    let stderr = ''
+    child.stderr.on('data', (chunk) => (stderr += chunk))
+    const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
+    await expect.poll(countServices, { interval: 1, timeout: 120_000 }).toBeGreaterThan(0)
+    return { child, ended, errors: () => stderr }
+  }
+
+  it('says what is made, what is left and how to continue, once the transaction under way has ended', async () => {
+    const records = Array.from({ length: RECORDS }, (_, at) => `  - name: interrupted ${at}\n`).join('')
+    const file = fileOf(`version: 1\nservices:\n${records}`)
+
+    const { child, ended, errors } = await startApply(file)
+    child.kill('SIGINT')
+    const code = await ended
+    const count = await countServices()
+
+    expect(errors()).toContain('stopping after the transaction under way')
+    expect(errors()).toContain(`interrupted: ${count} of ${RECORDS} changes are made, ${RECORDS - count} are left\n`)
+    expect(errors()).toContain('Try: run the command again to continue')
+    expect([code, count < RECORDS]).toEqual([130, true])
+    expect((await commandLine(['apply', '-f', file, '--yes'], ownEnv)).stdout).toContain(`${RECORDS - count} created`)
+  }, 180_000)
+
+  it('ends the command at once when it is pressed twice', async () => {
+    const none = { identities: 0, services: 0, pairs: 0 }
+    const effects = { gains: none, loses: none, blockedGains: none, blockedLosses: none, unreachable: none }
+    const summary = { kind: 'summary', digest: 'd', creates: 9, changes: 0, deletes: 0, ...effects, sessions: 0 }
+    let requestCount = 0
+    const server = await listServer(0, async function* () {
+      if (++requestCount === 1) return yield summary
+      yield { creates: 3, changes: 0, deletes: 0, total: 9, failure: null }
+      await new Promise(() => {})
+    })
+    const stuck = cleanEnvironment()
+    writeProfiles(stuck, { test: { url: server.url, rootPem: server.rootPem, token: 'token' } })
+    const args = [BINARY, 'apply', '--yes', '-f', fileOf('version: 1\nservices: []\n')]
+    const child = spawn(process.execPath, args, { env: stuck })
+    const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
+    let stderr = ''
+    child.stderr.on('data', (chunk) => (stderr += chunk))
+
+    await expect.poll(() => requestCount, { timeout: 60_000 }).toBe(2)
+    child.kill('SIGINT')
+    await expect.poll(() => stderr, { timeout: 60_000 }).toContain('stopping after the transaction under way')
+    child.kill('SIGINT')
+    const code = await ended
+    server.close()
+
+    expect(code).toBe(130)
+    expect(stderr).not.toContain('interrupted:')
   })
 })
 

@@ -484,4 +484,31 @@ describe('an apply', () => {
     expect(response.status).toBe(409)
     expect(await contentsOf(world)).toBe(before)
   })
+
+  it('is stopped between two transactions, says how far it came, and continues when it is applied again', async () => {
+    const { world, people } = await openWorld()
+    const sections = [{ resource: 'services', records: services(4_000) }]
+    const { summary } = await requestPlan(people, sections)
+    const count = async () => {
+      const { db } = world.controller.store
+      const { total } = await db
+        .selectFrom('services')
+        .select((eb) => eb.fn.countAll().as('total'))
+        .executeTakeFirstOrThrow()
+      return Number(total)
+    }
+
+    const applying = applyFile(people, sections, `?digest=${summary.digest}`)
+    await expect.poll(count, { interval: 1, timeout: 60_000 }).toBeGreaterThan(0)
+    const stopped = await people.ask('POST', `/controller/network/apply/stop?digest=${summary.digest}`)
+    const last = (await applying).body.data.at(-1)
+    const countAtEnd = await count()
+
+    expect(stopped.status).toBe(200)
+    expect(last).toMatchObject({ creates: countAtEnd, total: 4_000, failure: null })
+    expect(countAtEnd).toBeLessThan(4_000)
+    expect(await applied(people, sections)).toMatchObject({ creates: 4_000 - countAtEnd, failure: null })
+    const again = await people.ask('POST', `/controller/network/apply/stop?digest=${summary.digest}`)
+    expect(again.status).toBe(404)
+  }, 120_000)
 })

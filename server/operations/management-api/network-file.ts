@@ -1,5 +1,4 @@
 // The network as a file: exports what administrators configured, compares it with a file, and applies one.
-
 import type { Controller } from '../../../src/controller.ts'
 import type { SizeLimit } from '../../../src/definitions/schema/body-sizes.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
@@ -22,6 +21,7 @@ import { type NetworkPlan, planNetwork } from '../../../src/operations/network-f
 import { computeDigest } from '../../../src/operations/network-file/plan-digest.ts'
 import type { Context } from '../../../src/storage/context.ts'
 import { streamItems } from '../../responses/list-stream.ts'
+import { emptyResponse } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
 
 const COMMON = { apis: ['management'], topic: 'network', isOwn: true } as const
@@ -121,7 +121,10 @@ const planItemSchema = objectOf({
 
 const progressSchema = requiredObject({
   ...countProperties,
-  total: { ...whole, description: 'How many changes there are in all.' },
+  total: {
+    ...whole,
+    description: 'How many changes there are in all. Fewer are made at the end if it failed or was stopped.',
+  },
   failure: {
     ...objectOf({ status: whole, code: text, message: text, field: text, reason: text, value: text }),
     nullable: true,
@@ -180,13 +183,28 @@ export const networkFileOperations: readonly AnyOperation[] = [
     hasNoTimeout: true,
     returns: { kind: 'data', schema: listOf(progressSchema), isPage: true },
     errorStatuses: [404, 409],
-    async run({ controller, context, query, body }) {
-      const plan = await planNetwork(controller, context, body, { isPruning: query.prune === true })
-      if (query.digest !== undefined) {
-        const impact = await computePlanImpact(controller, context, plan.steps)
-        if (query.digest !== computeDigest(plan, impact)) throw errors.NETWORK_CHANGED()
-      }
-      return streamItems(renderProgress(controller, context, plan))
+    run: ({ controller, context, query, body }) =>
+      streamItems(
+        applyNetwork(controller, context, body, {
+          isPruning: query.prune === true,
+          digest: query.digest as string | undefined,
+        }),
+      ),
+  }),
+  defineOperation({
+    ...COMMON,
+    id: 'stopApplyNetwork',
+    method: 'POST',
+    path: '/controller/network/apply/stop',
+    summary: 'Ends the application of a file after its present transaction. What is made stays.',
+    access: { permission: 'network.update', grantedTo: 'administrator' },
+    query: { digest: { schema: { ...text, description: 'The digest that it is applied with.' }, isRequired: true } },
+    returns: { kind: 'empty' },
+    errorStatuses: [404],
+    run({ controller, query }) {
+      if (!controller.applies.stop(String(query.digest)))
+        throw errors.NOT_FOUND({ message: 'no plan with that digest is being applied' })
+      return emptyResponse()
     },
   }),
 ]
@@ -226,18 +244,39 @@ function countSteps(steps: NetworkPlan['steps']) {
   return { creates: count('create'), changes: count('change'), deletes: count('delete') }
 }
 
+/** Plans and applies a file. What a client can stop begins with the request, so that stopping it early changes nothing. */
+async function* applyNetwork(
+  controller: Controller,
+  context: Context,
+  sections: readonly NetworkSection[],
+  { isPruning, digest }: { readonly isPruning: boolean; readonly digest: string | undefined },
+): AsyncGenerator<readonly string[]> {
+  const { signal, end } = controller.applies.begin(digest ?? '')
+  try {
+    const plan = await planNetwork(controller, context, sections, { isPruning })
+    if (digest !== undefined) {
+      const impact = await computePlanImpact(controller, context, plan.steps)
+      if (digest !== computeDigest(plan, impact)) throw errors.NETWORK_CHANGED()
+    }
+    yield* renderProgress(controller, context, plan, signal)
+  } finally {
+    end()
+  }
+}
+
 /** What has been changed, after each transaction. If the first one fails, nothing is changed, and the request fails. */
 async function* renderProgress(
   { entities }: Controller,
   context: Context,
   { steps }: NetworkPlan,
+  signal: AbortSignal,
 ): AsyncGenerator<readonly string[]> {
   let stepCount = 0
   const render = (failure: object | null) => [
     JSON.stringify({ ...countSteps(steps.slice(0, stepCount)), total: steps.length, failure }),
   ]
   try {
-    for await (stepCount of applySteps(entities, context, steps)) yield render(null)
+    for await (stepCount of applySteps(entities, context, steps, signal)) yield render(null)
   } catch (error) {
     if (stepCount === 0 || !(error instanceof ControllerError)) throw error
     yield render(describeFailure(error))

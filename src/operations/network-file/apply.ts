@@ -22,6 +22,7 @@ async function prepareSteps(
   entities: EntityStore,
   context: Context,
   steps: readonly PlanStep[],
+  signal: AbortSignal | undefined,
 ): Promise<PreparedStep[]> {
   const prepared: PreparedStep[] = []
   const configData = await ConfigDataRules.load(context, steps)
@@ -31,21 +32,24 @@ async function prepareSteps(
     prepared.push(await withPlace(step, () => prepareStep(entities, context, step, isLate)))
     // Other requests get a turn.
     if (at % MAX_RECORDS_PER_TRANSACTION === 0) await setImmediate()
+    if (signal?.aborted) break
   }
   return prepared
 }
 
 /**
  * Makes the changes of a plan, and yields how many are made after each transaction. All are prepared before the first one.
+ * @param signal ends it before the next transaction
  * @throws the errors of the rules of a record, by its place in the file; the transaction of that record changes nothing
  */
 export async function* applySteps(
   entities: EntityStore,
   context: Context,
   steps: readonly PlanStep[],
+  signal?: AbortSignal,
 ): AsyncGenerator<number> {
-  const changes = await prepareSteps(entities, context, steps)
-  for (let at = 0; at < steps.length; at += MAX_RECORDS_PER_TRANSACTION) {
+  const changes = await prepareSteps(entities, context, steps, signal)
+  for (let at = 0; at < steps.length && !signal?.aborted; at += MAX_RECORDS_PER_TRANSACTION) {
     const end = Math.min(at + MAX_RECORDS_PER_TRANSACTION, steps.length)
     await context.write(async (tx) => {
       for (let index = at; index < end; index++)
@@ -62,7 +66,7 @@ export async function* applySteps(
  * @throws the errors of the rules of a record, by its place in the file
  */
 export async function checkSteps(entities: EntityStore, dryRun: Context, steps: readonly PlanStep[]): Promise<void> {
-  if (steps.length > MAX_RECORDS_PER_TRANSACTION) await prepareSteps(entities, dryRun, steps)
+  if (steps.length > MAX_RECORDS_PER_TRANSACTION) await prepareSteps(entities, dryRun, steps, undefined)
   else for await (const _ of applySteps(entities, dryRun, steps));
 }
 

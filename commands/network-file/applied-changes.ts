@@ -1,0 +1,107 @@
+// Sends a network file to be applied, and follows how far the controller is, also if the user or the connection interrupts it.
+import { setTimeout } from 'node:timers/promises'
+import { DUPLICATE_REASON, RequestError } from '../client/client.ts'
+import type { CommandRun } from '../connected.ts'
+import { CommandError, EXIT, toExitCode } from '../exit-codes.ts'
+import { delayInterrupt } from '../interrupts.ts'
+import { withProgress } from '../progress.ts'
+import type { NetworkFile } from './network-file.ts'
+
+/** What has been changed after a transaction. */
+interface Progress {
+  readonly creates: number
+  readonly changes: number
+  readonly deletes: number
+  readonly total: number
+  readonly failure: {
+    readonly status: number
+    readonly code: string
+    readonly message: string
+    readonly field?: string
+    readonly reason?: string
+    readonly value?: string
+  } | null
+}
+
+export const NO_CHANGES: Progress = { creates: 0, changes: 0, deletes: 0, total: 0, failure: null }
+
+const CONTINUE = 'run the command again to continue'
+const STOP_RETRY_MS = 200
+
+/**
+ * Applies a file as the plan of the digest. Ctrl-C ends it after the transaction that is under way, a second one ends the process.
+ * @throws CommandError with exit code 130 if the user ended it, with what is made and what is left
+ */
+export async function sendFile(
+  { client, flags, notice }: CommandRun,
+  file: NetworkFile,
+  { isPruning, digest }: { readonly isPruning: boolean; readonly digest: string },
+): Promise<Progress> {
+  let last = NO_CHANGES
+  let hasEnded = false
+  const path = `/controller/network/apply?prune=${isPruning}&digest=${digest}`
+  const changes = async function* () {
+    for await (const item of client.items(path, undefined, { method: 'POST', body: file.sections })) {
+      const before = countOf(last)
+      last = item as Progress
+      for (let count = before; count < countOf(last); count++) yield count
+    }
+  }
+  const send = async () => {
+    for await (const _ of withProgress(changes(), 'changes', flags.output, async () => last.total));
+  }
+  const stop = async () => {
+    // The controller may not have received the file yet.
+    while (!hasEnded && !(await requestStop(client, digest))) await setTimeout(STOP_RETRY_MS)
+  }
+  const warn = () => `stopping after the transaction under way (${describeProgress(last)}): Ctrl-C again ends at once`
+  try {
+    await delayInterrupt(warn, send, () => void stop())
+  } catch (error) {
+    const located = file.locate(error)
+    if (countOf(last) > 0) notice(`at least ${describeProgress(last)}: ${CONTINUE}`)
+    throw located
+  } finally {
+    hasEnded = true
+  }
+  if (last.failure) throw makeFailure(client.target, file, last, last.failure)
+  if (countOf(last) < last.total)
+    throw new CommandError(EXIT.interrupted, 'INTERRUPTED', `interrupted: ${describeProgress(last)}`, {
+      hint: CONTINUE,
+    })
+  return last
+}
+
+/** Returns whether the controller ends what it applies, or cannot be asked to. */
+async function requestStop(client: CommandRun['client'], digest: string): Promise<boolean> {
+  try {
+    await client.call('POST', `/controller/network/apply/stop?digest=${digest}`)
+    return true
+  } catch (error) {
+    return !(error instanceof RequestError && error.status === 404)
+  }
+}
+
+function countOf({ creates, changes, deletes }: Progress): number {
+  return creates + changes + deletes
+}
+
+function describeProgress(progress: Progress): string {
+  const { total } = progress
+  const count = countOf(progress)
+  return total === 0 ? 'no change is made' : `${count} of ${total} changes are made, ${total - count} are left`
+}
+
+function makeFailure(
+  target: string,
+  file: NetworkFile,
+  progress: Progress,
+  failure: NonNullable<Progress['failure']>,
+): CommandError {
+  const { status, code, message, reason } = failure
+  const mistake = file.describeMistake(failure)
+  const cause = mistake ?? `${target}: ${reason ?? message}`
+  const exitCode = toExitCode({ status, causeCode: undefined, isDuplicate: reason === DUPLICATE_REASON })
+  const hint = mistake === undefined ? '' : 'correct the file, then '
+  return new CommandError(exitCode, code, `${cause}; ${describeProgress(progress)}`, { hint: `${hint}${CONTINUE}` })
+}
