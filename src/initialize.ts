@@ -28,6 +28,7 @@ import {
   requireDatabase,
   runAsOwner,
 } from './settings/data-directory.ts'
+import { requireNativeLibraries } from './settings/native-libraries.ts'
 import { AUDIT_KEY_BYTES } from './storage/audit/audit-seal.ts'
 import type { Context } from './storage/context.ts'
 import { newEntity } from './storage/entities/entities.ts'
@@ -75,6 +76,7 @@ export async function initializeDirectory({
   const paths = getDataPaths(directory)
   const config = readConfig(undefined, {}, settings)
   requireNothingElse(directory)
+  await requireNativeLibraries()
   createPrivateDirectory(directory)
   const unlock = lockDirectory(directory)
   try {

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -180,6 +181,23 @@ describe('an installation whose install scripts did not run', () => {
     expect(code).toBe(1)
     expect(stderr).toMatch(/native module of better-sqlite3 is missing/)
     expect(stderr).toMatch(/npm install -g --allow-scripts=better-sqlite3/)
+    expect(existsSync(join(home, 'other'))).toBe(false)
+  })
+
+  it('creates no data directory if loading a native module ends the process', async () => {
+    const module = join(installed, 'node_modules', 'argon2')
+    rmSync(module)
+    mkdirSync(module)
+    writeFileSync(join(module, 'index.js'), "process.kill(process.pid, 'SIGSEGV')")
+
+    for (const command of ['init', 'serve']) {
+      const { code, stderr } = await cli(command, '--data-dir', join(home, 'other'), '--listen', '127.0.0.1:0')
+
+      expect(code).toBe(1)
+      expect(stderr).toMatch(/native module of argon2 is missing, or was built for another version of Node\.js/)
+      expect(stderr).toMatch(/npm rebuild argon2/)
+      expect(existsSync(join(home, 'other'))).toBe(false)
+    }
   })
 })
 

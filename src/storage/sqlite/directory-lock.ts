@@ -11,11 +11,8 @@ import {
   restrictAccess,
   runAsOwner,
 } from '../../settings/data-directory.ts'
+import { nativeLibraryError } from '../../settings/native-libraries.ts'
 import { isBusy, isNativeModuleFailure } from './sqlite-errors.ts'
-
-// npm 12 runs no install scripts that are not allowed by name.
-const NATIVE_MODULE_REMEDY =
-  'install again with npm install -g --allow-scripts=better-sqlite3, or run npm rebuild better-sqlite3 in a clone'
 
 /** Another process holds the directory. */
 export class DirectoryLockedError extends Error {
@@ -59,10 +56,7 @@ function lockFile(directory: string): Sqlite.Database {
   } catch (error) {
     file?.close()
     if (isBusy(error)) throw new DirectoryLockedError(directory)
-    if (isNativeModuleFailure(error)) {
-      const message = 'the native module of better-sqlite3 is missing, or was built for another version of Node.js'
-      throw new DataDirectoryError('NATIVE_MODULE_MISSING', message, NATIVE_MODULE_REMEDY, error)
-    }
+    if (isNativeModuleFailure(error)) throw nativeLibraryError('better-sqlite3', error)
     const message = `the lock of ${directory} cannot be taken: ${(error as Error).message}`
     throw new DataDirectoryError('LOCK_FAILED', message, `make ${path} readable and writable for this account`, error)
   }
