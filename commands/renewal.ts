@@ -7,7 +7,7 @@ import { toKeyPem } from '../src/pki/pem.ts'
 import { encodeSigningRequest, generateClientKey, isCertificateOf } from '../src/pki/request-encoding.ts'
 import { Client, EITHER_PATH, RequestError } from './client/client.ts'
 import { type IdentityFile, readIdentityFile, renderIdentityFile, toPendingPath } from './client/identity-files.ts'
-import { type FileTarget, findFileTarget, replaceFile } from './client/reserved-file.ts'
+import { type FileTarget, findFileTarget, readTarget, replaceFile } from './client/reserved-file.ts'
 import { type ApiSession, PartialSession, requestApiSession } from './client/sign-in.ts'
 import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
 import { delayInterrupt } from './interrupts.ts'
@@ -22,13 +22,16 @@ export interface RenewableFile extends IdentityFile {
 
 /** @throws CommandError with exit code 2 if it is not an identity file, or its certificate cannot be renewed in it */
 export function openRenewableFile(path: string): RenewableFile {
-  const file = readIdentityFile(path)
+  return readTarget(path, (descriptor, target) => toRenewableFile(path, readIdentityFile(path, descriptor), target))
+}
+
+function toRenewableFile(path: string, file: IdentityFile, target: FileTarget): RenewableFile {
   const { authoritiesPem } = file
   if (!file.isSelfContained) {
     throw makeUsageError(`${path} refers to the files of its certificate and key, which this program does not replace`)
   }
   if (authoritiesPem === undefined) throw makeUsageError(`${path}: id.ca is missing, which identifies the controller`)
-  return { ...file, target: findFileTarget(path), rootPem: authoritiesPem }
+  return { ...file, target, rootPem: authoritiesPem }
 }
 
 /**

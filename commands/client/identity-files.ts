@@ -57,10 +57,11 @@ export function renderIdentityFile({ clientCertificate, authoritiesPem, content 
 
 /**
  * Reads an identity file, of this program or of an SDK.
+ * @param descriptor the file, if it is open
  * @throws CommandError with exit code 2 if it is not one, or its key does not belong to its certificate
  */
-export function readIdentityFile(path: string): IdentityFile {
-  const content = parseContent(path)
+export function readIdentityFile(path: string, descriptor?: number): IdentityFile {
+  const content = parseContent(path, readContent(path, descriptor ?? path))
   const { cert, key, ca } = content.id ?? {}
   const clientCertificate = { certificatePem: readPem(path, 'cert', cert), keyPem: readPem(path, 'key', key) }
   assertKeyPair(path, clientCertificate)
@@ -73,8 +74,7 @@ export function readIdentityFile(path: string): IdentityFile {
   }
 }
 
-function parseContent(path: string): IdentityFileContent {
-  const text = readContent(path, path)
+function parseContent(path: string, text: string): IdentityFileContent {
   try {
     const content = JSON.parse(text) as unknown
     if (typeof content === 'object' && content !== null) return content
@@ -84,11 +84,11 @@ function parseContent(path: string): IdentityFileContent {
   throw notIdentityFileError(path, 'it does not contain a JSON object')
 }
 
-function readContent(path: string, location: string): string {
+function readContent(path: string, location: string | number): string {
   try {
     return readFileSync(location, 'utf8')
   } catch (error) {
-    throw makeUsageError(`${path} cannot be read: ${describeFileError(error, location)}`)
+    throw makeUsageError(`${path} cannot be read: ${describeFileError(error, String(location))}`)
   }
 }
 

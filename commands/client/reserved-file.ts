@@ -1,10 +1,12 @@
-// A file whose space on the disk is taken before its content exists, because a credential that is issued once must not be
-// lost to a full disk or a missing permission.
+// A private file whose space on the disk is taken before its content exists, because a credential that is issued once must not
+// be lost to a full disk or a missing permission. Every command writes secrets by it.
 import { randomBytes } from 'node:crypto'
 import {
   closeSync,
+  constants,
   fchmodSync,
   fchownSync,
+  fstatSync,
   fsyncSync,
   ftruncateSync,
   openSync,
@@ -18,10 +20,11 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { syncDirectory } from '../../src/pki/files.ts'
 import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
-import { describeWriteError } from '../file-errors.ts'
+import { describeFileError, describeWriteError } from '../file-errors.ts'
 
 const PRIVATE = 0o600
-const PERMISSIONS = 0o777
+// The rights of the owner and of the group. Rights of others are never kept.
+const OWN_PERMISSIONS = 0o770
 // More than a key with a long chain and the authorities of a network need.
 const RESERVED_BYTES = 128 * 1024
 
@@ -50,6 +53,30 @@ export function findFileTarget(path: string): FileTarget {
   }
 }
 
+/**
+ * Opens a file, and passes its descriptor and itself as a target to `read`. What is read is the content of the file whose owner
+ * and group `replaceFile` lets in, even if another account renames files meanwhile.
+ * @throws CommandError with exit code 2 if it cannot be read, or is not a regular file
+ */
+export function readTarget<T>(path: string, read: (descriptor: number, target: FileTarget) => T): T {
+  const descriptor = openToRead(path)
+  try {
+    const status = fstatSync(descriptor)
+    if (!status.isFile()) throw makeUsageError(`${path} is not a regular file`)
+    return read(descriptor, { path: realpathSync(path), status })
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+function openToRead(path: string): number {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  } catch (error) {
+    throw makeUsageError(`${path} cannot be read: ${describeFileError(error, path)}`)
+  }
+}
+
 export class ReservedFile {
   readonly #target: FileTarget
   readonly #temporaryPath: string
@@ -65,8 +92,8 @@ export class ReservedFile {
   }
 
   /**
-   * Creates a temporary file beside the target. It has the mode and the owner of the file that it replaces, and mode 0600 if
-   * there is none.
+   * Creates a temporary file beside the target, with mode 0600 and the owner of this process, whatever file it replaces: another
+   * account may have made that one, to read what replaces it.
    * @throws CommandError with exit code 1 if there is no space or no permission
    */
   static create(target: FileTarget): ReservedFile {
@@ -83,14 +110,18 @@ export class ReservedFile {
     }
   }
 
-  /** Writes the content, and gives the file its name. @throws CommandError with exit code 1 if that fails */
-  commit(content: string): void {
-    const { path, status } = this.#target
+  /**
+   * Writes the content, and gives the file its name.
+   * @param access the status of a file whose owner and group keep their access
+   * @throws CommandError with exit code 1 if that fails
+   */
+  commit(content: string, access?: Stats): void {
+    const { path } = this.#target
     try {
       const bytes = Buffer.from(content)
       writeAll(this.#descriptor, bytes)
       ftruncateSync(this.#descriptor, bytes.length)
-      if (status) keepOwnerAndMode(this.#descriptor, status)
+      if (access) keepAccess(this.#descriptor, access)
       fsyncSync(this.#descriptor)
       renameSync(this.#temporaryPath, path)
       syncDirectory(dirname(path))
@@ -111,9 +142,12 @@ export class ReservedFile {
   }
 }
 
-/** Replaces the content of a file at once, and keeps its mode and its owner. */
+/**
+ * Replaces the content of a file at once. Owner and group keep their access, others lose it.
+ * @param target a file whose content before already gave its owner what the new content gives
+ */
 export function replaceFile(target: FileTarget, content: string): void {
-  ReservedFile.create(target).commit(content)
+  ReservedFile.create(target).commit(content, target.status)
 }
 
 function writeAll(descriptor: number, bytes: Buffer): void {
@@ -121,9 +155,9 @@ function writeAll(descriptor: number, bytes: Buffer): void {
 }
 
 /** The service that reads the file must still be able to read it if root replaces it. */
-function keepOwnerAndMode(descriptor: number, { uid, gid, mode }: Stats): void {
+function keepAccess(descriptor: number, { uid, gid, mode }: Stats): void {
   if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid)
-  fchmodSync(descriptor, mode & PERMISSIONS)
+  fchmodSync(descriptor, mode & OWN_PERMISSIONS)
 }
 
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])

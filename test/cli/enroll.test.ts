@@ -1,7 +1,16 @@
 // `controller enroll`: from a token to a credential, and what is left behind if that fails.
 import { spawn, spawnSync } from 'node:child_process'
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -121,6 +130,18 @@ describe('an identity file that exists', () => {
     expect(readFileSync(identityFileOf(token), 'utf8')).toBe('precious')
     expect((await enroll(token.file, '--force')).code).toBe(0)
     expect((await signIn(identityFileOf(token))).status).toBe(200)
+  })
+
+  it('becomes private, and is of this account, if it is replaced', async () => {
+    const token = await enrollmentToken(network.people)
+    const path = identityFileOf(token)
+    writeFileSync(path, 'planted', { mode: 0o644 })
+    if (process.geteuid?.() === 0) chownSync(path, 12_345, 12_345)
+
+    expect((await enroll(token.file, '--force')).code).toBe(0)
+
+    const { uid, mode } = statSync(path)
+    expect([uid, mode & 0o777]).toEqual([process.geteuid?.(), 0o600])
   })
 
   it('is replaced on a terminal after a confirmation only', async () => {

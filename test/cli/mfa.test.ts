@@ -215,6 +215,18 @@ describe('enrolling by a script', () => {
     expect(await user.status()).toMatchObject({ isEnrolled: true, isVerified: false })
   })
 
+  it('writes the recovery codes to a file that is private, also if it replaces one that others can read', async () => {
+    const user = await User.create()
+    const app = new AuthenticatorApp(JSON.parse((await user.run('mfa', 'enroll', '-o', 'json')).stdout).provisioningUrl)
+    const file = newFile()
+    writeFileSync(file, 'planted', { mode: 0o644 })
+
+    await user.run('mfa', 'enroll', '--mfa-code', app.code(now()), '--recovery-codes-file', file)
+
+    expect(readFileSync(file, 'utf8')).not.toContain('planted')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  })
+
   it('leaves no file if the code is wrong, and says how to go on', async () => {
     const user = await User.create()
     const app = new AuthenticatorApp(JSON.parse((await user.run('mfa', 'enroll', '-o', 'json')).stdout).provisioningUrl)

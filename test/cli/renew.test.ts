@@ -1,7 +1,16 @@
 // `controller renew`: an identity file gets a new certificate, and works at every moment on the way.
 import { spawn } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { AnyOperation } from '../../server/operations/operation.ts'
@@ -183,6 +192,26 @@ describe('renewing an identity file', () => {
     expect(statSync(file).mode & 0o777).toBe(0o640)
     expect(readdirSync(folder).sort()).toEqual(['laptop.json', 'laptop.jwt', 'link.json'])
     expect(await statusOf(link)).toBe(200)
+  })
+
+  it('is private to its owner and its group afterwards', async () => {
+    const { file } = await enrolledFile(network)
+    chmodSync(file, 0o644)
+
+    await renew(file)
+
+    expect(statSync(file).mode & 0o777).toBe(0o640)
+    expect(await statusOf(file)).toBe(200)
+  })
+
+  it.skipIf(process.geteuid?.() !== 0)('stays with the account that owns it if root renews it', async () => {
+    const { file } = await enrolledFile(network)
+    chownSync(file, 12_345, 12_345)
+
+    await renew(file)
+
+    const { uid, gid, mode } = statSync(file)
+    expect([uid, gid, mode & 0o777]).toEqual([12_345, 12_345, 0o600])
   })
 
   it('is described for programs', async () => {

@@ -1,10 +1,22 @@
 // Files with secrets: another account can neither prepare nor read them, and a crash does not tear them.
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findFileTarget, ReservedFile, readTarget, replaceFile } from '../../commands/client/reserved-file.ts'
 import { ensurePrivateFile, loadOrCreateKey, writePrivateFile } from '../../src/pki/files.ts'
 
+const isRoot = process.geteuid?.() === 0
 const modeOf = (path: string) => statSync(path).mode & 0o777
 const newDirectory = () => mkdtempSync(join(tmpdir(), 'private-files-'))
 
@@ -48,6 +60,36 @@ describe('a private file', () => {
     expect(() => writePrivateFile(join(directory, 'taken'), 'content')).toThrow()
 
     expect(readdirSync(directory)).toEqual(['taken'])
+  })
+})
+
+describe('a file with a secret that a command writes', () => {
+  it('is private to the account that writes it, whatever file it replaces', () => {
+    const path = join(newDirectory(), 'laptop.json')
+    writeFileSync(path, 'planted', { mode: 0o666 })
+    if (isRoot) chownSync(path, 12_345, 12_345)
+
+    ReservedFile.create(findFileTarget(path)).commit('secret')
+
+    expect(readFileSync(path, 'utf8')).toBe('secret')
+    expect([statSync(path).uid, modeOf(path)]).toEqual([process.geteuid?.(), 0o600])
+  })
+
+  it.skipIf(!isRoot)('is not handed to an account that renames its own file to it while root renews it', () => {
+    const directory = newDirectory()
+    const path = join(directory, 'laptop.json')
+    writeFileSync(path, 'earlier secret', { mode: 0o600 })
+    writeFileSync(join(directory, 'planted'), 'planted', { mode: 0o666 })
+    chownSync(join(directory, 'planted'), 12_345, 12_345)
+
+    const target = readTarget(path, (descriptor, opened) => {
+      renameSync(join(directory, 'planted'), path)
+      expect(readFileSync(descriptor, 'utf8')).toBe('earlier secret')
+      return opened
+    })
+    replaceFile(target, 'secret')
+
+    expect([readFileSync(path, 'utf8'), statSync(path).uid, modeOf(path)]).toEqual(['secret', 0, 0o600])
   })
 })
 
