@@ -42,6 +42,12 @@ async function readTextFile(flag: string, path: string): Promise<string> {
   }
 }
 
+/** @throws CommandError with exit code 2 if several of these flags read stdin, which can be read once */
+export function assertOneStdin(flags: Readonly<Record<string, unknown>>, names: readonly string[]): void {
+  const readers = names.filter((name) => flags[name] === '-').map((name) => `--${name}`)
+  if (readers.length > 1) throw makeUsageError(`${readers.join(' and ')} cannot both come from stdin`)
+}
+
 /** The text of stdin. @param subject what it is, for the message on a terminal */
 export async function readStdin(subject: string): Promise<string> {
   if (process.stdin.isTTY) process.stderr.write(`Enter ${subject}, then press Ctrl-D on a new line.\n`)

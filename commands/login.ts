@@ -1,18 +1,17 @@
 // `controller login`: signs in, pins the controller's root certificate, and stores both in a profile.
 import { Flags } from '@oclif/core'
-import { type Bootstrap, decodeBootstrap } from '../src/authentication/administrators/bootstrap-codec.ts'
 import { createHttpTransport } from '../src/client/http-transport.ts'
 import { optionalArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
-import { CLIENT_PATH, Client, RequestError } from './client/client.ts'
+import { assertNoTypedToken, bootstrapFlags, createAdministrator, readBootstrap } from './bootstrap.ts'
 import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
 import { readIdentityFile } from './client/identity-files.ts'
 import { findSecondFactorFile, Profiles } from './client/profiles.ts'
 import { type PrimaryFactor, requestApiSession } from './client/sign-in.ts'
 import { type RootCertificate, rootFromPem } from './client/trust.ts'
 import { profileFlag } from './connection.ts'
-import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
-import { assertCredentials, promptUsername } from './init.ts'
+import { CommandError, makeUsageError } from './exit-codes.ts'
+import { assertOneStdin } from './input.ts'
 import { explainFailedSignIn } from './login-failures.ts'
 import {
   chooseMethod,
@@ -22,9 +21,9 @@ import {
   type LoginMethod,
   toStoredMethod,
 } from './login-method.ts'
-import { canPrompt, promptNewPassword, promptPassword, promptText } from './prompts.ts'
+import { canPrompt, promptPassword, promptText } from './prompts.ts'
 import { resolveTrustedRoot } from './root-trust.ts'
-import { type FactorResult, mustEnrollError, presentSecondFactors } from './second-factors.ts'
+import { type FactorResult, mustEnrollError, presentSecondFactors, secondFactorFlags } from './second-factors.ts'
 import { toCommandLine } from './shell-words.ts'
 import { toTimeText } from './times.ts'
 
@@ -41,11 +40,7 @@ export class Login extends PrintingCommand {
     }),
   }
   static override flags = {
-    bootstrap: Flags.string({
-      description: 'The bootstrap token that a new controller printed; creates the first administrator.',
-      helpValue: 'TOKEN',
-      exclusive: ['identity', 'ext-jwt-file'],
-    }),
+    ...bootstrapFlags,
     controller: Flags.string({ description: 'The same as the argument URL.' }),
     profile: {
       ...profileFlag,
@@ -62,15 +57,7 @@ export class Login extends PrintingCommand {
       description: 'File with a JWT of an external signer. With --username or --identity it is the second factor.',
       helpValue: 'FILE',
     }),
-    'mfa-code': Flags.string({
-      description: 'Code of the second factor, if one is required.',
-      helpValue: 'CODE',
-      exclusive: ['recovery-code'],
-    }),
-    'recovery-code': Flags.string({
-      description: 'A recovery code, instead of a code of the second factor. It can be used once.',
-      helpValue: 'CODE',
-    }),
+    ...secondFactorFlags,
     'ca-file': Flags.string({
       description: 'File with the root certificate of the controller, as PEM.',
       helpValue: 'FILE',
@@ -83,13 +70,15 @@ export class Login extends PrintingCommand {
   }
   static override examples = [
     '<%= config.bin %> <%= command.id %> https://127.0.0.1:1280 --username admin',
-    '<%= config.bin %> <%= command.id %> --bootstrap TOKEN --username admin --password-file password.txt',
+    '<%= config.bin %> <%= command.id %> --bootstrap',
     '<%= config.bin %> <%= command.id %> --identity laptop.json',
   ]
 
   async run(): Promise<void> {
+    assertNoTypedToken(this.argv)
     const { args, flags } = await this.parse(Login)
-    const bootstrap = flags.bootstrap === undefined ? undefined : parseBootstrap(flags.bootstrap)
+    assertOneStdin(flags, ['bootstrap-file', 'password-file', 'ext-jwt-file', 'recovery-code-file'])
+    const bootstrap = await readBootstrap(flags)
     const profiles = Profiles.open(process.env)
     const flagFile = flags.identity === undefined ? undefined : readIdentityFile(flags.identity)
     const target = chooseTarget(profiles, flags, bootstrap?.url ?? args.url ?? flags.controller ?? flagFile?.url)
@@ -99,7 +88,13 @@ export class Login extends PrintingCommand {
       findOwnRoot(flags, method) ??
       (await resolveTrustedRoot(url, flags, bootstrap?.fingerprint, (text) => this.notice(text)))
     const { factor, session, mustEnrollMfa } = bootstrap
-      ? await signInOnce(url, root, await createAdministrator(url, root, bootstrap, method, flags), method, flags)
+      ? await signInOnce(
+          url,
+          root,
+          await createAdministrator(url, root, bootstrap, { ...flags, ...method }),
+          method,
+          flags,
+        )
       : await signIn(url, root, method, flags)
     const next = {
       url,
@@ -128,12 +123,6 @@ export class Login extends PrintingCommand {
     const sentence = `Signed in to ${url} as ${identity.name} (profile ${name}). If it is not used, the session expires ${toTimeText(expiresAt)}, at ${expiresAt}.`
     await this.print({ kind: 'done', sentence, facts }, flags.output)
   }
-}
-
-function parseBootstrap(text: string): Bootstrap {
-  const bootstrap = decodeBootstrap(text)
-  if (!bootstrap) throw makeUsageError('--bootstrap is not a bootstrap token', { field: 'bootstrap' })
-  return bootstrap
 }
 
 /** The root certificates in the identity file, unless a flag names another root. */
@@ -211,42 +200,5 @@ async function signInWithFactors(
     throw await explainFailedSignIn(error, factor, url)
   } finally {
     await transport.close()
-  }
-}
-
-/** Redeems the bootstrap token. Returns the factor of the administrator that it creates. */
-async function createAdministrator(
-  url: string,
-  root: RootCertificate,
-  bootstrap: Bootstrap,
-  method: LoginMethod,
-  flags: LoginFlags,
-): Promise<PrimaryFactor> {
-  const username = method.username ?? (await promptUsername('Username of the new administrator'))
-  return promptNewPassword(flags['password-file'], async (password) => {
-    assertCredentials({ username, password })
-    await redeemBootstrapToken(url, root, bootstrap, { username, password })
-    return { method: 'password', username, password }
-  })
-}
-
-const REJECTED_TOKENS = ['INVALID_ENROLLMENT_TOKEN', 'ENROLLMENT_EXPIRED']
-
-async function redeemBootstrapToken(
-  url: string,
-  root: RootCertificate,
-  { token }: Bootstrap,
-  { username, password }: { readonly username: string; readonly password: string },
-): Promise<void> {
-  const client = new Client(createHttpTransport({ url, rootPem: root.pem }), { base: CLIENT_PATH })
-  try {
-    await client.call('POST', `/enroll?method=updb&token=${token}`, { username, password })
-  } catch (error) {
-    if (!(error instanceof RequestError && REJECTED_TOKENS.includes(error.code))) throw error
-    throw new CommandError(EXIT.usage, error.code, `${url}: the bootstrap token was used already, or has expired`, {
-      hint: `sign in: ${toCommandLine('login', [url])}; without an administrator, restart the controller, which prints a new token`,
-    })
-  } finally {
-    await client.close()
   }
 }

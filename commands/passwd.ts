@@ -2,7 +2,8 @@
 import { Flags } from '@oclif/core'
 import { type Client, EITHER_PATH, RequestError } from './client/client.ts'
 import { defineConnectedCommand } from './connected.ts'
-import { CommandError, EXIT, makeUsageError } from './exit-codes.ts'
+import { CommandError, EXIT } from './exit-codes.ts'
+import { assertOneStdin } from './input.ts'
 import { promptNewPassword, promptPassword } from './prompts.ts'
 
 const CURRENT = 'current-password-file'
@@ -21,9 +22,7 @@ export const passwd = defineConnectedCommand({
   async run({ client, flags, print }) {
     const currentFile = flags[CURRENT] as string | undefined
     const newFile = flags['password-file'] as string | undefined
-    if (currentFile === '-' && newFile === '-') {
-      throw makeUsageError('the current and the new password cannot both come from stdin')
-    }
+    assertOneStdin(flags, [CURRENT, 'password-file'])
     const { id, username } = await findOwnPassword(client)
     // Before the new one is typed: it is checked with a change of nothing.
     const currentPassword = await promptCurrentPassword(currentFile, (typed) =>

@@ -11,7 +11,7 @@ import type { IdentityFile } from './client/identity-files.ts'
 import { type ApiSession, PartialSession, requestApiSession } from './client/sign-in.ts'
 import { explainFailedSignIn } from './login-failures.ts'
 import { completePendingRenewal, openRenewableFile, type RenewableFile, renewCertificate } from './renewal.ts'
-import { mustEnrollError, presentSecondFactors, type SecondFactorFlags } from './second-factors.ts'
+import { mustEnrollError, presentSecondFactors, type SecondFactorFlags, secondFactorFlags } from './second-factors.ts'
 import { toCommandLine } from './shell-words.ts'
 import { parseInstant, toTimeText } from './times.ts'
 
@@ -36,15 +36,7 @@ export class Renew extends PrintingCommand {
         'Renew only if the certificate expires within this time, or if the controller requests a new one; for scripts that run daily.',
       helpValue: 'DURATION',
     }),
-    'mfa-code': Flags.string({
-      description: 'Code of the second factor, if one is required.',
-      helpValue: 'CODE',
-      exclusive: ['recovery-code'],
-    }),
-    'recovery-code': Flags.string({
-      description: 'A recovery code, instead of a code of the second factor. It can be used once.',
-      helpValue: 'CODE',
-    }),
+    ...secondFactorFlags,
     'ext-jwt-file': Flags.string({
       description: 'File with a JWT of an external signer, if one is required as second factor.',
       helpValue: 'FILE',

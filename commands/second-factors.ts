@@ -1,15 +1,39 @@
 // Presents the second factors that a session owes after a sign-in.
+import { Flags } from '@oclif/core'
 import type { Transport } from '../src/client/transport.ts'
 import { type Client, RequestError } from './client/client.ts'
 import { readExpiry } from './client/external-jwt.ts'
 import { type ApiSession, findOwedToken, hasVerifiedMfa, owesCode, PartialSession } from './client/sign-in.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
+import { readSecret } from './input.ts'
 import { canPrompt, promptText } from './prompts.ts'
 import { toTimeText } from './times.ts'
 
 export interface SecondFactorFlags {
   readonly 'mfa-code'?: string | undefined
-  readonly 'recovery-code'?: string | undefined
+  readonly 'recovery-code-file'?: string | undefined
+}
+
+/**
+ * The flags for a code of the second factor. A recovery code is valid until it is used, so it is not an argument, which other
+ * accounts of the machine could read.
+ */
+export const secondFactorFlags = {
+  'mfa-code': Flags.string({
+    description: 'Code of the authenticator app, if a second factor is required.',
+    helpValue: 'CODE',
+    exclusive: ['recovery-code-file'],
+  }),
+  'recovery-code-file': Flags.string({
+    description: 'File with a recovery code, instead of a code of the app; - is stdin. The code can be used once.',
+    helpValue: 'FILE',
+  }),
+}
+
+/** The code that the flags provide; undefined if they provide none. */
+export async function readFlagCode(flags: SecondFactorFlags): Promise<string | undefined> {
+  const { 'mfa-code': code, 'recovery-code-file': file } = flags
+  return code ?? (file === undefined ? undefined : readSecret('recovery-code-file', file))
 }
 
 /** The session after its second factors. */
@@ -45,7 +69,7 @@ export async function presentSecondFactors(
 const MAX_PROMPTS = 3
 
 async function presentCode(partial: PartialSession, flags: SecondFactorFlags, url: string): Promise<void> {
-  const flagCode = flags['mfa-code'] ?? flags['recovery-code']
+  const flagCode = await readFlagCode(flags)
   for (let at = 1; at <= MAX_PROMPTS; at++) {
     const code = flagCode ?? (await promptText('Code of the second factor, or a recovery code', '--mfa-code'))
     if (await partial.presentCode(code)) return
@@ -57,7 +81,7 @@ async function presentCode(partial: PartialSession, flags: SecondFactorFlags, ur
     'MFA_INVALID_TOKEN',
     `${url}: the code of the second factor is not accepted`,
     {
-      hint: 'each code can be used once, for half a minute: use the next one, or --recovery-code',
+      hint: 'each code can be used once, for half a minute: use the next one, or --recovery-code-file',
     },
   )
 }

@@ -51,7 +51,7 @@ function renderAnnouncement({ url, addresses, fingerprint, written, bootstrapTok
           '',
           `  ${bootstrapToken}`,
           '',
-          `Next: controller login --bootstrap ${bootstrapToken}`,
+          'Next: controller login --bootstrap',
         ]
       : []),
   ]

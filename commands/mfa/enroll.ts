@@ -4,7 +4,7 @@ import { EITHER_PATH } from '../client/client.ts'
 import { type CommandRun, defineConnectedCommand } from '../connected.ts'
 import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
 import { canPrompt } from '../prompts.ts'
-import { codeFlag, findMfa, type Mfa, startMfa, useCode, verifyMfa } from './own-mfa.ts'
+import { findMfa, type Mfa, startMfa, useCode, verifyMfa } from './own-mfa.ts'
 import { handOverRecoveryCodes, recoveryCodesFileFlag } from './recovery-code-file.ts'
 
 const GO_ON = 'go on with: controller mfa enroll'
@@ -14,7 +14,7 @@ export const mfaEnroll = defineConnectedCommand({
   flags: {
     large: Flags.boolean({ description: 'Draw a large QR code, if the terminal does not draw the small one well.' }),
     'no-qr': Flags.boolean({ description: 'Show the secret and the otpauth URL as text, without a QR code.' }),
-    'mfa-code': codeFlag,
+    'mfa-code': Flags.string({ description: 'Code of the authenticator app.', helpValue: 'CODE' }),
     'recovery-codes-file': recoveryCodesFileFlag,
   },
   example: '',

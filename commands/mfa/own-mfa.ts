@@ -1,10 +1,10 @@
 // The requests of the commands for your own second factor, and the code that some of them require.
-import { Flags } from '@oclif/core'
 import { type Client, RequestError } from '../client/client.ts'
 import { normalizeCode } from '../client/sign-in.ts'
 import type { ParsedFlags } from '../connected.ts'
-import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
+import { CommandError, EXIT } from '../exit-codes.ts'
 import { canPrompt, promptText } from '../prompts.ts'
+import { readFlagCode, type SecondFactorFlags } from '../second-factors.ts'
 
 const MFA_PATH = '/current-identity/mfa'
 
@@ -56,12 +56,6 @@ export async function requireVerifiedMfa(client: Client): Promise<void> {
   })
 }
 
-export const codeFlag = Flags.string({ description: 'Code of your authenticator app.', helpValue: 'CODE' })
-export const recoveryCodeFlag = Flags.string({
-  description: 'Recovery code, instead of a code of the app.',
-  helpValue: 'CODE',
-})
-
 const MAX_PROMPTS = 3
 
 /**
@@ -74,7 +68,7 @@ export async function useCode<T>(
   question: string,
   use: (code: string) => Promise<T>,
 ): Promise<T> {
-  const flagCode = (flags['mfa-code'] ?? flags['recovery-code']) as string | undefined
+  const flagCode = await readFlagCode(flags as SecondFactorFlags)
   for (let at = 1; ; at++) {
     const code = flagCode ?? (await promptText(question, '--mfa-code'))
     try {
@@ -91,10 +85,4 @@ function wrongCodeError({ target }: Client): CommandError {
   return new CommandError(EXIT.usage, 'MFA_INVALID_TOKEN', `${target}: the code is not accepted`, {
     hint: 'each code can be used once, for half a minute: use the next one; also check the clock of your device',
   })
-}
-
-/** @throws CommandError with exit code 2 if both kinds of code are given */
-export function requireOneCode(flags: ParsedFlags): void {
-  if (flags['mfa-code'] === undefined || flags['recovery-code'] === undefined) return
-  throw makeUsageError('--mfa-code and --recovery-code cannot be combined')
 }

@@ -3,19 +3,18 @@ import { Flags } from '@oclif/core'
 import { EITHER_PATH } from '../client/client.ts'
 import { defineConnectedCommand } from '../connected.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
-import { codeFlag, findMfa, recoveryCodeFlag, removeMfa, requireOneCode, useCode } from './own-mfa.ts'
+import { secondFactorFlags } from '../second-factors.ts'
+import { findMfa, removeMfa, useCode } from './own-mfa.ts'
 
 export const mfaRemove = defineConnectedCommand({
   summary: 'Removes your second factor, by a code of the app or a recovery code.',
   flags: {
-    'mfa-code': codeFlag,
-    'recovery-code': recoveryCodeFlag,
+    ...secondFactorFlags,
     yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }),
   },
   example: '--mfa-code 123456 --yes',
   base: EITHER_PATH,
   async run({ client, flags, print, confirm }) {
-    requireOneCode(flags)
     const enrollment = await findMfa(client)
     if (!enrollment) {
       throw new CommandError(EXIT.notFound, 'MFA_NOT_ENROLLED', `${client.target}: you have no second factor`, {

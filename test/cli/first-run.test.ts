@@ -20,13 +20,17 @@ afterAll(() => served?.stop())
 
 const cli = (...args: string[]) => controller(args, env)
 
+/** The bootstrap token that a start printed, on a line of its own. */
+const findToken = ({ announced }: Served) => /^ {2}([\w-]{100,})$/m.exec(announced)?.[1] ?? ''
+
 describe('a first start', () => {
   it('says where it is, how to recognise it, what it wrote and what to do next', () => {
     expect(served.announced).toMatch(/^Controller +https:\/\/127\.0\.0\.1:\d+$/m)
     expect(served.announced).toMatch(/^Root SHA-256 +[0-9a-f]{64}$/m)
     for (const file of ['config.yaml', 'controller.db', 'token.key', 'audit.key', 'secrets.key', 'pki/root.crt'])
       expect(served.announced).toContain(join(data, file))
-    expect(served.announced).toMatch(/^Next: controller login --bootstrap [\w-]+$/m)
+    expect(served.announced).toMatch(/^Next: controller login --bootstrap$/m)
+    expect(served.announced.split(findToken(served))).toHaveLength(2)
   })
 
   it('leaves nothing for others to read', () => {
@@ -46,9 +50,9 @@ describe('a first start', () => {
 
 describe('the commands that follow', () => {
   it('go from the bootstrap token to a device that may dial a service', async () => {
-    const [, token = ''] = /--bootstrap (\S+)/.exec(served.announced) ?? []
+    const words = ['login', '--bootstrap-file', '-', '--username', 'admin', '--password-file', passwordFile]
 
-    const login = await cli('login', '--bootstrap', token, '--username', 'admin', '--password-file', passwordFile)
+    const login = await controller(words, env, `${findToken(served)}\n`)
     const identity = await cli('identity', 'create', 'laptop', '--role', 'staff', '-o', 'jwt')
     const service = await cli('service', 'create', 'web', '--role', 'web')
     const policy = await cli(
@@ -82,12 +86,34 @@ describe('the commands that follow', () => {
   })
 
   it('refuse the bootstrap token the second time', async () => {
-    const [, token = ''] = /--bootstrap (\S+)/.exec(served.announced) ?? []
+    const tokenFile = join(home, 'token')
+    writeFileSync(tokenFile, findToken(served))
 
-    const second = await cli('login', '--bootstrap', token, '--username', 'other', '--password-file', passwordFile)
+    const second = await cli('login', '--bootstrap-file', tokenFile, '-u', 'other', '--password-file', passwordFile)
 
     expect(second.code).toBe(2)
     expect(second.stderr).toMatch(/the bootstrap token was used already/)
+  })
+
+  it('take no bootstrap token as an argument, because other accounts read arguments', async () => {
+    const token = findToken(served)
+
+    const typed = await cli('login', '--bootstrap', token, '--username', 'other', '--password-file', passwordFile)
+    const asUrl = await cli('login', token)
+
+    expect([typed.code, asUrl.code]).toEqual([2, 2])
+    for (const { stderr } of [typed, asUrl]) {
+      expect(stderr).toMatch(/other accounts .*\nTry: controller login --bootstrap, .*--bootstrap-file FILE/)
+      expect(stderr).not.toContain(token)
+    }
+  })
+
+  it('read one secret from stdin, not two', async () => {
+    const words = ['login', '--bootstrap-file', '-', '--username', 'other', '--password-file', '-']
+
+    const { code, stderr } = await controller(words, env, findToken(served))
+
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/--bootstrap-file and --password-file.* stdin/)])
   })
 
   it.each([
@@ -158,14 +184,14 @@ describe('the commands that follow', () => {
 })
 
 describe('a bootstrap token on a terminal', () => {
-  it('asks for the password of the administrator twice', async () => {
+  it('is asked for, and so is the password of the administrator, twice', async () => {
     const directory = join(home, 'other')
     const other = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], env)
-    const [, token = ''] = /--bootstrap (\S+)/.exec(other.announced) ?? []
     const password = 'correct horse battery'
 
-    const { screen, code } = await onTerminal(['login', '--bootstrap', token], cleanEnvironment(), {
+    const { screen, code } = await onTerminal(['login', '--bootstrap'], cleanEnvironment(), {
       inputs: [
+        ['Bootstrap token', `${findToken(other)}${ENTER}`],
         ['Username of the new administrator', `root${ENTER}`],
         ['New password', `${password}${ENTER}`],
         ['Repeat', `${password}!${ENTER}`],
@@ -177,6 +203,7 @@ describe('a bootstrap token on a terminal', () => {
 
     expect(plainText(screen)).toMatch(/Signed in to .* as /)
     expect(screen).not.toContain(password)
+    expect(screen).not.toContain(findToken(other))
     expect(code).toBe(0)
   })
 })

@@ -49,6 +49,13 @@ async function enrolledPerson() {
 
 const flagsOf = ({ username }: Person) => [network.url, '-u', username, '--password-file', passwordFile, '--yes']
 
+/** A file with a secret. */
+function secretFile(secret: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'secret-')), 'secret')
+  writeFileSync(path, `${secret}\n`)
+  return path
+}
+
 function expectRefused({ code, stdout, stderr }: Finished, exitCode: number, reason: RegExp) {
   expect(stderr).toMatch(reason)
   expect(code).toBe(exitCode)
@@ -88,7 +95,7 @@ describe('a code of the second factor', () => {
 
   it('may be a recovery code, once', async () => {
     const { person, recoveryCodes } = await enrolledPerson()
-    const words = ['login', ...flagsOf(person), '--recovery-code', recoveryCodes[0] ?? '']
+    const words = ['login', ...flagsOf(person), '--recovery-code-file', secretFile(recoveryCodes[0] ?? '')]
 
     const first = await commandLine(words, cleanEnvironment())
     const second = await commandLine(words, cleanEnvironment())
@@ -99,11 +106,18 @@ describe('a code of the second factor', () => {
 
   it('may be a recovery code in lower case', async () => {
     const { person, recoveryCodes } = await enrolledPerson()
-    const code = (recoveryCodes[0] ?? '').toLowerCase()
+    const file = secretFile((recoveryCodes[0] ?? '').toLowerCase())
 
-    const login = await commandLine(['login', ...flagsOf(person), '--recovery-code', code], cleanEnvironment())
+    const login = await commandLine(['login', ...flagsOf(person), '--recovery-code-file', file], cleanEnvironment())
 
     expect(login.code).toBe(0)
+  })
+
+  it('that is a recovery code comes from no argument, because other accounts read arguments', async () => {
+    const { person, recoveryCodes } = await enrolledPerson()
+    const words = ['login', ...flagsOf(person), '--recovery-code', recoveryCodes[0] ?? '']
+
+    expectRefused(await commandLine(words, cleanEnvironment()), 2, /--recovery-code-file/)
   })
 
   it('that is wrong ends the session, and says what to do', async () => {
@@ -127,7 +141,7 @@ describe('a code of the second factor', () => {
   })
 
   it('is one or the other', async () => {
-    const words = ['login', network.url, '--mfa-code', '123456', '--recovery-code', 'ABCDEF']
+    const words = ['login', network.url, '--mfa-code', '123456', '--recovery-code-file', '-']
 
     expectRefused(await commandLine(words, cleanEnvironment()), 2, /cannot also be provided/)
   })

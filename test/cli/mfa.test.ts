@@ -30,6 +30,14 @@ afterAll(() => world?.close())
 
 let fileCount = 0
 const newFile = () => join(files, `codes-${++fileCount}`)
+
+/** A file with a recovery code. */
+function writeCode(code = ''): string {
+  const path = newFile()
+  writeFileSync(path, `${code}\n`)
+  return path
+}
+
 const now = () => world.clock.now()
 
 /** A person at their own machine, signed in by a password. */
@@ -276,8 +284,8 @@ describe('recovery codes', () => {
       'mfa',
       'recovery-codes',
       '--renew',
-      '--recovery-code',
-      first,
+      '--recovery-code-file',
+      writeCode(first),
       '--recovery-codes-file',
       file,
     )
@@ -294,9 +302,9 @@ describe('recovery codes', () => {
     const { app, codes } = await user.enroll()
     const show = (...args: string[]) => user.run('mfa', 'recovery-codes', ...args)
 
-    expect((await show('--recovery-code', codes[0] ?? '')).code).toBe(2)
+    expect((await show('--recovery-code-file', writeCode(codes[0]))).code).toBe(2)
     expect((await show('--mfa-code', app.wrongCode(now()))).code).toBe(2)
-    expect((await show('--renew', '--mfa-code', '1', '--recovery-code', '2')).code).toBe(2)
+    expect((await show('--renew', '--mfa-code', '1', '--recovery-code-file', writeCode('2'))).code).toBe(2)
     expect((await show()).stderr).toMatch(/cannot prompt .*without a terminal\n.*--mfa-code/)
     expect((await other.run('mfa', 'recovery-codes', '--mfa-code', '123456')).code).toBe(5)
   })
