@@ -12,8 +12,8 @@ export function canPrompt(): boolean {
 /**
  * Asks a yes-or-no question. @throws CommandError with exit code 2 if there is no terminal, 130 if the user interrupts
  */
-export async function confirm(question: string, flag: string): Promise<boolean> {
-  return (await prompt({ type: 'confirm', message: question, default: false }, flag)) as boolean
+export async function confirm(question: string, flag: string, isDefault = false): Promise<boolean> {
+  return (await prompt({ type: 'confirm', message: question, default: isDefault }, flag)) as boolean
 }
 
 /**

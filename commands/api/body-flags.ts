@@ -26,6 +26,8 @@ const SHORT_NAMES: Readonly<Record<string, string>> = {
   tags: 'tag',
   certPem: 'cert',
   typeId: 'type',
+  expiresAt: 'expires-in',
+  'enrollment.expiresAt': 'expires-in',
   'enrollment.ott': 'ott',
   'enrollment.ottca': 'ottca',
   'enrollment.updb': 'updb',

@@ -9,6 +9,7 @@ import { fillPath, findReferencedResource } from './arguments.ts'
 import { type FlagValues, listMissingFlags, readBodyFromFlags, setAt } from './body.ts'
 import { type BodyFlag, getAt } from './body-flags.ts'
 import { assertConfirmable, confirmRequests } from './confirmations.ts'
+import { requestEnrollment } from './enrollment-request.ts'
 import { printList } from './listing.ts'
 import { buildOutcome, printOutcome, reserveJwtFile } from './present.ts'
 import { assertBulkFlags, sendAll, sendRequest } from './send.ts'
@@ -101,8 +102,9 @@ async function buildQueryString({ operation, api }: CommandTask, { client, flags
 
 async function collectBody(
   task: CommandTask,
-  { args, flags }: CommandRun,
+  run: CommandRun,
 ): Promise<{ body: unknown; defaults: readonly string[] }> {
+  const { args, flags } = run
   const { operation, members, isText, isBatch, isNamedByArgument, takesData } = task
   const emptyRequest = { body: undefined, defaults: [] }
   if (!operation.body) return emptyRequest
@@ -117,7 +119,7 @@ async function collectBody(
     throw makeUsageError('--data must be a JSON object', { field: 'data' })
   const isCreate = operation.method === 'POST' || operation.method === 'PUT'
   const applicableMembers = isCreate ? members : members.map((member) => ({ ...member, defaultValue: undefined }))
-  const bodyFlags = withEnrollmentForJwt(task, flags)
+  const bodyFlags = isCreate ? await requestEnrollment(task, run) : flags
   const allFlags = isNamedByArgument && args.name !== undefined ? { ...bodyFlags, name: args.name } : bodyFlags
   const { body, defaults } = await readBodyFromFlags(applicableMembers, allFlags, initial as Record<string, unknown>)
   assertComplete(task, body, flags)
@@ -137,16 +139,6 @@ function assertComplete(
   )
   if (missing.length > 0)
     throw makeUsageError(`missing ${missing[0] === 'NAME' ? 'argument' : 'flag'}: ${missing.join(' and ')}`)
-}
-
-/** Adds the flag of an enrollment if the JWT of the new record is requested, because it comes from the enrollment. */
-function withEnrollmentForJwt({ members }: CommandTask, flags: CommandRun['flags']): FlagValues {
-  const isJwtRequested = flags.output === 'jwt' || flags['jwt-file'] !== undefined || flags.qr === true
-  const enrollmentMembers = members.filter(({ path }) => path[0] === 'enrollment' && path.length === 2)
-  const isExplicit = enrollmentMembers.some(({ flag }) => flags[flag] !== undefined)
-  return isJwtRequested && !isExplicit && enrollmentMembers.some(({ flag }) => flag === 'ott')
-    ? { ...flags, ott: true }
-    : flags
 }
 
 /** Replaces names by ids in the members of a body that refer to other records, also in `@…` roles. */

@@ -13,6 +13,7 @@ import { OUTPUT_LOST } from '../output/stdout.ts'
 import { confirmReplacement } from '../replacement.ts'
 import { toCommandLine } from '../shell-words.ts'
 import { getCredentials, omitCredentials } from './credentials.ts'
+import { describeToken } from './enrollment-request.ts'
 import { fetchRequestImpact, renderImpact } from './impact.ts'
 import { getColumns } from './listing.ts'
 import { addReferenceNames, isForPeople } from './reference-names.ts'
@@ -246,11 +247,13 @@ function explainLostOutput(
 }
 
 async function printParts(
-  { carriesJwt }: CommandTask,
+  task: CommandTask,
   { sentence, record, columns, isSentence, text }: Outcome,
-  { flags, notice, print }: CommandRun,
+  run: CommandRun,
   jwtFile: ReservedFile | undefined,
 ): Promise<void> {
+  const { carriesJwt } = task
+  const { flags, notice, print } = run
   if (text !== undefined) return print({ kind: 'text', text })
   if (isSentence && sentence !== undefined) return print({ kind: 'done', sentence, facts: record })
   if (sentence !== undefined) notice(sentence)
@@ -261,10 +264,11 @@ async function printParts(
     const { renderQrCode } = await import('../output/qr.ts')
     process.stderr.write(`${(await renderQrCode(jwt)).join('\n')}\n`)
   }
-  if (path === '-' && jwt !== undefined) return print({ kind: 'text', text: jwt })
   if (jwtFile && jwt !== undefined) {
     jwtFile.commit(`${jwt}\n`)
     notice(`Wrote the enrollment JWT to ${path}.`)
   }
+  for (const line of await describeToken(task, record, run)) notice(line)
+  if (path === '-' && jwt !== undefined) return print({ kind: 'text', text: jwt })
   await print({ kind: 'record', record, ...(columns ? { columns } : {}) })
 }

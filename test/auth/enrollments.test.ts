@@ -63,6 +63,29 @@ describe('an enrollment', () => {
     await world.close()
   })
 
+  it('of a new identity lasts as long as its creation says, for each method', async () => {
+    const wanted = { ott: true, updb: 'lasts a day', expiresAt: iso(24 * 60 * MINUTE) }
+    const id = await people.identity({ enrollment: wanted })
+
+    const { enrollment } = await people.manage('GET', `/identities/${id}`)
+
+    expect([enrollment.ott.expiresAt, enrollment.updb.expiresAt]).toEqual([wanted.expiresAt, wanted.expiresAt])
+    expect(decodeJwt(enrollment.ott.jwt).exp).toBe(Date.parse(wanted.expiresAt) / 1000)
+  })
+
+  it.each([
+    ['identities', { name: 'late', type: 'User', isAdmin: false, enrollment: { ott: true } }],
+    ['edge-routers', { name: 'late', enrollment: {} }],
+    ['routers', { name: 'late', enrollment: {} }],
+  ])('of new %s is not made with an end that has passed, nor is the record', async (plural, body) => {
+    const enrollment = { ...body.enrollment, expiresAt: iso(-MINUTE) }
+
+    const { status, body: answer } = await people.ask('POST', `/${plural}`, { ...body, enrollment })
+
+    expect([status, answer.error.cause.field]).toEqual([400, 'enrollment.expiresAt'])
+    expect(await people.manage('GET', `/${plural}?filter=${encodeURIComponent('name = "late"')}`)).toEqual([])
+  })
+
   it('is made for every method that a new identity asks for', async () => {
     const id = await people.identity({ enrollment: { ott: true, updb: 'asks for two' } })
 

@@ -291,6 +291,7 @@ function comparable({ code, stdout, stderr }: Finished) {
       .replace(/\/\S+\/data(?=: )/g, 'TARGET')
       .replace(/\b[\w-]{20,}\.[\w-]{20,}\.[\w-]{20,}\b/g, 'JWT')
       .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+      .replace(/\bin \d+ (?:second|minute|hour|day)s?\b/g, 'SPAN')
       .replace(/\b[0-9A-Z]{6}-[0-9a-z]+\b/g, 'REQUEST')
       .replace(/\b(?:[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/g, (id) => {
         const placeholder = placeholders.get(id) ?? `ID${placeholders.size}`

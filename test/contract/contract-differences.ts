@@ -143,6 +143,11 @@ export const ADDED: readonly Difference[] = [
     because: 'whole numbers of 32 bits, or as far as times and passwords go',
   },
   {
+    operations: /^POST \/(identities|edge-routers|routers|transit-routers)$/,
+    facts: /^body\.enrollment(: object|\.expiresAt(: string| format date-time| may be null))$/,
+    because: 'an administrator chooses how long a token is valid where it is made, not only where it is refreshed',
+  },
+  {
     operations: /^POST \/identities\/\{\}\/disable$/,
     facts: /^body\.durationMinutes (minimum|maximum) -?\d+$/,
     because: 'as far as times go',

@@ -57,6 +57,16 @@ describe('an edge router', () => {
     expect(Object.keys(router._links)).toEqual(['self', 'edge-router-policies'])
   })
 
+  it.each(['edge-routers', 'routers'])('of %s enrolls until the time that its creation names', async (plural) => {
+    const expiresAt = new Date(world.clock.now() + 24 * 60 * 60_000).toISOString()
+
+    const id = await manage.make(plural, { name: newName(), enrollment: { expiresAt } })
+
+    const router = await manage.get(`/${plural}/${id}`)
+    expect(router.enrollmentExpiresAt).toBe(expiresAt)
+    expect(decodeJwt(router.enrollmentJwt).exp).toBe(Date.parse(expiresAt) / 1000)
+  })
+
   it('says nothing of enrolling once it has enrolled', async () => {
     const id = await makeEdgeRouter()
 

@@ -110,7 +110,7 @@ describe('inputs of a definition', () => {
       name: newName('identity'),
       typeId: 'User',
       isAdmin: false,
-      enrollment: { ott: true, ottca: '', updb: '' },
+      enrollment: { ott: true, ottca: '', updb: '', expiresAt: null },
     }
     const { id } = await world.controller.entities.create(world.system, identities, values)
 

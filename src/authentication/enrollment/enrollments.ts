@@ -17,8 +17,14 @@ export type Enrollment = Entity<typeof enrollments>
 type Signable = Pick<Enrollment, 'token' | 'method' | 'expiresAt'> &
   Partial<Pick<Enrollment, 'identityId' | 'edgeRouterId' | 'transitRouterId'>>
 
+/** What a new record may ask for. */
+export interface RequestedExpiry {
+  /** Default: as the settings state. */
+  readonly expiresAt?: Instant | null
+}
+
 /** What a new identity may ask for. */
-export interface RequestedEnrollment {
+export interface RequestedEnrollment extends RequestedExpiry {
   readonly ott?: boolean
   readonly ottca?: string
   readonly updb?: string
@@ -58,11 +64,11 @@ export class EnrollmentIssuer {
 
   /**
    * Stores the enrollments that a new identity asks for, all or none.
-   * @throws NOT_FOUND if the certificate authority does not exist, REFERENCED_ENTITY_NOT_FOUND if it is not verified,
+   * @throws COULD_NOT_VALIDATE for a time that has passed, NOT_FOUND if the certificate authority does not exist, REFERENCED_ENTITY_NOT_FOUND if it is not verified,
    * ENROLLMENT_EXISTS, USERNAME_TAKEN
    */
   async storeRequested(tx: WriteContext, identityId: string, wanted: RequestedEnrollment): Promise<void> {
-    const expiresAt = tx.clock.now() + this.#config['enrollment.identity']
+    const expiresAt = chooseExpiry(tx, wanted, this.#config['enrollment.identity'])
     if (wanted.ott) await this.store(tx, { identityId, method: 'ott', expiresAt })
     if (wanted.ottca) {
       const authority = await find(tx, cas, wanted.ottca)
@@ -120,4 +126,21 @@ export class EnrollmentIssuer {
     this.#networkJwt ??= signNetworkJwt({ config: this.#config, authority: this.#authority }, audience)
     return this.#networkJwt
   }
+}
+
+/**
+ * Until when the enrollment of a new record is valid.
+ * @param lifetimeMs if the request does not say
+ * @throws COULD_NOT_VALIDATE for a time that has passed
+ */
+export function chooseExpiry(
+  { clock }: Pick<ReadContext, 'clock'>,
+  { expiresAt }: RequestedExpiry,
+  lifetimeMs: number,
+): Instant {
+  const now = clock.now()
+  if (typeof expiresAt !== 'number') return now + lifetimeMs
+  if (expiresAt <= now)
+    throw invalidError('enrollment.expiresAt', 'must be in the future', new Date(expiresAt).toISOString())
+  return expiresAt
 }

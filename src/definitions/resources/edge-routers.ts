@@ -2,7 +2,7 @@
 import { f } from '../schema/fields.ts'
 import { flag, objectOf, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
-import { routerEnrollmentMembers, routerFields, routerName } from './routers.ts'
+import { routerEnrollmentMembers, routerFields, routerInputs, routerName } from './routers.ts'
 
 export const edgeRouters = defineResource({
   name: 'edge-router',
@@ -24,6 +24,7 @@ export const edgeRouters = defineResource({
     appData: f.tags({ summary: 'Key-value pairs for applications.' }),
     certPem: f.text({ access: 'read', nullable: true }),
   },
+  inputs: routerInputs,
   derived: routerEnrollmentMembers,
   dependsOn: { enrollments: ['edgeRouterId'] },
   computed: {

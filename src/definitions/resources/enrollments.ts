@@ -15,6 +15,15 @@ const ofMethod = {
 } as const
 const ofRouter = { access: 'read', nullable: true, unique: true, omitNull: true, onDelete: 'cascade' } as const
 
+/** Among the members by which a new record asks for its enrollments. */
+export const enrollmentExpiry = {
+  expiresAt: f.time({
+    nullable: true,
+    acceptsNull: true,
+    summary: 'The time until which the token is valid. Default: as the settings state.',
+  }),
+}
+
 export const enrollments = defineResource({
   name: 'enrollment',
   plural: 'enrollments',

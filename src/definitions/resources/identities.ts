@@ -3,6 +3,7 @@ import { f } from '../schema/fields.ts'
 import { anyObject, entityReference, flag, listOf, objectOf, text, time, typed, uuid } from '../schema/json-schema.ts'
 import { newUsername } from './authenticators.ts'
 import { defineResource } from './define.ts'
+import { enrollmentExpiry } from './enrollments.ts'
 import { identityTypeIds } from './identity-types.ts'
 
 const cost = { min: 0, max: 65535 } as const
@@ -102,6 +103,7 @@ export const identities = defineResource({
           ...newUsername,
           summary: 'Create a one-time token with which a user sets a password for this username.',
         }),
+        ...enrollmentExpiry,
       },
       {
         access: 'create',

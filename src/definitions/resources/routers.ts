@@ -2,6 +2,7 @@
 import { f } from '../schema/fields.ts'
 import { flag, listOf, requiredObject, text, time, typed, uuid, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
+import { enrollmentExpiry } from './enrollments.ts'
 
 /** What the name of a router says of itself. */
 export const routerName = { summary: 'Unique among all routers, edge routers included.' } as const
@@ -64,6 +65,11 @@ export const routerFields = {
   interfaces: f.json(interfaceList, { access: 'read', nullable: true }),
 }
 
+/** What a new router asks of its enrollment. */
+export const routerInputs = {
+  enrollment: f.object(enrollmentExpiry, { access: 'create', nullable: true, summary: 'How the router enrolls.' }),
+}
+
 /** How a router that has not enrolled yet may do so. */
 export const routerEnrollmentMembers = {
   enrollmentToken: { ...uuid, nullable: true },
@@ -86,6 +92,7 @@ export const routers = defineResource({
     appData: f.tags({ access: 'internal' }),
     certPem: f.text({ access: 'internal', nullable: true }),
   },
+  inputs: routerInputs,
   derived: routerEnrollmentMembers,
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
   computed: {

@@ -2,13 +2,13 @@
 import type { Kysely } from 'kysely'
 import type { LiveNetwork, LiveRouter, RouterLoad } from '../../access/live-network.ts'
 import type { PolicyScopes } from '../../access/policy-scopes.ts'
-import type { EnrollmentIssuer } from '../../authentication/enrollment/enrollments.ts'
-import type { AnyRow, ComputedInput, Entity } from '../../definitions/resources/define.ts'
+import type { EnrollmentIssuer, RequestedExpiry } from '../../authentication/enrollment/enrollments.ts'
+import type { AnyRow, ComputedInput, Entity, Inputs } from '../../definitions/resources/define.ts'
 import type { edgeRouters } from '../../definitions/resources/edge-routers.ts'
 import type { routers } from '../../definitions/resources/routers.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
 import type { Behavior, FindRelated } from '../../storage/behavior.ts'
-import type { ReadContext, WriteContext } from '../../storage/context.ts'
+import type { Context, ReadContext, WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { RouterProvisioner } from './router-provisioner.ts'
@@ -23,7 +23,7 @@ interface Collaborators {
   readonly network: LiveNetwork
 }
 
-export class RouterBehavior implements Behavior<typeof routers> {
+export class RouterBehavior implements Behavior<typeof routers, RequestedExpiry | null | undefined> {
   readonly #provisioner: RouterProvisioner
   readonly #enrollments: EnrollmentIssuer
   readonly #network: LiveNetwork
@@ -36,8 +36,12 @@ export class RouterBehavior implements Behavior<typeof routers> {
     this.#load = load
   }
 
-  created(tx: WriteContext, router: Entity<typeof routers>): Promise<void> {
-    return this.#provisioner.enroll(tx, 'trott', router.id)
+  async prepareCreate(_context: Context, _draft: unknown, { enrollment }: Inputs<typeof routers>) {
+    return enrollment
+  }
+
+  created(tx: WriteContext, router: Entity<typeof routers>, requested: RequestedExpiry | null | undefined) {
+    return this.#provisioner.enroll(tx, 'trott', router.id, requested)
   }
 
   deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
@@ -59,7 +63,7 @@ export class RouterBehavior implements Behavior<typeof routers> {
 
 type EdgeRouter = Entity<typeof edgeRouters>
 
-export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
+export class EdgeRouterBehavior implements Behavior<typeof edgeRouters, RequestedExpiry | null | undefined> {
   readonly #provisioner: RouterProvisioner
   readonly #enrollments: EnrollmentIssuer
   readonly #network: LiveNetwork
@@ -77,8 +81,12 @@ export class EdgeRouterBehavior implements Behavior<typeof edgeRouters> {
     }
   }
 
-  async created(tx: WriteContext, router: EdgeRouter): Promise<void> {
-    await this.#provisioner.enroll(tx, 'erott', router.id)
+  async prepareCreate(_context: Context, _draft: unknown, { enrollment }: Inputs<typeof edgeRouters>) {
+    return enrollment
+  }
+
+  async created(tx: WriteContext, router: EdgeRouter, requested: RequestedExpiry | null | undefined): Promise<void> {
+    await this.#provisioner.enroll(tx, 'erott', router.id, requested)
     await this.#provisioner.followTunneler(tx, router, undefined)
   }
 

@@ -1,5 +1,6 @@
 // What belongs to a router beside its record: the enrollment it begins with, and an identity of its own where it tunnels.
 import { isDeepStrictEqual } from 'node:util'
+import { chooseExpiry, type RequestedExpiry } from '../../authentication/enrollment/enrollments.ts'
 import { edgeRouterPolicies } from '../../definitions/resources/edge-router-policies.ts'
 import { edgeRouters } from '../../definitions/resources/edge-routers.ts'
 import { enrollments } from '../../definitions/resources/enrollments.ts'
@@ -37,9 +38,14 @@ export class RouterProvisioner {
   }
 
   /** Makes the enrollment of a router that has none: `erott` is for edge routers, `trott` for all others. */
-  async enroll(tx: WriteContext, method: 'erott' | 'trott', id: string): Promise<void> {
+  async enroll(
+    tx: WriteContext,
+    method: 'erott' | 'trott',
+    id: string,
+    requested: RequestedExpiry | null = {},
+  ): Promise<void> {
     const router = method === 'erott' ? { edgeRouterId: id } : { transitRouterId: id }
-    const expiresAt = tx.clock.now() + this.#config['enrollment.router']
+    const expiresAt = chooseExpiry(tx, requested ?? {}, this.#config['enrollment.router'])
     const enrollment = newEntity(tx, enrollments, { ...router, method, expiresAt, token: newToken() })
     await this.#entities.insert(tx, enrollments, enrollment)
   }
