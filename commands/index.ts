@@ -29,6 +29,7 @@ import { policyImpact } from './policy-impact.ts'
 import { policyTest } from './policy-test.ts'
 import { identityPosture, postureCheckTest } from './posture.ts'
 import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
+import { Quickstart } from './quickstart.ts'
 import { Renew } from './renew.ts'
 import { Serve } from './serve.ts'
 import { Version } from './version.ts'
@@ -36,6 +37,7 @@ import { whoami } from './whoami.ts'
 
 const HAND_WRITTEN = {
   serve: Serve,
+  quickstart: Quickstart,
   init: Init,
   enroll: Enroll,
   login: Login,

@@ -1,4 +1,5 @@
 // `controller serve`: runs both APIs, and initializes the data directory at the first start.
+import type { Overrides } from '../src/settings/config.ts'
 import { PrintingCommand } from './base.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { dataDirectoryFlag, explainOpenError, resolveDataDirectory } from './data-directory.ts'
@@ -12,24 +13,41 @@ export class Serve extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Serve)
-    const directory = resolveDataDirectory(flags['data-dir'])
-    const { startController } = await import('../server/start.ts')
-    const { limitHeapGrowth } = await import('../server/listeners/engine-memory.ts')
-    const settings = readNetworkSettings(flags)
-    const running = await startController({ directory, settings, env: process.env }).catch(explainServeError(directory))
-    // Not before: a start leaves little garbage, and collections would delay it.
-    limitHeapGrowth()
-    rememberDirectory(directory, process.env)
-    logStdoutErrors(running)
-    // Signals are handled before the announcement, because a supervisor may send one as soon as it reads that.
-    const stopSignal = waitForStopSignal()
-    process.stdout.write(`${renderAnnouncement(running).join('\n')}\n`)
-    await stopSignal
-    this.notice('Stopping: waiting for running requests.')
-    await running.close()
-    // Output that is not read would keep the process alive.
-    if (process.stdout.writableLength + process.stderr.writableLength > 0) process.exit(EXIT.done)
+    await serveDirectory({
+      directory: resolveDataDirectory(flags['data-dir']),
+      settings: readNetworkSettings(flags),
+      notice: (text) => this.notice(text),
+    })
   }
+}
+
+interface Serving {
+  readonly directory: string
+  readonly settings: Overrides
+  /** Writes a message for the user to stderr. */
+  notice(text: string): void
+  /** Lines that follow the announcement of a controller at this URL. */
+  describe?(url: string): Promise<readonly string[]>
+}
+
+/** Runs the controller of a data directory until it is asked to stop. */
+export async function serveDirectory({ directory, settings, notice, describe }: Serving): Promise<void> {
+  const { startController } = await import('../server/start.ts')
+  const { limitHeapGrowth } = await import('../server/listeners/engine-memory.ts')
+  const running = await startController({ directory, settings, env: process.env }).catch(explainServeError(directory))
+  // Not before: a start leaves little garbage, and collections would delay it.
+  limitHeapGrowth()
+  rememberDirectory(directory, process.env)
+  logStdoutErrors(running)
+  // Signals are handled before the announcement, because a supervisor may send one as soon as it reads that.
+  const stopSignal = waitForStopSignal()
+  const lines = [...renderAnnouncement(running), ...((await describe?.(running.url)) ?? [])]
+  process.stdout.write(`${lines.join('\n')}\n`)
+  await stopSignal
+  notice('Stopping: waiting for running requests.')
+  await running.close()
+  // Output that is not read would keep the process alive.
+  if (process.stdout.writableLength + process.stderr.writableLength > 0) process.exit(EXIT.done)
 }
 
 type Running = Awaited<ReturnType<typeof import('../server/start.ts').startController>>

@@ -80,6 +80,7 @@ function makeFlags(task: CommandTask): Interfaces.FlagInput {
     ...(takesData ? { data: makeDataFlag(isText) } : {}),
     ...makeQueryFlags(operation),
     ...(carriesJwt ? JWT_FLAGS : {}),
+    ...task.extension?.flags,
     ...(isBulk ? bulkFlags : {}),
     ...(operation.method === 'GET' && operation.returns.kind !== 'raw' ? { watch: watchFlag } : {}),
     ...(operation.canDryRun ? { 'dry-run': dryRunFlag } : {}),

@@ -23,8 +23,9 @@ import { repeat } from './watch.ts'
  * Runs the command. @throws CommandError if the command line is wrong, RequestError if the controller rejects the
  * request
  */
-export async function runTask(task: CommandTask, run: CommandRun): Promise<number | undefined> {
-  const { operation } = task
+export async function runTask(task: CommandTask, typedRun: CommandRun): Promise<number | undefined> {
+  const { operation, extension } = task
+  const run = extension ? extension.complete(typedRun) : typedRun
   // Errors in the command line are reported before the first request.
   const { body, defaults } = await collectBody(task, run)
   assertConfirmable(task, run)
@@ -49,13 +50,17 @@ export async function runTask(task: CommandTask, run: CommandRun): Promise<numbe
   await confirmRequests(task, requests, run)
   // A file that cannot be written is reported before the request invalidates an older token.
   const jwtFile = await reserveJwtFile(task, request, run)
+  const followUp = await extension?.prepare(run)
   try {
     await repeat(run.flags.watch as number | undefined, async () => {
       const response = await sendRequest(task, request, run)
-      await printOutcome(task, await buildOutcome(task, request, response, run), run, jwtFile)
+      const outcome = await buildOutcome(task, request, response, run)
+      await printOutcome(task, outcome, run, jwtFile)
+      followUp?.finish(outcome.record)
     })
   } finally {
     jwtFile?.release()
+    followUp?.release()
   }
   await noteUnmatchedRoles(task, requests, run)
   return undefined

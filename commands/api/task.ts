@@ -1,8 +1,10 @@
 // The task of a generated command: an operation of the API, and the request for it.
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
+import { routerConfiguration } from '../edge-router/configuration-file.ts'
 import { splitPath, toCommandId } from '../naming.ts'
 import { listPathArguments } from './arguments.ts'
 import { type BodyFlag, listBodyFlags } from './body-flags.ts'
+import type { TaskExtension } from './task-extension.ts'
 
 /** An operation, with the properties that its command needs. */
 export interface CommandTask {
@@ -24,6 +26,7 @@ export interface CommandTask {
   readonly carriesJwt: boolean
   /** Whether `--data` provides the whole body; false if a member has that name. */
   readonly takesData: boolean
+  readonly extension: TaskExtension | undefined
 }
 
 /** A request before it is sent. */
@@ -39,6 +42,9 @@ export interface PreparedRequest {
   /** Entries of sets that the body does not name any more, as text for the user. */
   readonly removed: readonly string[]
 }
+
+/** By the id of the operation. */
+const EXTENSIONS: Readonly<Record<string, TaskExtension>> = { createEdgeRouter: routerConfiguration }
 
 /** The operation as a task of a command. */
 export function makeTask(operation: OperationDescription, api: ApiDescription): CommandTask {
@@ -61,6 +67,7 @@ export function makeTask(operation: OperationDescription, api: ApiDescription): 
     carriesJwt:
       resource?.carriesJwt === true && (returns.kind === 'record' || returns.kind === 'created' || isReissue(path)),
     takesData: body !== undefined && !members.some(({ flag }) => flag === 'data'),
+    extension: EXTENSIONS[operation.id],
   }
 }
 

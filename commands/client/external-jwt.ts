@@ -13,9 +13,18 @@ export async function readExternalJwt(file: string): Promise<string> {
 /** The subject of the JWT in a file, unverified; undefined if the file cannot be read, or does not contain a JWT. */
 export function readJwtSubject(file: string): string | undefined {
   try {
-    const [, claims = ''] = readFileSync(file, 'utf8').trim().split('.')
-    const { sub } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { sub?: unknown }
+    const sub = readClaims(readFileSync(file, 'utf8').trim())?.sub
     return typeof sub === 'string' ? sub : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The claims of a JWT, unverified; undefined if it is not a JWT. */
+export function readClaims(jwt: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const [, claims = ''] = jwt.split('.')
+    return JSON.parse(Buffer.from(claims, 'base64url').toString()) as Record<string, unknown>
   } catch {
     return undefined
   }

@@ -64,13 +64,13 @@ describe('an enrollment', () => {
   })
 
   it('of a new identity lasts as long as its creation says, for each method', async () => {
-    const wanted = { ott: true, updb: 'lasts a day', expiresAt: iso(24 * 60 * MINUTE) }
-    const id = await people.identity({ enrollment: wanted })
+    const requested = { ott: true, updb: 'lasts a day', expiresAt: iso(24 * 60 * MINUTE) }
+    const id = await people.identity({ enrollment: requested })
 
     const { enrollment } = await people.manage('GET', `/identities/${id}`)
 
-    expect([enrollment.ott.expiresAt, enrollment.updb.expiresAt]).toEqual([wanted.expiresAt, wanted.expiresAt])
-    expect(decodeJwt(enrollment.ott.jwt).exp).toBe(Date.parse(wanted.expiresAt) / 1000)
+    expect([enrollment.ott.expiresAt, enrollment.updb.expiresAt]).toEqual([requested.expiresAt, requested.expiresAt])
+    expect(decodeJwt(enrollment.ott.jwt).exp).toBe(Date.parse(requested.expiresAt) / 1000)
   })
 
   it.each([
@@ -80,9 +80,9 @@ describe('an enrollment', () => {
   ])('of new %s is not made with an end that has passed, nor is the record', async (plural, body) => {
     const enrollment = { ...body.enrollment, expiresAt: iso(-MINUTE) }
 
-    const { status, body: answer } = await people.ask('POST', `/${plural}`, { ...body, enrollment })
+    const { status, body: response } = await people.ask('POST', `/${plural}`, { ...body, enrollment })
 
-    expect([status, answer.error.cause.field]).toEqual([400, 'enrollment.expiresAt'])
+    expect([status, response.error.cause.field]).toEqual([400, 'enrollment.expiresAt'])
     expect(await people.manage('GET', `/${plural}?filter=${encodeURIComponent('name = "late"')}`)).toEqual([])
   })
 

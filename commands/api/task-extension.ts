@@ -1,0 +1,19 @@
+// What a generated command can do beside its operation.
+import type { Interfaces } from '@oclif/core'
+import type { CommandRun } from '../connected.ts'
+import type { Entity } from '../output/cells.ts'
+
+export interface TaskExtension {
+  readonly flags: Interfaces.FlagInput
+  /** The run with the flags that follow from those that are set. @throws CommandError if they do not fit together */
+  complete(run: CommandRun): CommandRun
+  /** Called before the request. Returns what follows it; undefined if nothing does. */
+  prepare(run: CommandRun): Promise<FollowUp | undefined>
+}
+
+export interface FollowUp {
+  /** Called with the record after the change. */
+  finish(record: Entity): void
+  /** Called in any case. */
+  release(): void
+}

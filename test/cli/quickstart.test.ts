@@ -1,0 +1,137 @@
+// `controller quickstart`: from nothing to a served network in one command, up to what a router and a device need.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { decodeJwt } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { BINARY, cleanEnvironment, controller, freePort } from '../world/binary.ts'
+
+const home = mkdtempSync(join(tmpdir(), 'quickstart-'))
+const env = cleanEnvironment(home)
+const network = join(home, 'quickstart')
+
+/** Starts the command, and waits until it serves. */
+async function start(words: readonly string[], ready: RegExp, folder = home, environment = env) {
+  const child = spawn(process.execPath, [BINARY, 'quickstart', ...words], { cwd: folder, env: environment })
+  let stdout = ''
+  let stderr = ''
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk
+  })
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk
+      if (ready.test(stdout)) resolve()
+    })
+    child.on('close', (code) => reject(new Error(`it ended with ${code}: ${stderr}`)))
+  })
+  return { child, stdout, readStderr: () => stderr }
+}
+
+const stop = (child: ChildProcess) =>
+  new Promise<number | null>((resolve) => {
+    child.on('close', resolve)
+    child.kill('SIGTERM')
+  })
+
+let first: Awaited<ReturnType<typeof start>>
+let port: number
+beforeAll(async () => {
+  port = await freePort()
+  first = await start(['--listen', `127.0.0.1:${port}`], /curl .*\n/)
+}, 90_000)
+afterAll(() => first?.child.kill('SIGKILL'))
+
+const cli = (...words: string[]) => controller(words, env)
+
+describe('a quickstart', () => {
+  it('makes an administrator with a random password, shows it once, and stores it nowhere', () => {
+    const [, password = ''] = /^Password +(\S+) \(shown once/m.exec(first.stdout) ?? []
+
+    expect(password).toMatch(/^[\w-]{24}$/)
+    expect(first.stdout.split(password)).toHaveLength(2)
+    expect(first.stdout).toMatch(/^Administrator +admin$/m)
+    expect(readFileSync(join(env.XDG_CONFIG_HOME ?? '', 'controller', 'profiles.json'), 'utf8')).not.toContain(password)
+  })
+
+  it('leaves a profile that is signed in', async () => {
+    const { code, stdout } = await cli('whoami')
+
+    expect([code, stdout]).toEqual([0, expect.stringContaining('an administrator')])
+  })
+
+  it('names the next commands, with paths that exist', () => {
+    const commands = first.stdout.split('\n').filter((line) => line.startsWith('  '))
+
+    expect(commands.map((line) => line.trim())).toEqual([
+      'ziti router enroll quickstart/edge-1.yml --jwt quickstart/edge-1.jwt',
+      'ziti router run quickstart/edge-1.yml',
+      'controller enroll quickstart/laptop.jwt',
+      'ziti tunnel proxy hello:9000 -i quickstart/laptop.json',
+      'curl --cacert quickstart/data/pki/root.crt https://127.0.0.1:9000/version',
+    ])
+    for (const file of ['edge-1.yml', 'edge-1.jwt', 'laptop.jwt'])
+      expect(statSync(join(network, file)).mode & 0o777).toBe(0o600)
+  })
+
+  it('writes a router configuration that names this controller, and hosts services', () => {
+    const configuration = parse(readFileSync(join(network, 'edge-1.yml'), 'utf8'))
+
+    expect(configuration.ctrl.endpoint).toBe(`tls:127.0.0.1:${port}`)
+    expect(configuration.listeners).toEqual([
+      { binding: 'edge', address: 'tls:127.0.0.1:3022', options: { advertise: '127.0.0.1:3022' } },
+      { binding: 'tunnel', options: { mode: 'host' } },
+    ])
+    expect(decodeJwt(readFileSync(join(network, 'edge-1.jwt'), 'utf8')).em).toBe('erott')
+  })
+
+  it('leaves only the router and the host to be started', async () => {
+    const { code, stdout } = await cli('policy', 'advise', 'laptop', 'hello')
+
+    expect(code).toBe(3)
+    for (const link of ['service policy', 'edge router policy', 'service edge router policy'])
+      expect(stdout).toMatch(new RegExp(`^ +✓ ${link} `, 'm'))
+    expect(stdout).toMatch(/✗ common router .*edge-1/)
+  })
+
+  it('grants the example to its device alone', async () => {
+    await cli('identity', 'create', 'other', '--no-ott')
+
+    expect((await cli('policy', 'what', 'other', '-o', 'name')).stdout).toBe('')
+    expect((await cli('policy', 'what', 'laptop', '-o', 'name')).stdout).toBe('hello\n')
+  })
+
+  it('serves what exists when it is started again, and creates nothing', async () => {
+    expect(await stop(first.child)).toBe(0)
+    const before = readFileSync(join(network, 'edge-1.yml'), 'utf8')
+
+    const second = await start([], /^Root SHA-256.*\n/m)
+    const { code } = await cli('identity', 'get', 'laptop')
+    await stop(second.child)
+
+    expect(second.readStderr()).toMatch(/exists already: nothing is created/)
+    expect(second.stdout).not.toMatch(/Password|bootstrap/)
+    expect(code).toBe(0)
+    expect(readFileSync(join(network, 'edge-1.yml'), 'utf8')).toBe(before)
+  }, 90_000)
+
+  it('takes the administrator from flags, and shows no password then', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'quickstart-'))
+    const passwordFile = join(folder, 'password')
+    writeFileSync(passwordFile, 'correct horse battery\n')
+    const flags = ['--admin-username', 'anna', '--admin-password-file', passwordFile]
+
+    const run = await start(
+      [...flags, '--listen', `127.0.0.1:${await freePort()}`],
+      /curl .*\n/,
+      folder,
+      cleanEnvironment(),
+    )
+    await stop(run.child)
+
+    expect(run.stdout).toMatch(/^Administrator +anna$/m)
+    expect(run.stdout).not.toMatch(/Password|correct horse/)
+  }, 90_000)
+})
