@@ -1,4 +1,5 @@
 // Links over real connections: what routers are told of each other, what they report, and what administrators see and change.
+import { createHash, X509Certificate } from 'node:crypto'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -8,6 +9,7 @@ import {
   PeerState,
   PeerStateChangesSchema,
   RouterLinksSchema,
+  VerifyRouterSchema,
 } from '../../server/control-channel/messages/control_pb.ts'
 import { MetricsMessageSchema } from '../../server/control-channel/messages/metrics_pb.ts'
 import { cleanEnvironment } from '../world/binary.ts'
@@ -251,6 +253,33 @@ describe('a link', () => {
     expect(findPath(a, b)).toBeDefined()
     await change({ noTraversal: false, cost: 5_000 })
     expect(findPath(a, c)?.cost).toBe(130_001 + 5_000 + 130_001 + 10)
+  })
+})
+
+describe('a router that accepts a link', () => {
+  const fingerprint = ({ cert }: EnrolledRouter) =>
+    createHash('sha1').update(new X509Certificate(cert).raw).digest('hex')
+
+  /** Asks whether the dialing router, as which a link introduces itself, has presented these certificates. */
+  async function isVerified({ simulated }: Connected, dialing: EnrolledRouter, fingerprints: string[]) {
+    const body = toBinary(VerifyRouterSchema, create(VerifyRouterSchema, { routerId: dialing.id, fingerprints }))
+    const { headers } = await simulated.takeReply(simulated.send(1036, body))
+    return headers.get(2)?.equals(Buffer.from([1]))
+  }
+
+  it('learns that another is the one that it says, by its certificate and whatever follows that', async () => {
+    const accepting = await connect(await newRouter())
+    const dialing = await newRouter()
+    const intermediate = 'aa'.repeat(20)
+    expect(await isVerified(accepting, dialing, [fingerprint(dialing)])).toBe(true)
+    expect(await isVerified(accepting, dialing, [fingerprint(dialing), intermediate])).toBe(true)
+  })
+
+  it('is not deceived by one that presents the certificate of another behind its own', async () => {
+    const accepting = await connect(await newRouter())
+    const [dialing, impostor] = [await newRouter(), await newRouter()]
+    expect(await isVerified(accepting, dialing, [fingerprint(impostor), fingerprint(dialing)])).toBe(false)
+    expect(await isVerified(accepting, dialing, [])).toBe(false)
   })
 })
 

@@ -48,8 +48,14 @@ export const routerHandlers: MessageHandlers = [
     ContentType.VERIFY_ROUTER,
     withBody(VerifyRouterSchema, async ({ controller, channel }, { routerId, fingerprints }, message) => {
       const { connected } = controller.routers
-      const isVerified = await connected.isAdmitted(controller.store.db, routerId, fingerprints)
-      channel.sendResult(message, isVerified, isVerified ? '' : 'the router is not known by these certificates')
+      // Routers before 2.0 send the whole chain that the other one presented, but a handshake proves the key of the leaf only.
+      const [leaf] = fingerprints
+      const isVerified = leaf !== undefined && (await connected.isAdmitted(controller.store.db, routerId, leaf))
+      channel.sendResult(
+        message,
+        isVerified,
+        isVerified ? '' : 'the router is not known by the certificate that it presented',
+      )
     }),
   ],
   [

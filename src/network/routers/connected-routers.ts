@@ -157,10 +157,10 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     return row
   }
 
-  /** Whether a router may be connected by one of these certificates: another router asks, which accepts a link of it. */
-  async isAdmitted(db: Kysely<Database>, routerId: string, fingerprints: readonly string[]): Promise<boolean> {
+  /** Whether a router may be connected by this certificate: another router asks, which accepts a link of it. */
+  async isAdmitted(db: Kysely<Database>, routerId: string, fingerprint: string): Promise<boolean> {
     const [row] = await readAdmissions(db, [routerId])
-    return row !== undefined && findObjection(row, fingerprints) === undefined
+    return row !== undefined && findObjection(row, [fingerprint]) === undefined
   }
 
   /**
