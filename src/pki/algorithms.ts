@@ -23,16 +23,26 @@ const CURVES: readonly string[] = ['prime256v1', 'secp384r1', 'secp521r1']
 const MIN_RSA_BITS = 2048
 // A signature check grows with the square of the modulus, and linearly with the exponent.
 const MAX_RSA_BITS = 4096
+// FIPS 186-5, A.1.1. With a small one, a verifier that is careless about padding accepts signatures that anyone can compute.
+const MIN_RSA_EXPONENT = 65537n
 const MAX_RSA_EXPONENT = 2n ** 32n
 
-/** Returns why a public key is not accepted, or undefined. @param maxRsaBits the largest modulus of an RSA key */
-export function findKeyObjection(key: KeyObject, maxRsaBits = MAX_RSA_BITS): string | undefined {
-  const details = key.asymmetricKeyDetails
-  switch (key.asymmetricKeyType) {
+/**
+ * Returns why a public key is not accepted, or undefined.
+ * @param key undefined if it cannot be decoded
+ * @param maxRsaBits the largest modulus of an RSA key
+ */
+export function findKeyObjection(key: KeyObject | undefined, maxRsaBits = MAX_RSA_BITS): string | undefined {
+  const details = key?.asymmetricKeyDetails
+  switch (key?.asymmetricKeyType) {
+    case undefined:
+      return 'the key cannot be decoded'
     case 'rsa': {
       const { modulusLength = 0, publicExponent = 0n } = details ?? {}
       if (modulusLength < MIN_RSA_BITS) return `an RSA key needs ${MIN_RSA_BITS} bits or more`
       if (modulusLength > maxRsaBits) return `an RSA key may have at most ${maxRsaBits} bits`
+      if (publicExponent < MIN_RSA_EXPONENT)
+        return `the public exponent of an RSA key must be ${MIN_RSA_EXPONENT} or more`
       return publicExponent <= MAX_RSA_EXPONENT ? undefined : 'the public exponent of the RSA key is too large'
     }
     case 'ec':

@@ -209,6 +209,16 @@ export function computePublicKeyPrint(certificate: EncodedCertificate): string {
   return createHash('sha256').update(readParts(certificate).publicKeyInfo).digest('hex')
 }
 
+/** Returns the public key of a certificate; undefined if it cannot be decoded, as a point that is not on its curve. */
+export function readPublicKey(certificate: X509Certificate): KeyObject | undefined {
+  try {
+    return certificate.publicKey
+  } catch {
+    // OpenSSL parses a certificate without decoding its key.
+    return undefined
+  }
+}
+
 /** The DER of the subject name. */
 export function readSubject(certificate: X509Certificate): Buffer {
   return getIssuerFields(certificate).name

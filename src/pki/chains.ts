@@ -5,19 +5,27 @@ import { findKeyObjection, isAcceptedSignatureAlgorithm } from './algorithms.ts'
 import {
   allowsClientAuthentication,
   type EncodedCertificate,
+  isWithinDates,
   readNotAfter,
   readNotBefore,
+  readPublicKey,
   readSignatureAlgorithm,
 } from './certificates.ts'
 import { DerError } from './der.ts'
-import { findExtensionObjection, readExtensions, readPathLength } from './extensions.ts'
+import { findEndEntityObjection, findExtensionObjection, readExtensions, readPathLength } from './extensions.ts'
+
+/**
+ * What a chain must be good for. `client`: every certificate of it must allow the authentication of TLS clients, if it restricts
+ * its purposes. `named-client`: so that the names in the leaf tell whose it is, the leaf must also be that of an end entity.
+ */
+export type ChainPurpose = 'client' | 'named-client'
 
 export interface ChainOptions {
   readonly now: Instant
   /** Whether the leaf may be expired or not valid yet: the auth policy decides that, not the chain. */
   readonly ignoreLeafDates?: boolean
-  /** `client`: every certificate of the chain must allow the authentication of TLS clients, if it restricts its purposes. */
-  readonly purpose?: 'client'
+  /** Any purpose by default. */
+  readonly purpose?: ChainPurpose | undefined
   /** The budget of signature checks; defaults to a new one. */
   readonly checks?: SignatureBudget
 }
@@ -64,11 +72,11 @@ export function buildChain(
   anchors: readonly X509Certificate[],
   { now, ignoreLeafDates = false, purpose, checks = new SignatureBudget() }: ChainOptions,
 ): X509Certificate[] | undefined {
-  if (!ignoreLeafDates && !(readNotBefore(leaf) <= now && now <= readNotAfter(leaf))) return undefined
+  if (!ignoreLeafDates && !isWithinDates(leaf, now)) return undefined
   if (findLeafObjection(leaf, purpose)) return undefined
   const isUsable = (fields: AuthorityFields | undefined, maxRsaBits?: number) => {
-    if (!fields || now < fields.notBefore || fields.notAfter < now) return false
-    if (purpose === 'client' && !fields.allowsClients) return false
+    if (!fields || !(fields.notBefore <= now && now <= fields.notAfter)) return false
+    if (purpose && !fields.allowsClients) return false
     return findKeyObjection(fields.publicKey, maxRsaBits) === undefined
   }
   const trusted = anchors.filter((certificate) => isUsable(getAuthorityFields(certificate), MAX_ANCHOR_RSA_BITS))
@@ -108,8 +116,12 @@ export function findAuthorityObjection(certificate: X509Certificate): string | u
   })
 }
 
-function findLeafObjection(leaf: X509Certificate, purpose: ChainOptions['purpose']): string | undefined {
-  if (purpose === 'client' && !allowsClientAuthentication(leaf)) return 'it does not allow client authentication'
+function findLeafObjection(leaf: X509Certificate, purpose: ChainPurpose | undefined): string | undefined {
+  if (purpose && !allowsClientAuthentication(leaf)) return 'it does not allow client authentication'
+  if (purpose === 'named-client') {
+    const objection = withReadErrors(() => findEndEntityObjection(readExtensions(leaf)))
+    if (objection) return objection
+  }
   let cached = leafObjectionCache.get(leaf)
   if (!cached) {
     cached = { objection: readLeafObjection(leaf) }
@@ -123,7 +135,9 @@ const leafObjectionCache = new WeakMap<X509Certificate, { readonly objection: st
 
 function readLeafObjection(leaf: X509Certificate): string | undefined {
   if (!isAcceptablySigned(leaf)) return 'its signature algorithm is not accepted'
-  return withReadErrors(() => findExtensionObjection(readExtensions(leaf))) ?? findKeyObjection(leaf.publicKey)
+  // The dates decide elsewhere, but they must be some.
+  if (!(readNotBefore(leaf) <= readNotAfter(leaf))) return 'it has no valid dates'
+  return withReadErrors(() => findExtensionObjection(readExtensions(leaf))) ?? findKeyObjection(readPublicKey(leaf))
 }
 
 function isAcceptablySigned(certificate: EncodedCertificate): boolean {
@@ -162,7 +176,8 @@ const authorityFieldsCache = new WeakMap<X509Certificate, AuthorityFields>()
 function getAuthorityFields(certificate: X509Certificate): AuthorityFields | undefined {
   let fields = authorityFieldsCache.get(certificate)
   if (!fields && findAuthorityObjection(certificate) === undefined) {
-    const { publicKey } = certificate
+    const publicKey = readPublicKey(certificate)
+    if (!publicKey) return undefined
     fields = {
       notBefore: readNotBefore(certificate),
       notAfter: readNotAfter(certificate),
@@ -182,7 +197,8 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate, check
   const isKnownIssuer = fields?.issued.get(certificate)
   if (isKnownIssuer !== undefined) return isKnownIssuer
   if (!certificate.checkIssued(issuer) || checks?.take() === false) return false
-  const isIssued = certificate.verify(fields?.publicKey ?? issuer.publicKey)
+  const publicKey = fields?.publicKey ?? readPublicKey(issuer)
+  const isIssued = publicKey !== undefined && certificate.verify(publicKey)
   fields?.issued.set(certificate, isIssued)
   return isIssued
 }

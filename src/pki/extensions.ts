@@ -31,6 +31,7 @@ export type CertificateExtensions = ReadonlyMap<string, CertificateExtension>
 
 const BOOLEAN = 0x01
 const INTEGER = 0x02
+const BIT_STRING = 0x03
 const OCTET_STRING = 0x04
 const EXTENSIONS = 0xa3
 
@@ -69,6 +70,28 @@ export function findExtensionObjection(extensions: CertificateExtensions): strin
       return `it has the critical extension ${oid}, which this controller does not evaluate`
   }
   return undefined
+}
+
+/** Returns why extensions forbid that a client identifies itself by a certificate; undefined if they do not. @throws DerError */
+export function findEndEntityObjection(extensions: CertificateExtensions): string | undefined {
+  const constraints = extensions.get(EXTENSION_OIDS.basicConstraints)
+  if (constraints && isAuthority(constraints)) return 'it is that of an authority'
+  const usage = extensions.get(EXTENSION_OIDS.keyUsage)
+  // RFC 5246 §7.4.6 and RFC 8446 §4.4.2.2: a TLS client proves its key by a signature.
+  if (usage && !allowsDigitalSignature(usage)) return 'its key usage does not allow digital signatures'
+  return undefined
+}
+
+function isAuthority({ value }: CertificateExtension): boolean {
+  const members = new DerReader(value).sequence()
+  return members.peekTag() === BOOLEAN && members.next().content[0] !== 0
+}
+
+/** RFC 5280 §4.2.1.3: the first bit, which follows the number of unused ones. */
+function allowsDigitalSignature({ value }: CertificateExtension): boolean {
+  const { tag, content } = new DerReader(value).next()
+  if (tag !== BIT_STRING) throw new DerError('a key usage is not a BIT STRING')
+  return ((content[1] ?? 0) & 0x80) !== 0
 }
 
 /** Returns how many authorities may follow below an authority; infinite if it is not limited. @throws DerError */

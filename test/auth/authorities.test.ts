@@ -1,5 +1,6 @@
 // Authorities that operators bring: their records, their verification, and what goes with them when they are deleted.
 import { execFileSync } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { issue, makeAuthority, registerAuthority } from '../world/authorities.ts'
 import type { KeyKind } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { extensions, forgeCertificate } from '../world/forged-certificates.ts'
 import { People } from '../world/people.ts'
 
 const DAY = 24 * 60 * 60_000
@@ -106,6 +108,16 @@ describe('an authority', () => {
   })
 
   const past = { notBefore: new Date(Date.now() - 3 * DAY), notAfter: new Date(Date.now() - DAY) }
+  const future = { notBefore: new Date(Date.now() + DAY), notAfter: new Date(Date.now() + 3 * DAY) }
+  function makeAuthorityOf(publicExponent: number): string {
+    const keys = generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent })
+    const names = { subject: 'exponent', issuer: 'exponent' }
+    const dates = { notBefore: Date.now() - DAY, notAfter: Date.now() + DAY }
+    const own = { publicKey: keys.publicKey, signingKey: keys.privateKey }
+    return toCertificatePem(
+      forgeCertificate({ ...names, ...dates, ...own, extensions: [extensions.basicConstraints(true)] }),
+    )
+  }
   const refused: Readonly<Record<string, [code: string, certPem: () => Promise<string> | string]>> = {
     'that is not PEM': ['COULD_NOT_VALIDATE', () => 'nonsense'],
     'that is empty': ['COULD_NOT_VALIDATE', () => ''],
@@ -115,6 +127,16 @@ describe('an authority', () => {
     ],
     'that is a key': ['COULD_NOT_VALIDATE', async () => (await makeAuthority()).keyPem],
     'of one that is not an authority': ['CERTIFICATE_IS_NOT_CA', async () => (await issue('CN=self-signed')).pem],
+    'that is not valid yet': ['COULD_NOT_VALIDATE', async () => (await makeAuthority('CN=future', future)).pem],
+    'with an RSA key whose exponent is 3': ['COULD_NOT_VALIDATE', () => makeAuthorityOf(3)],
+    'that an expired one follows': [
+      'COULD_NOT_VALIDATE',
+      async () => (await makeAuthority()).pem + (await makeAuthority('CN=expired', past)).pem,
+    ],
+    'that another follows which is not an authority': [
+      'CERTIFICATE_IS_NOT_CA',
+      async () => (await makeAuthority()).pem + (await issue('CN=self-signed')).pem,
+    ],
     'that is expired': ['COULD_NOT_VALIDATE', async () => (await makeAuthority('CN=expired', past)).pem],
     'with a weak key': ['COULD_NOT_VALIDATE', async () => (await makeAuthority('CN=weak', { kind: 'RSA-1024' })).pem],
     'of 900 KiB': ['COULD_NOT_VALIDATE', async () => (await makeAuthority()).pem.repeat(1_500)],
@@ -227,11 +249,11 @@ describe('the verification of an authority', () => {
     ['RSA', ['rsa:2048']],
     ['EC', ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']],
   ])('takes what OpenSSL makes with %s keys', async (_kind, keyArguments) => {
+    // OpenSSL's certificates begin now, and the clock of the controller stood still since it started.
+    world.clock.advance(60_000)
     const authority = openssl(keyArguments)
     const { id, verificationToken } = await create(authority.pem)
     const proof = authority.issue(verificationToken)
-    // OpenSSL's certificates begin now, and the clock of the controller stood still meanwhile.
-    world.clock.advance(60_000)
 
     const response = await verify(id, proof)
 

@@ -4,13 +4,14 @@ import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import {
+  type CertificateOptions,
   issue,
   makeAuthority,
   type RegisteredTestAuthority,
   registerAuthority,
   type TestCertificate,
 } from '../world/authorities.ts'
-import { callOverTls, type KeyKind } from '../world/certificates.ts'
+import { callOverTls, type KeyKind, x509 } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 
@@ -477,6 +478,50 @@ describe('the claim of an authority', () => {
 
     expect(outcome(await enrollByItself(await leafOf(own)))).toEqual([400, 'MISSING_CERT_CLAIM'])
     expect(outcome(await enrollByItself(await leafOf(beyond)))).toEqual([400, 'MISSING_CERT_CLAIM'])
+  })
+
+  const SERVERS = '1.3.6.1.5.5.7.3.1'
+  const notForClients: Readonly<Record<string, CertificateOptions>> = {
+    servers: { purposes: [SERVERS] },
+    'code signing': { purposes: ['1.3.6.1.5.5.7.3.3'] },
+    'e-mail': { purposes: ['1.3.6.1.5.5.7.3.4'] },
+    'an authority': { isAuthority: true },
+    'key agreement': { keyUsage: x509.KeyUsageFlags.keyAgreement },
+  }
+
+  it.each(Object.keys(notForClients))('finds no identity by a certificate for %s', async (purpose) => {
+    const own = await registerAuthority(people, { externalIdClaim: claim({}) })
+    const name = `not for clients ${++serial}`
+    const leaf = await leafOf(own, `CN=${name}`, notForClients[purpose])
+
+    const enrollment = await enrollByItself(leaf)
+    await people.identity({ externalId: name })
+
+    expect(outcome(await signIn(leaf))).toEqual([401, 'INVALID_AUTH'])
+    expect(outcome(enrollment)).toEqual([400, 'CERT_FAILED_VALIDATION'])
+    expect((await signIn(await leafOf(own, `CN=${name}`))).status).toBe(200)
+  })
+
+  it('finds no identity by a certificate below an authority for servers', async () => {
+    const own = await registerAuthority(people, { externalIdClaim: claim({}) })
+    const servers = await issue('CN=issuer of servers', own, { isAuthority: true, purposes: [SERVERS] })
+    const leaf = await leafOf(servers, 'CN=below servers')
+    await people.identity({ externalId: 'below servers' })
+
+    expect(outcome(await signIn(leaf, servers.pem))).toEqual([401, 'INVALID_AUTH'])
+    expect(outcome(await enrollByItself(leaf, undefined, servers.pem))).toEqual([400, 'CERT_FAILED_VALIDATION'])
+  })
+
+  it('is passed over for a certificate for servers that an authenticator holds', async () => {
+    const own = await registerAuthority(people, { externalIdClaim: claim({}) })
+    const { pem, keyPem, ...rest } = await leafOf(own, 'CN=pinned server', { purposes: [SERVERS] })
+    const id = await people.identity()
+    await people.manage('POST', '/authenticators', { identityId: id, method: 'cert', certPem: pem })
+    await people.identity({ externalId: 'pinned server' })
+
+    const { body } = await signIn({ pem, keyPem, ...rest })
+
+    expect(body.data?.identityId).toBe(id)
   })
 
   it('decides before the authenticator of a certificate, which decides where it finds nothing', async () => {

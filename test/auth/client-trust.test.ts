@@ -179,6 +179,7 @@ describe('a certificate of the controller', () => {
 
     expect(judge(device, intermediate)).toEqual({
       registered: undefined,
+      claim: null,
       isProper: true,
       anchors: certificatesOf(root, intermediate),
     })
@@ -307,6 +308,24 @@ describe('a certificate of an operator', () => {
     expect(findAuthority(issue('device', unverified))).toBeUndefined()
     const own = findAuthority(issue('device', intermediate))
     expect([own?.registered, own?.isProper]).toEqual([undefined, false])
+  })
+})
+
+describe('a certificate that names its identity', () => {
+  const servers = () => issue('server', root, { purpose: 'server' })
+  const judge = (leaf: Node, canBePinned: boolean) =>
+    store.judge([store.getRegistered('one') as RegisteredAuthority], leaf.certificate, [], NOW, { canBePinned })
+  beforeEach(() => apply('create', 'one', record('one', [root], { externalIdClaim: CLAIM })))
+
+  it('does so if it may authenticate clients', () => {
+    const device = issue('device', root)
+
+    for (const canBePinned of [true, false]) expect(judge(device, canBePinned)).toMatchObject({ claim: CLAIM })
+  })
+
+  it('and may not authenticate clients leads to its authority only for an authenticator', () => {
+    expect(judge(servers(), false)).toBeUndefined()
+    expect(judge(servers(), true)).toMatchObject({ registered: { record: { id: 'one' } }, claim: null })
   })
 })
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
-import { buildChain, findAuthorityObjection } from '../../src/pki/chains.ts'
+import { buildChain, type ChainPurpose, findAuthorityObjection } from '../../src/pki/chains.ts'
 import { der } from '../../src/pki/der.ts'
 import {
   extensions,
@@ -305,7 +305,7 @@ function issue(
 const issueLeaf = (issuer: Node, options: NodeOptions = {}) => issue(issuer, { extensions: [], ...options })
 
 /** How many certificates the chain has that is found; none if there is none. */
-function countChain(leaf: Node, others: readonly Node[], anchors: readonly Node[], purpose?: 'client'): number {
+function countChain(leaf: Node, others: readonly Node[], anchors: readonly Node[], purpose?: ChainPurpose): number {
   const toCertificates = (nodes: readonly Node[]) => nodes.map(({ certificate }) => certificate)
   const options = { now: NOW, ...(purpose ? { purpose } : {}) }
   return buildChain(leaf.certificate, toCertificates(others), toCertificates(anchors), options)?.length ?? 0
@@ -414,16 +414,35 @@ describe('a leaf', () => {
   const sha1 = { identifier: der.sequence(der.oid('1.2.840.113549.1.1.5'), der.nothing()), digest: 'sha1' }
 
   it.each([
-    ['for servers only', [extensions.extendedKeyUsage(PURPOSES.server)], 2, 0],
-    ['for clients and servers', [extensions.extendedKeyUsage(PURPOSES.server, PURPOSES.client)], 2, 2],
-    ['for any purpose', [extensions.extendedKeyUsage(PURPOSES.any)], 2, 2],
-    ['whose key usage does not allow signatures', [extensions.keyUsage('keyEncipherment')], 2, 2],
-    ['with an unknown critical extension', [extensions.unknown(true)], 0, 0],
-  ])('%s is judged by the purpose that is asked for', (_what, own, forAny, forClients) => {
+    ['without restrictions', [], [2, 2, 2]],
+    ['for servers only', [extensions.extendedKeyUsage(PURPOSES.server)], [2, 0, 0]],
+    ['for code signing only', [extensions.extendedKeyUsage('1.3.6.1.5.5.7.3.3')], [2, 0, 0]],
+    ['for e-mail only', [extensions.extendedKeyUsage('1.3.6.1.5.5.7.3.4')], [2, 0, 0]],
+    ['for clients and servers', [extensions.extendedKeyUsage(PURPOSES.server, PURPOSES.client)], [2, 2, 2]],
+    ['for any purpose', [extensions.extendedKeyUsage(PURPOSES.any)], [2, 2, 2]],
+    ['whose key usage does not allow signatures', [extensions.keyUsage('keyEncipherment')], [2, 2, 0]],
+    ['whose key usage allows signatures', [extensions.keyUsage('digitalSignature')], [2, 2, 2]],
+    ['that is an authority', [extensions.basicConstraints(true)], [2, 2, 0]],
+    ['that says to be no authority', [extensions.basicConstraints(false)], [2, 2, 2]],
+    ['with an unknown critical extension', [extensions.unknown(true)], [0, 0, 0]],
+  ])('%s is judged by the purpose that is asked for', (_what, own, [forAny, forClients, forNamedClients]) => {
     const issuer = root()
     const leaf = issueLeaf(issuer, { extensions: own })
+    const count = (purpose?: ChainPurpose) => countChain(leaf, [], [issuer], purpose)
 
-    expect([countChain(leaf, [], [issuer]), countChain(leaf, [], [issuer], 'client')]).toEqual([forAny, forClients])
+    expect([count(), count('client'), count('named-client')]).toEqual([forAny, forClients, forNamedClients])
+  })
+
+  it('below an authority for servers is not that of a client', () => {
+    const issuer = root()
+    const servers = issue(issuer, {
+      extensions: [extensions.basicConstraints(true), extensions.extendedKeyUsage(PURPOSES.server)],
+    })
+    const leaf = issueLeaf(servers)
+
+    expect(countChain(leaf, [servers], [issuer])).toBe(3)
+    expect(countChain(leaf, [servers], [issuer], 'client')).toBe(0)
+    expect(countChain(leaf, [servers], [issuer], 'named-client')).toBe(0)
   })
 
   it('signed with SHA-1 is not accepted, and a root that signed itself with SHA-1 is', () => {

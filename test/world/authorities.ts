@@ -1,6 +1,8 @@
 // Authorities of operators, and client certificates that they issue, made by another library than the one under test.
-import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto'
+import { createPrivateKey, randomBytes, sign, webcrypto } from 'node:crypto'
 import { expect } from 'vitest'
+import { DerReader, der } from '../../src/pki/der.ts'
+import { toPem } from '../../src/pki/pem.ts'
 import { type KeyKind, keyAlgorithms, x509 } from './certificates.ts'
 import type { People } from './people.ts'
 
@@ -24,6 +26,7 @@ export interface CertificateOptions {
   readonly emails?: readonly string[]
   /** Object identifiers; without them the certificate may serve any purpose. */
   readonly purposes?: readonly string[]
+  readonly keyUsage?: x509.KeyUsageFlags
   /** The keys of an earlier certificate. */
   readonly keys?: webcrypto.CryptoKeyPair
 }
@@ -54,6 +57,7 @@ export async function issue(
     extensions: [
       new x509.BasicConstraintsExtension(isAuthority, undefined, true),
       ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
+      ...(options.keyUsage === undefined ? [] : [new x509.KeyUsagesExtension(options.keyUsage, true)]),
       ...(purposes.length > 0 ? [new x509.ExtendedKeyUsageExtension([...purposes])] : []),
     ],
   } as never)
@@ -61,6 +65,16 @@ export async function issue(
   const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
   const pem = `${certificate.toString('pem')}\n`
   return { certificate, keys, kind, pem, keyPem: key.export({ type: 'pkcs8', format: 'pem' }) as string }
+}
+
+/** A certificate as PEM whose key is a point beside its curve, and which the issuer has signed with that. */
+export function withUndecodableKey({ certificate }: TestCertificate, issuer: TestCertificate): string {
+  const members = new DerReader(Buffer.from(certificate.rawData)).sequence()
+  const [body, algorithm] = [Buffer.from(members.next().bytes), members.next().bytes]
+  const key = Buffer.from(certificate.publicKey.rawData)
+  const lastOfPoint = body.indexOf(key) + key.length - 1
+  body[lastOfPoint] = (body[lastOfPoint] as number) ^ 1
+  return toPem('CERTIFICATE', der.sequence(body, algorithm, der.bitString(sign('sha256', body, issuer.keyPem))))
 }
 
 async function generateKeys(kind: KeyKind): Promise<webcrypto.CryptoKeyPair> {

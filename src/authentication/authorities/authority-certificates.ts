@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import { errors, invalidError } from '../../foundation/errors.ts'
 import { findKeyObjection } from '../../pki/algorithms.ts'
-import { readNotAfter } from '../../pki/certificates.ts'
+import { isWithinDates, readNotAfter, readNotBefore, readPublicKey } from '../../pki/certificates.ts'
 import { findAuthorityObjection, MAX_ANCHOR_RSA_BITS } from '../../pki/chains.ts'
 import { parsePemBlocks } from '../../pki/pem.ts'
 
@@ -35,17 +35,28 @@ export function readAuthorityCertificate(pem: string, now: Instant): X509Certifi
   if (blocks.length === 0 || blocks.some(({ label }) => label !== 'CERTIFICATE'))
     throw certificateError('must be a PEM certificate, which others may follow')
   if (blocks.length > MAX_CERTIFICATES) throw certificateError(`must hold at most ${MAX_CERTIFICATES} certificates`)
-  const { anchor } = parse(pem)
-  const unsuitability = findAuthorityObjection(anchor)
-  if (unsuitability)
-    throw errors.CERTIFICATE_IS_NOT_CA({ field: 'certPem', reason: `cannot be used: ${unsuitability}` })
-  // Issuers are looked up by name.
-  if (!anchor.subject) throw certificateError('must name its subject')
-  const objection = findKeyObjection(anchor.publicKey, MAX_ANCHOR_RSA_BITS)
-  if (objection) throw certificateError(`has a key that is not accepted: ${objection}`)
-  const notAfter = readNotAfter(anchor)
-  if (notAfter < now) throw certificateError(`expired at ${toIsoTime(notAfter)}`)
+  const { anchor, intermediates } = parse(pem)
+  requireUsable(anchor, '', now)
+  // Chains are built over them, and whatever one of them lacks would only show when a client signs in.
+  for (const [at, each] of intermediates.entries()) requireUsable(each, `contains certificate ${at + 2}, which `, now)
   return anchor
+}
+
+/** @param subject how the reason begins: nothing if it is about the authority itself */
+function requireUsable(certificate: X509Certificate, subject: string, now: Instant): void {
+  const unsuitability = findAuthorityObjection(certificate)
+  if (unsuitability)
+    throw errors.CERTIFICATE_IS_NOT_CA({ field: 'certPem', reason: `${subject}cannot be used: ${unsuitability}` })
+  // Issuers are looked up by name.
+  if (!certificate.subject) throw certificateError(`${subject}must name its subject`)
+  const objection = findKeyObjection(readPublicKey(certificate), MAX_ANCHOR_RSA_BITS)
+  if (objection) throw certificateError(`${subject}has a key that is not accepted: ${objection}`)
+  if (isWithinDates(certificate, now)) return
+  const [begin, end] = [readNotBefore(certificate), readNotAfter(certificate)]
+  if (end < now) throw certificateError(`${subject}expired at ${toIsoTime(end)}`)
+  throw certificateError(
+    begin > now ? `${subject}is not valid before ${toIsoTime(begin)}` : `${subject}has no valid dates`,
+  )
 }
 
 function parse(pem: string): AuthorityCertificates {

@@ -5,13 +5,14 @@ import { cas } from '../../definitions/resources/cas.ts'
 import type { AnyRow } from '../../definitions/resources/define.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import type { Authority } from '../../pki/authority.ts'
-import { readNotAfter, readNotBefore } from '../../pki/certificates.ts'
-import { buildChain, MAX_PRESENTED_CERTIFICATES, SignatureBudget } from '../../pki/chains.ts'
+import { isWithinDates } from '../../pki/certificates.ts'
+import { buildChain, type ChainPurpose, MAX_PRESENTED_CERTIFICATES, SignatureBudget } from '../../pki/chains.ts'
 import type { Change } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
 import { entityFromRow } from '../../storage/entities/rows.ts'
 import type { Projection } from '../../storage/projection.ts'
 import { toNameKey } from '../authorities/authority-certificates.ts'
+import type { ExternalIdClaim } from '../authorities/external-id-claim.ts'
 import { type CertificateAuthority, RegisteredAuthority } from '../authorities/registered-authority.ts'
 import type { AuthenticatorMatch } from './authentication-methods.ts'
 
@@ -29,6 +30,11 @@ export interface ClientAuthority {
 export interface ChainVerdict {
   /** Undefined if it is the controller's own. */
   readonly registered: RegisteredAuthority | undefined
+  /**
+   * Where the certificate names its identity; null if its authority has no claim, or if the certificate or one above it is not
+   * meant for TLS clients, so that its names do not tell whose it is.
+   */
+  readonly claim: ExternalIdClaim | null
   /** Whether the presented certificates lead to a root; otherwise they lead only to an intermediate of the controller. */
   readonly isProper: boolean
   /** The certificates at which a chain of the authority may end. */
@@ -130,34 +136,40 @@ export class ClientTrustStore implements Projection {
   /**
    * Returns how a certificate leads to one of the authorities; undefined if it leads to none. All authorities together share
    * one budget of signature checks. The auth policy decides whether the leaf may be expired.
+   * @param canBePinned false if no authenticator holds the certificate: then an authority with a claim vouches for it only if
+   * its names tell whose it is
    */
   judge(
     authorities: readonly ClientAuthority[],
     leaf: X509Certificate,
     others: readonly X509Certificate[],
     now: Instant,
-    purpose?: 'client',
+    { purpose, canBePinned = true }: { readonly purpose?: ChainPurpose; readonly canBePinned?: boolean } = {},
   ): ChainVerdict | undefined {
-    const options = { now, ignoreLeafDates: true, checks: new SignatureBudget(), ...(purpose ? { purpose } : {}) }
+    const options = { now, ignoreLeafDates: true, checks: new SignatureBudget() }
     for (const authority of authorities) {
       const { anchors, roots, intermediates = [] } = authority
       const registered = authority instanceof RegisteredAuthority ? authority : undefined
+      const claim = registered?.record.externalIdClaim ?? null
       const bag = [...others.map((certificate) => toAnchor(certificate, anchors)), ...intermediates]
-      if (buildChain(leaf, bag, roots, options)) return { registered, isProper: true, anchors }
-      if (roots !== anchors && buildChain(leaf, bag, anchors, options)) return { registered, isProper: false, anchors }
+      const leadsTo = (ends: readonly X509Certificate[], required: ChainPurpose | undefined) =>
+        buildChain(leaf, bag, ends, { ...options, purpose: required }) !== undefined
+      if (claim && leadsTo(roots, 'named-client')) return { registered, claim, isProper: true, anchors }
+      if (claim && !canBePinned) continue
+      if (leadsTo(roots, purpose)) return { registered, claim: null, isProper: true, anchors }
+      if (roots !== anchors && leadsTo(anchors, purpose)) return { registered, claim: null, isProper: false, anchors }
     }
     return undefined
   }
 
   /** Whether the controller issued the certificate to a TLS client, by a chain that is valid at `now`. */
   isOwnClient(leaf: X509Certificate, now: Instant): boolean {
-    return this.judge([this.#own], leaf, [], now, 'client') !== undefined
+    return this.judge([this.#own], leaf, [], now, { purpose: 'client' }) !== undefined
   }
 
   /** Whether the controller issued the certificate, and it is valid at `now`. Its purpose is not judged: routers have both kinds. */
   isOwn(leaf: X509Certificate, now: Instant): boolean {
-    if (now < readNotBefore(leaf) || readNotAfter(leaf) < now) return false
-    return this.judge([this.#own], leaf, [], now) !== undefined
+    return isWithinDates(leaf, now) && this.judge([this.#own], leaf, [], now) !== undefined
   }
 
   /** Whether the certificate is that of an authority of the controller itself. */
@@ -196,10 +208,11 @@ function findVouching(
 ): RegisteredAuthority | undefined {
   const [leaf, ...others] = presented
   if (!leaf || presented.length > MAX_PRESENTED_CERTIFICATES) return undefined
-  const options = { now, purpose: 'client', checks: new SignatureBudget() } as const
-  return authorities.find(({ anchors, intermediates }) => {
+  const checks = new SignatureBudget()
+  return authorities.find(({ anchors, intermediates, record }) => {
+    const purpose = record.externalIdClaim ? 'named-client' : 'client'
     const bag = [...others.map((certificate) => toAnchor(certificate, anchors)), ...intermediates]
-    return buildChain(leaf, bag, anchors, options) !== undefined
+    return buildChain(leaf, bag, anchors, { now, purpose, checks }) !== undefined
   })
 }
 

@@ -4,6 +4,7 @@ import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 import type { Context } from '../../storage/context.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
 import type { AuthPolicy } from '../auth-policies.ts'
+import type { ExternalIdClaim } from '../authorities/external-id-claim.ts'
 import type { RegisteredAuthority } from '../authorities/registered-authority.ts'
 import type { SignInIdentity } from '../credentials/credentials.ts'
 import type { PasswordHasher } from '../credentials/password-hasher.ts'
@@ -58,6 +59,8 @@ export class SignInAttempt {
   isChainProper = true
   /** The authority of the certificate, if an operator brought it. */
   authority: RegisteredAuthority | undefined
+  /** Where the certificate names its identity, if its authority has a claim and it is that of a TLS client. */
+  claim: ExternalIdClaim | null = null
   /** What the certificate names the identity by, if that identified it instead of an authenticator. */
   externalId: string | undefined
   #identity: SignInIdentity | undefined

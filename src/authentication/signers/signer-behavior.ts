@@ -6,7 +6,13 @@ import { type externalJwtSigners, NO_DATE } from '../../definitions/resources/ex
 import { toIsoTime } from '../../foundation/clock.ts'
 import { errors, invalidError } from '../../foundation/errors.ts'
 import { readCertificateNames } from '../../pki/certificate-names.ts'
-import { computeFingerprint, readNotAfter, readNotBefore, toCertificatePem } from '../../pki/certificates.ts'
+import {
+  computeFingerprint,
+  readNotAfter,
+  readNotBefore,
+  readPublicKey,
+  toCertificatePem,
+} from '../../pki/certificates.ts'
 import { parseSinglePemBlock } from '../../pki/pem.ts'
 import type { Behavior } from '../../storage/behavior.ts'
 import type { ReadContext, WriteContext } from '../../storage/context.ts'
@@ -99,15 +105,18 @@ export class SignerBehavior implements Behavior<typeof externalJwtSigners> {
 
 function readCertificateFields(pem: string): SignerCertificateFields {
   const certificate = parseSignerCertificate(pem)
-  if (listAlgorithms(certificate.publicKey).length === 0) {
+  const key = readPublicKey(certificate)
+  if (!key || listAlgorithms(key).length === 0) {
     throw invalidError('certPem', 'must have an RSA key of 2048 to 8192 bits, or one on P-256, P-384, P-521 or Ed25519')
   }
+  const [notBefore, notAfter] = [readNotBefore(certificate), readNotAfter(certificate)]
+  if (!(notBefore <= notAfter)) throw invalidError('certPem', 'must have valid dates')
   return {
     certPem: toCertificatePem(certificate),
     commonName: readCertificateNames(certificate).commonName ?? '',
     fingerprint: computeFingerprint(certificate),
-    notBefore: readNotBefore(certificate),
-    notAfter: readNotAfter(certificate),
+    notBefore,
+    notAfter,
   }
 }
 

@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { AnyRow } from '../../definitions/resources/define.ts'
 import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
-import { computeFingerprint } from '../../pki/certificates.ts'
+import { computeFingerprint, readPublicKey } from '../../pki/certificates.ts'
 import type { Change } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
 import { entityFromRow } from '../../storage/entities/rows.ts'
@@ -70,5 +70,6 @@ function readKeys({ certPem, kid, fetchedKeys }: SignerRecord): ReadonlyMap<stri
 /** The dates of the certificate do not count: it only carries the key. */
 function readCertificateKey(certPem: string, kid: string | null): SigningKey | undefined {
   const certificate = new X509Certificate(certPem)
-  return describeKey(kid ?? computeFingerprint(certificate), certificate.publicKey)
+  const key = readPublicKey(certificate)
+  return key && describeKey(kid ?? computeFingerprint(certificate), key)
 }

@@ -7,8 +7,7 @@ import type { Step } from '../sign-in-attempt.ts'
 
 /** The external id decides even if an authenticator holds the certificate. Without one, that authenticator does. */
 export const resolveExternalId: Step = async (attempt) => {
-  const { authority, context } = attempt
-  const claim = authority?.record.externalIdClaim
+  const { claim, context } = attempt
   const externalId = claim && readExternalId(claim, attempt.certificate)
   if (!externalId) return
   const [identity] = await findByExternalId(context.db, externalId)

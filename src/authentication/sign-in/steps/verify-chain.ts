@@ -9,6 +9,7 @@ export const verifyChain: Step = (attempt) => {
   const verdict = judgeCachedPath(attempt) ?? judgePresentedPath(attempt)
   attempt.isChainProper = verdict.isProper
   attempt.authority = verdict.registered
+  attempt.claim = verdict.claim
 }
 
 /**
@@ -49,5 +50,5 @@ function judge(
   if (authorities.length === 0 && !authenticator)
     throw new AuthenticationError('UNKNOWN_CREDENTIAL', 'the certificate belongs to no authenticator')
   const [own, ...others] = certificates
-  return own && clientTrust.judge(authorities, own, others, context.clock.now())
+  return own && clientTrust.judge(authorities, own, others, context.clock.now(), { canBePinned: !!authenticator })
 }
