@@ -18,8 +18,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import Sqlite from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createBackup } from '../../src/operations/backup/create-backup.ts'
+import { readBackup } from '../../src/operations/backup/read-backup.ts'
 import { restoreBackup, verifyBackup } from '../../src/operations/backup/restore-backup.ts'
 import { pack } from '../../src/operations/backup/tar.ts'
 import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
@@ -245,6 +246,43 @@ describe('a restore', () => {
     expect(existsSync(join(folder, '..', 'tokens'))).toBe(false)
   })
 
+  it('refuses a file in it that is larger than the manifest says, before it is unpacked', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const archive = gunzipSync(readFileSync(file))
+    const length = Number.parseInt(archive.toString('latin1', 124, 135), 8)
+    const manifest = archive.subarray(512, 512 + length)
+    const { files } = JSON.parse(manifest.toString())
+    const packed = pack(
+      [
+        { name: 'backup.json', bytes: length, content: [manifest] },
+        { name: files[0].name, bytes: files[0].bytes + 1, content: [Buffer.alloc(files[0].bytes + 1)] },
+      ],
+      NOW,
+    )
+    const chunks: Uint8Array[] = []
+    for await (const chunk of packed) chunks.push(chunk)
+    writeFileSync(file, gzipSync(Buffer.concat(chunks)))
+    const take = vi.fn()
+
+    const error = await readBackup({ file }, take).catch((thrown) => thrown)
+
+    expect(error).toMatchObject({ code: 'BACKUP_DAMAGED', message: expect.stringMatching(/bytes, and not/) })
+    expect(take).not.toHaveBeenCalled()
+  })
+
+  it('takes padding after its end, and refuses what is more than that', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const archive = gunzipSync(readFileSync(file))
+    const padTo = (bytes: number) => writeFileSync(file, gzipSync(Buffer.concat([archive, Buffer.alloc(bytes)])))
+
+    padTo(20 * 512)
+    const padded = await verifyBackup({ file })
+    padTo(2 * 1024 * 1024)
+
+    expect(padded.findings).toEqual([])
+    await expect(verifyBackup({ file })).rejects.toMatchObject({ code: 'BACKUP_DAMAGED' })
+  })
+
   it('refuses a manifest that no controller wrote, and prints nothing of it', async () => {
     await createBackup({ directory, file, now: NOW })
     const archive = gunzipSync(readFileSync(file))
@@ -256,6 +294,7 @@ describe('a restore', () => {
       [{ ...manifest, files: [] }, 'BACKUP_DAMAGED'],
       [{ ...manifest, files: manifest.files.slice(1) }, 'BACKUP_DAMAGED'],
       [withoutMigrations, 'BACKUP_DAMAGED'],
+      [{ ...manifest, files: [{ ...manifest.files[0], bytes: -1 }] }, 'BACKUP_DAMAGED'],
       [{ ...manifest, migrations: [null] }, 'BACKUP_DAMAGED'],
       [{ ...manifest, findings: [1] }, 'BACKUP_DAMAGED'],
       [{ ...manifest, createdAt: '\u001b[2J' }, 'BACKUP_DAMAGED'],

@@ -65,7 +65,13 @@ function isOwner(value: unknown): value is Owner {
 }
 
 function isBackupFile({ name, bytes, sha256 }: Record<string, unknown>): boolean {
-  return typeof name === 'string' && isBackupFileName(name) && Number.isSafeInteger(bytes) && typeof sha256 === 'string'
+  return (
+    typeof name === 'string' &&
+    isBackupFileName(name) &&
+    Number.isSafeInteger(bytes) &&
+    (bytes as number) >= 0 &&
+    typeof sha256 === 'string'
+  )
 }
 
 function isArrayOf(

@@ -100,9 +100,12 @@ async function readFiles(
       for (const each of manifest.files) missing.set(each.name, each)
       continue
     }
-    const { name } = unpacked
+    const { name, bytes } = unpacked
     const expected = missing.get(name)
     if (!expected || !isBackupFileName(name)) throw damagedError(file, `it contains ${JSON.stringify(name)}`)
+    // Before any of it is unpacked: a small file can contain more than the disk takes.
+    if (bytes !== expected.bytes)
+      throw damagedError(file, `${name} in it has ${bytes} bytes, and not ${expected.bytes}`)
     missing.delete(name)
     const hash = createHash('sha256')
     await take(name, observe(unpacked.content, hash))
