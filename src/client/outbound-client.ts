@@ -1,6 +1,7 @@
 // The only requests that the controller sends by itself: GET of JSON from endpoints that an administrator configured.
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
 import { rootCertificates } from 'node:tls'
 
 /** The endpoint did not return a usable response; the message names the reason, and is for administrators. */
@@ -74,10 +75,13 @@ export class OutboundClient {
 
   async #follow(start: URL, signal: AbortSignal): Promise<OutboundResponse> {
     let url = start
+    // The name is looked up once: the owner of the name could otherwise send the request after a redirect to another machine.
+    let lookup: LookupFunction | undefined
     for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
       const objection = this.findObjection(url.href)
       if (objection) throw new OutboundError(`the URL ${objection}`)
-      const response = await this.#request(url, signal)
+      const response = await this.#request(url, signal, lookup)
+      lookup ??= findAlways(response.socket.remoteAddress)
       const { statusCode: status = 0, headers } = response
       if (!REDIRECTS.has(status)) return await readJson(response, signal)
       response.destroy()
@@ -91,10 +95,10 @@ export class OutboundClient {
     throw new OutboundError(`more than ${MAX_REDIRECTS} redirects`)
   }
 
-  #request(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
+  #request(url: URL, signal: AbortSignal, lookup: LookupFunction | undefined): Promise<IncomingMessage> {
     const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
     // A connection of its own: requests are rare, and no connection stays open for them.
-    const options = { agent: false, headers, signal } as const
+    const options = { agent: false, headers, signal, ...(lookup ? { lookup } : {}) } as const
     return new Promise((resolve, reject) => {
       const outgoing =
         url.protocol === 'https:'
@@ -104,6 +108,13 @@ export class OutboundClient {
       outgoing.end()
     })
   }
+}
+
+/** Finds one address, whatever the name. */
+function findAlways(address: string | undefined): LookupFunction | undefined {
+  if (address === undefined) return undefined
+  const family = isIP(address)
+  return (_name, { all }, callback) => (all ? callback(null, [{ address, family }]) : callback(null, address, family))
 }
 
 async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<OutboundResponse> {
