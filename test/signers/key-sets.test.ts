@@ -1,8 +1,11 @@
 // Key sets of signers: fetched, cached, rotated and down; and that no token and no endpoint slows others.
-import type { ServerResponse } from 'node:http'
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import dns, { type LookupAddress } from 'node:dns'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { OutboundClient } from '../../src/client/outbound-client.ts'
 import { CLIENT, TestClock, type TestController, type TestResponse, testController } from '../world/controller.ts'
-import { authorityFile, type Endpoint, json, openEndpoint } from '../world/endpoints.ts'
+import { authorityFile, createCertificate, type Endpoint, json, openEndpoint } from '../world/endpoints.ts'
 import { createIssuerKey, Issuer, toJwk } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
 
@@ -343,6 +346,8 @@ describe('an endpoint that fails', () => {
   })
 })
 
+type Found = (error: null, addresses: LookupAddress[]) => void
+
 describe('an endpoint is trusted', () => {
   it('by the authorities of the setting only', async () => {
     const other = await testController({ clock: new TestClock(world.clock.now()) })
@@ -369,6 +374,29 @@ describe('an endpoint is trusted', () => {
     await plain.close()
   })
 
+  it('at one address in a request, whatever its name leads to by the next look-up', async () => {
+    const other = createServer((_request, response) => response.end('{"keys":[]}'))
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.2', resolve))
+    const { port: otherPort } = other.address() as AddressInfo
+    const first = createServer((request, response) => {
+      if (request.url === '/keys') return void response.end('{"keys":"of the first"}')
+      response.writeHead(302, { location: '/keys' }).end()
+    })
+    await new Promise<void>((resolve) => first.listen(otherPort, '127.0.0.1', resolve))
+    let lookups = 0
+    const lookup = vi.spyOn(dns, 'lookup').mockImplementation(((_name: string, _options: unknown, callback: Found) => {
+      const address = lookups++ === 0 ? '127.0.0.1' : '127.0.0.2'
+      callback(null, [{ address, family: 4 }])
+    }) as never)
+    const outbound = new OutboundClient({ allowHttp: true, timeoutMs: 60_000 })
+
+    const { value } = await outbound.fetchJson(`http://rebound.test:${otherPort}/`)
+
+    lookup.mockRestore()
+    for (const server of [first, other]) await new Promise((resolve) => server.close(resolve))
+    expect([value, lookups]).toEqual([{ keys: 'of the first' }, 1])
+  })
+
   it('through redirects to itself', async () => {
     endpoint.respond = (request, response) => {
       if (request.url === '/jwks') response.writeHead(307, { location: '/keys' }).end()
@@ -381,6 +409,26 @@ describe('an endpoint is trusted', () => {
 })
 
 describe('of a key set', () => {
+  it('a key counts that only its certificate holds, the first one', async () => {
+    const [key, other] = [createIssuerKey('RSA'), createIssuerKey()]
+    const toX5c = (pem: string) => pem.replace(/-----[^-]+-----|\s/g, '')
+    const x5c = [key, other].map(({ publicKey }) => toX5c(createCertificate('signing', publicKey)))
+    endpoint.respond = json({
+      keys: [
+        { kid: key.kid, kty: 'RSA', use: 'sig', x5c },
+        { kid: 'broken', kty: 'RSA', x5c: ['AAAA'] },
+        { kid: 'empty', kty: 'RSA', x5c: [] },
+      ],
+    })
+
+    const response = await signIn(issuer.token(world, 'subject', { key }))
+
+    const { fetchedKeys } = world.controller.auth.signers.directory.get(signerId) ?? {}
+    expect(response.status).toBe(200)
+    expect((await readStatus()).keyIds).toEqual([key.kid])
+    expect(Object.keys(fetchedKeys?.keys[0] ?? {}).sort()).toEqual(['e', 'kid', 'kty', 'n'])
+  })
+
   it('only public keys for signatures count, each by its own algorithm, and nothing else is stored', async () => {
     const [forEncryption, restricted, small] = [createIssuerKey(), createIssuerKey('RSA'), createIssuerKey()]
     const { privateKey } = issuer.key

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
-import { createIssuerKey, Issuer, type KeyKind, type TokenChanges } from '../world/issuers.ts'
+import { AUDIENCE, createIssuerKey, Issuer, type KeyKind, signToken, type TokenChanges } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
 
 let world: TestController
@@ -184,6 +184,15 @@ describe('a token is refused, and the log says why:', () => {
     const { externalId } = await makeIdentity()
 
     expect(expectRefusal(await signIn(issuer.token(world, externalId, changes(issuer))))).toMatch(reason)
+  })
+
+  it.each(['1e400', '253402300800', '-1e400'])('that expires at %s', async (exp) => {
+    const { externalId } = await makeIdentity()
+    const { key } = issuer
+    const claims = JSON.stringify({ iss: issuer.issuer, aud: AUDIENCE, sub: externalId }).replace('}', `,"exp":${exp}}`)
+    const token = signToken({ alg: key.algorithm, kid: key.kid }, claims, key)
+
+    expect(expectRefusal(await signIn(token))).toMatch(/expire/)
   })
 
   it.each([

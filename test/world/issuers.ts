@@ -85,14 +85,17 @@ export class Issuer {
   }
 }
 
-/** A JWS in compact form (RFC 7515), signed by the algorithm of the key, whatever the header says. */
-export function signToken(header: object, claims: object, { algorithm, privateKey }: IssuerKey): string {
+/**
+ * A JWS in compact form (RFC 7515), signed by the algorithm of the key, whatever the header says.
+ * @param claims as an object, or as the text of one
+ */
+export function signToken(header: object, claims: object | string, { algorithm, privateKey }: IssuerKey): string {
   const text = `${encode(header)}.${encode(claims)}`
   const digest = algorithm === 'EdDSA' ? null : `sha${algorithm.slice(2)}`
   const signature = sign(digest, Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' })
   return `${text}.${signature.toString('base64url')}`
 }
 
-function encode(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url')
+function encode(value: object | string): string {
+  return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 }

@@ -1,6 +1,7 @@
 // The public keys that tokens are verified by: read from key sets (RFC 7517) and certificates, each with its algorithms.
-import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import { createHash, createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { PublicJwk } from '../../definitions/resources/external-jwt-signers.ts'
+import { readPublicKey } from '../../pki/certificates.ts'
 
 /** A key with the algorithms that a token may name for it. The key decides them, and never the token. */
 export interface SigningKey {
@@ -80,11 +81,24 @@ function toPublicJwk(candidate: unknown): PublicJwk | undefined {
   if (typeof kid !== 'string' || kid === '' || kid.length > MAX_KID_LENGTH) return undefined
   if (use !== undefined && use !== 'sig') return undefined
   if (Array.isArray(operations) && !operations.includes('verify')) return undefined
+  const hasKey = members.n !== undefined || members.x !== undefined
   const pickedMembers = PUBLIC_MEMBERS.flatMap((name) => {
     const value = members[name]
     return typeof value === 'string' ? [[name, value]] : []
   })
-  return Object.fromEntries(pickedMembers) as PublicJwk
+  return { ...(hasKey ? {} : readCertifiedKey(members.x5c)), ...Object.fromEntries(pickedMembers) } as PublicJwk
+}
+
+/** RFC 7517 §4.7: the first certificate is that of the key. Returns its key as members of a JWK; none if there is none. */
+function readCertifiedKey(chain: unknown): JsonWebKey {
+  const [first] = Array.isArray(chain) ? (chain as unknown[]) : []
+  if (typeof first !== 'string') return {}
+  try {
+    return readPublicKey(new X509Certificate(Buffer.from(first, 'base64')))?.export({ format: 'jwk' }) ?? {}
+  } catch {
+    // Not a certificate, or a key that JWKs do not have.
+    return {}
+  }
 }
 
 /** Returns the key of a stored key set; undefined if tokens cannot be verified by it. */

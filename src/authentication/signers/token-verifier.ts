@@ -179,6 +179,9 @@ export class TokenVerifier {
     report('audience', `${print(listAudiences(aud).join(', '))} contains ${audience}`)
     report('not-before', nbf === undefined ? 'the token has no nbf' : toTime(nbf))
     if (exp === undefined) throw new TokenError('expiration', 'the token has no exp')
+    // JSON reads a number that is too large as infinite.
+    if (!(exp * 1000 <= MAX_INSTANT))
+      throw new TokenError('expiration', `the token expires at ${exp}, which is not a time`)
     report('expiration', toTime(exp))
     return payload
   }
